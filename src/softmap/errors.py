@@ -1,0 +1,80 @@
+"""One family of exceptions: every error a user can cause derives from `SoftmapError`."""
+
+from __future__ import annotations
+
+__all__ = [
+    "CheckpointError",
+    "FormatError",
+    "InfeasibleModel",
+    "MissingExtra",
+    "ModelError",
+    "OptionError",
+    "SoftmapError",
+]
+
+
+class SoftmapError(Exception):
+    """Base of all errors raised on purpose by softmap."""
+
+
+class ModelError(SoftmapError, ValueError):
+    """The arrays handed over do not describe a model; the message names the entry."""
+
+
+class OptionError(SoftmapError, ValueError):
+    """An argument of a solver or command is out of its range."""
+
+
+class CheckpointError(SoftmapError):
+    """A checkpoint cannot be used: another model, another method, or not a checkpoint."""
+
+
+class InfeasibleModel(SoftmapError):
+    """Hard constraints leave a variable without a state.
+
+    Attributes
+    ----------
+    variable : int or None
+        The variable that ran out of states, where one is known.
+    """
+
+    def __init__(self, message: str, variable: int | None = None) -> None:
+        super().__init__(message)
+        self.variable = variable
+
+
+class FormatError(SoftmapError, ValueError):
+    """A file does not follow its format.
+
+    Attributes
+    ----------
+    path : str or None
+        The file.
+    line : int or None
+        The line (text formats), counted from 1.
+    expected : str or None
+        What should have been there.
+    """
+
+    def __init__(
+        self,
+        message: str,
+        path: object = None,
+        line: int | None = None,
+        expected: str | None = None,
+    ) -> None:
+        place = "" if path is None else f"{path}: "
+        if line is not None:
+            place += f"line {line}: "
+        super().__init__(place + message)
+        self.path = None if path is None else str(path)
+        self.line = line
+        self.expected = expected
+
+
+class MissingExtra(SoftmapError, ImportError):
+    """A feature needs an optional dependency that is not installed."""
+
+    def __init__(self, feature: str, extra: str) -> None:
+        super().__init__(f"{feature} needs the extra '{extra}': pip install 'softmap[{extra}]'")
+        self.extra = extra

@@ -1,0 +1,1 @@
+"""Compiled loops: arrays in, arrays out. The only package that imports numba."""
