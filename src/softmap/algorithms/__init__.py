@@ -1,0 +1,1 @@
+"""Methods by name; `softmap.solve` drives them all through one loop."""
