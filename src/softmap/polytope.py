@@ -1,0 +1,277 @@
+"""The local polytope and its slack twin: membership, `Proj` (Algorithm 4), exact edge transport.
+
+Node arrays are flat over `model.node_offset`, edge arrays over `model.edge_offset` (row-major),
+slack over `model.half_offset`. Node marginals are normalised; a mass of 1e-9 is the precision
+everything here promises, and about 1e-15 what it reaches.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from softmap.errors import OptionError
+from softmap.model import Model
+from softmap.objective import EdgeBatch, Floats, edge_batches
+from softmap.transport import FEASIBLE, cheapest_coupling, nearest_coupling
+
+__all__ = [
+    "Violation",
+    "batch_targets",
+    "cost",
+    "integral",
+    "integral_nodes",
+    "lift",
+    "proj",
+    "project_batch",
+    "transport",
+    "violation",
+]
+
+Bools = NDArray[np.bool_]
+
+_LOOSE = 1e-9  # by how much given marginals may miss normalisation
+
+
+@dataclass(frozen=True)
+class Violation:
+    """How far a point is outside the (slack) polytope: the largest excess of each kind."""
+
+    normalisation: float
+    marginalisation: float
+    negativity: float
+    forbidden: float
+
+    @property
+    def max(self) -> float:
+        """The largest of all."""
+        kinds = (self.normalisation, self.marginalisation, self.negativity, self.forbidden)
+        return math.nan if any(map(math.isnan, kinds)) else max(kinds)
+
+
+def violation(
+    model: Model, node_mu: ArrayLike, edge_mu: ArrayLike, nu: ArrayLike | None = None
+) -> Violation:
+    """Size of each violation of L₂, or of the slack polytope L₂^ν (Definition "slack").
+
+    `forbidden` is the largest mass on a forbidden state or pair.
+    """
+    nodes, pairs = _nodes(model, node_mu), _pairs(model, edge_mu)
+    sums = np.add.reduceat(nodes, model.node_offset[:-1])
+    off = [float(np.abs(sums - 1).max()), 0.0]
+    negative = [0.0, *(float(-part.min()) for part in (nodes, pairs) if part.size)]
+    barred = [float(np.abs(nodes[np.isposinf(model.unary)]).max(initial=0.0))]
+    for batch in edge_batches(model):
+        mu = pairs[batch.entries]
+        p, q = batch_targets(batch, nodes, _slack(model, nu))
+        off[1] = np.fmax(off[1], np.abs(mu.sum(axis=2) - p).max())
+        off[1] = np.fmax(off[1], np.abs(mu.sum(axis=1) - q).max())
+        barred.append(float(np.abs(mu[np.isposinf(batch.cost)]).max(initial=0.0)))
+    if np.isnan(pairs).any():
+        off[1] = math.nan
+    return Violation(off[0], float(off[1]), max(negative), max(barred))
+
+
+def cost(model: Model, node_mu: ArrayLike, edge_mu: ArrayLike) -> float:
+    """⟨C, μ⟩ + `model.constant`, with 0 · inf = 0."""
+    nodes, pairs = _nodes(model, node_mu), _pairs(model, edge_mu)
+    parts = [node_cost(model, nodes)]
+    parts += [batch_cost(batch, pairs[batch.entries]) for batch in edge_batches(model)]
+    return math.fsum([*parts, model.constant])
+
+
+def node_cost(model: Model, node_mu: Floats) -> float:
+    """Σ_i ⟨C_i, μ_i⟩, with 0 · inf = 0."""
+    return float(np.multiply(model.unary, node_mu, where=node_mu != 0, out=node_mu * 0.0).sum())
+
+
+def batch_cost(batch: EdgeBatch, mu: Floats) -> float:
+    """Σ_e ⟨C_e, μ_e⟩ over a batch, with 0 · inf = 0."""
+    return float(np.multiply(batch.cost, mu, where=mu != 0, out=np.zeros(mu.shape)).sum())
+
+
+def proj(
+    model: Model, node_mu: ArrayLike, edge_mu: ArrayLike, nu: ArrayLike | None = None
+) -> Floats:
+    """`Proj(μ, ν)`, Algorithm 4: edge marginals near `edge_mu` in the (slack) polytope.
+
+    The node marginals stay as they are. Where the rank-one correction would put mass on a forbidden
+    pair, the edge gets its exact transport over allowed pairs instead; where there is none, the
+    point has no projection with these node marginals and an `OptionError` names the edge.
+    """
+    nodes, pairs, slack = _nodes(model, node_mu), _pairs(model, edge_mu), _slack(model, nu)
+    out = np.empty_like(pairs)
+    for batch in edge_batches(model):
+        p, q = batch_targets(batch, nodes, slack)
+        _check_targets(batch, p, q)
+        out[batch.entries], fits = project_batch(batch, pairs[batch.entries], p, q)
+        _check_fit(model, batch, fits)
+    return out
+
+
+def transport(model: Model, node_mu: ArrayLike, nu: ArrayLike | None = None) -> Floats:
+    """The cheapest edge marginals for given node marginals: never worse than `proj`."""
+    nodes, slack = _nodes(model, node_mu), _slack(model, nu)
+    out = np.empty(int(model.edge_offset[-1]))
+    for batch in edge_batches(model):
+        p, q = batch_targets(batch, nodes, slack)
+        _check_targets(batch, p, q)
+        out[batch.entries], stranded = cheapest_coupling(batch.cost, p, q)
+        _check_fit(model, batch, stranded <= FEASIBLE)
+    return out
+
+
+def batch_targets(batch: EdgeBatch, nodes: Floats, slack: Floats | None) -> tuple[Floats, Floats]:
+    """μ_i + ν_{e,i} and μ_j + ν_{e,j} for the edges of a batch."""
+    p, q = nodes[batch.row_states], nodes[batch.col_states]
+    if slack is not None:
+        p, q = p + slack[batch.rows], q + slack[batch.cols]
+    return p, q
+
+
+def project_batch(batch: EdgeBatch, mu: Floats, p: Floats, q: Floats) -> tuple[Floats, Bools]:
+    """`Proj` for one batch: edge marginals, and whether each edge has any (forbidden pairs)."""
+    p, q = np.maximum(p, 0.0), np.maximum(q, 0.0)
+    barred = np.isposinf(batch.cost)
+    plan = nearest_coupling(np.where(barred, 0.0, np.maximum(mu, 0.0)), p, q)
+    fits = np.ones(len(plan), dtype=bool)
+    redo = ~(_misfit(plan, p, q) <= FEASIBLE) | ((plan > 0) & barred).any(axis=(1, 2))
+    if redo.any():
+        plan[redo], stranded = cheapest_coupling(batch.cost[redo], p[redo], q[redo])
+        fits[redo] = stranded <= FEASIBLE
+    return plan, fits
+
+
+def _misfit(plan: Floats, p: Floats, q: Floats) -> Floats:
+    rows = np.abs(plan.sum(axis=2) - p).max(axis=1)
+    cols = np.abs(plan.sum(axis=1) - q).max(axis=1)
+    return np.maximum(rows, cols)
+
+
+def integral(model: Model, labels: ArrayLike) -> tuple[Floats, Floats]:
+    """The vertex of the polytope that a labelling is: its node and edge marginals."""
+    x = model.complete(labels)
+    pairs = np.zeros(int(model.edge_offset[-1]))
+    ends = x[model.edges]
+    place = ends[:, 0] * model.num_labels[model.edges[:, 1]] + ends[:, 1]
+    pairs[model.edge_offset[:-1] + place] = 1.0
+    return integral_nodes(model, labels), pairs
+
+
+def integral_nodes(model: Model, labels: ArrayLike) -> Floats:
+    """The node marginals of a labelling: all mass on its labels."""
+    nodes = np.zeros(int(model.node_offset[-1]))
+    nodes[model.node_offset[:-1] + model.complete(labels)] = 1.0
+    return nodes
+
+
+def lift(model: Model, node_mu: ArrayLike) -> Floats:
+    """Node marginals in which every auxiliary variable agrees with its members.
+
+    The tie of an auxiliary variable leaves one coupling only, so its marginal has to have those of
+    its members. This is Algorithm 2 of Altschuler et al. with one axis per member instead of two:
+    scale down along each, then add the product of what is missing.
+    """
+    nodes = _nodes(model, node_mu).copy()
+    ties = _ties(model)
+    joint, rest = nodes.copy(), np.ones_like(nodes)
+    for tie in ties:
+        have = tie.marginals(joint)
+        want = nodes[tie.members]
+        joint[tie.states] *= np.divide(want, have, out=np.ones_like(have), where=have > want)[
+            tie.key
+        ]
+    for tie in ties:
+        missing = np.maximum(nodes[tie.members] - tie.marginals(joint), 0.0)
+        total = np.add.reduceat(missing, tie.start)
+        share = missing / np.repeat(np.where(total > 0, total, 1.0), tie.counts)
+        # the first member gives the mass, the others how it is shared out
+        rest[tie.states] *= (missing if tie.first else share)[tie.key]
+    if ties:
+        begin = int(model.node_offset[model.num_variables])
+        nodes[begin:] = joint[begin:] + rest[begin:]
+    return nodes
+
+
+@dataclass(frozen=True)
+class _Tie:
+    """The t-th member of every auxiliary variable that has one, as flat index arrays."""
+
+    first: bool
+    states: NDArray[np.int64]  # node states of the auxiliaries
+    key: NDArray[np.int64]  # the entry of the member's marginal that each of them belongs to
+    members: NDArray[np.int64]  # node states of the members, concatenated
+    start: NDArray[np.int64]
+    counts: NDArray[np.int64]
+
+    def marginals(self, joint: Floats) -> Floats:
+        return np.bincount(self.key, weights=joint[self.states], minlength=len(self.members))
+
+
+def _ties(model: Model) -> list[_Tie]:
+    aux = model.auxiliaries
+    arity = np.diff(aux.start)
+    return [_tie(model, t, np.flatnonzero(arity > t)) for t in range(arity.max(initial=0))]
+
+
+def _tie(model: Model, t: int, which: NDArray[np.int64]) -> _Tie:
+    aux = model.auxiliaries
+    node = model.num_variables + which
+    member, stride = aux.member[aux.start[which] + t], aux.stride[aux.start[which] + t]
+    sizes, counts = model.num_labels[node], model.num_labels[member]
+    start = np.cumsum(counts) - counts
+    local = np.arange(sizes.sum()) - np.repeat(np.cumsum(sizes) - sizes, sizes)
+    label = local // np.repeat(stride, sizes) % np.repeat(counts, sizes)
+    own = np.arange(counts.sum()) - np.repeat(start, counts)
+    return _Tie(
+        first=t == 0,
+        states=np.repeat(model.node_offset[node], sizes) + local,
+        key=np.repeat(start, sizes) + label,
+        members=np.repeat(model.node_offset[member], counts) + own,
+        start=start,
+        counts=counts,
+    )
+
+
+def _nodes(model: Model, node_mu: ArrayLike) -> Floats:
+    return _sized("node marginals", node_mu, int(model.node_offset[-1]))
+
+
+def _pairs(model: Model, edge_mu: ArrayLike) -> Floats:
+    return _sized("edge marginals", edge_mu, int(model.edge_offset[-1]))
+
+
+def _slack(model: Model, nu: ArrayLike | None) -> Floats | None:
+    return None if nu is None else _sized("slack", nu, int(model.half_offset[-1]))
+
+
+def _sized(name: str, values: ArrayLike, size: int) -> Floats:
+    array = np.asarray(values, dtype=np.float64)
+    if array.shape != (size,):
+        raise OptionError(f"{name} must be a flat array of {size} numbers, not {array.shape}")
+    return array
+
+
+def _check_targets(batch: EdgeBatch, p: Floats, q: Floats) -> None:
+    mass_p, mass_q = p.sum(axis=1), q.sum(axis=1)
+    fine = (np.abs(mass_p - 1) <= _LOOSE) & (np.abs(mass_q - 1) <= _LOOSE)
+    fine &= (p.min(axis=1) >= -_LOOSE) & (q.min(axis=1) >= -_LOOSE)
+    if not fine.all():
+        e = int(batch.edges[np.argmin(fine)])
+        raise OptionError(
+            f"edge {e}: the marginals of its ends (plus slack) are not distributions; "
+            "they must be non-negative and sum to 1"
+        )
+
+
+def _check_fit(model: Model, batch: EdgeBatch, fits: Bools) -> None:
+    if not fits.all():
+        e = int(batch.edges[np.argmin(fits)])
+        i, j = model.edges[e]
+        raise OptionError(
+            f"edge {e}: no coupling of the marginals of nodes {i} and {j} avoids its forbidden "
+            "pairs; use `lift` for auxiliary nodes, or an integral point"
+        )

@@ -1,0 +1,106 @@
+"""Independent answers for small models: enumeration, tree dynamic programming, a plain dense LP.
+
+Nothing here uses the modules under test beyond `Model` and its tables.
+"""
+
+from __future__ import annotations
+
+import itertools
+
+import numpy as np
+from scipy.optimize import linprog
+
+from softmap.model import Model
+
+
+def brute_force(model: Model) -> tuple[float, np.ndarray]:
+    """The least energy over all labellings of the variables, and a labelling that has it."""
+    ranges = [range(int(d)) for d in model.num_labels[: model.num_variables]]
+    labellings = np.array(list(itertools.product(*ranges)))
+    energies = [energy_by_hand(model, model.complete(x)) for x in labellings]
+    best = int(np.argmin(energies))
+    return energies[best], labellings[best]
+
+
+def energy_by_hand(model: Model, states: np.ndarray) -> float:
+    """Sum of the entries of unary costs and tables at the states of all nodes."""
+    total = model.constant + sum(model.unary_of(i)[states[i]] for i in range(model.n))
+    for e, (i, j) in enumerate(model.edges):
+        total += model.table(e)[states[i], states[j]]
+    return float(total)
+
+
+def tree_optimum(model: Model) -> float:
+    """Least energy of a forest without parallel edges, leaves first."""
+    costs = [model.unary_of(i).copy() for i in range(model.n)]
+    left = {e: tuple(int(v) for v in model.edges[e]) for e in range(model.m)}
+    while left:
+        degree = np.bincount(np.array(list(left.values())).ravel(), minlength=model.n)
+        e, (i, j) = next((e, ends) for e, ends in left.items() if min(degree[list(ends)]) == 1)
+        table = model.table(e)
+        if degree[j] == 1:
+            costs[i] = costs[i] + (table + costs[j][None, :]).min(axis=1)
+            costs[j] = np.zeros(1)
+        else:
+            costs[j] = costs[j] + (table + costs[i][:, None]).min(axis=0)
+            costs[i] = np.zeros(1)
+        del left[e]
+    return float(model.constant + sum(c.min() for c in costs))
+
+
+def dense_lp(model: Model) -> float:
+    """The LP optimum over the local polytope by scipy, constraints written one by one."""
+    nodes = int(model.node_offset[-1])
+    width = nodes + int(model.edge_offset[-1])
+    cost = np.concatenate([model.unary, *(t.ravel() for t in model.tables())])
+    rows, rhs = [], []
+    for i in range(model.n):
+        row = np.zeros(width)
+        row[model.node_slice(i)] = 1
+        rows.append(row)
+        rhs.append(1.0)
+    for e, (i, j) in enumerate(model.edges):
+        d_i, d_j = int(model.num_labels[i]), int(model.num_labels[j])
+        place = nodes + int(model.edge_offset[e]) + np.arange(d_i * d_j).reshape(d_i, d_j)
+        for x in range(d_i):
+            rows.append(_marginal_row(width, place[x], model.node_offset[i] + x))
+            rhs.append(0.0)
+        for y in range(d_j):
+            rows.append(_marginal_row(width, place[:, y], model.node_offset[j] + y))
+            rhs.append(0.0)
+    upper = np.where(np.isfinite(cost), np.inf, 0.0)
+    answer = linprog(
+        np.where(np.isfinite(cost), cost, 0.0),
+        A_eq=np.array(rows),
+        b_eq=rhs,
+        bounds=np.stack([np.zeros(width), upper], axis=1),
+        method="highs",
+    )
+    if answer.status == 2:
+        return np.inf
+    assert answer.status == 0, answer.message
+    return float(answer.fun + model.constant)
+
+
+def _marginal_row(width: int, pairs: np.ndarray, state: int) -> np.ndarray:
+    row = np.zeros(width)
+    row[pairs] = 1
+    row[state] -= 1
+    return row
+
+
+def naive_objective(model: Model, lam: np.ndarray, eta: float) -> float:
+    """L(λ) from its definition, one logarithm of a sum at a time (moderate η only)."""
+    total = 0.0
+    unary = model.unary.copy()
+    barred = [np.isposinf(model.unary_of(i)) for i in range(model.n)]
+    for h, i in enumerate(model.edges.reshape(-1)):
+        unary[model.node_slice(i)] -= lam[model.half_slice(h)]
+    for i in range(model.n):
+        total += np.log(np.exp(-eta * unary[model.node_slice(i)]).sum()) / eta
+    for e, (i, j) in enumerate(model.edges):
+        ends = [lam[model.half_slice(2 * e + side)] for side in (0, 1)]
+        table = model.table(e) + ends[0][:, None] + ends[1][None, :]
+        table = np.where(barred[i][:, None] | barred[j][None, :], np.inf, table)
+        total += np.log(np.exp(-eta * table).sum()) / eta
+    return float(total - model.constant)
