@@ -1,0 +1,104 @@
+"""The `softmap` command: its commands, its exit codes, its one-sentence errors."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Sequence
+from importlib import import_module
+
+import typer
+
+from softmap import __version__
+from softmap.cli import compare, convert, demo, doctor, info, solve
+from softmap.errors import SoftmapError
+
+__all__ = ["Exit", "app", "main"]
+
+DEBUG = "SOFTMAP_DEBUG"
+
+
+class Exit:
+    """Exit codes: a limit the user set is a success, an interruption has its own code."""
+
+    OK, FAILURE, BAD_INPUT, INTERRUPTED = 0, 1, 2, 130
+
+
+app = typer.Typer(
+    name="softmap",
+    help="Find the most likely labelling of a Markov random field, and prove how good it is.",
+    epilog="Start with: softmap demo",
+    no_args_is_help=True,
+    pretty_exceptions_enable=False,
+    rich_markup_mode=None,  # plain help fits on a screen
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+app.command(name="solve")(solve.solve_command)
+app.command(name="info")(info.info_command)
+app.command(name="convert")(convert.convert_command)
+app.command(name="demo")(demo.demo_command)
+app.command(name="compare")(compare.compare_command)
+app.command(name="doctor")(doctor.doctor_command)
+
+
+@app.command(
+    name="reproduce",
+    add_help_option=False,
+    context_settings={"allow_extra_args": True, "ignore_unknown_options": True},
+)
+def reproduce(context: typer.Context) -> None:
+    """Run the paper's experiments again."""
+    experiments = import_module("softmap.experiments.cli")
+    experiments.app(context.args, prog_name="softmap reproduce", standalone_mode=False)
+
+
+def _show_version(wanted: bool) -> None:
+    if wanted:
+        print(f"softmap {__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def _root(
+    version: bool = typer.Option(
+        False, "--version", callback=_show_version, is_eager=True, help="Show the version."
+    ),
+) -> None:
+    """Find the most likely labelling of a Markov random field, and prove how good it is."""
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run the command line and return its exit code.
+
+    With SOFTMAP_DEBUG set in the environment, errors keep their traceback.
+    """
+    words = None if arguments is None else list(arguments)
+    try:
+        return int(app(words, prog_name="softmap", standalone_mode=False) or Exit.OK)
+    except KeyboardInterrupt:
+        print("softmap: interrupted", file=sys.stderr)
+        return Exit.INTERRUPTED
+    except BrokenPipeError:
+        # Whoever read our output has seen enough. Python would complain again at exit.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return Exit.OK
+    except Exception as error:
+        if os.environ.get(DEBUG):
+            raise
+        sentence, code = _explain(error)
+        print(f"softmap: {sentence}", file=sys.stderr)
+        return code
+
+
+def _explain(error: Exception) -> tuple[str, int]:
+    """One sentence and an exit code for an error."""
+    if isinstance(error, SoftmapError):
+        return str(error), Exit.BAD_INPUT
+    if hasattr(error, "format_message"):  # raised by typer: wrong usage
+        return f"{error.format_message().rstrip('.')}; see softmap --help", Exit.BAD_INPUT
+    if isinstance(error, OSError) and error.filename is not None:
+        return f"{error.filename}: {error.strerror}", Exit.BAD_INPUT
+    if isinstance(error, MemoryError):
+        return "out of memory; softmap info MODEL says what a model needs", Exit.FAILURE
+    kind = type(error).__name__
+    return f"a failure of ours, {kind}: {error}; {DEBUG}=1 shows where", Exit.FAILURE

@@ -1,0 +1,130 @@
+"""softmap compare: several methods on one model, one table and one picture."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+from rich.table import Table
+
+from softmap.cli.console import number, ratio
+from softmap.cli.files import check_targets
+
+if TYPE_CHECKING:
+    from softmap.model import Model
+    from softmap.plotting.charts import Columns
+
+__all__ = ["compare_command"]
+
+# The exact LP solver: not an algorithm of ours, so it has one row instead of a trace.
+EXACT_LP = "highs"
+
+
+@dataclass(frozen=True)
+class Run:
+    """How one method did."""
+
+    bound: float
+    energy: float
+    seconds: float
+    work: int
+    stopped: str
+    trace: Columns
+
+
+def compare_command(
+    model: Annotated[Path, typer.Argument(help="A model file, or - for standard input.")],
+    methods: Annotated[str, typer.Option(help="Names, separated by commas.")] = "anneal,trws,smp",
+    evidence: Annotated[Path | None, typer.Option(help="Variables to fix (.evid).")] = None,
+    time_limit: Annotated[float, typer.Option(help="Seconds for each method.")] = 10.0,
+    lp_gap: Annotated[float, typer.Option(help="Stop at this relative LP gap.")] = 1e-4,
+    seed: Annotated[int, typer.Option(help="Seed of what is random.")] = 0,
+    threads: Annotated[int | None, typer.Option(help="Threads; all by default.")] = None,
+    values: Annotated[
+        str | None, typer.Option(help="UAI tables hold: potential, log or cost.")
+    ] = None,
+    plot: Annotated[Path, typer.Option(help="The picture to write.")] = Path("compare.png"),
+    no_progress: Annotated[bool, typer.Option("--no-progress", help="Be quiet.")] = False,
+) -> None:
+    """Compare methods on a model: a table and a plot."""
+    from softmap.cli.console import results
+    from softmap.cli.models import load
+    from softmap.plotting import save_comparison
+
+    check_targets(plot=plot)
+    names = _names(methods)
+    loaded = load(model, values=values, evidence=evidence)
+    options = {"time_limit": time_limit, "lp_gap": lp_gap, "seed": seed, "threads": threads}
+    runs = {
+        name: _exact(loaded) if name == EXACT_LP else _method(loaded, name, no_progress, options)
+        for name in names
+    }
+    console = results()
+    console.print(_table(runs))
+    save_comparison({name: run.trace for name, run in runs.items()}, plot)
+    console.print(f"Wrote {plot}")
+
+
+def _names(methods: str) -> list[str]:
+    from softmap.algorithms import METHODS
+    from softmap.errors import OptionError
+
+    names = [name.strip() for name in methods.split(",") if name.strip()]
+    known = [*METHODS, EXACT_LP]
+    for name in names:
+        if name not in known:
+            raise OptionError(f"there is no method {name!r}; there are {', '.join(known)}")
+    if not names:
+        raise OptionError("--methods names none")
+    return list(dict.fromkeys(names))
+
+
+def _method(model: Model, name: str, no_progress: bool, options: dict[str, Any]) -> Run:
+    import softmap
+    from softmap.cli.progress import display
+
+    with display(not no_progress, options["time_limit"]) as show:
+        result = softmap.solve(model, method=name, on_snapshot=show, **options)
+    return Run(
+        bound=result.bound,
+        energy=result.energy,
+        seconds=result.seconds,
+        work=result.work,
+        stopped=str(result.status),
+        trace=result.trace.columns(),
+    )
+
+
+def _exact(model: Model) -> Run:
+    """The LP relaxation by HiGHS; its labelling is the vertex rounding of its marginals."""
+    import numpy as np
+
+    from softmap import lp
+    from softmap.rounding import round_nodes
+
+    solution = lp.solve(model)
+    energy = model.energy(round_nodes(model, solution.node_marginals))
+    trace = {
+        "seconds": np.array([solution.seconds]),
+        "work": np.array([np.nan]),
+        "bound": np.array([solution.value]),
+        "energy": np.array([energy]),
+    }
+    stopped = f"LP: {solution.status}"
+    return Run(solution.value, energy, solution.seconds, 0, stopped, trace)
+
+
+def _table(runs: dict[str, Run]) -> Table:
+    table = Table(box=None, pad_edge=False)
+    table.add_column("method")
+    for column in ("bound", "energy", "relative gap", "seconds", "work"):
+        table.add_column(column, justify="right")
+    table.add_column("stopped", overflow="fold")
+    for name, run in runs.items():
+        gap = (run.energy - run.bound) / max(1.0, abs(run.bound))
+        work = f"{run.work:,}" if run.work else "-"
+        cells = (number(run.bound), number(run.energy), ratio(gap), f"{run.seconds:.2f}", work)
+        table.add_row(name, *cells, run.stopped)
+    return table

@@ -1,0 +1,83 @@
+"""softmap demo: a model with a story, solved and drawn."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+if TYPE_CHECKING:
+    from softmap.demos import Demo
+    from softmap.solve import Result
+
+__all__ = ["demo_command"]
+
+
+def demo_command(
+    name: Annotated[
+        str, typer.Argument(help="potts, stereo, denoise, segment or matching.")
+    ] = "potts",
+    image: Annotated[Path | None, typer.Option(help="Your own picture (denoise, segment).")] = None,
+    left: Annotated[Path | None, typer.Option(help="Left picture (stereo).")] = None,
+    right: Annotated[Path | None, typer.Option(help="Right picture (stereo).")] = None,
+    truth: Annotated[Path | None, typer.Option(help="True disparities, as a picture.")] = None,
+    truth_scale: Annotated[
+        float | None, typer.Option(help="Grey levels per disparity in --truth.")
+    ] = None,
+    labels: Annotated[int | None, typer.Option(help="Number of labels.")] = None,
+    size: Annotated[int | None, typer.Option(help="Longest side, or number of points.")] = None,
+    seed: Annotated[int, typer.Option(help="Seed of the synthetic data.")] = 0,
+    lp_gap: Annotated[float, typer.Option(help="Stop at this relative LP gap.")] = 1e-3,
+    time_limit: Annotated[float, typer.Option(help="Stop after so many seconds.")] = 30.0,
+    out: Annotated[Path, typer.Option(help="Folder for the pictures.")] = Path(),
+    report: Annotated[Path | None, typer.Option(help="Write a page about the run (.html).")] = None,
+    no_progress: Annotated[bool, typer.Option("--no-progress", help="Be quiet.")] = False,
+) -> None:
+    """Solve a small problem from start to finish."""
+    import softmap
+    from softmap import demos
+    from softmap.cli.console import results
+    from softmap.cli.files import check_targets
+    from softmap.cli.progress import display
+    from softmap.cli.summary import exit_code, print_result
+
+    check_targets(report=report)
+    options = demos.Options(
+        size=size,
+        labels=labels,
+        seed=seed,
+        image=image,
+        left=left,
+        right=right,
+        truth=truth,
+        truth_scale=truth_scale,
+    )
+    demo = demos.build(name, options)
+    console = results()
+    console.print(demo.story)
+    with display(not no_progress, time_limit) as show:
+        result = softmap.solve(
+            demo.model, lp_gap=lp_gap, time_limit=time_limit, seed=seed, on_snapshot=show
+        )
+    print_result(console, result)
+    if demo.score is not None:
+        console.print(f"Against the truth: {demo.score(result.labels)}.")
+    written = _draw(name, demo, result, out)
+    if report is not None:
+        result.report(report)
+        written.append(report)
+    console.print("Wrote " + ", ".join(str(path) for path in written))
+    raise typer.Exit(exit_code(result))
+
+
+def _draw(name: str, demo: Demo, result: Result, folder: Path) -> list[Path]:
+    from softmap.plotting import save_convergence
+
+    folder.mkdir(parents=True, exist_ok=True)
+    kinds = ("input", "labelling", "convergence")
+    picture, labelling, convergence = (folder / f"{name}-{kind}.png" for kind in kinds)
+    demo.draw_input(picture)
+    demo.draw_labelling(result.labels, labelling)
+    save_convergence(result.trace.columns(), convergence, title=name)
+    return [picture, labelling, convergence]

@@ -1,0 +1,75 @@
+"""softmap doctor: the environment, for bug reports and for oneself."""
+
+from __future__ import annotations
+
+import os
+import platform
+from importlib.metadata import PackageNotFoundError, version
+from importlib.util import find_spec
+from pathlib import Path
+
+from softmap import __version__
+from softmap.cli.console import facts_table, results
+
+__all__ = ["doctor_command"]
+
+CORE = ("numpy", "scipy", "numba", "highspy", "typer", "rich")
+OPTIONAL = {
+    "matplotlib": "plot",
+    "pillow": "plot",
+    "plotly": "report",
+    "h5py": "opengm",
+    "networkx": "interop",
+    "pandas": "interop",
+    "pgmpy": "interop",
+    "jax": "jax",
+}
+
+
+def doctor_command() -> None:
+    """Print versions, threads, devices, kernel cache."""
+    facts = {
+        "softmap": __version__,
+        "python": f"{platform.python_version()} ({platform.system()}, {platform.machine()})",
+        **{name: _installed(name) for name in CORE},
+        **{name: _installed(name, extra) for name, extra in OPTIONAL.items()},
+        "threads": _threads(),
+        "devices": _devices(),
+        "kernel cache": _cache(),
+    }
+    results().print(facts_table(facts))
+
+
+def _installed(package: str, extra: str | None = None) -> str:
+    try:
+        return version(package)
+    except PackageNotFoundError:
+        remedy = f"pip install 'softmap[{extra}]'" if extra else "pip install softmap"
+        return f"not installed ({remedy})"
+
+
+def _threads() -> str:
+    usable = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
+    wanted = os.environ.get("NUMBA_NUM_THREADS")
+    return f"{usable} usable" + (f", NUMBA_NUM_THREADS={wanted}" if wanted else "")
+
+
+def _devices() -> str:
+    if find_spec("jax") is None:
+        return "processor only (no jax)"
+    import jax
+
+    return ", ".join(str(device) for device in jax.devices())
+
+
+def _cache() -> str:
+    """numba writes beside the kernels unless NUMBA_CACHE_DIR says otherwise."""
+    import softmap
+
+    named = os.environ.get("NUMBA_CACHE_DIR")
+    folder = Path(named) if named else Path(softmap.__file__).parent / "kernels" / "__pycache__"
+    compiled = list(folder.rglob("*.nbc")) if folder.is_dir() else []
+    size = sum(file.stat().st_size for file in compiled) / 2**20
+    if not compiled:
+        return f"empty: the first solve compiles for some seconds ({folder})"
+    return f"{len(compiled)} compiled functions, {size:.1f} MiB ({folder})"

@@ -1,0 +1,63 @@
+"""softmap info: what a model is made of."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from softmap.cli.console import facts_table, results
+
+if TYPE_CHECKING:
+    from softmap.model import Model
+
+__all__ = ["info_command"]
+
+
+def info_command(
+    model: Annotated[Path, typer.Argument(help="A model file, or - for standard input.")],
+    values: Annotated[
+        str | None, typer.Option(help="UAI tables hold: potential, log or cost.")
+    ] = None,
+) -> None:
+    """Describe a model: sizes, families, structure."""
+    from softmap.cli.models import load
+    from softmap.report.facts import model_facts
+
+    loaded = load(model, values=values)
+    facts = model_facts(loaded) | _structure(loaded)
+    results().print(facts_table(facts, title=str(model)))
+
+
+def _structure(model: Model) -> dict[str, str]:
+    components = model.graph.components()
+    colours = model.graph.colouring()
+    return {
+        "connected components": f"{int(components.max()) + 1:,}",
+        "colours": f"{int(colours.max()) + 1}",
+        "memory": _memory(model.nbytes),
+        "arc consistency": _consistency(model),
+    }
+
+
+def _memory(size: float) -> str:
+    for unit in ("B", "KiB", "MiB"):
+        if size < 1024:
+            return f"{size:.4g} {unit}"
+        size /= 1024
+    return f"{size:.4g} GiB"
+
+
+def _consistency(model: Model) -> str:
+    import numpy as np
+
+    from softmap.consistency import arc_consistency
+    from softmap.errors import InfeasibleModel
+
+    try:
+        allowed = arc_consistency(model)
+    except InfeasibleModel as error:
+        return f"no labelling satisfies the hard constraints: {error}"
+    removed = int((~allowed & ~np.isposinf(model.unary)).sum())
+    return f"removes {removed:,} of {allowed.size:,} states" if removed else "removes no states"

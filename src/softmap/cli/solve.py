@@ -1,0 +1,85 @@
+"""softmap solve: a model file in, a labelling and its certificate out."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from softmap.cli.files import check_targets
+
+if TYPE_CHECKING:
+    from softmap.model import Model
+    from softmap.solve import Result
+
+__all__ = ["solve_command"]
+
+
+def solve_command(
+    model: Annotated[Path, typer.Argument(help="A model file, or - for standard input.")],
+    evidence: Annotated[Path | None, typer.Option(help="Variables to fix (.evid).")] = None,
+    method: Annotated[str, typer.Option(help="The algorithm.")] = "anneal",
+    gap: Annotated[float, typer.Option(help="Stop at this relative gap.")] = 1e-6,
+    lp_gap: Annotated[float, typer.Option(help="Stop at this relative LP gap.")] = 1e-4,
+    time_limit: Annotated[float | None, typer.Option(help="Stop after so many seconds.")] = None,
+    seed: Annotated[int, typer.Option(help="Seed of what is random.")] = 0,
+    threads: Annotated[int | None, typer.Option(help="Threads; all by default.")] = None,
+    dtype: Annotated[str, typer.Option(help="float64 or float32.")] = "float64",
+    values: Annotated[
+        str | None, typer.Option(help="UAI tables hold: potential, log or cost.")
+    ] = None,
+    output: Annotated[Path | None, typer.Option(help="Write the labelling (.MPE).")] = None,
+    trace: Annotated[Path | None, typer.Option(help="Write the run, a row per check.")] = None,
+    report: Annotated[Path | None, typer.Option(help="Write a page about the run (.html).")] = None,
+    checkpoint: Annotated[Path | None, typer.Option(help="Save the run here as it goes.")] = None,
+    resume: Annotated[Path | None, typer.Option(help="Go on from a checkpoint.")] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
+    no_progress: Annotated[bool, typer.Option("--no-progress", help="Be quiet.")] = False,
+) -> None:
+    """Solve a model and certify the answer."""
+    from softmap.cli.console import results
+    from softmap.cli.models import load
+    from softmap.cli.progress import display
+    from softmap.cli.summary import as_object, exit_code, print_result
+
+    check_targets(output=output, trace=trace, report=report, checkpoint=checkpoint)
+    loaded = load(model, values=values, evidence=evidence)
+    options: dict[str, Any] = {
+        "method": method,
+        "gap": gap,
+        "lp_gap": lp_gap,
+        "time_limit": time_limit,
+        "seed": seed,
+        "threads": threads,
+        "dtype": dtype,
+        "checkpoint": checkpoint,
+    }
+    with display(not no_progress, time_limit) as show:
+        result = _run(loaded, resume, on_snapshot=show, **options)
+    _write(result, output, trace, report)
+    if as_json:
+        print(json.dumps(as_object(result)))
+    else:
+        print_result(results(), result)
+    raise typer.Exit(exit_code(result))
+
+
+def _run(model: Model, resume: Path | None, **options: Any) -> Result:
+    import softmap
+
+    if resume is None:
+        return softmap.solve(model, **options)
+    return softmap.resume(resume, model, **options)
+
+
+def _write(result: Result, output: Path | None, trace: Path | None, report: Path | None) -> None:
+    if output is not None:
+        from softmap.io import write_labels
+
+        write_labels(result.labels, output)
+    if trace is not None:
+        result.trace.to_csv(trace)
+    if report is not None:
+        result.report(report)

@@ -1,0 +1,59 @@
+"""What a demo is: a story, a model, and two pictures."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from softmap.model import Model
+
+__all__ = ["Demo", "Options", "accuracy", "grid_edges"]
+
+Labels = NDArray[np.int64]
+
+
+@dataclass(frozen=True)
+class Options:
+    """What a user may change about a demo; None leaves it to the demo."""
+
+    size: int | None = None
+    labels: int | None = None
+    seed: int = 0
+    image: Path | None = None
+    left: Path | None = None
+    right: Path | None = None
+    truth: Path | None = None
+    truth_scale: float | None = None
+
+
+@dataclass(frozen=True)
+class Demo:
+    """A model with a story, ready to be solved and drawn."""
+
+    story: str
+    model: Model
+    draw_input: Callable[[Path], None]
+    draw_labelling: Callable[[Labels, Path], None]
+    score: Callable[[Labels], str] | None = None
+
+
+def grid_edges(rows: int, columns: int) -> NDArray[np.int32]:
+    """Horizontal, then vertical edges of a grid whose nodes are numbered row by row."""
+    node = np.arange(rows * columns, dtype=np.int32).reshape(rows, columns)
+    across = np.stack([node[:, :-1].ravel(), node[:, 1:].ravel()], axis=1)
+    down = np.stack([node[:-1].ravel(), node[1:].ravel()], axis=1)
+    return np.concatenate([across, down])
+
+
+def accuracy(truth: Labels, what: str) -> Callable[[Labels], str]:
+    """A score: the share of labels that equal the truth."""
+
+    def score(labels: Labels) -> str:
+        right = float((labels == truth.ravel()).mean())
+        return f"{100 * right:.1f} % of the {what} are right"
+
+    return score

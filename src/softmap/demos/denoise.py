@@ -1,0 +1,66 @@
+"""A grey picture without its noise: truncated quadratic smoothness keeps the edges."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+from numpy.typing import NDArray
+
+from softmap.demos.base import Demo, Options, grid_edges
+from softmap.demos.scenes import regions
+from softmap.model import Model
+from softmap.plotting import load_image, save_image
+from softmap.potentials import TruncatedQuadratic
+
+__all__ = ["build"]
+
+Grey = NDArray[np.float64]
+
+
+def build(options: Options) -> Demo:
+    """A picture of grey levels; differences are smoothed, steps are kept."""
+    levels = options.labels or 32
+    clean, noisy = _picture(options)
+    rows, columns = noisy.shape
+    grey = np.linspace(0, 255, levels)
+    edges = grid_edges(rows, columns)
+    unary = np.minimum((noisy[..., None] - grey) ** 2, 80.0**2).reshape(-1, levels) / 1000
+    step = 255 / (levels - 1)
+    smooth = TruncatedQuadratic(np.full(len(edges), 2.0 * step**2 / 1000), (60 / step) ** 2)
+    model = Model(unary, edges, smooth).with_shape((rows, columns))
+    return Demo(
+        story=f"Each of {rows} × {columns} pixels has one of {levels} grey levels.",
+        model=model,
+        draw_input=lambda path: save_image(_bytes(noisy), path),
+        draw_labelling=lambda x, path: save_image(_bytes(grey[x].reshape(noisy.shape)), path),
+        score=None if clean is None else _error(clean, noisy, grey),
+    )
+
+
+def _picture(options: Options) -> tuple[Grey | None, Grey]:
+    """The clean picture where it is known, and the noisy one."""
+    if options.image is not None:
+        colour = load_image(options.image, options.size or 256)
+        return None, colour.astype(float) @ np.array([0.299, 0.587, 0.114])
+    size = options.size or 96
+    rng = np.random.default_rng(options.seed)
+    shade = np.linspace(0, 60, size)[:, None] + np.linspace(0, 40, size)[None, :]
+    clean = rng.permutation(np.linspace(20, 150, 9))[regions(rng, size, 9, 9)] + shade
+    return clean, np.clip(clean + rng.normal(0, 25, clean.shape), 0, 255)
+
+
+def _error(clean: Grey, noisy: Grey, grey: Grey) -> Callable[[NDArray[np.int64]], str]:
+    def score(labels: NDArray[np.int64]) -> str:
+        before, after = _rms(noisy - clean), _rms(grey[labels] - clean.ravel())
+        return f"distance to the clean picture: {after:.1f} grey levels, {before:.1f} before"
+
+    return score
+
+
+def _rms(difference: Grey) -> float:
+    return float(np.sqrt((difference**2).mean()))
+
+
+def _bytes(picture: Grey) -> NDArray[np.uint8]:
+    return np.clip(np.round(picture), 0, 255).astype(np.uint8)

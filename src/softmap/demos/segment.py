@@ -1,0 +1,84 @@
+"""A colour picture in a few regions: Potts weights that are small where colours change."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from softmap.demos.base import Demo, Options, accuracy, grid_edges
+from softmap.demos.scenes import regions
+from softmap.model import Model
+from softmap.plotting import load_image, save_image
+from softmap.potentials import Potts
+
+__all__ = ["build"]
+
+Colours = NDArray[np.float64]
+
+
+def build(options: Options) -> Demo:
+    """Each pixel belongs to one of a few colours; borders are cheap where the colour changes."""
+    labels = options.labels or 6
+    picture, truth, palette = _picture(options, labels)
+    rows, columns = picture.shape[:2]
+    edges = grid_edges(rows, columns)
+    flat = picture.reshape(-1, 3)
+    if palette is None:
+        palette = cluster(flat, labels, options.seed)
+    unary = _distance(flat, palette) / _scale(flat, palette)
+    model = Model(unary, edges, Potts(_contrast(flat, edges))).with_shape((rows, columns))
+    centres = palette
+    return Demo(
+        story=f"Each of {rows} × {columns} pixels belongs to one of {labels} colours.",
+        model=model,
+        draw_input=lambda path: save_image(picture.astype(np.uint8), path),
+        draw_labelling=lambda x, path: save_image(
+            centres[x].reshape(picture.shape).astype(np.uint8), path
+        ),
+        score=None if truth is None else accuracy(truth, "pixels"),
+    )
+
+
+def _picture(
+    options: Options, labels: int
+) -> tuple[Colours, NDArray[np.int64] | None, Colours | None]:
+    if options.image is not None:
+        return load_image(options.image, options.size or 200).astype(float), None, None
+    size = options.size or 96
+    rng = np.random.default_rng(options.seed)
+    truth = regions(rng, size, 3 * labels, labels)
+    palette = rng.uniform(40, 215, (labels, 3))
+    picture = np.clip(palette[truth] + rng.normal(0, 45, (size, size, 3)), 0, 255)
+    return picture, truth, palette
+
+
+def cluster(pixels: Colours, count: int, seed: int, rounds: int = 20) -> Colours:
+    """Centres of `count` clusters of colours (Lloyd's rounds from a spread-out start)."""
+    rng = np.random.default_rng(seed)
+    sample = pixels[rng.choice(len(pixels), min(len(pixels), 5000), replace=False)]
+    centres = sample[:1]
+    while len(centres) < count:
+        far = _distance(sample, centres).min(axis=1)
+        centres = np.vstack([centres, sample[np.argmax(far)]])
+    for _ in range(rounds):
+        nearest = _distance(sample, centres).argmin(axis=1)
+        used = np.unique(nearest)
+        centres[used] = [sample[nearest == k].mean(axis=0) for k in used]
+    return centres
+
+
+def _distance(pixels: Colours, centres: Colours) -> Colours:
+    """Squared distance of each pixel to each centre."""
+    squares: Colours = (pixels**2).sum(axis=1)[:, None] + (centres**2).sum(axis=1)
+    return np.maximum(squares - 2 * pixels @ centres.T, 0.0)
+
+
+def _scale(pixels: Colours, centres: Colours) -> float:
+    """Twice the variance within clusters: distances become negative log-likelihoods."""
+    return 2.0 * float(_distance(pixels, centres).min(axis=1).mean()) / 3 + 1e-9
+
+
+def _contrast(pixels: Colours, edges: NDArray[np.int32]) -> Colours:
+    difference = ((pixels[edges[:, 0]] - pixels[edges[:, 1]]) ** 2).sum(axis=1)
+    weights: Colours = 0.3 + 1.7 * np.exp(-difference / (2.0 * difference.mean() + 1e-9))
+    return weights

@@ -1,0 +1,166 @@
+"use strict";
+(() => {
+  const data = JSON.parse(document.getElementById("data").textContent);
+  const byId = (id) => document.getElementById(id);
+  const colour = (name) => getComputedStyle(document.documentElement).getPropertyValue(name).trim();
+
+  // --- charts: told apart by dash and marker as well as by colour -------------------------------
+  const line = (name, y, ink, dash, symbol) => ({ name, y, ink, dash, symbol });
+  const trace = data.trace;
+  const scale = trace.bound.map((b) => Math.max(1, Math.abs(b)));
+  // a gap of zero has no logarithm: it is drawn where floating point ends
+  const gap = (upper) => upper.map((u, k) =>
+    u === null || trace.bound[k] === null ? null : Math.max((u - trace.bound[k]) / scale[k], 1e-12));
+  const charts = {
+    "chart-values": { lines: [
+      line("energy", trace.energy, "--energy", "solid", "circle"),
+      line("primal", trace.primal, "--primal", "dash", "square"),
+      line("bound", trace.bound, "--bound", "dashdot", "triangle-up"),
+    ], window: data.window },
+    "chart-gaps": { lines: [
+      line("gap", gap(trace.energy), "--energy", "solid", "circle"),
+      line("LP gap", gap(trace.primal), "--primal", "dash", "square"),
+    ], log: true },
+    "chart-eta": { lines: [
+      line("η", trace.eta, "--bound", "solid", "circle"),
+      line("slack", trace.slack, "--energy", "dash", "square"),
+    ], log: true },
+  };
+
+  function draw() {
+    const axis = document.querySelector("input[name=axis]:checked").value;
+    const x = trace[axis];
+    for (const [id, chart] of Object.entries(charts)) {
+      const lines = chart.lines.map((l) => ({
+        x, y: l.y, name: l.name, type: "scatter", mode: "lines+markers",
+        line: { color: colour(l.ink), dash: l.dash, width: 2 },
+        marker: { color: colour(l.ink), symbol: l.symbol, size: 7, maxdisplayed: 14 },
+      }));
+      const ink = colour("--ink"), grid = colour("--line");
+      const layout = {
+        margin: { l: 70, r: 10, t: 10, b: 45 }, paper_bgcolor: "rgba(0,0,0,0)", plot_bgcolor: "rgba(0,0,0,0)",
+        font: { color: ink, family: "system-ui, sans-serif", size: 13 }, hovermode: "x unified",
+        hoverlabel: { bgcolor: colour("--panel"), font: { color: ink } },
+        legend: { orientation: "h", y: 1.12 },
+        xaxis: { title: { text: axis === "work" ? "work (messages)" : "seconds" }, gridcolor: grid, zeroline: false },
+        yaxis: { type: chart.log ? "log" : "linear", gridcolor: grid, zeroline: false, exponentformat: "e" },
+      };
+      if (chart.window) layout.yaxis.range = chart.window;
+      Plotly.react(id, lines, layout, { responsive: true, displaylogo: false });
+    }
+  }
+
+  document.querySelectorAll("input[name=axis]").forEach((radio) => radio.addEventListener("change", draw));
+  matchMedia("(prefers-color-scheme: dark)").addEventListener("change", draw);
+  matchMedia("print").addEventListener("change", draw);
+  draw();
+
+  // --- tables -----------------------------------------------------------------------------------
+  function cells(tag, values) {
+    const row = document.createElement("tr");
+    for (const value of values) {
+      const cell = document.createElement(tag);
+      if (tag === "th") cell.scope = "col";
+      cell.append(value);
+      row.append(cell);
+    }
+    return row;
+  }
+
+  const columns = Object.keys(trace);
+  const short = (v) => (v === null ? "" : Number.isInteger(v) ? v.toLocaleString("en") : v.toPrecision(7));
+  byId("trace").tHead.append(cells("th", columns));
+  byId("trace").tBodies[0].append(...trace[columns[0]].map((_, k) => cells("td", columns.map((c) => short(trace[c][k])))));
+
+  async function unpack(text, Kind) {
+    const packed = Uint8Array.from(atob(text), (c) => c.charCodeAt(0));
+    const stream = new Blob([packed]).stream().pipeThrough(new DecompressionStream("deflate"));
+    return new Kind(await new Response(stream).arrayBuffer());
+  }
+
+  function variables(label, state, mass) {
+    const { count, kept, shape } = data.variables;
+    let order = Uint32Array.from({ length: count }, (_, i) => i), found = order;
+    let sorted = { key: "variable", down: false }, page = 0;
+    const chance = new Uint16Array(count);
+    for (let i = 0; i < count; i++)
+      for (let k = 0; k < kept; k++) if (state[i * kept + k] === label[i]) chance[i] = mass[i * kept + k];
+    const value = { variable: (i) => i, label: (i) => label[i], probability: (i) => chance[i] };
+
+    const likeliest = (i) => {
+      const parts = [];
+      let rest = 65535;
+      for (let k = 0; k < kept; k++) {
+        const m = mass[i * kept + k];
+        if (m === 0) continue;
+        rest -= m;
+        parts.push(`${state[i * kept + k]}: ${(m / 65535).toFixed(3)}`);
+      }
+      if (rest > 65) parts.push(`others: ${(rest / 65535).toFixed(3)}`);
+      return parts.join(", ");
+    };
+    const names = ["variable", ...(shape ? ["row", "column"] : []), "label", "probability", "likeliest states"];
+    const place = (i) => (shape ? [Math.floor(i / shape[1]), i % shape[1]].map(String) : []);
+
+    function head() {
+      const titles = names.map((name) => {
+        if (!(name in value)) return name;
+        const button = document.createElement("button");
+        button.type = "button";
+        const arrow = sorted.key === name ? (sorted.down ? " ▼" : " ▲") : "";
+        button.textContent = name + arrow;
+        button.addEventListener("click", () => {
+          sorted = { key: name, down: sorted.key === name && !sorted.down };
+          order = sort(order); filter(); head();
+          byId("table").tHead.querySelectorAll("button")[Object.keys(value).indexOf(name)].focus();
+        });
+        return button;
+      });
+      const row = cells("th", titles);
+      names.forEach((name, k) => {
+        if (name === sorted.key) row.children[k].setAttribute("aria-sort", sorted.down ? "descending" : "ascending");
+      });
+      byId("table").tHead.replaceChildren(row);
+    }
+
+    function sort(rows) {
+      const key = value[sorted.key], sign = sorted.down ? -1 : 1;
+      return rows.slice().sort((a, b) => sign * (key(a) - key(b)) || a - b);
+    }
+
+    function filter() {
+      const range = byId("f-variable").value.match(/\d+/g);
+      const low = range ? Number(range[0]) : 0, high = range ? Number(range[1] ?? range[0]) : count;
+      const wanted = byId("f-label").value.trim(), most = byId("f-probability").value;
+      found = order.filter((i) => i >= low && i <= high && (wanted === "" || label[i] === Number(wanted))
+        && (most === "" || chance[i] <= Number(most) * 65535));
+      page = 0;
+      show();
+    }
+
+    function show() {
+      const size = Number(byId("f-rows").value), pages = Math.max(1, Math.ceil(found.length / size));
+      page = Math.min(Math.max(0, page), pages - 1);
+      const rows = Array.from(found.slice(page * size, (page + 1) * size), (i) =>
+        cells("td", [String(i), ...place(i), String(label[i]), (chance[i] / 65535).toFixed(3), likeliest(i)]));
+      byId("table").tBodies[0].replaceChildren(...rows);
+      byId("found").textContent = `${found.length.toLocaleString("en")} of ${count.toLocaleString("en")} variables`;
+      byId("p-where").textContent = `page ${page + 1} of ${pages.toLocaleString("en")}`;
+      byId("p-first").disabled = byId("p-previous").disabled = page === 0;
+      byId("p-next").disabled = byId("p-last").disabled = page === pages - 1;
+    }
+
+    const turn = (id, to) => byId(id).addEventListener("click", () => { page = to(); show(); });
+    turn("p-first", () => 0); turn("p-previous", () => page - 1);
+    turn("p-next", () => page + 1); turn("p-last", () => Infinity);
+    byId("filters").addEventListener("input", filter);
+    byId("filters").addEventListener("submit", (event) => event.preventDefault());
+    head(); filter();
+    document.body.dataset.ready = "yes";
+  }
+
+  const { label, state, mass } = data.variables;
+  Promise.all([unpack(label, Uint32Array), unpack(state, Uint32Array), unpack(mass, Uint16Array)])
+    .then((arrays) => variables(...arrays))
+    .catch((error) => { byId("found").textContent = `The table needs a newer browser (${error}).`; });
+})();

@@ -1,0 +1,64 @@
+"""What there is to say about a model before it is solved."""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+if TYPE_CHECKING:
+    from softmap.model import Model
+
+__all__ = ["arity_counts", "arity_max", "families", "model_facts"]
+
+
+def arity_counts(model: Model) -> dict[int, int]:
+    """How many factors of each arity the model has, unary costs not counted.
+
+    An auxiliary node stands for one factor; the edges that tie it to its members are not factors.
+    """
+    counts: Counter[int] = Counter(np.diff(model.auxiliaries.start).tolist())
+    pairs = int((model.edges < model.num_variables).all(axis=1).sum())
+    if pairs:
+        counts[2] += pairs
+    return dict(sorted(counts.items()))
+
+
+def arity_max(model: Model) -> int:
+    """The largest number of variables that one cost depends on."""
+    return max(arity_counts(model), default=1)
+
+
+def families(model: Model) -> dict[str, int]:
+    """Edges of each potential family."""
+    found: Counter[str] = Counter()
+    for potential in model.potentials:
+        found[potential.family] += len(potential)
+    return dict(found)
+
+
+def model_facts(model: Model) -> dict[str, str]:
+    """Sizes of a model, as name and words."""
+    counts = model.num_labels[: model.num_variables]
+    low, high = int(counts.min()), int(counts.max())
+    varied = f"{low} to {high}, {counts.mean():.1f} on average"
+    facts = {
+        "variables": f"{model.num_variables:,}",
+        "edges": f"{model.m:,}",
+        "labels": f"{low} each" if low == high else varied,
+        "arities": _listed({f"of {k}": v for k, v in arity_counts(model).items()}) or "unary only",
+        "families": _listed(families(model)) or "none",
+        "hard constraints": "yes" if model.has_forbidden else "none",
+    }
+    if model.shape is not None:
+        facts["grid"] = " × ".join(str(size) for size in model.shape)
+    if len(model.auxiliaries):
+        facts["auxiliary variables"] = (
+            f"{len(model.auxiliaries):,} (one per factor of three or more)"
+        )
+    return facts
+
+
+def _listed(counts: dict[str, int]) -> str:
+    return ", ".join(f"{count:,} {name}" for name, count in counts.items())

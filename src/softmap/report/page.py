@@ -1,0 +1,115 @@
+"""The page: a template filled with what a result proves, and with the script that shows it."""
+
+from __future__ import annotations
+
+import json
+from html import escape
+from importlib.resources import files
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from softmap import __version__
+from softmap.errors import MissingExtra
+from softmap.io.atomic import replacing
+from softmap.report.facts import model_facts
+from softmap.report.payload import payload
+from softmap.report.picture import data_uri, palette
+from softmap.report.words import certificate_sentences, relative
+
+if TYPE_CHECKING:
+    from softmap.solve import Result
+
+__all__ = ["render", "write"]
+
+
+def write(result: Result, path: Path | str, title: str = "softmap run") -> None:
+    """Write one self-contained HTML page about a result."""
+    page = render(result, title)
+    with replacing(path) as file:
+        file.write(page.encode())
+
+
+def render(result: Result, title: str = "softmap run") -> str:
+    """The page as text; it needs nothing from the network."""
+    page = _asset("page.html")
+    # the data goes in last: what it holds is never searched for places to fill
+    for place, text in (
+        ("title", escape(title)),
+        ("style", _asset("page.css")),
+        ("status", escape(str(result.status))),
+        ("certificate", escape(" ".join(certificate_sentences(result)))),
+        ("numbers", _definitions(_numbers(result))),
+        ("facts", _definitions(model_facts(result.model))),
+        ("trace_caption", "One row per check of the certificate."),
+        ("picture", _picture(result)),
+        ("footer", _footer(result)),
+        ("script", _asset("page.js")),
+        ("plotly", _plotly()),
+        ("data", _json(payload(result))),
+    ):
+        page = page.replace("{{" + place + "}}", text, 1)
+    return page
+
+
+def _asset(name: str) -> str:
+    return (files("softmap.report") / "assets" / name).read_text("utf-8")
+
+
+def _plotly() -> str:
+    try:
+        from plotly.offline import get_plotlyjs
+    except ImportError as error:
+        raise MissingExtra("A report page", "report") from error
+    script: str = get_plotlyjs()
+    return script
+
+
+def _json(data: object) -> str:
+    """JSON that cannot end the script element it stands in."""
+    return json.dumps(data, separators=(",", ":"), allow_nan=False).replace("<", "\\u003c")
+
+
+def _numbers(result: Result) -> dict[str, str]:
+    return {
+        "energy": f"{result.energy:.10g}",
+        "bound": f"{result.bound:.10g}",
+        "primal": f"{result.primal:.10g}",
+        "relative gap": f"{relative(result.gap, result.bound):.2g}",
+        "relative LP gap": f"{relative(result.lp_gap, result.bound):.2g}",
+        "seconds": f"{result.seconds:.2f}",
+    }
+
+
+def _definitions(facts: dict[str, str]) -> str:
+    return "".join(
+        f"<div><dt>{escape(name)}</dt><dd>{escape(value)}</dd></div>"
+        for name, value in facts.items()
+    )
+
+
+def _footer(result: Result) -> str:
+    return escape(
+        f"softmap {__version__}, method {result.method}, {result.sweeps:,} sweeps, "
+        f"{result.work:,} messages, {result.threads} threads, "
+        f"set-up {result.setup_seconds:.2f} s, η at the end {result.eta:.4g}."
+    )
+
+
+def _picture(result: Result) -> str:
+    """The labelling as an image, where the model is a grid."""
+    shape = result.model.shape
+    if shape is None or len(shape) != 2:
+        return ""
+    labels = np.asarray(result.labels).reshape(shape)
+    count = int(result.model.num_labels[: result.model.num_variables].max())
+    colours = ",".join(f"rgb({r},{g},{b})" for r, g, b in palette(min(count, 32)).tolist())
+    return (
+        '<section aria-labelledby="h-labelling"><h2 id="h-labelling">Labelling</h2>'
+        f'<figure class="labelling"><img alt="The labelling, {shape[0]} rows by {shape[1]} columns"'
+        f' width="{shape[1]}" height="{shape[0]}" src="{data_uri(labels, count)}">'
+        '<figcaption class="scale"><span>label 0</span>'
+        f'<span class="bar" style="background:linear-gradient(to right,{colours})"></span>'
+        f"<span>{count - 1}</span></figcaption></figure></section>"
+    )

@@ -1,0 +1,91 @@
+"""What the page's script needs, small enough to embed: the trace and the variables."""
+
+from __future__ import annotations
+
+import base64
+import zlib
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+if TYPE_CHECKING:
+    from softmap.solve import Result
+
+__all__ = ["likeliest", "payload"]
+
+KEPT = 8  # states listed per variable; the rest is summed up as "others"
+ROWS = 1000  # rows of the trace that a chart can show
+FULL = 65535  # probabilities are stored as multiples of 1 / FULL
+
+
+def payload(result: Result) -> dict[str, Any]:
+    """Everything that the script reads, ready for JSON."""
+    trace = _thinned(result.trace.columns())
+    return {
+        "trace": {name: _plain(column) for name, column in trace.items()},
+        "window": _window(trace),
+        "variables": _variables(result),
+    }
+
+
+def likeliest(
+    marginals: NDArray[np.float64], offset: NDArray[np.int64], kept: int
+) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
+    """The `kept` likeliest states of each variable and their probabilities, padded with 0."""
+    sizes = np.diff(offset)
+    state = np.zeros((len(sizes), kept), dtype=np.int64)
+    mass = np.zeros((len(sizes), kept))
+    for size in np.unique(sizes):
+        rows = np.flatnonzero(sizes == size)
+        block = marginals[offset[rows][:, None] + np.arange(size)]
+        best = np.argsort(-block, axis=1, kind="stable")[:, :kept]
+        state[rows, : best.shape[1]] = best
+        mass[rows, : best.shape[1]] = np.take_along_axis(block, best, axis=1)
+    return state, mass
+
+
+def _variables(result: Result) -> dict[str, Any]:
+    model = result.model
+    count = model.num_variables
+    kept = int(min(KEPT, model.num_labels[:count].max()))
+    state, mass = likeliest(result.node_marginals, model.node_offset[: count + 1], kept)
+    grid = model.shape if model.shape is not None and len(model.shape) == 2 else None
+    return {
+        "count": count,
+        "kept": kept,
+        "shape": grid,
+        "label": _packed(result.labels, "<u4"),
+        "state": _packed(state, "<u4"),
+        "mass": _packed(np.round(np.clip(mass, 0, 1) * FULL), "<u2"),
+    }
+
+
+def _packed(array: NDArray[Any], dtype: str) -> str:
+    """Unsigned integers, deflated, as text."""
+    return base64.b64encode(zlib.compress(array.astype(dtype).tobytes(), 6)).decode()
+
+
+def _thinned(columns: dict[str, NDArray[Any]]) -> dict[str, NDArray[Any]]:
+    length = len(columns["bound"])
+    rows = np.unique(np.linspace(0, length - 1, min(length, ROWS)).round().astype(int))
+    return {name: column[rows] for name, column in columns.items()}
+
+
+def _plain(column: NDArray[Any]) -> list[float | int | None]:
+    """Numbers as JSON knows them: eleven digits, no NaN, no infinity."""
+    if column.dtype.kind in "iu":
+        return [int(v) for v in column]
+    return [float(f"{v:.11g}") if np.isfinite(v) else None for v in column]
+
+
+def _window(trace: dict[str, NDArray[Any]]) -> list[float] | None:
+    """A range of costs that leaves the first, far-off rows out of sight."""
+    late = len(trace["bound"]) // 4
+    values = np.concatenate([trace[name][late:] for name in ("bound", "primal", "energy")])
+    values = values[np.isfinite(values)]
+    if not values.size:
+        return None
+    low, high = float(values.min()), float(values.max())
+    margin = 0.08 * (high - low) or max(1.0, abs(high)) * 1e-3
+    return [low - margin, high + margin]

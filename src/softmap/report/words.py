@@ -1,0 +1,63 @@
+"""A certificate in words: what was found, what is proved, and what is not."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from softmap.solve import Result
+
+__all__ = ["EXACT", "certificate_sentences", "relative"]
+
+# A relative gap that costs added up in floating point cannot be told from zero.
+EXACT = 1e-9
+
+
+def relative(gap: float, bound: float) -> float:
+    """A gap over the size of the bound, as everywhere in softmap."""
+    return gap / max(1.0, abs(bound))
+
+
+def certificate_sentences(result: Result) -> list[str]:
+    """Say in a few sentences what the numbers of a result prove."""
+    return [_labelling(result), _bound(result), _verdict(result), _relaxation(result)]
+
+
+def _labelling(result: Result) -> str:
+    return f"A labelling of cost {result.energy:.10g} was found."
+
+
+def _bound(result: Result) -> str:
+    if not math.isfinite(result.bound):
+        return "No lower bound is proved."
+    return f"No labelling costs less than {result.bound:.10g}: that is proved."
+
+
+def _verdict(result: Result) -> str:
+    gap = relative(result.gap, result.bound)
+    if not math.isfinite(gap):
+        return "How far the labelling is from the best is not known."
+    if gap <= EXACT:
+        return "The two agree, so the labelling is optimal."
+    return (
+        f"So the labelling costs at most {result.gap:.3g} more than the best one "
+        f"({_percent(gap)} of the bound)."
+    )
+
+
+def _relaxation(result: Result) -> str:
+    gap = relative(result.lp_gap, result.bound)
+    if not math.isfinite(gap):
+        return "The linear relaxation has no feasible point yet."
+    sentence = f"The linear relaxation is solved to within {result.lp_gap:.3g} ({_percent(gap)})"
+    if relative(result.energy - result.primal, result.bound) > 10 * max(gap, EXACT):
+        return (
+            f"{sentence}: most of what is left is the gap between the relaxation and "
+            "labellings, which more time for this method will not close."
+        )
+    return f"{sentence}."
+
+
+def _percent(fraction: float) -> str:
+    return f"{100 * fraction:.2g} %"
