@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from softmap.model import Model
 
-__all__ = ["Demo", "Options", "accuracy", "grid_edges"]
+__all__ = ["Demo", "Options", "accuracy"]
 
 Labels = NDArray[np.int64]
 
@@ -39,14 +39,6 @@ class Demo:
     draw_input: Callable[[Path], None]
     draw_labelling: Callable[[Labels, Path], None]
     score: Callable[[Labels], str] | None = None
-
-
-def grid_edges(rows: int, columns: int) -> NDArray[np.int32]:
-    """Horizontal, then vertical edges of a grid whose nodes are numbered row by row."""
-    node = np.arange(rows * columns, dtype=np.int32).reshape(rows, columns)
-    across = np.stack([node[:, :-1].ravel(), node[:, 1:].ravel()], axis=1)
-    down = np.stack([node[:-1].ravel(), node[1:].ravel()], axis=1)
-    return np.concatenate([across, down])
 
 
 def accuracy(truth: Labels, what: str) -> Callable[[Labels], str]:

@@ -7,8 +7,9 @@ from collections.abc import Callable
 import numpy as np
 from numpy.typing import NDArray
 
-from softmap.demos.base import Demo, Options, grid_edges
+from softmap.demos.base import Demo, Options
 from softmap.demos.scenes import regions
+from softmap.generators import grid_edges
 from softmap.model import Model
 from softmap.plotting import load_image, save_image
 from softmap.potentials import TruncatedQuadratic

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from softmap.demos.base import Demo, Options, accuracy, grid_edges
+from softmap.demos.base import Demo, Options, accuracy
 from softmap.demos.scenes import regions
+from softmap.generators import grid_edges
 from softmap.model import Model
 from softmap.plotting import save_labelling
 from softmap.potentials import Potts

@@ -5,8 +5,9 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from softmap.demos.base import Demo, Options, accuracy, grid_edges
+from softmap.demos.base import Demo, Options, accuracy
 from softmap.demos.scenes import regions
+from softmap.generators import grid_edges
 from softmap.model import Model
 from softmap.plotting import load_image, save_image
 from softmap.potentials import Potts

@@ -7,9 +7,10 @@ from collections.abc import Callable
 import numpy as np
 from numpy.typing import NDArray
 
-from softmap.demos.base import Demo, Options, grid_edges
+from softmap.demos.base import Demo, Options
 from softmap.demos.scenes import stereo_pair
 from softmap.errors import OptionError
+from softmap.generators import grid_edges
 from softmap.model import Model
 from softmap.plotting import load_image, save_image, save_labelling
 from softmap.potentials import TruncatedLinear

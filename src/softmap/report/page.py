@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from html import escape
 from importlib.resources import files
 from pathlib import Path
@@ -11,12 +12,13 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from softmap import __version__
+from softmap.certificate import relative_gap
 from softmap.errors import MissingExtra
 from softmap.io.atomic import replacing
 from softmap.report.facts import model_facts
 from softmap.report.payload import payload
 from softmap.report.picture import data_uri, palette
-from softmap.report.words import certificate_sentences, relative
+from softmap.report.words import certificate_sentences
 
 if TYPE_CHECKING:
     from softmap.solve import Result
@@ -33,24 +35,20 @@ def write(result: Result, path: Path | str, title: str = "softmap run") -> None:
 
 def render(result: Result, title: str = "softmap run") -> str:
     """The page as text; it needs nothing from the network."""
-    page = _asset("page.html")
-    # the data goes in last: what it holds is never searched for places to fill
-    for place, text in (
-        ("title", escape(title)),
-        ("style", _asset("page.css")),
-        ("status", escape(str(result.status))),
-        ("certificate", escape(" ".join(certificate_sentences(result)))),
-        ("numbers", _definitions(_numbers(result))),
-        ("facts", _definitions(model_facts(result.model))),
-        ("trace_caption", "One row per check of the certificate."),
-        ("picture", _picture(result)),
-        ("footer", _footer(result)),
-        ("script", _asset("page.js")),
-        ("plotly", _plotly()),
-        ("data", _json(payload(result))),
-    ):
-        page = page.replace("{{" + place + "}}", text, 1)
-    return page
+    fields = {
+        "title": escape(title),
+        "style": _asset("page.css"),
+        "status": escape(str(result.status)),
+        "certificate": escape(" ".join(certificate_sentences(result))),
+        "numbers": _definitions(_numbers(result)),
+        "facts": _definitions(model_facts(result.model)),
+        "picture": _picture(result),
+        "footer": _footer(result),
+        "data": _json(payload(result)),
+        "plotly": _plotly(),
+        "script": _asset("page.js"),
+    }
+    return re.sub(r"\{\{(\w+)\}\}", lambda place: fields[place[1]], _asset("page.html"))
 
 
 def _asset(name: str) -> str:
@@ -76,8 +74,8 @@ def _numbers(result: Result) -> dict[str, str]:
         "energy": f"{result.energy:.10g}",
         "bound": f"{result.bound:.10g}",
         "primal": f"{result.primal:.10g}",
-        "relative gap": f"{relative(result.gap, result.bound):.2g}",
-        "relative LP gap": f"{relative(result.lp_gap, result.bound):.2g}",
+        "relative gap": f"{relative_gap(result.gap, result.bound):.2g}",
+        "relative LP gap": f"{relative_gap(result.lp_gap, result.bound):.2g}",
         "seconds": f"{result.seconds:.2f}",
     }
 

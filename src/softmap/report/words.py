@@ -5,18 +5,15 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING
 
+from softmap.certificate import relative_gap
+
 if TYPE_CHECKING:
     from softmap.solve import Result
 
-__all__ = ["EXACT", "certificate_sentences", "relative"]
+__all__ = ["EXACT", "certificate_sentences"]
 
 # A relative gap that costs added up in floating point cannot be told from zero.
 EXACT = 1e-9
-
-
-def relative(gap: float, bound: float) -> float:
-    """A gap over the size of the bound, as everywhere in softmap."""
-    return gap / max(1.0, abs(bound))
 
 
 def certificate_sentences(result: Result) -> list[str]:
@@ -35,7 +32,7 @@ def _bound(result: Result) -> str:
 
 
 def _verdict(result: Result) -> str:
-    gap = relative(result.gap, result.bound)
+    gap = relative_gap(result.gap, result.bound)
     if not math.isfinite(gap):
         return "How far the labelling is from the best is not known."
     if gap <= EXACT:
@@ -47,11 +44,11 @@ def _verdict(result: Result) -> str:
 
 
 def _relaxation(result: Result) -> str:
-    gap = relative(result.lp_gap, result.bound)
+    gap = relative_gap(result.lp_gap, result.bound)
     if not math.isfinite(gap):
         return "The linear relaxation has no feasible point yet."
     sentence = f"The linear relaxation is solved to within {result.lp_gap:.3g} ({_percent(gap)})"
-    if relative(result.energy - result.primal, result.bound) > 10 * max(gap, EXACT):
+    if relative_gap(result.energy - result.primal, result.bound) > 10 * max(gap, EXACT):
         return (
             f"{sentence}: most of what is left is the gap between the relaxation and "
             "labellings, which more time for this method will not close."
@@ -60,4 +57,4 @@ def _relaxation(result: Result) -> str:
 
 
 def _percent(fraction: float) -> str:
-    return f"{100 * fraction:.2g} %"
+    return f"{100 * fraction:.2g}\u00a0%"

@@ -38,15 +38,15 @@
       }));
       const ink = colour("--ink"), grid = colour("--line");
       const layout = {
-        margin: { l: 70, r: 10, t: 10, b: 45 }, paper_bgcolor: "rgba(0,0,0,0)", plot_bgcolor: "rgba(0,0,0,0)",
+        margin: { l: 70, r: 10, t: 30, b: 80 }, paper_bgcolor: "rgba(0,0,0,0)", plot_bgcolor: "rgba(0,0,0,0)",
         font: { color: ink, family: "system-ui, sans-serif", size: 13 }, hovermode: "x unified",
         hoverlabel: { bgcolor: colour("--panel"), font: { color: ink } },
-        legend: { orientation: "h", y: 1.12 },
+        legend: { orientation: "h", y: -0.28 },
         xaxis: { title: { text: axis === "work" ? "work (messages)" : "seconds" }, gridcolor: grid, zeroline: false },
         yaxis: { type: chart.log ? "log" : "linear", gridcolor: grid, zeroline: false, exponentformat: "e" },
       };
       if (chart.window) layout.yaxis.range = chart.window;
-      Plotly.react(id, lines, layout, { responsive: true, displaylogo: false });
+      Plotly.react(id, lines, layout, { responsive: true, displaylogo: false, displayModeBar: false });
     }
   }
 
@@ -92,11 +92,11 @@
       let rest = 65535;
       for (let k = 0; k < kept; k++) {
         const m = mass[i * kept + k];
-        if (m === 0) continue;
+        if (m < 33) continue; // under 0.0005
         rest -= m;
         parts.push(`${state[i * kept + k]}: ${(m / 65535).toFixed(3)}`);
       }
-      if (rest > 65) parts.push(`others: ${(rest / 65535).toFixed(3)}`);
+      if (rest > 33) parts.push(`others: ${(rest / 65535).toFixed(3)}`);
       return parts.join(", ");
     };
     const names = ["variable", ...(shape ? ["row", "column"] : []), "label", "probability", "likeliest states"];
