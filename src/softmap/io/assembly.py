@@ -1,0 +1,180 @@
+"""Factors in bulk to a `Model`: sums of unaries, merged pairs, auxiliary variables for the rest."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from softmap.errors import FormatError, ModelError
+from softmap.model import Model
+from softmap.potentials import Potential, Tables
+
+__all__ = ["Assembly", "Costs", "Ints"]
+
+Costs = NDArray[np.float64]
+Ints = NDArray[np.int64]
+
+# Up to this many table shapes get a group each; beyond, one ragged group is the better layout.
+MAX_UNIFORM_GROUPS = 4
+
+
+class Assembly:
+    """Collects the factors of one file.
+
+    Pairs named more than once, in either order, become one table; everything else is kept as it
+    comes, shared tables and structured families included.
+    """
+
+    def __init__(self, num_labels: Ints, name: str | None = None) -> None:
+        self.num_labels = num_labels
+        self.name = name
+        self.offset = np.concatenate([[0], np.cumsum(num_labels)])
+        self.unary: Costs = np.zeros(int(self.offset[-1]))
+        self.constant = 0.0
+        self._dense: list[tuple[Ints, Costs | list[Costs]]] = []
+        self._single: tuple[list[Sequence[int]], list[Costs]] = ([], [])
+        self._kept: list[tuple[Ints, Potential]] = []
+        self._larger: dict[tuple[int, ...], tuple[tuple[int, ...], Costs]] = {}
+
+    def add_constant(self, value: float) -> None:
+        """Add to every energy."""
+        self.constant += float(value)
+
+    def add_unaries(self, variables: Ints, costs: Costs) -> None:
+        """Add rows of costs to variables that all have `costs.shape[1]` labels."""
+        place = self.offset[variables][:, None] + np.arange(costs.shape[1])
+        np.add.at(self.unary, place, costs)
+
+    def add_tables(self, edges: Ints, tables: Costs | list[Costs]) -> None:
+        """Add dense tables, rows for the first end: (k, d, d') or a list."""
+        if len(edges):
+            self._dense.append((edges, tables))
+
+    def add_potential(self, edges: Ints, potential: Potential) -> None:
+        """Add a group of edges that keeps its family."""
+        if len(edges):
+            self._kept.append((edges, potential))
+
+    def add_factor(self, scope: Sequence[int], costs: Costs) -> None:
+        """Add one factor of any arity; axes of variables with a single label drop out."""
+        if len(scope) > 2 and 1 in costs.shape:
+            scope = [i for i, d in zip(scope, costs.shape, strict=True) if d > 1]
+            costs = costs.reshape([d for d in costs.shape if d > 1])
+        if len(scope) == 0:
+            self.add_constant(float(costs.reshape(())))
+        elif len(scope) == 1:
+            self.add_unaries(np.array(scope), costs[None, :])
+        elif len(scope) == 2:
+            self._single[0].append(scope)
+            self._single[1].append(costs)
+        else:
+            self._add_larger(tuple(scope), costs)
+
+    def _add_larger(self, scope: tuple[int, ...], costs: Costs) -> None:
+        key = tuple(sorted(scope))
+        if key not in self._larger:
+            self._larger[key] = scope, costs
+            return
+        first, sum_so_far = self._larger[key]
+        self._larger[key] = first, sum_so_far + costs.transpose([scope.index(i) for i in first])
+
+    def build(self) -> Model:
+        """The model."""
+        if self._single[0]:
+            self.add_tables(np.array(self._single[0]), self._single[1])
+        groups = self._groups()
+        if not np.isfinite(self.constant):
+            raise FormatError(f"the factors without variables add up to {self.constant}", self.name)
+        try:
+            if self._larger:
+                return self._build_larger(groups)
+            return Model(self._rows(), None, groups, constant=self.constant)
+        except ModelError as error:
+            raise FormatError(str(error), self.name) from error
+
+    def _build_larger(self, groups: list[tuple[Ints, Potential]]) -> Model:
+        larger = list(self._larger.values())
+        model = Model.from_factors(self.num_labels, larger, groups=groups, constant=self.constant)
+        return model.replace(unary=np.concatenate([self.unary, model.unary[len(self.unary) :]]))
+
+    def _rows(self) -> Costs | list[Costs]:
+        if (self.num_labels == self.num_labels[0]).all():
+            return self.unary.reshape(len(self.num_labels), -1)
+        return np.split(self.unary, self.offset[1:-1])
+
+    def _groups(self) -> list[tuple[Ints, Potential]]:
+        repeated = self._repeated()
+        merged: dict[tuple[int, int], Costs] = {}
+        dense = [self._singles(edges, tables, repeated, merged) for edges, tables in self._dense]
+        kept = []
+        for edges, potential in self._kept:
+            again = self._are(edges, repeated)
+            for k in np.flatnonzero(again):
+                i, j = edges[k].tolist()
+                d_i, d_j = int(self.num_labels[i]), int(self.num_labels[j])
+                _merge(merged, i, j, potential.as_table(int(k), d_i, d_j))
+            if again.any():
+                edges, potential = edges[~again], potential.take(np.flatnonzero(~again))
+            kept.append((edges, potential))
+        if merged:
+            dense.append((np.array(list(merged)), list(merged.values())))
+        self._dense = []
+        return [*_table_groups([d for d in dense if len(d[0])]), *kept]
+
+    def _singles(
+        self,
+        edges: Ints,
+        tables: Costs | list[Costs],
+        repeated: Ints,
+        merged: dict[tuple[int, int], Costs],
+    ) -> tuple[Ints, Costs | list[Costs]]:
+        """Move tables of repeated pairs to `merged`; return the others."""
+        again = self._are(edges, repeated)
+        if not again.any():
+            return edges, tables
+        for k in np.flatnonzero(again):
+            i, j = edges[k].tolist()
+            _merge(merged, i, j, tables[k])
+        if isinstance(tables, np.ndarray):
+            return edges[~again], tables[~again]
+        return edges[~again], [tables[k] for k in np.flatnonzero(~again)]
+
+    def _keys(self, edges: Ints) -> Ints:
+        """One number per unordered pair."""
+        first, second = edges[:, 0], edges[:, 1]
+        low, high = np.minimum(first, second), np.maximum(first, second)
+        keys: Ints = low * len(self.num_labels) + high
+        return keys
+
+    def _are(self, edges: Ints, repeated: Ints) -> NDArray[np.bool_]:
+        """Which edges are among the repeated pairs."""
+        if not len(repeated):
+            return np.zeros(len(edges), dtype=bool)
+        return np.isin(self._keys(edges), repeated)
+
+    def _repeated(self) -> Ints:
+        parts = [self._keys(edges) for edges, _ in [*self._dense, *self._kept]]
+        if not parts:
+            return np.zeros(0, dtype=np.int64)
+        keys = np.sort(np.concatenate(parts))
+        return np.unique(keys[1:][keys[1:] == keys[:-1]])
+
+
+def _merge(merged: dict[tuple[int, int], Costs], i: int, j: int, table: Costs) -> None:
+    key, part = ((i, j), table) if i < j else ((j, i), table.T)
+    merged[key] = merged[key] + part if key in merged else part
+
+
+def _table_groups(parts: list[tuple[Ints, Costs | list[Costs]]]) -> list[tuple[Ints, Potential]]:
+    """Tables of one shape each, or all in one ragged group where there are many shapes."""
+    uniform = [(e, t) for e, t in parts if isinstance(t, np.ndarray)]
+    loose = [(e, t) for e, t in parts if not isinstance(t, np.ndarray)]
+    if len(uniform) > MAX_UNIFORM_GROUPS:
+        uniform, loose = [], [(e, list(t)) for e, t in parts]
+    groups: list[tuple[Ints, Potential]] = [(e, Tables(t)) for e, t in uniform]
+    if loose:
+        tables = [table for _, stack in loose for table in stack]
+        groups.append((np.concatenate([e for e, _ in loose]), Tables(tables)))
+    return groups

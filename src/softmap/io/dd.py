@@ -1,0 +1,212 @@
+"""Graph matching (`.dd`): assignments of left to right nodes, costs of pairs of assignments."""
+
+from __future__ import annotations
+
+import re
+
+import numpy as np
+
+from softmap.errors import FormatError
+from softmap.io.assembly import Assembly, Costs, Ints
+from softmap.io.decimals import parse_decimals
+from softmap.io.limits import check_entries
+from softmap.io.streams import Content, Source, load, open_content
+from softmap.io.tokens import quote
+from softmap.model import Model
+
+__all__ = ["parse_dd", "read_dd"]
+
+_BLOCK = re.compile(rb"(?m)^\s*gm\s+(\d+)\s+(\d+)\s*$")
+_WIDTH = {b"p": 4, b"a": 4, b"e": 3}
+_IGNORED = (b"c", b"i", b"n", b"#")  # comments, coordinates and neighbourhoods
+
+
+def parse_dd(data: bytes | Content, *, block: int | None = None) -> Model:
+    """Model from the text of a graph matching file.
+
+    One variable per left node: its labels are its assignments in the order of the file, then
+    "unassigned", at cost 0. No right node may be used twice. A file of several graphs holds one
+    problem for each pair of them: `block` says which (from 0).
+    """
+    content = open_content(data)
+    text, line = _select(content, block)
+    rows = _rows(text, line, content)
+    n_left, n_right, n_assign, n_pairs = _header(rows, content)
+    left, right, costs = _assignments(rows[b"a"], n_left, n_right, n_assign, content)
+    pairs = _pairs(rows[b"e"], n_assign, n_pairs, content)
+    return _assemble(n_left, (left, right, costs), pairs, content)
+
+
+def read_dd(source: Source, *, block: int | None = None) -> Model:
+    """Model from a graph matching file."""
+    return parse_dd(load(source), block=block)
+
+
+def _select(content: Content, block: int | None) -> tuple[bytes, int]:
+    """The text of one problem and the line it begins on."""
+    heads = list(_BLOCK.finditer(content.data))
+    if not heads:
+        if block not in (None, 0):
+            raise FormatError(f"expected block {block}, found one problem only", content.name)
+        return content.data, 1
+    if block is None and len(heads) > 1:
+        raise FormatError(
+            f"expected one matching problem, found {len(heads)} (a file of several graphs); "
+            "choose one with read_dd(path, block=...)",
+            content.name,
+            expected="one matching problem",
+        )
+    k = block or 0
+    if not 0 <= k < len(heads):
+        raise FormatError(f"expected block 0 to {len(heads) - 1}, not {k}", content.name)
+    end = heads[k + 1].start() if k + 1 < len(heads) else len(content.data)
+    begin = heads[k].end()
+    return content.data[begin:end], content.data.count(b"\n", 0, begin) + 1
+
+
+def _rows(text: bytes, first: int, content: Content) -> dict[bytes, Costs]:
+    """Numbers of the lines of each kind, one row per line."""
+    lines: dict[bytes, list[bytes]] = {kind: [] for kind in _WIDTH}
+    for number, line in enumerate(text.splitlines(), first):
+        kind, _, rest = line.strip().partition(b" ")
+        if kind in lines:
+            lines[kind].append(rest)
+        elif kind and kind[:1] not in _IGNORED:
+            message = f"expected a line p, a, e or c, found {quote(kind)}"
+            raise FormatError(message, content.name, number, expected="a line p, a, e or c")
+    return {kind: _numbers(kind, part, text, first, content) for kind, part in lines.items()}
+
+
+def _numbers(kind: bytes, lines: list[bytes], text: bytes, first: int, content: Content) -> Costs:
+    width = _WIDTH[kind]
+    values = parse_decimals(b"\n".join(lines))
+    counts = {len(line.split()) for line in lines}
+    if values is None or counts - {width} or np.isnan(values).any():
+        for number, line in enumerate(text.splitlines(), first):
+            head, _, rest = line.strip().partition(b" ")
+            found = parse_decimals(rest) if head == kind else np.zeros(width)
+            if found is None or len(found) != width or np.isnan(found).any():
+                expected = f"{width} numbers after {kind.decode()!r}"
+                message = f"expected {expected}, found {quote(rest)}"
+                raise FormatError(message, content.name, number, expected=expected)
+    assert values is not None
+    return values.reshape(-1, width)
+
+
+def _header(rows: dict[bytes, Costs], content: Content) -> list[int]:
+    head = rows[b"p"]
+    if len(head) != 1:
+        expected = "one line 'p left right assignments pairs'"
+        message = f"expected {expected}, found {len(head)}"
+        raise FormatError(message, content.name, expected=expected)
+    if (head < 0).any() or (head > 2**31).any() or (head != np.floor(head)).any() or head[0, 0] < 1:
+        raise FormatError("the line p: expected counts of nodes and pairs", content.name)
+    return [int(x) for x in head[0]]
+
+
+def _ids(column: Costs, count: int, what: str, content: Content) -> Ints:
+    good = (column >= 0) & (column < count) & (column == np.floor(column))
+    if not good.all():
+        bad = column[np.argmin(good)]
+        message = f"expected {what} 0 to {count - 1}, found {bad:.17g}"
+        raise FormatError(message, content.name, expected=f"{what} 0 to {count - 1}")
+    return column.astype(np.int64)
+
+
+def _assignments(
+    rows: Costs, n_left: int, n_right: int, count: int, content: Content
+) -> tuple[Ints, Ints, Costs]:
+    if len(rows) != count:
+        message = f"expected {count} assignments (lines a), found {len(rows)}"
+        raise FormatError(message, content.name)
+    order = _ids(rows[:, 0], count, "an assignment", content)
+    if len(np.unique(order)) != count:
+        raise FormatError("expected every assignment once", content.name)
+    rows = rows[np.argsort(order)]
+    left = _ids(rows[:, 1], n_left, "a left node", content)
+    right = _ids(rows[:, 2], n_right, "a right node", content)
+    if len(np.unique(left * max(n_right, 1) + right)) != count:
+        raise FormatError("expected every pair of nodes at most once", content.name)
+    return left, right, _finite(rows[:, 3], content)
+
+
+def _finite(costs: Costs, content: Content) -> Costs:
+    if (costs == -np.inf).any():
+        raise FormatError("expected costs, found -inf", content.name, expected="costs")
+    return costs
+
+
+def _pairs(rows: Costs, n_assign: int, count: int, content: Content) -> tuple[Ints, Ints, Costs]:
+    if len(rows) != count:
+        message = f"expected {count} pairs of assignments (lines e), found {len(rows)}"
+        raise FormatError(message, content.name)
+    first = _ids(rows[:, 0], n_assign, "an assignment", content)
+    second = _ids(rows[:, 1], n_assign, "an assignment", content)
+    return first, second, _finite(rows[:, 2], content)
+
+
+def _assemble(
+    n: int,
+    assignments: tuple[Ints, Ints, Costs],
+    pairs: tuple[Ints, Ints, Costs],
+    content: Content,
+) -> Model:
+    left, right, costs = assignments
+    num_labels = np.bincount(left, minlength=n) + 1
+    label = np.zeros(len(left), dtype=np.int64)
+    members = [np.flatnonzero(left == i) for i in range(n)] if n <= 1 << 14 else None
+    if members is None:
+        raise FormatError(f"expected at most {1 << 14} left nodes, found {n}", content.name)
+    for ids in members:
+        label[ids] = np.arange(len(ids))
+    check_entries(int(num_labels.sum()), content.size, content.name)
+    assembly = Assembly(num_labels, content.name)
+    np.add.at(assembly.unary, assembly.offset[left] + label, costs)
+    edges = _edges(n, left, right, pairs, content)
+    sizes = num_labels[edges].astype(np.float64).prod(axis=1)
+    check_entries(int(sizes.sum()), content.size, content.name)
+    tables = _tables(edges, num_labels, (left, right, label), pairs)
+    assembly.add_tables(edges, tables)
+    return assembly.build()
+
+
+def _edges(
+    n: int, left: Ints, right: Ints, pairs: tuple[Ints, Ints, Costs], content: Content
+) -> Ints:
+    """Pairs of left nodes that share a right node or carry a cost."""
+    keys = [np.minimum(left[pairs[0]], left[pairs[1]]) * n]
+    keys[0] += np.maximum(left[pairs[0]], left[pairs[1]])
+    order = np.argsort(right, kind="stable")
+    groups = np.split(left[order], np.flatnonzero(np.diff(right[order])) + 1)
+    check_entries(sum(len(g) ** 2 for g in groups), content.size, content.name)
+    for group in groups:
+        ends = np.sort(group)
+        i, j = np.triu_indices(len(ends), 1)
+        keys.append(ends[i] * n + ends[j])
+    joined = np.unique(np.concatenate(keys))
+    both = np.column_stack([joined // n, joined % n])
+    if (pairs[2] < np.inf).any() and (both[:, 0] == both[:, 1]).any():
+        # two assignments of one left node are never chosen together: the cost does not matter
+        both = both[both[:, 0] != both[:, 1]]
+    return both[both[:, 0] != both[:, 1]]
+
+
+def _tables(
+    edges: Ints, num_labels: Ints, nodes: tuple[Ints, Ints, Ints], pairs: tuple[Ints, Ints, Costs]
+) -> list[Costs]:
+    """Costs of pairs of assignments, +inf where both use the same right node."""
+    left, right, label = nodes
+    shapes = num_labels[edges].tolist()
+    tables = [np.zeros(shape) for shape in shapes]
+    number = {(i, j): k for k, (i, j) in enumerate(edges.tolist())}
+    first, second, costs = pairs
+    swap = left[first] > left[second]
+    first, second = np.where(swap, second, first), np.where(swap, first, second)
+    columns = [a.tolist() for a in (left[first], left[second], label[first], label[second], costs)]
+    for i, j, x, y, cost in zip(*columns, strict=True):
+        if i != j:
+            tables[number[i, j]][x, y] += cost
+    for (i, j), table in zip(edges.tolist(), tables, strict=True):
+        same = right[left == i][:, None] == right[left == j]
+        table[:-1, :-1][same] = np.inf
+    return tables

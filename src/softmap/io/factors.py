@@ -1,0 +1,52 @@
+"""A `Model` taken apart again: scopes and tables, auxiliary variables turned back into factors."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+
+from softmap.io.assembly import Costs
+from softmap.model import Model
+
+__all__ = ["Factors", "factors_of", "joint_factors"]
+
+
+@dataclass(frozen=True)
+class Factors:
+    """Factors of arity one and more over the visible variables, and the constant."""
+
+    scopes: list[tuple[int, ...]]
+    tables: list[Costs]
+    constant: float
+
+
+def factors_of(model: Model, *, zeros: bool = True) -> Factors:
+    """All factors: unaries (all-zero ones only if asked for), edges, then larger ones."""
+    scopes: list[tuple[int, ...]] = []
+    tables: list[Costs] = []
+    for i in range(model.num_variables):
+        costs = model.unary_of(i)
+        if zeros or costs.any():
+            scopes.append((i,))
+            tables.append(costs)
+    for e, (i, j) in enumerate(model.edges.tolist()):
+        if i < model.num_variables:
+            scopes.append((i, j))
+            tables.append(model.table(e))
+    for scope, table in joint_factors(model):
+        scopes.append(scope)
+        tables.append(table)
+    return Factors(scopes, tables, model.constant)
+
+
+def joint_factors(model: Model) -> Iterator[tuple[tuple[int, ...], Costs]]:
+    """The factor each auxiliary variable stands for, in the order of its strides."""
+    aux = model.auxiliaries
+    for a in range(len(aux)):
+        part = slice(int(aux.start[a]), int(aux.start[a + 1]))
+        order = np.argsort(-aux.stride[part], kind="stable")
+        scope = tuple(aux.member[part][order].tolist())
+        shape = tuple(model.num_labels[list(scope)].tolist())
+        yield scope, model.unary_of(model.num_variables + a).reshape(shape)

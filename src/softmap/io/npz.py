@@ -1,0 +1,193 @@
+"""Our own format: the arrays of a model as they are, in a NumPy archive without pickles."""
+
+from __future__ import annotations
+
+import io
+import zipfile
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from softmap.errors import FormatError, SoftmapError
+from softmap.io.atomic import write_bytes
+from softmap.io.limits import check_entries
+from softmap.io.streams import Content, Source, load, open_content
+from softmap.model import Auxiliaries, Model
+from softmap.potentials import FAMILIES, Potential, Projection, SharedTables, Tables
+
+__all__ = ["parse_npz", "read_npz", "write_npz"]
+
+FORMAT = "softmap-model-1"
+_BROKEN = (
+    zipfile.BadZipFile,
+    ValueError,
+    OSError,
+    EOFError,
+    KeyError,
+    NotImplementedError,
+    RuntimeError,
+    SyntaxError,
+    TypeError,
+    OverflowError,
+    MemoryError,
+)
+
+
+def write_npz(model: Model, target: Source, *, compress: bool = True) -> None:
+    """Write a model with every potential family, auxiliary variable and shape as it is."""
+    save = np.savez_compressed if compress else np.savez
+    arrays = _to_arrays(model)
+    buffer = io.BytesIO()
+    save(buffer, **arrays)
+    write_bytes(target, [buffer.getbuffer()])
+
+
+def read_npz(source: Source) -> Model:
+    """Model from an archive written by `write_npz`."""
+    return parse_npz(load(source))
+
+
+def parse_npz(data: bytes | Content) -> Model:
+    """Model from the bytes of an archive."""
+    content = open_content(data)
+    arrays = _load(content)
+    try:
+        return _from_arrays(arrays, content)
+    except FormatError:
+        raise
+    except SoftmapError as error:
+        raise FormatError(str(error), content.name) from error
+    except (ValueError, IndexError, TypeError, OverflowError, MemoryError) as error:
+        raise FormatError(f"the arrays do not fit together: {error}", content.name) from error
+
+
+def _to_arrays(model: Model) -> dict[str, Any]:
+    aux = model.auxiliaries
+    arrays: dict[str, Any] = {
+        "format": np.array(FORMAT),
+        "num_labels": model.num_labels,
+        "unary": model.unary,
+        "edges": model.edges,
+        "group_start": model.group_start,
+        "constant": np.array(model.constant),
+        "num_variables": np.array(model.num_variables),
+        "shape": np.array(model.shape or (), dtype=np.int64),
+        "families": np.array([p.family for p in model.potentials], dtype=np.str_),
+    }
+    if len(aux):
+        arrays |= {"aux.start": aux.start, "aux.member": aux.member, "aux.stride": aux.stride}
+    for g, potential in enumerate(model.potentials):
+        for name, array in potential.arrays().items():
+            arrays[f"{g}.{name}"] = array
+    return arrays
+
+
+def _load(content: Content) -> dict[str, NDArray[Any]]:
+    """All arrays; sizes are checked before anything is unpacked."""
+    try:
+        with zipfile.ZipFile(io.BytesIO(content.data)) as archive:
+            members = archive.infolist()
+            total = sum(member.file_size for member in members)
+            check_entries(total // 8, content.size, content.name)
+            return {m.filename.removesuffix(".npy"): _member(archive, m, content) for m in members}
+    except _BROKEN as error:
+        if isinstance(error, FormatError):
+            raise
+        raise FormatError(f"not a sound archive: {error}", content.name) from error
+
+
+def _member(archive: zipfile.ZipFile, member: zipfile.ZipInfo, content: Content) -> NDArray[Any]:
+    raw = io.BytesIO(archive.read(member))
+    version = np.lib.format.read_magic(raw)
+    if version != (1, 0):
+        raise FormatError(f"{member.filename}: array format {version}", content.name)
+    shape, fortran, dtype = np.lib.format.read_array_header_1_0(raw)
+    count = int(np.prod(shape, dtype=np.float64))
+    body = raw.getbuffer()[raw.tell() :]
+    if dtype.kind not in "iufU" or count * dtype.itemsize != len(body):
+        raise FormatError(
+            f"{member.filename}: expected {count} numbers, found {len(body)} bytes of {dtype}",
+            content.name,
+        )
+    return np.frombuffer(body, dtype).reshape(shape, order="F" if fortran else "C")
+
+
+def _from_arrays(arrays: dict[str, NDArray[Any]], content: Content) -> Model:
+    def need(key: str) -> NDArray[Any]:
+        if key not in arrays:
+            message = f"expected an array {key!r}, found {', '.join(arrays) or 'none'}"
+            raise FormatError(message, content.name, expected=f"an array {key!r}")
+        return arrays[key]
+
+    if str(need("format")) != FORMAT:
+        found = str(arrays["format"])[:40]
+        message = f"expected the format {FORMAT!r}, found {found!r}"
+        raise FormatError(message, content.name, expected=FORMAT)
+    num_labels = need("num_labels").astype(np.int64)
+    if num_labels.ndim != 1 or (num_labels < 1).any() or num_labels.sum() != need("unary").size:
+        raise FormatError("unary and num_labels do not fit together", content.name)
+    start = need("group_start").astype(np.int64)
+    families = [str(f) for f in need("families")]
+    if len(start) != len(families) + 1:
+        raise FormatError(f"expected {len(start) - 1} families of potentials", content.name)
+    groups = []
+    for g, family in enumerate(families):
+        part = {k.partition(".")[2]: a for k, a in arrays.items() if k.startswith(f"{g}.")}
+        groups.append((need("edges")[start[g] : start[g + 1]], _potential(family, part, content)))
+    rows = np.split(need("unary").reshape(-1), np.cumsum(num_labels)[:-1])
+    model = Model(rows, None, groups, constant=float(need("constant")))
+    return _with_structure(model, arrays, int(need("num_variables")), content)
+
+
+def _potential(family: str, arrays: dict[str, NDArray[Any]], content: Content) -> Potential:
+    if family not in FAMILIES:
+        known = ", ".join(FAMILIES)
+        message = f"potential family {family!r}; expected one of {known}"
+        raise FormatError(message, content.name, expected=f"one of {known}")
+    try:
+        if family == Tables.family:
+            return Tables(_tables(arrays))
+        if family == SharedTables.family:
+            return SharedTables(_tables(arrays), arrays["index"], arrays["weights"])
+        if family == Projection.family:
+            maps = np.split(arrays["flat"], np.cumsum(arrays["sizes"])[:-1])
+            return Projection(maps, arrays["num_labels"], arrays["index"])
+        return FAMILIES[family](**arrays)
+    except KeyError as error:
+        message = f"expected an array {error} of the {family} potentials"
+        raise FormatError(message, content.name) from error
+
+
+def _tables(arrays: dict[str, NDArray[Any]]) -> NDArray[Any] | list[NDArray[Any]]:
+    flat, rows, cols = (arrays[k] for k in ("flat", "rows", "cols"))
+    if len(rows) and (rows == rows[0]).all() and (cols == cols[0]).all():
+        return flat.reshape(len(rows), int(rows[0]), int(cols[0]))
+    pieces = np.split(flat, np.cumsum(rows * cols)[:-1])
+    return [p.reshape(r, c) for p, r, c in zip(pieces, rows, cols, strict=True)]
+
+
+def _with_structure(
+    model: Model, arrays: dict[str, NDArray[Any]], num_variables: int, content: Content
+) -> Model:
+    """Put auxiliary variables and the grid's shape back."""
+    if num_variables != model.n:
+        names = ("start", "member", "stride")
+        aux = Auxiliaries(*(arrays[f"aux.{k}"].astype(np.int64) for k in names))
+        _check_auxiliaries(aux, model, num_variables, content)
+        model.num_variables, model.auxiliaries = num_variables, aux
+    shape = arrays["shape"].tolist() if "shape" in arrays else []
+    return model.with_shape(shape) if shape else model
+
+
+def _check_auxiliaries(aux: Auxiliaries, model: Model, visible: int, content: Content) -> None:
+    """The joint states must run over all combinations of the members' labels, once each."""
+    sound = 0 < visible < model.n and len(aux) == model.n - visible
+    sound = sound and bool(aux.start[0] == 0 and (np.diff(aux.start) > 0).all())
+    sound = sound and len(aux.member) == len(aux.stride) == int(aux.start[-1])
+    sound = sound and bool(((aux.member >= 0) & (aux.member < visible)).all())
+    if sound:
+        top = np.add.reduceat((model.num_labels[aux.member] - 1) * aux.stride, aux.start[:-1])
+        sound = bool((aux.stride > 0).all() and (top < model.num_labels[visible:]).all())
+    if not sound:
+        raise FormatError("the auxiliary variables do not fit the model", content.name)

@@ -1,0 +1,222 @@
+"""UAI: `MARKOV` and `BAYES` networks as potentials, as logarithms (`.LG`), or as costs."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from typing import Literal
+
+import numpy as np
+
+from softmap.errors import FormatError, OptionError
+from softmap.io.assembly import Assembly, Costs, Ints
+from softmap.io.limits import check_entries
+from softmap.io.streams import Content, Source, bare_suffixes, load, open_content
+from softmap.io.tokens import Numbers, quote, skip_comments
+from softmap.model import Model
+
+__all__ = ["Values", "default_values", "parse_uai", "read_uai"]
+
+Values = Literal["potential", "log", "cost"]
+_HEADER = re.compile(rb"\s*(\S+)")
+_GATHER = 1 << 16
+
+
+def parse_uai(data: bytes | Content, *, values: Values = "potential") -> Model:
+    """Model from the text of a UAI file.
+
+    Parameters
+    ----------
+    data : bytes
+    values : {"potential", "log", "cost"}
+        What the tables hold: potentials (cost = -log), their logarithms, or costs to minimise.
+    """
+    if values not in ("potential", "log", "cost"):
+        raise OptionError(f"values must be 'potential', 'log' or 'cost', not {values!r}")
+    content = open_content(data)
+    content.data = skip_comments(content.data)
+    header = _HEADER.match(content.data)
+    if header is None or header[1].upper() not in (b"MARKOV", b"BAYES"):
+        found = "the end of the file" if header is None else quote(header[1])
+        message = f"expected MARKOV or BAYES, found {found}"
+        raise FormatError(message, content.name, 1, expected="MARKOV or BAYES")
+    numbers = Numbers(content, header.end())
+    num_labels, scopes, arity = _preamble(numbers)
+    start, size = _tables(numbers, num_labels, scopes, arity)
+    _to_costs(numbers, int(start[0]) if len(start) else len(numbers), values)
+    content.release()
+    return _assemble(numbers.values, num_labels, _Layout(scopes, arity, start, size), content.name)
+
+
+def read_uai(source: Source, *, values: Values | None = None) -> Model:
+    """Model from a UAI file; logarithms by default if the name ends in `.LG`."""
+    content = load(source)
+    return parse_uai(content, values=values or default_values(content.name))
+
+
+def default_values(name: object) -> Values:
+    """What the tables of a file of this name hold: the `.LG` suffix means logarithms."""
+    return "log" if bare_suffixes(name)[-1:] == [".lg"] else "potential"
+
+
+class _Layout:
+    """Where the factors' scopes and tables lie in the array of numbers."""
+
+    def __init__(self, scopes: Ints, arity: Ints, start: Ints, size: Ints) -> None:
+        self.scopes, self.arity, self.start, self.size = scopes, arity, start, size
+        self.scope_start = np.cumsum(arity) - arity
+
+    def scope(self, which: Ints, arity: int) -> Ints:
+        """Scopes of factors of one arity, one row each."""
+        rows: Ints = self.scopes[self.scope_start[which][:, None] + np.arange(arity)]
+        return rows
+
+
+def _preamble(numbers: Numbers) -> tuple[Ints, Ints, Ints]:
+    """Label counts, all scopes one after the other, and arities."""
+    n = numbers.whole("the number of variables", 1, 2**31 - 1)
+    num_labels = numbers.wholes(n, "label counts", 1)
+    total = sum(num_labels.tolist()) if n < 4096 else float(num_labels.sum(dtype=np.float64))
+    check_entries(int(total), numbers.content.size, numbers.content.name, numbers.line(1))
+    m = numbers.whole("the number of factors", 0)
+    if m > numbers.left:
+        raise numbers.fail(len(numbers), f"{m} factors (only {numbers.left} numbers are left)")
+    begin = numbers.at
+    arity = _arities(numbers, m, n)
+    heads = begin + np.cumsum(arity + 1) - (arity + 1)
+    numbers.at = begin
+    block = numbers.wholes(int(arity.sum()) + m, "variables of a scope", 0)
+    scopes = np.delete(block, heads - begin)
+    if (bad := scopes >= n).any():
+        place = np.delete(np.arange(begin, numbers.at), heads - begin)[np.argmax(bad)]
+        raise numbers.fail(int(place), f"a variable of a scope (0 to {n - 1})")
+    _reject_repeats(numbers, scopes, arity, heads)
+    return num_labels, scopes, arity
+
+
+def _arities(numbers: Numbers, m: int, n: int) -> Ints:
+    """Walk over the scopes: each says how long it is."""
+    values = numbers.values.data
+    at, end = numbers.at, len(numbers)
+    arity = np.zeros(m, dtype=np.int64)
+    for f in range(m):
+        if at >= end or not (0 <= (k := values[at]) <= n and k == int(k)):
+            raise numbers.fail(at, f"the number of variables of factor {f} (0 to {n})")
+        arity[f] = k
+        at += 1 + int(k)
+    if at > end:
+        raise numbers.fail(end, f"the scope of factor {m - 1}")
+    return arity
+
+
+def _reject_repeats(numbers: Numbers, scopes: Ints, arity: Ints, heads: Ints) -> None:
+    layout = _Layout(scopes, arity, heads, arity)
+    for k in np.unique(arity[arity > 1]).tolist():
+        which = np.flatnonzero(arity == k)
+        ordered = np.sort(layout.scope(which, k), axis=1)
+        twice = (ordered[:, 1:] == ordered[:, :-1]).any(axis=1)
+        if twice.any():
+            place = int(heads[which[np.argmax(twice)]])
+            raise numbers.fail(place, "a scope that names no variable twice, of arity")
+
+
+def _tables(numbers: Numbers, num_labels: Ints, scopes: Ints, arity: Ints) -> tuple[Ints, Ints]:
+    """Where each table begins and how many entries it has."""
+    m = len(arity)
+    logs = np.add.reduceat(np.append(np.log2(num_labels[scopes]), 0.0), _starts(arity))
+    logs[arity == 0] = 0.0
+    if m and logs.max() > np.log2(len(numbers)) + 0.5:
+        f = int(np.argmax(logs))
+        raise numbers.fail(len(numbers), f"the {2.0 ** logs[f]:.6g} entries of table {f}")
+    size = np.multiply.reduceat(np.append(num_labels[scopes], 1), _starts(arity))
+    size[arity == 0] = 1
+    last = numbers.at + np.cumsum(size + 1)
+    start = last - size
+    bad = np.flatnonzero(start - 1 >= len(numbers))
+    known = start[: bad[0]] if len(bad) else start
+    wrong = numbers.values[known - 1] != size[: len(known)]
+    if wrong.any():
+        f = int(np.argmax(wrong))
+        raise numbers.fail(int(start[f]) - 1, f"{size[f]}, the number of entries of table {f}")
+    if m and last[-1] > len(numbers):
+        f = int(np.argmax(last > len(numbers)))
+        raise numbers.fail(len(numbers), f"the {size[f]} entries of table {f}")
+    numbers.at = int(last[-1]) if m else numbers.at
+    numbers.finish("the last table")
+    return start, size
+
+
+def _starts(arity: Ints) -> Ints:
+    starts: Ints = np.cumsum(arity) - arity
+    return starts
+
+
+def _to_costs(numbers: Numbers, begin: int, values: Values) -> None:
+    """Turn the table region into costs, in place (the counts in between are done with)."""
+    part = numbers.values[begin:]
+    if not part.size:
+        return
+    low, high = part.min(), part.max()
+    least = 0.0 if values == "potential" else -np.inf
+    if np.isnan(low) or low < least or (high if values != "cost" else -low) == np.inf:
+        wrong = np.isnan(part) | (part < least)
+        wrong |= part == (-np.inf if values == "cost" else np.inf)
+        expected = {
+            "potential": "a potential (finite, not negative; see values='log' or 'cost')",
+            "log": "a logarithm of a potential (a number or -inf)",
+            "cost": "a cost (a number or inf)",
+        }[values]
+        raise numbers.fail(begin + int(np.argmax(wrong)), expected)
+    if values == "potential":
+        with np.errstate(divide="ignore"):
+            np.log(part, out=part)
+    if values != "cost":
+        np.subtract(0.0, part, out=part)
+
+
+def _assemble(costs: Costs, num_labels: Ints, layout: _Layout, name: str | None) -> Model:
+    assembly = Assembly(num_labels, name)
+    for f in np.flatnonzero(layout.arity == 0):
+        assembly.add_constant(costs[layout.start[f]])
+    for d, which in _by(layout.size, np.flatnonzero(layout.arity == 1)):
+        assembly.add_unaries(layout.scope(which, 1)[:, 0], _gather(costs, layout.start[which], d))
+    _add_pairs(assembly, costs, layout)
+    for f in np.flatnonzero(layout.arity > 2):
+        k = int(layout.arity[f])
+        scope = layout.scope(np.array([f]), k)[0]
+        part = costs[layout.start[f] : layout.start[f] + layout.size[f]]
+        assembly.add_factor(scope.tolist(), part.reshape(num_labels[scope]))
+    return assembly.build()
+
+
+def _add_pairs(assembly: Assembly, costs: Costs, layout: _Layout) -> None:
+    pairs = np.flatnonzero(layout.arity == 2)
+    edges = layout.scope(pairs, 2)
+    shapes = assembly.num_labels[edges]
+    code = shapes[:, 0] * (1 << 31) + shapes[:, 1]
+    batches = list(_by(code, np.arange(len(pairs))))
+    if len(batches) <= 4:
+        for _, which in batches:
+            rows, cols = (int(s) for s in shapes[which[0]])
+            tables = _gather(costs, layout.start[pairs[which]], rows * cols)
+            assembly.add_tables(edges[which], tables.reshape(-1, rows, cols))
+        return
+    places = zip(layout.start[pairs].tolist(), shapes.tolist(), strict=True)
+    views = [costs[at : at + r * c].reshape(r, c) for at, (r, c) in places]
+    assembly.add_tables(edges, views)
+
+
+def _by(keys: Ints, which: Ints) -> Iterator[tuple[int, Ints]]:
+    """Members of `which` in batches of equal key."""
+    for key in np.unique(keys[which]).tolist():
+        yield key, which[keys[which] == key]
+
+
+def _gather(costs: Costs, start: Ints, size: int) -> Costs:
+    """Rows `costs[start : start + size]`, a slice of rows at a time to keep the index small."""
+    out = np.empty((len(start), size))
+    step = max(1, _GATHER // size)
+    for row in range(0, len(start), step):
+        place = start[row : row + step, None] + np.arange(size)
+        np.take(costs, place, out=out[row : row + step])
+    return out
