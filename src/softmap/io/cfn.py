@@ -37,7 +37,7 @@ class _Function:
     scope: list[int]
     table: Costs | None
     shares: str | None
-    line: int
+    at: int
 
 
 class _Reader:
@@ -131,7 +131,7 @@ class _Reader:
     def _function(self) -> None:
         """`name: {scope: [...], costs: [...]}`, `defaultcost` in between for a sparse one."""
         tokens = self.tokens
-        line = tokens.line()
+        at = tokens.at
         name = f"#{len(self.functions)}" if tokens.at_opening() else tokens.text("a function name")
         closing = tokens.opening(f"'{{' of function {name!r}")
         tokens.word("scope")
@@ -143,7 +143,7 @@ class _Reader:
         if tokens.peek() in ("type", "params"):
             raise tokens.error("costs (global cost functions are not supported)")
         tokens.word("costs")
-        function = _Function(scope, None, None, line)
+        function = _Function(scope, None, None, at)
         if tokens.at_opening():
             function.table = self._table(scope, default)
         else:
@@ -210,12 +210,9 @@ class _Reader:
             owner = self.functions.get(function.shares) if function.shares else function
             shape = tuple(self.num_labels[i] for i in function.scope)
             if owner is None or owner.table is None or owner.table.shape != shape:
-                raise FormatError(
-                    f"function {name!r}: expected costs, or the name of a function with costs of "
-                    f"shape {shape}, found {function.shares!r}",
-                    self.tokens.content.name,
-                    function.line,
-                )
+                self.tokens.at = function.at
+                expected = f"costs of shape {shape}, or the name of a function that has them"
+                raise self.tokens.error(f"function {name!r} to have {expected}", function.shares)
             found.append((function, owner.table, bool(function.shares) or name in targets))
         return found
 

@@ -1,0 +1,24 @@
+"""To and from other libraries: pgmpy, networkx, numpy, pandas, scipy.sparse.
+
+Each needs its library only when called. Variables and labels that have names come back in a
+`Named` model, which translates labellings.
+"""
+
+from softmap.interop.arrays import from_sparse, to_arrays, to_sparse
+from softmap.interop.frames import trace_frame
+from softmap.interop.graphs import from_networkx, to_networkx
+from softmap.interop.named import Named
+from softmap.interop.pgm import from_pgmpy, to_pgmpy, to_pgmpy_bayesian
+
+__all__ = [
+    "Named",
+    "from_networkx",
+    "from_pgmpy",
+    "from_sparse",
+    "to_arrays",
+    "to_networkx",
+    "to_pgmpy",
+    "to_pgmpy_bayesian",
+    "to_sparse",
+    "trace_frame",
+]

@@ -1,0 +1,72 @@
+"""Plain arrays, and Potts models as sparse matrices of weights."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from softmap.errors import ModelError
+from softmap.model import Model
+from softmap.potentials import Potts
+
+__all__ = ["from_sparse", "to_arrays", "to_sparse"]
+
+
+def to_arrays(model: Model) -> dict[str, Any]:
+    """The arguments of `Model(...)` as plain numpy arrays: unary, edges, pairwise, constant.
+
+    `unary` and `pairwise` are one array where all shapes agree, else lists.
+    """
+    if model.n != model.num_variables:
+        raise ModelError("plain arrays hold factors of one and two variables only; see to_pgmpy")
+    unary = [model.unary_of(i).copy() for i in range(model.n)]
+    tables = list(model.tables())
+    return {
+        "unary": np.array(unary) if len({len(u) for u in unary}) == 1 else unary,
+        "edges": model.edges.astype(np.int64),
+        "pairwise": np.array(tables) if len({t.shape for t in tables}) == 1 else tables,
+        "constant": model.constant,
+    }
+
+
+def from_sparse(adjacency: Any, unary: ArrayLike) -> Model:
+    """Potts model: an edge for every stored weight.
+
+    Parameters
+    ----------
+    adjacency : scipy.sparse matrix or array
+        Symmetric (each pair counts once), or one triangle only.
+    unary : (variables, labels) array or list of lists
+    """
+    matrix = adjacency.tocoo()
+    matrix.sum_duplicates()
+    rows, cols = matrix.coords if hasattr(matrix, "coords") else (matrix.row, matrix.col)
+    weights = np.asarray(matrix.data, dtype=np.float64)
+    if matrix.shape[0] != matrix.shape[1]:
+        raise ModelError(f"the matrix of weights must be square, not {matrix.shape}")
+    if (rows == cols).any():
+        i = int(rows[np.argmax(rows == cols)])
+        raise ModelError(f"the matrix has a weight on its diagonal, at {i}")
+    upper, lower = rows < cols, rows > cols
+    if upper.any() and lower.any():
+        if abs(matrix - matrix.T).max() != 0:
+            raise ModelError("the matrix must be symmetric, or have one triangle only")
+        rows, cols, weights = rows[upper], cols[upper], weights[upper]
+    edges = np.column_stack([rows, cols]).astype(np.int64)
+    return Model(unary, None, [(edges, Potts(weights))] if len(edges) else [])
+
+
+def to_sparse(model: Model) -> Any:
+    """Symmetric sparse array of the weights of a Potts model; parallel edges add up."""
+    import scipy.sparse
+
+    if not all(isinstance(p, Potts) for p in model.potentials):
+        raise ModelError("only models whose edges are all Potts have a matrix of weights")
+    weights = [p.weights for p in model.potentials if isinstance(p, Potts)]
+    data = np.concatenate(weights) if weights else np.zeros(0)
+    i, j = model.edges.T
+    both = np.concatenate([i, j]), np.concatenate([j, i])
+    array = scipy.sparse.coo_array((np.tile(data, 2), both), shape=(model.n, model.n))
+    return array.tocsr()

@@ -1,0 +1,79 @@
+"""networkx: graphs whose nodes and edges carry costs."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from softmap.errors import MissingExtra, ModelError
+from softmap.interop.named import Named
+from softmap.io.assembly import Costs
+from softmap.model import Model
+from softmap.potentials import Potential, Potts, Tables
+
+__all__ = ["from_networkx", "to_networkx"]
+
+
+def from_networkx(graph: Any, *, costs: str = "costs", weight: str = "weight") -> Named:
+    """Model of a graph.
+
+    Parameters
+    ----------
+    graph : networkx graph, directed or not, with or without parallel edges
+    costs : str
+        Attribute with the costs: of a node, a list; of an edge, a table. Its rows belong to the
+        source in a directed graph, else to the end that comes first among the graph's nodes.
+    weight : str
+        Attribute with the Potts weight of an edge that has no table.
+    """
+    names = tuple(graph.nodes)
+    place = {name: i for i, name in enumerate(names)}
+    unary = []
+    for name, value in graph.nodes(data=costs):
+        if value is None:
+            raise ModelError(f"node {name!r} has no attribute {costs!r}")
+        unary.append(np.asarray(value, dtype=np.float64))
+    tables: list[tuple[tuple[int, int], Costs]] = []
+    weights: list[tuple[tuple[int, int], float]] = []
+    for a, b, attributes in graph.edges(data=True):
+        ends = place[a], place[b]
+        pair = ends if graph.is_directed() or ends[0] < ends[1] else ends[::-1]
+        if attributes.get(costs) is not None:
+            tables.append((pair, np.asarray(attributes[costs], dtype=np.float64)))
+        elif attributes.get(weight) is not None:
+            weights.append((pair, float(attributes[weight])))
+        else:
+            raise ModelError(f"edge {a!r}, {b!r} has neither {costs!r} nor {weight!r}")
+    groups: list[tuple[Any, Potential]] = []
+    if tables:
+        groups.append((np.array([p for p, _ in tables]), Tables([t for _, t in tables])))
+    if weights:
+        groups.append((np.array([p for p, _ in weights]), Potts([w for _, w in weights])))
+    model = Model(unary, None, groups, constant=float(graph.graph.get("constant", 0.0)))
+    return Named(model, names, tuple(tuple(range(len(row))) for row in unary))
+
+
+def to_networkx(model: Model, *, costs: str = "costs", weight: str = "weight") -> Any:
+    """An undirected multigraph that `from_networkx` reads back (the constant is its attribute).
+
+    Potts edges get the attribute `weight`, all others a table of `costs`.
+    """
+    try:
+        import networkx
+    except ImportError as error:
+        raise MissingExtra("the conversion to networkx", "interop") from error
+    if model.n != model.num_variables:
+        raise ModelError("a graph holds factors of one and two variables only; see to_pgmpy")
+    graph = networkx.MultiGraph(constant=model.constant)
+    for i in range(model.n):
+        graph.add_node(i, **{costs: model.unary_of(i)})
+    for first, last, potential in model.groups():
+        for e in range(first, last):
+            i, j = model.edges[e].tolist()
+            if isinstance(potential, Potts):
+                graph.add_edge(i, j, **{weight: float(potential.weights[e - first])})
+            else:
+                table = model.table(e)
+                graph.add_edge(i, j, **{costs: table if i < j else table.T})
+    return graph

@@ -1,0 +1,54 @@
+"""A model whose variables and labels have names."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from softmap.errors import ModelError
+from softmap.model import Model
+
+__all__ = ["Named"]
+
+
+@dataclass(frozen=True)
+class Named:
+    """A model, the names of its variables, and the names of each variable's labels."""
+
+    model: Model
+    variables: tuple[Hashable, ...]
+    states: tuple[tuple[Hashable, ...], ...]
+
+    def assignment(self, labels: ArrayLike) -> dict[Hashable, Hashable]:
+        """A labelling as a mapping from names of variables to names of states."""
+        numbers: Sequence[int] = np.asarray(labels).tolist()
+        named = zip(self.variables, self.states, numbers, strict=True)
+        return {name: states[x] for name, states, x in named}
+
+    def labels(self, assignment: Mapping[Any, Any]) -> NDArray[np.int64]:
+        """The labelling of such a mapping."""
+        found = []
+        for name, states in zip(self.variables, self.states, strict=True):
+            if name not in assignment:
+                raise ModelError(f"the assignment names no state of {name!r}")
+            if assignment[name] not in states:
+                raise ModelError(f"{assignment[name]!r} is not a state of {name!r}")
+            found.append(states.index(assignment[name]))
+        return np.array(found, dtype=np.int64)
+
+    def evidence(self, observed: Mapping[Any, Any]) -> dict[int, int]:
+        """Observed states as `Model.condition` wants them."""
+        place = {name: i for i, name in enumerate(self.variables)}
+        unknown = [name for name in observed if name not in place]
+        if unknown:
+            raise ModelError(f"{unknown[0]!r} is not a variable of the model")
+        found = {}
+        for name, state in observed.items():
+            if state not in self.states[place[name]]:
+                raise ModelError(f"{state!r} is not a state of {name!r}")
+            found[place[name]] = self.states[place[name]].index(state)
+        return found

@@ -1,0 +1,153 @@
+"""pgmpy: Markov networks and Bayesian networks, both ways."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Sequence
+from typing import Any
+
+import numpy as np
+
+from softmap.errors import MissingExtra, ModelError
+from softmap.interop.named import Named
+from softmap.io.assembly import Costs
+from softmap.io.factors import factors_of
+from softmap.model import Model
+
+__all__ = ["from_pgmpy", "to_pgmpy", "to_pgmpy_bayesian"]
+
+Names = Sequence[Hashable]
+Part = tuple[tuple[int, ...], Costs]
+
+
+def _pgmpy() -> tuple[Any, Any]:
+    try:
+        import pgmpy.factors.discrete as discrete
+        import pgmpy.models as models
+    except ImportError as error:
+        raise MissingExtra("the conversion to and from pgmpy", "interop") from error
+    return models, discrete
+
+
+def from_pgmpy(network: Any) -> Named:
+    """Model of a discrete Markov or Bayesian network: costs are -log of its potentials."""
+    _pgmpy()
+    if hasattr(network, "get_cpds"):
+        factors = [cpd.to_factor() for cpd in network.get_cpds()]
+    else:
+        factors = list(network.get_factors())
+    names = tuple(network.nodes())
+    place = {name: i for i, name in enumerate(names)}
+    states: dict[Hashable, tuple[Hashable, ...]] = {}
+    parts: list[Part] = []
+    for factor in factors:
+        for name in factor.variables:
+            states.setdefault(name, tuple(factor.state_names[name]))
+        parts.append((tuple(place[name] for name in factor.variables), _costs(factor, states)))
+    missing = [name for name in names if name not in states]
+    if missing:
+        raise ModelError(f"{missing[0]!r} is in no factor: its number of states is not known")
+    model = Model.from_factors([len(states[name]) for name in names], parts)
+    return Named(model, names, tuple(states[name] for name in names))
+
+
+def _costs(factor: Any, states: dict[Hashable, tuple[Hashable, ...]]) -> Costs:
+    """-log of a factor's values, its states in the order every factor shall have."""
+    values = np.asarray(factor.values, dtype=np.float64)
+    if not (values >= 0).all():
+        raise ModelError(f"the factor over {list(factor.variables)} has negative or NaN entries")
+    for axis, name in enumerate(factor.variables):
+        own = tuple(factor.state_names[name])
+        if own != states[name]:
+            order = [own.index(state) for state in states[name]]
+            values = np.take(values, order, axis=axis)
+    with np.errstate(divide="ignore"):
+        return 0.0 - np.log(values)
+
+
+def to_pgmpy(model: Model, names: Names | None = None) -> Any:
+    """A `DiscreteMarkovNetwork` with potentials exp(-cost).
+
+    Each table is scaled so that its largest potential is 1: energies agree up to a constant.
+    """
+    models, discrete = _pgmpy()
+    called = _names(model, names)
+    network = models.DiscreteMarkovNetwork()
+    network.add_nodes_from(called)
+    factors = factors_of(model)
+    for scope, table in zip(factors.scopes, factors.tables, strict=True):
+        members = [called[i] for i in scope]
+        network.add_edges_from((a, b) for k, b in enumerate(members) for a in members[:k])
+        finite = table[np.isfinite(table)]
+        shift = finite.min() if finite.size else 0.0
+        network.add_factors(discrete.DiscreteFactor(members, table.shape, np.exp(shift - table)))
+    return network
+
+
+def to_pgmpy_bayesian(model: Model, names: Names | None = None) -> Any:
+    """A `DiscreteBayesianNetwork`, if the factors are conditional probabilities.
+
+    A variable in one factor only, whose probabilities sum to one, is a leaf: its factor is its
+    conditional distribution. Leaves are taken off until nothing is left; a model for which this
+    fails is not a Bayesian network.
+    """
+    models, discrete = _pgmpy()
+    called = _names(model, names)
+    network = models.DiscreteBayesianNetwork()
+    network.add_nodes_from(called)
+    for child, parents, table in _peel(model):
+        network.add_edges_from((called[p], called[child]) for p in parents)
+        cards = [int(model.num_labels[p]) for p in parents]
+        cpd = discrete.TabularCPD(
+            called[child],
+            int(model.num_labels[child]),
+            np.exp(-table).reshape(int(model.num_labels[child]), -1),
+            evidence=[called[p] for p in parents] or None,
+            evidence_card=cards or None,
+        )
+        network.add_cpds(cpd)
+    return network
+
+
+def _names(model: Model, names: Names | None) -> list[Hashable]:
+    default: Names = [f"x{i}" for i in range(model.num_variables)]
+    called = list(default if names is None else names)
+    if len(called) != model.num_variables or len(set(called)) != len(called):
+        raise ModelError(f"names must be {model.num_variables} different names")
+    return called
+
+
+def _peel(model: Model) -> list[tuple[int, tuple[int, ...], Costs]]:
+    """Child, parents and table (child first) of every variable, leaves first."""
+    factors = factors_of(model, zeros=False)
+    parts = dict(enumerate(zip(factors.scopes, factors.tables, strict=True)))
+    if abs(factors.constant) > 1e-9:
+        raise ModelError("not a Bayesian network: its constant is not zero")
+    for k in [k for k, (_, table) in parts.items() if not table.any()]:
+        del parts[k]
+    member: dict[int, set[int]] = {i: set() for i in range(model.num_variables)}
+    for k, (scope, _) in parts.items():
+        for i in scope:
+            member[i].add(k)
+    sure = [i for i in member if model.num_labels[i] == 1 and not member[i]]
+    found: list[tuple[int, tuple[int, ...], Costs]] = [(i, (), np.zeros(1)) for i in sure]
+    left = [i for i in member if i not in sure]
+    while left:
+        leaf = next((i for i in left if len(member[i]) == 1 and _sums(i, parts, member)), None)
+        if leaf is None:
+            raise ModelError("not a Bayesian network: no factor is a conditional distribution")
+        (k,) = member[leaf]
+        scope, table = parts.pop(k)
+        for i in scope:
+            member[i].discard(k)
+        left.remove(leaf)
+        parents = tuple(i for i in scope if i != leaf)
+        found.append((leaf, parents, np.moveaxis(table, scope.index(leaf), 0)))
+    if parts:
+        raise ModelError("not a Bayesian network: more factors than variables")
+    return found
+
+
+def _sums(i: int, parts: dict[int, Part], member: dict[int, set[int]]) -> bool:
+    (k,) = member[i]
+    scope, table = parts[k]
+    return bool(np.allclose(np.exp(-table).sum(axis=scope.index(i)), 1.0, atol=1e-6))
