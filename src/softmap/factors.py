@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Iterable, Sequence
 from typing import Any
 
@@ -9,10 +10,14 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from softmap.errors import ModelError
-from softmap.model import Auxiliaries, Factor, Group, Model
+from softmap.inputs import Group, finite_number, offsets
+from softmap.model import Auxiliaries, Factor, Model
 from softmap.potentials import Projection, Tables
+from softmap.potentials.base import Costs, Ints, frozen, integers, numbers
 
 __all__ = ["assemble"]
+
+Scope = tuple[int, ...]
 
 
 def assemble(
@@ -22,81 +27,110 @@ def assemble(
     constant: float = 0.0,
 ) -> Model:
     """Merge factors into a `Model`; see `Model.from_factors`."""
-    counts = np.asarray(num_labels, dtype=np.int64)
+    counts = _checked_counts(num_labels)
+    sizes: list[int] = counts.tolist()
+    begin = offsets(counts)
+    unary = np.zeros(int(begin[-1]))
+    tables: dict[Scope, tuple[Scope, Costs]] = {}
+    total = finite_number(constant, "constant")
+    for number, (scope, costs) in enumerate(factors):
+        variables, table = _checked(number, scope, costs, sizes)
+        if table.ndim == 0:
+            total += finite_number(table, f"factor {number} without variables")
+        elif table.ndim == 1:
+            unary[begin[variables[0]] : begin[variables[0] + 1]] += table
+        else:
+            _merge(tables, variables, table)
+    pairs = [(s, t) for s, t in tables.values() if t.ndim == 2]
+    larger = [(s, t) for s, t in tables.values() if t.ndim > 2]
+    parts: list[Group] = []
+    if pairs:
+        parts.append((np.array([s for s, _ in pairs]), Tables([t for _, t in pairs])))
+    return _with_auxiliaries(np.split(unary, begin[1:-1]), [*parts, *groups], larger, total)
+
+
+def _checked_counts(num_labels: ArrayLike) -> Ints:
+    counts = integers(num_labels, "num_labels")
     if counts.ndim != 1 or counts.size == 0:
         raise ModelError("num_labels must list the label count of at least one variable")
     if counts.min() < 1:
-        raise ModelError(f"variable {int(np.argmin(counts))} has no labels")
-    unary = [np.zeros(d) for d in counts]
-    pairs: dict[tuple[int, int], NDArray[Any]] = {}
-    larger: list[tuple[tuple[int, ...], NDArray[Any]]] = []
-    for number, (scope, costs) in enumerate(factors):
-        variables, table = _checked(number, tuple(scope), np.asarray(costs, float), counts)
-        if table.ndim == 0:
-            constant += float(table)
-        elif table.ndim == 1:
-            unary[variables[0]] += table
-        elif table.ndim == 2:
-            i, j = variables
-            key, part = ((i, j), table) if i < j else ((j, i), table.T)
-            pairs[key] = pairs[key] + part if key in pairs else part
-        else:
-            larger.append((variables, table))
-    parts: list[Group] = []
-    if pairs:
-        parts.append((np.array(list(pairs)), Tables([np.array(t) for t in pairs.values()])))
-    return _with_auxiliaries(unary, [*parts, *groups], larger, counts, constant)
+        raise ModelError(
+            f"variable {int(np.argmin(counts))} has no labels; every variable needs one or more"
+        )
+    return counts
 
 
-def _checked(
-    number: int, scope: tuple[int, ...], table: NDArray[Any], counts: NDArray[np.int64]
-) -> tuple[tuple[int, ...], NDArray[Any]]:
-    if len(set(scope)) != len(scope):
-        raise ModelError(f"factor {number}: scope {scope} names a variable twice")
-    for i in scope:
-        if not 0 <= i < len(counts):
-            raise ModelError(f"factor {number}: variable {i} is outside 0..{len(counts) - 1}")
-    expected = tuple(int(counts[i]) for i in scope)
+def _checked(number: int, scope: Any, costs: Any, sizes: list[int]) -> tuple[Scope, Costs]:
+    try:
+        variables = tuple(map(operator.index, scope))
+    except TypeError as error:
+        raise ModelError(
+            f"factor {number}: the scope must be a tuple of variable numbers, not {scope!r}"
+        ) from error
+    table = numbers(costs, f"costs of factor {number}")
+    if len(set(variables)) != len(variables):
+        raise ModelError(f"factor {number}: scope {variables} names a variable twice")
+    for i in variables:
+        if not 0 <= i < len(sizes):
+            raise ModelError(f"factor {number}: variable {i} is outside 0..{len(sizes) - 1}")
+    expected = tuple([sizes[i] for i in variables])
     if table.shape != expected:
         raise ModelError(
-            f"factor {number} over {scope} needs costs of shape {expected}, not {table.shape}"
+            f"factor {number} over {variables} needs costs of shape {expected}, not {table.shape}"
         )
-    if np.isnan(table).any() or np.isneginf(table).any():
-        raise ModelError(f"factor {number} over {scope} holds NaN or -inf")
-    if table.ndim == 0 and not np.isfinite(table):
-        raise ModelError(f"factor {number} without variables must be finite, not {table}")
-    return scope, table
+    if not table.min() > -np.inf:  # NaN compares as false
+        bad = np.argwhere(np.isnan(table) | (table == -np.inf))[0]
+        place = tuple(bad.tolist())
+        raise ModelError(
+            f"factor {number} over {variables} has {table[place]} at {place}; "
+            "expected a number or +inf (forbidden)"
+        )
+    return variables, table
+
+
+def _merge(tables: dict[Scope, tuple[Scope, Costs]], scope: Scope, table: Costs) -> None:
+    """Add to the factor over the same variables, in the axis order of the first one seen."""
+    key = tuple(sorted(scope))
+    if key not in tables:
+        first = key if len(key) == 2 else scope
+        tables[key] = first, np.array(table if first == scope else table.T, order="C")
+        return
+    first, so_far = tables[key]
+    so_far += table if first == scope else table.transpose([scope.index(i) for i in first])
 
 
 def _with_auxiliaries(
-    unary: list[NDArray[Any]],
+    unary: list[Costs],
     parts: list[Group],
-    larger: list[tuple[tuple[int, ...], NDArray[Any]]],
-    counts: NDArray[np.int64],
+    larger: list[tuple[Scope, Costs]],
     constant: float,
 ) -> Model:
     """One auxiliary node per large factor, tied to its members by projections with shared maps."""
-    n = len(unary)
-    maps: dict[tuple[tuple[int, ...], int], int] = {}
+    if not larger:
+        return Model(unary, None, parts, constant=constant)
+    maps: dict[tuple[Scope, int], int] = {}
     tables: list[NDArray[np.int32]] = []
-    edges, index, members, strides, start = [], [], [], [], [0]
+    edges, index, num_labels, strides, start = [], [], [], [], [0]
     for a, (scope, table) in enumerate(larger):
         shape = table.shape
         for axis, i in enumerate(scope):
+            stride = int(np.prod(shape[axis + 1 :]))
             if (shape, axis) not in maps:
                 maps[shape, axis] = len(tables)
-                tables.append(np.indices(shape)[axis].ravel().astype(np.int32))
-            edges.append((n + a, i))
+                tables.append(_map(table.size, stride, shape[axis]))
+            edges.append((len(unary) + a, i))
             index.append(maps[shape, axis])
-            members.append(i)
-            strides.append(int(np.prod(shape[axis + 1 :])))
-        start.append(len(members))
-    if not larger:
-        return Model(unary, None, parts, constant=constant)
+            num_labels.append(shape[axis])
+            strides.append(stride)
+        start.append(len(edges))
     ends = np.array(edges)
-    tie = Projection(tables, counts[ends[:, 1]], index)
+    tie = Projection(tables, num_labels, index)
     joint = [t.ravel() for _, t in larger]
     model = Model([*unary, *joint], None, [*parts, (ends, tie)], constant=constant)
-    model.num_variables = n
-    model.auxiliaries = Auxiliaries(np.array(start), np.array(members), np.array(strides))
-    return model
+    arrays = (frozen(v, np.int64) for v in (start, ends[:, 1], strides))
+    return model.with_auxiliaries(Auxiliaries(*arrays))
+
+
+def _map(size: int, stride: int, labels: int) -> NDArray[np.int32]:
+    """Label of one member in every joint state, row-major."""
+    return ((np.arange(size) // stride) % labels).astype(np.int32)

@@ -41,11 +41,12 @@ def grid_edges(rows: int, cols: int) -> Edges:
 
 def random_edges(n: int, p: float, rng: np.random.Generator) -> Edges:
     """Each pair with probability p; a vertex left alone gets one random edge."""
-    pairs = rng.binomial(n * (n - 1) // 2, p)
-    codes = np.unique(rng.integers(0, n * n, size=int(2.5 * pairs) + 16))
-    i, j = codes // n, codes % n
-    chosen = rng.permutation(codes[i < j])[:pairs]
-    edges = np.stack([chosen // n, chosen % n], axis=1)
+    possible = n * (n - 1) // 2
+    chosen = rng.choice(possible, size=rng.binomial(possible, p), replace=False, shuffle=False)
+    i = np.arange(n)
+    row = i * (2 * n - i - 1) // 2  # pairs (i, i + 1), (i, i + 2), ... are numbered from here
+    first = np.searchsorted(row[:-1], chosen, side="right") - 1
+    edges = np.stack([first, chosen - row[first] + first + 1], axis=1)
     alone = np.setdiff1d(np.arange(n), edges)
     partner = (alone + rng.integers(1, n, size=len(alone))) % n
     extra = np.sort(np.stack([alone, partner], axis=1), axis=1)
@@ -59,6 +60,7 @@ def erdos_renyi(n: int, d: int = 3, *, c: float = 1.1, seed: int = 0) -> Model:
     (section "Numerical Experiments").
     """
     _require(n >= 2, f"the random graph needs at least two vertices, not {n}")
+    _require(c >= 0, f"c must not be negative, not {c}")
     rng = np.random.default_rng(seed)
     edges = random_edges(n, min(1.0, c * np.log(n) / n), rng)
     unary = rng.uniform(-0.01, 0.01, size=(n, d))
@@ -124,10 +126,11 @@ def planted(
 ) -> tuple[Model, NDArray[np.int64]]:
     """A random graph whose LP is tight at a known, unique labelling, and that labelling.
 
-    Every table and unary has its least entry, by `margin`, at the planted labels; a random
-    reparametrisation then hides it.
+    Every table has its least entry at the planted labels, and so has every unary, there by at
+    least `margin`; a random reparametrisation then hides it.
     """
     _require(n >= 2 and margin > 0, "planted needs two variables or more and a positive margin")
+    _require(d >= 1 and degree >= 0, "planted needs a label or more and a degree of 0 or more")
     rng = np.random.default_rng(seed)
     labels = rng.integers(0, d, size=n)
     edges = random_edges(n, min(1.0, degree / (n - 1)), rng)
@@ -149,6 +152,7 @@ def ragged_constrained(
     A hidden labelling is never forbidden, so the model is feasible.
     """
     _require(n >= 2, f"ragged_constrained needs two variables or more, not {n}")
+    _require(max_labels >= 1 and degree >= 0, "max_labels must be 1 or more, degree 0 or more")
     rng = np.random.default_rng(seed)
     counts = rng.integers(1, max_labels + 1, size=n)
     hidden = rng.integers(0, counts)

@@ -33,7 +33,10 @@ class Graph:
         node = np.ascontiguousarray(edges).reshape(-1)
         start = np.zeros(n + 1, dtype=np.int64)
         np.cumsum(np.bincount(node, minlength=n), out=start[1:])
-        return cls(node, start, np.argsort(node, kind="stable"))
+        half = np.argsort(node, kind="stable")
+        for array in (start, half):
+            array.flags.writeable = False
+        return cls(node, start, half)
 
     @property
     def degree(self) -> NDArray[np.int64]:

@@ -4,47 +4,32 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from softmap.auxiliaries import NO_AUXILIARIES, Auxiliaries
 from softmap.errors import ModelError
 from softmap.graph import Graph
-from softmap.potentials import Potential, Tables
-from softmap.potentials.base import Costs, Ints, frozen
+from softmap.inputs import (
+    Group,
+    Pairwise,
+    checked_evidence,
+    checked_labels,
+    edge_groups,
+    finite_number,
+    flat_unary,
+    offsets,
+    reject_bad_unary,
+)
+from softmap.potentials import Potential
+from softmap.potentials.base import Costs, Ints, frozen, numbers
 
 __all__ = ["Auxiliaries", "Model"]
 
-Pairwise = Potential | ArrayLike | Sequence[ArrayLike]
-Group = tuple[ArrayLike, Potential]
 Factor = tuple[Sequence[int], ArrayLike]
-
-
-@dataclass(frozen=True)
-class Auxiliaries:
-    """How the joint state of each auxiliary node follows from the labels of its members.
-
-    Auxiliary `a` has state `Σ stride[k] * label[member[k]]` over `k` in `start[a]:start[a + 1]`.
-    """
-
-    start: Ints
-    member: Ints
-    stride: Ints
-
-    def __len__(self) -> int:
-        return len(self.start) - 1
-
-    def states(self, labels: Ints) -> Ints:
-        """Joint states for labellings of shape (..., variables)."""
-        terms = labels[..., self.member] * self.stride
-        total: Ints = np.add.reduceat(terms, self.start[:-1], axis=-1)
-        return total
-
-
-NO_AUXILIARIES = Auxiliaries(np.zeros(1, np.int64), np.zeros(0, np.int64), np.zeros(0, np.int64))
 
 
 class Model:
@@ -69,6 +54,18 @@ class Model:
     0.4
     """
 
+    unary: Costs
+    num_labels: Ints
+    n: int
+    m: int
+    num_variables: int
+    edges: NDArray[np.int32]
+    potentials: tuple[Potential, ...]
+    group_start: Ints
+    constant: float
+    auxiliaries: Auxiliaries
+    shape: tuple[int, ...] | None
+
     def __init__(
         self,
         unary: ArrayLike | Sequence[ArrayLike],
@@ -77,18 +74,29 @@ class Model:
         *,
         constant: float = 0.0,
     ) -> None:
-        self.unary, self.num_labels = _flat_unary(unary)
-        self.n: int = len(self.num_labels)
-        self.num_variables: int = self.n
-        self.auxiliaries = NO_AUXILIARIES
-        self.shape: tuple[int, ...] | None = None
-        self.constant = float(constant)
-        if not np.isfinite(self.constant):
-            raise ModelError(f"constant must be finite, not {constant}")
-        self.edges, self.potentials, self.group_start = _groups(edges, pairwise, self.n)
-        self.m: int = len(self.edges)
-        for g, potential in enumerate(self.potentials):
-            ends = self.num_labels[self.edges[self.group_start[g] : self.group_start[g + 1]]]
+        flat, num_labels = flat_unary(unary)
+        ends, potentials, group_start = edge_groups(edges, pairwise, len(num_labels))
+        self.__dict__.update(
+            unary=flat,
+            num_labels=num_labels,
+            n=len(num_labels),
+            m=len(ends),
+            num_variables=len(num_labels),
+            edges=ends,
+            potentials=potentials,
+            group_start=group_start,
+            constant=finite_number(constant, "constant"),
+            auxiliaries=NO_AUXILIARIES,
+            shape=None,
+        )
+        self._check_potentials()
+
+    def __setattr__(self, name: str, value: object) -> None:
+        raise AttributeError(f"a Model is immutable: {name} stays; see Model.replace")
+
+    def _check_potentials(self) -> None:
+        for first, last, potential in self.groups():
+            ends = self.num_labels[self.edges[first:last]]
             potential.check(ends[:, 0], ends[:, 1])
 
     # --- structure ------------------------------------------------------------------------------
@@ -96,17 +104,17 @@ class Model:
     @cached_property
     def node_offset(self) -> Ints:
         """Where each node's block begins in node arrays such as `unary`; length n + 1."""
-        return _offsets(self.num_labels)
+        return offsets(self.num_labels)
 
     @cached_property
     def half_offset(self) -> Ints:
         """Where each half-edge's block begins in λ-like arrays; length 2m + 1."""
-        return _offsets(self.num_labels[self.edges.reshape(-1)])
+        return offsets(self.num_labels[self.edges.reshape(-1)])
 
     @cached_property
     def edge_offset(self) -> Ints:
         """Where each edge's row-major block begins in edge arrays; length m + 1."""
-        return _offsets(self.num_labels[self.edges].prod(axis=1))
+        return offsets(self.num_labels[self.edges].prod(axis=1))
 
     @cached_property
     def graph(self) -> Graph:
@@ -139,6 +147,8 @@ class Model:
 
     def table(self, e: int) -> Costs:
         """Dense costs of edge `e`; rows are the labels of its first end."""
+        if not 0 <= e < self.m:
+            raise ModelError(f"edge {e} is outside 0..{self.m - 1}")
         g = int(np.searchsorted(self.group_start, e, side="right")) - 1
         i, j = self.edges[e]
         rows, cols = int(self.num_labels[i]), int(self.num_labels[j])
@@ -163,19 +173,7 @@ class Model:
 
     def complete(self, labels: ArrayLike) -> Ints:
         """Labels of all nodes: the given ones, then the states of auxiliary nodes."""
-        given = np.asarray(labels)
-        if given.shape[-1:] != (self.num_variables,) or given.ndim > 2:
-            raise ModelError(
-                f"labels must have shape ({self.num_variables},) or (batch, {self.num_variables}), "
-                f"not {given.shape}"
-            )
-        if given.dtype.kind not in "iu":
-            raise ModelError(f"labels must be integers, not {given.dtype}")
-        chosen = given.astype(np.int64)
-        bad = (chosen < 0) | (chosen >= self.num_labels[: self.num_variables])
-        if bad.any():
-            i = int(np.argwhere(bad)[0][-1])
-            raise ModelError(f"label of variable {i} is outside 0..{self.num_labels[i] - 1}")
+        chosen = checked_labels(labels, self.num_labels[: self.num_variables])
         if not len(self.auxiliaries):
             return chosen
         return np.concatenate([chosen, self.auxiliaries.states(chosen)], axis=-1)
@@ -199,36 +197,50 @@ class Model:
         potentials: Sequence[Potential] | None = None,
         constant: float | None = None,
     ) -> Model:
-        """The same graph with other costs; what is not given is shared."""
-        new = Model.__new__(Model)
-        new.__dict__.update(
-            {k: v for k, v in self.__dict__.items() if k not in ("has_forbidden", "_layouts")}
-        )
+        """The same graph with other costs; what is not given is shared.
+
+        `unary` holds the costs of all nodes, flat as in `Model.unary` or as the constructor takes
+        them; `potentials` has one entry per group.
+        """
+        changed: dict[str, Any] = {}
         if unary is not None:
-            flat = np.asarray(unary, dtype=np.float64).reshape(-1)
+            changed["unary"] = self._new_unary(unary)
+        if potentials is not None:
+            changed["potentials"] = tuple(potentials)
+            if len(changed["potentials"]) != len(self.potentials):
+                raise ModelError(
+                    f"{len(changed['potentials'])} potentials for {len(self.potentials)} groups"
+                )
+        if constant is not None:
+            changed["constant"] = finite_number(constant, "constant")
+        new = self._with(**changed)
+        if potentials is not None:
+            new._check_potentials()
+        return new
+
+    def _with(self, **changed: Any) -> Model:
+        # only what costs cannot change is carried over: caches of other modules stay behind
+        new = Model.__new__(Model)
+        new.__dict__.update({k: v for k, v in self.__dict__.items() if k in _CARRIED})
+        new.__dict__.update(changed)
+        return new
+
+    def _new_unary(self, unary: ArrayLike | Sequence[ArrayLike]) -> Costs:
+        if isinstance(unary, np.ndarray) and unary.ndim == 1 and unary.dtype != object:
+            flat = frozen(numbers(unary, "unary"))
             if flat.shape != self.unary.shape:
                 raise ModelError(f"unary must hold {self.unary.size} costs, not {flat.size}")
-            _reject_bad_unary(flat, self.node_offset)
-            new.unary = frozen(flat)
-        if potentials is not None:
-            new.potentials = tuple(potentials)
-            for g, p in enumerate(new.potentials):
-                ends = self.num_labels[self.edges[self.group_start[g] : self.group_start[g + 1]]]
-                p.check(ends[:, 0], ends[:, 1])
-        if constant is not None:
-            new.constant = float(constant)
-        return new
+            reject_bad_unary(flat, self.num_labels)
+            return flat
+        flat, num_labels = flat_unary(unary)
+        if not np.array_equal(num_labels, self.num_labels):
+            raise ModelError("unary must have the label counts of the model it replaces")
+        return flat
 
     def condition(self, evidence: Mapping[int, int]) -> Model:
         """The model with variables fixed: every other label of theirs is forbidden."""
         unary = self.unary.copy()
-        for i, x in evidence.items():
-            if not 0 <= i < self.num_variables:
-                raise ModelError(f"evidence: variable {i} is outside 0..{self.num_variables - 1}")
-            if not 0 <= x < self.num_labels[i]:
-                raise ModelError(
-                    f"evidence: label {x} of variable {i} is outside 0..{self.num_labels[i] - 1}"
-                )
+        for i, x in checked_evidence(evidence, self.num_labels[: self.num_variables]):
             block = unary[self.node_slice(i)]
             kept = block[x]
             block[:] = np.inf
@@ -237,13 +249,14 @@ class Model:
 
     def with_shape(self, shape: Sequence[int]) -> Model:
         """The same model, known to be a grid of this shape (for pictures)."""
-        if int(np.prod(shape)) != self.num_variables:
-            raise ModelError(
-                f"a grid of shape {tuple(shape)} has not {self.num_variables} variables"
-            )
-        new = self.replace()
-        new.shape = tuple(int(s) for s in shape)
-        return new
+        sides = tuple(int(s) for s in shape)
+        if min(sides, default=0) < 1 or int(np.prod(sides)) != self.num_variables:
+            raise ModelError(f"a grid of shape {sides} has not {self.num_variables} variables")
+        return self._with(shape=sides)
+
+    def with_auxiliaries(self, auxiliaries: Auxiliaries) -> Model:
+        """The same model, whose last nodes are auxiliary: their states follow from the others."""
+        return self._with(auxiliaries=auxiliaries, num_variables=self.n - len(auxiliaries))
 
     @classmethod
     def from_factors(
@@ -283,87 +296,4 @@ class Model:
         return digest.hexdigest()
 
 
-def _offsets(sizes: Ints) -> Ints:
-    offset = np.zeros(len(sizes) + 1, dtype=np.int64)
-    np.cumsum(sizes, out=offset[1:])
-    return offset
-
-
-def _flat_unary(unary: ArrayLike | Sequence[ArrayLike]) -> tuple[Costs, Ints]:
-    if isinstance(unary, np.ndarray) and unary.dtype != object:
-        rows: Any = unary
-    else:
-        rows = [np.asarray(row, dtype=np.float64) for row in unary]  # type: ignore[union-attr]
-        if rows and all(r.shape == rows[0].shape for r in rows):
-            rows = np.array(rows)
-    if len(rows) == 0:
-        raise ModelError("a model needs at least one variable")
-    if isinstance(rows, np.ndarray):
-        if rows.ndim != 2:
-            raise ModelError(f"unary must have shape (variables, labels), not {rows.shape}")
-        num_labels = np.full(len(rows), rows.shape[1], dtype=np.int64)
-        flat = frozen(rows).reshape(-1)
-    else:
-        if bad := [i for i, r in enumerate(rows) if r.ndim != 1]:
-            raise ModelError(f"unary[{bad[0]}] must be a list of costs, one per label")
-        num_labels = np.array([len(r) for r in rows], dtype=np.int64)
-        flat = frozen(np.concatenate(rows))
-    if num_labels.min() < 1:
-        raise ModelError(f"variable {int(np.argmin(num_labels))} has no labels")
-    _reject_bad_unary(flat, _offsets(num_labels))
-    return flat, frozen(num_labels, np.int64)
-
-
-def _reject_bad_unary(flat: Costs, offset: Ints) -> None:
-    low = flat.min()
-    if not np.isnan(low) and low != -np.inf:
-        return
-    place = int(np.argmax(np.isnan(flat) | (flat == -np.inf)))
-    i = int(np.searchsorted(offset, place, side="right")) - 1
-    raise ModelError(
-        f"unary cost of variable {i}, label {place - offset[i]}, is {flat[place]}; "
-        "expected a number or +inf (forbidden)"
-    )
-
-
-def _groups(
-    edges: ArrayLike | None, pairwise: Any, n: int
-) -> tuple[NDArray[np.int32], tuple[Potential, ...], Ints]:
-    if isinstance(pairwise, Potential) or edges is not None:
-        potential = pairwise if isinstance(pairwise, Potential) else Tables(pairwise)
-        parts: list[Group] = [(np.zeros((0, 2)) if edges is None else edges, potential)]
-    else:
-        parts = list(pairwise)
-    arrays = [_checked_edges(e, n) for e, _ in parts]
-    for array, (_, potential) in zip(arrays, parts, strict=True):
-        if len(array) != len(potential):
-            raise ModelError(f"{len(array)} edges were given for {potential!r}")
-    kept = [(a, p) for a, (_, p) in zip(arrays, parts, strict=True) if len(a)]
-    joined = (
-        kept[0][0]
-        if len(kept) == 1
-        else np.concatenate([a for a, _ in kept] or [np.zeros((0, 2), np.int32)])
-    )
-    start = _offsets(np.array([len(a) for a, _ in kept], dtype=np.int64))
-    return frozen(joined, np.int32), tuple(p for _, p in kept), frozen(start, np.int64)
-
-
-def _checked_edges(edges: ArrayLike, n: int) -> NDArray[np.int32]:
-    array = np.asarray(edges)
-    if array.size == 0:
-        return np.zeros((0, 2), dtype=np.int32)
-    if array.ndim != 2 or array.shape[1] != 2:
-        raise ModelError(f"edges must have shape (edges, 2), not {array.shape}")
-    if array.dtype.kind not in "iu":
-        raise ModelError(f"edges must be integers, not {array.dtype}")
-    if array.min() < 0 or array.max() >= n:
-        e = int(np.argmax(((array < 0) | (array >= n)).any(axis=1)))
-        raise ModelError(f"edge {e} is {tuple(array[e].tolist())}; variables are 0..{n - 1}")
-    loops = array[:, 0] == array[:, 1]
-    if loops.any():
-        e = int(np.argmax(loops))
-        raise ModelError(
-            f"edge {e} joins variable {array[e, 0]} to itself; add its diagonal costs to the "
-            "unary costs of that variable instead"
-        )
-    return array.astype(np.int32, copy=False)
+_CARRIED = frozenset(Model.__annotations__) | {"node_offset", "half_offset", "edge_offset", "graph"}

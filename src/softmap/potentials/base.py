@@ -19,7 +19,10 @@ __all__ = [
     "Potential",
     "finite_extremes",
     "frozen",
+    "integers",
+    "numbers",
     "per_edge",
+    "places",
 ]
 
 Costs = NDArray[np.float64]
@@ -55,15 +58,47 @@ def frozen(array: ArrayLike, dtype: Any = np.float64) -> NDArray[Any]:
     return view
 
 
+def _array(values: Any, name: str) -> NDArray[Any]:
+    try:
+        return np.asarray(values)
+    except (TypeError, ValueError) as error:
+        raise ModelError(f"{name} must be an array with rows of one length: {error}") from error
+
+
+def numbers(values: Any, name: str) -> Costs:
+    """A float64 array of real numbers (no copy of one that is), or a `ModelError` with the name."""
+    array = _array(values, name)
+    if array.dtype.kind not in "biufO":
+        raise ModelError(f"{name} must be real numbers, not {array.dtype}")
+    try:
+        return array.astype(np.float64, copy=False)
+    except (TypeError, ValueError) as error:
+        raise ModelError(f"{name} must be real numbers: {error}") from error
+
+
+def integers(values: Any, name: str) -> Ints:
+    """An int64 array of whole numbers (no copy of one that is), or a `ModelError` with the name."""
+    array = _array(values, name)
+    if array.dtype.kind not in "iu" and array.size:
+        raise ModelError(f"{name} must be integers, not {array.dtype}")
+    return array.astype(np.int64, copy=False)
+
+
 def per_edge(values: ArrayLike, name: str) -> Costs:
     """A read-only 1-D float array, one value per edge, without NaN or -inf."""
-    array = frozen(np.atleast_1d(np.asarray(values, dtype=np.float64)))
+    array = frozen(np.atleast_1d(numbers(values, name)))
     if array.ndim != 1:
         raise ModelError(f"{name} must be one number per edge, not an array of {array.shape}")
     if (bad := np.isnan(array) | (array == -np.inf)).any():
         k = int(np.argmax(bad))
         raise ModelError(f"{name}[{k}] is {array[k]}; expected a number or +inf")
     return array
+
+
+def places(index: ArrayLike) -> NDArray[Any]:
+    """An index array; an empty list counts as one of integers."""
+    chosen = np.atleast_1d(np.asarray(index))
+    return chosen if chosen.size else np.zeros(0, dtype=np.int64)
 
 
 def finite_extremes(costs: Costs) -> tuple[float, float]:
@@ -99,7 +134,7 @@ class Potential(ABC):
 
     @abstractmethod
     def arrays(self) -> dict[str, NDArray[Any]]:
-        """The arrays that define it, by constructor argument: for files and fingerprints."""
+        """The arrays that define it, by name: for files and fingerprints."""
 
     def check(self, rows: Ints, cols: Ints) -> None:
         """Raise `ModelError` if the group does not fit ends with `rows` and `cols` labels."""
@@ -141,7 +176,8 @@ class Potential(ABC):
 
     def has_forbidden(self) -> bool:
         """Whether any cost is +inf."""
-        return any(a.dtype.kind == "f" and np.isposinf(a).any() for a in self.arrays().values())
+        arrays = self.arrays().values()
+        return any(a.dtype.kind == "f" and a.max(initial=0.0) == np.inf for a in arrays)
 
     def extremes(self, rows: Ints, cols: Ints) -> tuple[Costs, Costs]:
         """Least and greatest finite cost of every edge (0 where it has none)."""

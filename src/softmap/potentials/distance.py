@@ -9,7 +9,16 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from softmap.errors import ModelError
-from softmap.potentials.base import Costs, Ints, KernelData, Kind, Potential, frozen, per_edge
+from softmap.potentials.base import (
+    Costs,
+    Ints,
+    KernelData,
+    Kind,
+    Potential,
+    frozen,
+    per_edge,
+    places,
+)
 
 __all__ = ["Potts", "TruncatedLinear", "TruncatedQuadratic"]
 
@@ -34,7 +43,7 @@ class Potts(Potential):
         return np.where(np.equal(x, y), 0.0, self.weights[k])
 
     def take(self, index: ArrayLike) -> Potts:
-        return Potts(self.weights[np.asarray(index)])
+        return Potts(self.weights[places(index)])
 
     def scaled(self, factor: float) -> Potts:
         return Potts(self.weights * factor)
@@ -80,7 +89,7 @@ class _Truncated(Potential):
         return self.weights[k] * np.minimum(distance, self.truncation[k])
 
     def take(self, index: ArrayLike) -> _Truncated:
-        chosen = np.asarray(index)
+        chosen = places(index)
         return type(self)(self.weights[chosen], self.truncation[chosen])
 
     def scaled(self, factor: float) -> _Truncated:

@@ -9,7 +9,16 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from softmap.errors import ModelError
-from softmap.potentials.base import Costs, Ints, KernelData, Kind, Potential, frozen
+from softmap.potentials.base import (
+    Costs,
+    Ints,
+    KernelData,
+    Kind,
+    Potential,
+    frozen,
+    integers,
+    places,
+)
 
 __all__ = ["Projection"]
 
@@ -38,28 +47,32 @@ class Projection(Potential):
         num_labels: ArrayLike,
         index: ArrayLike | None = None,
     ) -> None:
-        self.maps = [frozen(m, np.int32) for m in maps]
-        self.num_labels: Ints = frozen(np.atleast_1d(num_labels), np.int64)
-        self.index: Ints = frozen(np.arange(len(self.maps)) if index is None else index, np.int64)
-        if len(self.num_labels) != len(self.index):
+        given = [integers(m, f"Projection: map {t}") for t, m in enumerate(maps)]
+        for t, m in enumerate(given):
+            if m.ndim != 1 or not m.size or m.min() < 0:
+                raise ModelError(f"Projection: map {t} must be a non-empty list of labels >= 0")
+        self.maps = [frozen(m, np.int32) for m in given]
+        self.num_labels: Ints = frozen(
+            np.atleast_1d(integers(num_labels, "Projection: num_labels")), np.int64
+        )
+        used = np.arange(len(given)) if index is None else integers(index, "Projection: index")
+        self.index: Ints = frozen(used, np.int64)
+        if self.index.shape != self.num_labels.shape:
             raise ModelError(
                 f"Projection: {len(self.num_labels)} label counts for {len(self.index)} edges"
             )
-        if self.index.size and not (0 <= self.index.min() and self.index.max() < len(self.maps)):
-            raise ModelError(f"Projection: index must lie in 0..{len(self.maps) - 1}")
-        self._sizes = np.array([len(m) for m in self.maps], dtype=np.int64)
-        for t, m in enumerate(self.maps):
-            if m.ndim != 1 or not m.size or m.min() < 0:
-                raise ModelError(f"Projection: map {t} must be a non-empty list of labels >= 0")
-        top = np.array([m.max() for m in self.maps], dtype=np.int64)
+        if self.index.size and not (0 <= self.index.min() and self.index.max() < len(given)):
+            raise ModelError(f"Projection: index must lie in 0..{len(given) - 1}")
+        top = np.array([m.max() for m in given], dtype=np.int64)
         if (bad := top[self.index] >= self.num_labels).any():
             k = int(np.argmax(bad))
             raise ModelError(
                 f"Projection: edge {k} maps to label {top[self.index[k]]}, "
                 f"but its member has {self.num_labels[k]} labels"
             )
+        self._sizes = frozen([len(m) for m in given], np.int64)
         self._flat = frozen(np.concatenate(self.maps) if self.maps else [], np.int32)
-        self._offset = np.concatenate([[0], np.cumsum(self._sizes)[:-1]]).astype(np.int64)
+        self._offset = np.cumsum(self._sizes) - self._sizes
 
     def __len__(self) -> int:
         return len(self.index)
@@ -69,7 +82,7 @@ class Projection(Potential):
         return np.where(member == y, 0.0, np.inf)
 
     def take(self, index: ArrayLike) -> Projection:
-        chosen = np.asarray(index)
+        chosen = places(index)
         return Projection(self.maps, self.num_labels[chosen], self.index[chosen])
 
     def scaled(self, factor: float) -> Projection:
@@ -80,8 +93,9 @@ class Projection(Potential):
         return {"flat": flat, "sizes": sizes, "num_labels": self.num_labels, "index": self.index}
 
     def has_forbidden(self) -> bool:
-        # the tie itself is structure, not a constraint of the user's
-        return False
+        # the tie itself is structure, not a constraint; a label that no joint state has is one
+        distinct = np.array([len(np.unique(m)) for m in self.maps], dtype=np.int64)
+        return bool((distinct[self.index] < self.num_labels).any())
 
     def extremes(self, rows: Ints, cols: Ints) -> tuple[Costs, Costs]:
         return np.zeros(len(self)), np.zeros(len(self))

@@ -3,13 +3,25 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import cached_property
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from softmap.errors import ModelError
-from softmap.potentials.base import Costs, Ints, KernelData, Kind, Potential, frozen, per_edge
+from softmap.potentials.base import (
+    Costs,
+    Ints,
+    KernelData,
+    Kind,
+    Potential,
+    frozen,
+    integers,
+    numbers,
+    per_edge,
+    places,
+)
 
 __all__ = ["SharedTables", "Tables"]
 
@@ -19,9 +31,11 @@ class TableStack:
 
     def __init__(self, tables: ArrayLike | Sequence[ArrayLike]) -> None:
         if isinstance(tables, np.ndarray) and tables.dtype != object:
-            self._from_array(tables)
+            self._from_array(numbers(tables, "tables"))
+        elif isinstance(tables, str) or not np.iterable(tables):
+            raise ModelError(f"tables must be an array or a list of them, not {tables!r}")
         else:
-            self._from_list([np.asarray(t, dtype=np.float64) for t in tables])  # type: ignore[union-attr]
+            self._from_list([numbers(t, f"table {k}") for k, t in enumerate(tables)])
         self._reject_bad_entries()
 
     def _from_array(self, tables: NDArray[Any]) -> None:
@@ -42,7 +56,7 @@ class TableStack:
             self._from_array(np.stack(tables))
             return
         self.flat = frozen(np.concatenate([t.ravel() for t in tables]) if tables else np.zeros(0))
-        self.rows, self.cols = shapes[:, 0], shapes[:, 1]
+        self.rows, self.cols = frozen(shapes[:, 0], np.int64), frozen(shapes[:, 1], np.int64)
         self.stride = 0
 
     def _reject_bad_entries(self) -> None:
@@ -62,12 +76,11 @@ class TableStack:
     def __len__(self) -> int:
         return len(self.rows)
 
-    @property
+    @cached_property
     def offset(self) -> Ints:
         """Where each table begins."""
-        if self.stride:
-            return np.arange(len(self), dtype=np.int64) * self.stride
-        return np.concatenate([[0], np.cumsum(self.rows * self.cols)[:-1]]).astype(np.int64)
+        sizes = self.rows * self.cols
+        return frozen(np.cumsum(sizes) - sizes, np.int64)
 
     def split(self) -> list[Costs]:
         """The tables one by one (views)."""
@@ -76,7 +89,7 @@ class TableStack:
 
     def array(self) -> Costs | list[Costs]:
         """As given: one (count, d, d') array where shapes agree, else a list."""
-        if self.stride:
+        if self.stride and len(self):
             return self.flat.reshape(len(self), int(self.rows[0]), int(self.cols[0]))
         return self.split()
 
@@ -94,8 +107,8 @@ class TableStack:
 
     def entries(self, k: Any, x: Any, y: Any) -> Costs:
         """Entry (x, y) of tables `k`, broadcast."""
-        begin = k * self.stride if self.stride else self.offset[k]
-        return self.flat[begin + x * self.cols[k] + y]
+        begin = np.multiply(k, self.stride) if self.stride else self.offset[k]
+        return self.flat[begin + np.multiply(x, self.cols[k]) + y]
 
 
 def _check_shapes(name: str, have: tuple[Ints, Ints], need: tuple[Ints, Ints]) -> None:
@@ -131,15 +144,16 @@ class Tables(Potential):
         return self._stack.entries(k, x, y)
 
     def take(self, index: ArrayLike) -> Tables:
-        if self._stack.stride:
-            return Tables(np.asarray(self.tables)[np.asarray(index)])
-        tables = self._stack.split()
-        return Tables([tables[k] for k in np.arange(len(self))[np.asarray(index)]])
+        tables, chosen = self.tables, np.arange(len(self))[places(index)]
+        return Tables(
+            tables[chosen] if isinstance(tables, np.ndarray) else [tables[k] for k in chosen]
+        )
 
     def scaled(self, factor: float) -> Tables:
-        if self._stack.stride:
-            return Tables(np.asarray(self.tables) * factor)
-        return Tables([t * factor for t in self._stack.split()])
+        tables = self.tables
+        if isinstance(tables, np.ndarray):
+            return Tables(tables * factor)
+        return Tables([t * factor for t in tables])
 
     def arrays(self) -> dict[str, NDArray[Any]]:
         s = self._stack
@@ -178,7 +192,9 @@ class SharedTables(Potential):
         weights: ArrayLike | None = None,
     ) -> None:
         self._stack = TableStack(tables)
-        self.index: Ints = frozen(index, np.int64)
+        self.index: Ints = frozen(integers(index, "SharedTables: index"), np.int64)
+        if self.index.ndim != 1:
+            raise ModelError(f"SharedTables: index must be a list, not of shape {self.index.shape}")
         if self.index.size and not (0 <= self.index.min() and self.index.max() < len(self._stack)):
             raise ModelError(f"SharedTables: index must lie in 0..{len(self._stack) - 1}")
         given = np.ones(len(self.index)) if weights is None else weights
@@ -189,8 +205,13 @@ class SharedTables(Potential):
             )
         if self.weights.size and not (self.weights.min() >= 0 and np.isfinite(self.weights).all()):
             raise ModelError("SharedTables: weights must be finite and not negative")
-        if self._stack.flat.max(initial=0.0) == np.inf and (self.weights == 0).any():
-            raise ModelError("SharedTables: a weight of 0 makes forbidden (+inf) entries ambiguous")
+        if self._stack.flat.max(initial=0.0) == np.inf and (zero := self.weights == 0).any():
+            hard = np.maximum.reduceat(self._stack.flat, self._stack.offset) == np.inf
+            if (bad := zero & hard[self.index]).any():
+                raise ModelError(
+                    f"SharedTables: edge {int(np.argmax(bad))} has weight 0 but a table with "
+                    "forbidden (+inf) entries; 0 times +inf has no meaning"
+                )
 
     @property
     def tables(self) -> Costs | list[Costs]:
@@ -204,7 +225,7 @@ class SharedTables(Potential):
         return self.weights[k] * self._stack.entries(self.index[k], x, y)
 
     def take(self, index: ArrayLike) -> SharedTables:
-        chosen = np.asarray(index)
+        chosen = places(index)
         return SharedTables(self.tables, self.index[chosen], self.weights[chosen])
 
     def scaled(self, factor: float) -> SharedTables:
