@@ -178,8 +178,7 @@ def dense(model: Model) -> Model:
     unary = [model.unary_of(i) for i in range(model.n)]
     tables = list(model.tables())
     plain = Model(unary, model.edges, tables, constant=model.constant)
-    plain.num_variables, plain.auxiliaries = model.num_variables, model.auxiliaries
-    return plain
+    return plain.with_auxiliaries(model.auxiliaries)
 
 
 def reparametrised(model: Model, lam: np.ndarray) -> Model:
