@@ -11,6 +11,7 @@ from rich.table import Table
 
 from softmap.cli.console import number, ratio
 from softmap.cli.files import check_targets
+from softmap.cli.options import ModelArgument, ValuesOption
 
 if TYPE_CHECKING:
     from softmap.model import Model
@@ -35,27 +36,25 @@ class Run:
 
 
 def compare_command(
-    model: Annotated[Path, typer.Argument(help="A model file, or - for standard input.")],
+    model: ModelArgument,
     methods: Annotated[str, typer.Option(help="Names, separated by commas.")] = "anneal,trws,smp",
     evidence: Annotated[Path | None, typer.Option(help="Variables to fix (.evid).")] = None,
     time_limit: Annotated[float, typer.Option(help="Seconds for each method.")] = 10.0,
     lp_gap: Annotated[float, typer.Option(help="Stop at this relative LP gap.")] = 1e-4,
     seed: Annotated[int, typer.Option(help="Seed of what is random.")] = 0,
     threads: Annotated[int | None, typer.Option(help="Threads; all by default.")] = None,
-    values: Annotated[
-        str | None, typer.Option(help="UAI tables hold: potential, log or cost.")
-    ] = None,
+    values: ValuesOption = None,
     plot: Annotated[Path, typer.Option(help="The picture to write.")] = Path("compare.png"),
     no_progress: Annotated[bool, typer.Option("--no-progress", help="Be quiet.")] = False,
 ) -> None:
     """Compare methods on a model: a table and a plot."""
+    import softmap
     from softmap.cli.console import results
-    from softmap.cli.models import load
     from softmap.plotting import save_comparison
 
     check_targets(plot=plot)
     names = _names(methods)
-    loaded = load(model, values=values, evidence=evidence)
+    loaded = softmap.read(str(model), values=values, evidence=evidence)
     options = {"time_limit": time_limit, "lp_gap": lp_gap, "seed": seed, "threads": threads}
     runs = {
         name: _exact(loaded) if name == EXACT_LP else _method(loaded, name, no_progress, options)

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
-
-import typer
+from typing import TYPE_CHECKING
 
 from softmap.cli.console import facts_table, results
+from softmap.cli.options import ModelArgument, ValuesOption
 
 if TYPE_CHECKING:
     from softmap.model import Model
@@ -16,16 +14,14 @@ __all__ = ["info_command"]
 
 
 def info_command(
-    model: Annotated[Path, typer.Argument(help="A model file, or - for standard input.")],
-    values: Annotated[
-        str | None, typer.Option(help="UAI tables hold: potential, log or cost.")
-    ] = None,
+    model: ModelArgument,
+    values: ValuesOption = None,
 ) -> None:
     """Describe a model: sizes, families, structure."""
-    from softmap.cli.models import load
+    import softmap
     from softmap.report.facts import model_facts
 
-    loaded = load(model, values=values)
+    loaded = softmap.read(str(model), values=values)
     facts = model_facts(loaded) | _structure(loaded)
     results().print(facts_table(facts, title=str(model)))
 

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from softmap.cli.files import check_targets
+from softmap.cli.options import ModelArgument, ValuesOption
 
 if TYPE_CHECKING:
     from softmap.model import Model
@@ -18,7 +19,7 @@ __all__ = ["solve_command"]
 
 
 def solve_command(
-    model: Annotated[Path, typer.Argument(help="A model file, or - for standard input.")],
+    model: ModelArgument,
     evidence: Annotated[Path | None, typer.Option(help="Variables to fix (.evid).")] = None,
     method: Annotated[str, typer.Option(help="The algorithm.")] = "anneal",
     gap: Annotated[float, typer.Option(help="Stop at this relative gap.")] = 1e-6,
@@ -27,9 +28,7 @@ def solve_command(
     seed: Annotated[int, typer.Option(help="Seed of what is random.")] = 0,
     threads: Annotated[int | None, typer.Option(help="Threads; all by default.")] = None,
     dtype: Annotated[str, typer.Option(help="float64 or float32.")] = "float64",
-    values: Annotated[
-        str | None, typer.Option(help="UAI tables hold: potential, log or cost.")
-    ] = None,
+    values: ValuesOption = None,
     output: Annotated[Path | None, typer.Option(help="Write the labelling (.MPE).")] = None,
     trace: Annotated[Path | None, typer.Option(help="Write the run, a row per check.")] = None,
     report: Annotated[Path | None, typer.Option(help="Write a page about the run (.html).")] = None,
@@ -39,13 +38,13 @@ def solve_command(
     no_progress: Annotated[bool, typer.Option("--no-progress", help="Be quiet.")] = False,
 ) -> None:
     """Solve a model and certify the answer."""
+    import softmap
     from softmap.cli.console import results
-    from softmap.cli.models import load
     from softmap.cli.progress import display
     from softmap.cli.summary import as_object, exit_code, print_result
 
     check_targets(output=output, trace=trace, report=report, checkpoint=checkpoint)
-    loaded = load(model, values=values, evidence=evidence)
+    loaded = softmap.read(str(model), values=values, evidence=evidence)
     options: dict[str, Any] = {
         "method": method,
         "gap": gap,

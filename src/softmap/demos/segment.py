@@ -79,7 +79,7 @@ def _scale(pixels: Colours, centres: Colours) -> float:
     return 2.0 * float(_distance(pixels, centres).min(axis=1).mean()) / 3 + 1e-9
 
 
-def _contrast(pixels: Colours, edges: NDArray[np.int32]) -> Colours:
+def _contrast(pixels: Colours, edges: NDArray[np.int64]) -> Colours:
     difference = ((pixels[edges[:, 0]] - pixels[edges[:, 1]]) ** 2).sum(axis=1)
     weights: Colours = 0.3 + 1.7 * np.exp(-difference / (2.0 * difference.mean() + 1e-9))
     return weights

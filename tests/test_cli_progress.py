@@ -1,0 +1,57 @@
+"""The displays: live on a terminal, lines elsewhere, silence on demand."""
+
+import io
+from types import SimpleNamespace
+
+import numpy as np
+from rich.console import Console
+
+from softmap.cli.console import number, ratio
+from softmap.cli.progress import LiveDisplay, PlainLines, Silent, display
+
+
+def snapshot(seconds, **changes):
+    values = {"bound": 10.0, "primal": 11.0, "energy": np.inf, "eta": 100.0, "seconds": seconds}
+    return SimpleNamespace(**(values | changes))
+
+
+def test_plain_lines_are_not_too_many():
+    stream = io.StringIO()
+    show = PlainLines(Console(file=stream, width=200), every=2.0)
+    with show:
+        for second in np.arange(0.0, 10.0, 0.1):
+            show(snapshot(second))
+    lines = stream.getvalue().splitlines()
+    assert 4 <= len(lines) <= 6
+    assert "bound 10.0000" in lines[0]
+    assert "lp gap 0.1" in lines[0]
+
+
+def test_the_live_display_shows_what_remains():
+    stream = io.StringIO()
+    console = Console(file=stream, width=120, force_terminal=True, color_system=None)
+    with LiveDisplay(console, time_limit=30.0) as show:
+        show(snapshot(10.0, energy=12.5))
+    shown = stream.getvalue()
+    for text in ("bound", "10.0000", "12.5000", "remaining", "20 s"):
+        assert text in shown
+
+
+def test_silence(capsys):
+    show = display(enabled=False)
+    assert type(show) is Silent
+    with show:
+        show(snapshot(1.0))
+    assert capsys.readouterr() == ("", "")
+
+
+def test_no_terminal_means_lines():
+    assert isinstance(display(enabled=True), PlainLines)
+
+
+def test_numbers_are_readable():
+    assert number(-31801.05) == "-31,801.0500"
+    assert number(np.inf) == "∞"
+    assert number(-np.inf) == "-∞"
+    assert number(np.nan) == "none yet"
+    assert ratio(0.000123) == "0.00012"
