@@ -63,7 +63,7 @@ def matching_cost(left: Image, right: Image, labels: int, cap: float = 20.0) -> 
     return cost
 
 
-def _smoothness(left: Image, edges: NDArray[np.int64], weight: float = 4.0) -> Image:
+def _smoothness(left: Image, edges: NDArray[np.int64], weight: float = 6.0) -> Image:
     """Depth changes where colours do: half weight across a visible edge."""
     pixels = left.reshape(left.shape[0] * left.shape[1], -1)
     contrast = np.abs(pixels[edges[:, 0]] - pixels[edges[:, 1]]).mean(axis=1)

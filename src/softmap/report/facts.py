@@ -43,11 +43,12 @@ def model_facts(model: Model) -> dict[str, str]:
     counts = model.num_labels[: model.num_variables]
     low, high = int(counts.min()), int(counts.max())
     varied = f"{low} to {high}, {counts.mean():.1f} on average"
+    arities = {f"of arity {k}": count for k, count in arity_counts(model).items()}
     facts = {
         "variables": f"{model.num_variables:,}",
         "edges": f"{model.m:,}",
         "labels": f"{low} each" if low == high else varied,
-        "arities": _listed({f"of {k}": v for k, v in arity_counts(model).items()}) or "unary only",
+        "arities": _listed(arities) or "unary only",
         "families": _listed(families(model)) or "none",
         "hard constraints": "yes" if model.has_forbidden else "none",
     }
