@@ -151,7 +151,7 @@ def _highs(
         options["time_limit"] = float(time_limit)
     if threads is not None:
         options["threads"] = int(threads)
-    highs = highspy.Highs()
+    highs: Any = highspy.Highs()  # type: ignore[no-untyped-call]
     for name, value in options.items():
         if highs.setOptionValue(name, value) != highspy.HighsStatus.kOk:
             raise OptionError(f"HiGHS does not take {value!r} for its option {name!r}")

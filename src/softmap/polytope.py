@@ -34,6 +34,7 @@ __all__ = [
 Bools = NDArray[np.bool_]
 
 _LOOSE = 1e-9  # by how much given marginals may miss normalisation
+_SPECK = 1e-15  # mass on a forbidden pair that is rounding, not intent
 
 
 @dataclass(frozen=True)
@@ -138,6 +139,7 @@ def project_batch(batch: EdgeBatch, mu: Floats, p: Floats, q: Floats) -> tuple[F
     barred = np.isposinf(batch.cost)
     plan = nearest_coupling(np.where(barred, 0.0, np.maximum(mu, 0.0)), p, q)
     fits = np.ones(len(plan), dtype=bool)
+    plan[barred & (plan <= _SPECK)] = 0.0
     redo = ~(_misfit(plan, p, q) <= FEASIBLE) | ((plan > 0) & barred).any(axis=(1, 2))
     if redo.any():
         plan[redo], stranded = cheapest_coupling(batch.cost[redo], p[redo], q[redo])
@@ -208,7 +210,8 @@ class _Tie:
     counts: NDArray[np.int64]
 
     def marginals(self, joint: Floats) -> Floats:
-        return np.bincount(self.key, weights=joint[self.states], minlength=len(self.members))
+        sums = np.bincount(self.key, weights=joint[self.states], minlength=len(self.members))
+        return sums.astype(np.float64, copy=False)
 
 
 def _ties(model: Model) -> list[_Tie]:

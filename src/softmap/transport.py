@@ -101,7 +101,7 @@ def _is_monge(cost: Floats) -> Bools:
     """C(x, y) + C(x+1, y+1) ≤ C(x, y+1) + C(x+1, y): linear, quadratic, submodular costs."""
     with np.errstate(invalid="ignore"):
         twist = cost[:, :-1, :-1] + cost[:, 1:, 1:] - cost[:, :-1, 1:] - cost[:, 1:, :-1]
-    return (twist <= 0).all(axis=(1, 2)) & np.isfinite(cost).all(axis=(1, 2))
+    return np.asarray((twist <= 0).all(axis=(1, 2)) & np.isfinite(cost).all(axis=(1, 2)))
 
 
 def _is_anti_monge(cost: Floats) -> Bools:

@@ -5,10 +5,52 @@ from __future__ import annotations
 import numpy as np
 from numba import njit
 
-from softmap.kernels.messages import hard_message, pair_cost
+from softmap.kernels.messages import (
+    POTTS,
+    PROJECTION,
+    TABLE,
+    begin_of,
+    distance_cost,
+    group_of,
+    hard_message,
+    truncation_of,
+    weight_of,
+)
+
+# Without reference counts: a call that passes the layout would touch those of all its arrays, which
+# takes ten times as long as the work done here. Such functions may not create arrays.
+leaf = njit(cache=True, nogil=True, _nrt=False)
 
 
-@njit(cache=True, nogil=True)
+@leaf
+def conditional_costs(lay, h, far, out):
+    """Costs of the labels at half-edge `h` when the far end has label `far`, into `out`.
+
+    The edge's family is looked up once, not once per label as `pair_cost` would.
+    """
+    e = h >> 1
+    g = group_of(lay, e)
+    kind = lay.kind[g]
+    if kind == TABLE:
+        cols = lay.num_labels[lay.node[2 * e + 1]]
+        first, step = (far, cols) if h & 1 == 0 else (far * cols, 1)
+        first += begin_of(lay, g, e)
+        w = weight_of(lay, g, e)
+        for x in range(len(out)):
+            out[x] = w * lay.table[first + x * step]
+    elif kind == PROJECTION:
+        begin = begin_of(lay, g, e)
+        for x in range(len(out)):
+            member, label = (lay.maps[begin + x], far) if h & 1 == 0 else (lay.maps[begin + far], x)
+            out[x] = 0.0 if member == label else np.inf
+    else:
+        w = weight_of(lay, g, e)
+        cut = truncation_of(lay, g, e) if kind != POTTS else w
+        for x in range(len(out)):
+            out[x] = distance_cost(kind, w, cut, abs(x - far))
+
+
+@leaf
 def _far_costs(lay, g, lam, reduced, num_variables, a):
     """What the undecided far end of half-edge `g ^ 1` says: λ there, +inf where it is barred.
 
@@ -24,15 +66,15 @@ def _far_costs(lay, g, lam, reduced, num_variables, a):
             a[y] = lam[at + y] + (reduced[place + y] if whole else 0.0)
 
 
-@njit(cache=True, nogil=True)
-def _condition(lay, h, x, lam, reduced):
+@leaf
+def _condition(lay, h, x, lam, reduced, cost):
     """Replace the far end's share -λ of an edge by the edge's cost at the decided label `x`."""
     g = h ^ 1
     j = lay.node[g]
-    at, place = lay.half_offset[g], lay.node_offset[j]
-    for y in range(lay.num_labels[j]):
-        cost = pair_cost(lay, h >> 1, x, y) if h & 1 == 0 else pair_cost(lay, h >> 1, y, x)
-        reduced[place + y] += lam[at + y] + cost
+    at, place, d = lay.half_offset[g], lay.node_offset[j], lay.num_labels[j]
+    conditional_costs(lay, g, x, cost[:d])
+    for y in range(d):
+        reduced[place + y] += lam[at + y] + cost[y]
 
 
 @njit(cache=True, nogil=True)
@@ -64,33 +106,36 @@ def sequential(lay, lam, reduced, order, num_variables):
         for k in range(lay.start[i], lay.start[i + 1]):
             h = lay.half[k]
             if labels[lay.node[h ^ 1]] < 0:
-                _condition(lay, h, best, lam, reduced)
+                _condition(lay, h, best, lam, reduced, a)
     return labels
 
 
-@njit(cache=True, nogil=True)
-def _local_costs(lay, i, labels, stride, cost, broken):
+@leaf
+def _add_costs(terms, cost, broken):
+    for x in range(len(terms)):
+        if terms[x] < np.inf:
+            cost[x] += terms[x]
+        else:
+            broken[x] += 1
+
+
+@leaf
+def _local_costs(lay, i, labels, stride, terms, cost, broken):
     """Cost of each label of `i` given the rest, infinite terms counted apart in `broken`."""
-    place, own = lay.node_offset[i], labels[i]
-    for x in range(lay.num_labels[i]):
-        cost[x], broken[x] = 0.0, 0
-        finite = lay.unary[place + x] < np.inf
-        cost[x] += lay.unary[place + x] if finite else 0.0
-        broken[x] += 0 if finite else 1
+    place, d, own = lay.node_offset[i], lay.num_labels[i], labels[i]
+    cost[:d] = 0.0
+    broken[:d] = 0
+    _add_costs(lay.unary[place : place + d], cost, broken)
     for k in range(lay.start[i], lay.start[i + 1]):
         h = lay.half[k]
         j = lay.node[h ^ 1]
-        for x in range(lay.num_labels[i]):
-            if stride[h] > 0:  # an auxiliary node follows its members
-                c = lay.unary[lay.node_offset[j] + labels[j] + (x - own) * stride[h]]
-            elif h & 1 == 0:
-                c = pair_cost(lay, h >> 1, x, labels[j])
-            else:
-                c = pair_cost(lay, h >> 1, labels[j], x)
-            if c < np.inf:
-                cost[x] += c
-            else:
-                broken[x] += 1
+        if stride[h] > 0:  # an auxiliary node follows its members
+            base = lay.node_offset[j] + labels[j] - own * stride[h]
+            for x in range(d):
+                terms[x] = lay.unary[base + x * stride[h]]
+        else:
+            conditional_costs(lay, h, labels[j], terms[:d])
+        _add_costs(terms[:d], cost, broken)
 
 
 @njit(cache=True, nogil=True)
@@ -101,7 +146,7 @@ def iterated_modes(lay, labels, stride, num_variables, max_sweeps):
     `h`, 0 for ordinary neighbours. Only variables with a changed neighbour are looked at again.
     """
     widest = lay.num_labels.max()
-    cost, broken = np.empty(widest), np.empty(widest, np.int64)
+    terms, cost, broken = np.empty(widest), np.empty(widest), np.empty(widest, np.int64)
     dirty = np.ones(len(labels), np.bool_)
     for _ in range(max_sweeps):
         changed = False
@@ -109,7 +154,7 @@ def iterated_modes(lay, labels, stride, num_variables, max_sweeps):
             if not dirty[i]:
                 continue
             dirty[i] = False
-            _local_costs(lay, i, labels, stride, cost, broken)
+            _local_costs(lay, i, labels, stride, terms, cost, broken)
             own = labels[i]
             best = own
             for x in range(lay.num_labels[i]):
@@ -125,7 +170,7 @@ def iterated_modes(lay, labels, stride, num_variables, max_sweeps):
             break
 
 
-@njit(cache=True, nogil=True)
+@leaf
 def _spread(lay, i, step, labels, stride, dirty):
     """Move the auxiliary neighbours along, and mark who has to be looked at again."""
     for k in range(lay.start[i], lay.start[i + 1]):
