@@ -22,7 +22,7 @@ __all__ = [
     "finite_number",
     "flat_unary",
     "offsets",
-    "reject_bad_unary",
+    "other_unary",
 ]
 
 Pairwise = Potential | ArrayLike | Sequence[ArrayLike]
@@ -63,7 +63,7 @@ def flat_unary(unary: ArrayLike | Sequence[ArrayLike]) -> tuple[Costs, Ints]:
         raise ModelError(
             f"variable {int(np.argmin(num_labels))} has no labels; every variable needs one or more"
         )
-    reject_bad_unary(flat, num_labels)
+    _reject_bad_unary(flat, num_labels)
     return flat, frozen(num_labels, np.int64)
 
 
@@ -86,7 +86,7 @@ def _from_rows(given: list[Any]) -> tuple[Costs, Ints]:
     return frozen(np.concatenate(rows)), np.array([len(r) for r in rows], dtype=np.int64)
 
 
-def reject_bad_unary(flat: Costs, num_labels: Ints) -> None:
+def _reject_bad_unary(flat: Costs, num_labels: Ints) -> None:
     """Raise for NaN and -inf."""
     # min propagates NaN, so that one reduction decides without a temporary array
     low = flat.min()
@@ -99,6 +99,20 @@ def reject_bad_unary(flat: Costs, num_labels: Ints) -> None:
         f"unary cost of variable {i}, label {place - offset[i]}, is {flat[place]}; "
         "expected a number or +inf (forbidden)"
     )
+
+
+def other_unary(unary: ArrayLike | Sequence[ArrayLike], num_labels: Ints) -> Costs:
+    """New costs for variables that have these label counts: flat, or as `flat_unary` takes them."""
+    if isinstance(unary, np.ndarray) and unary.ndim == 1 and unary.dtype != object:
+        flat = frozen(numbers(unary, "unary"))
+        if len(flat) != num_labels.sum():
+            raise ModelError(f"unary must hold {num_labels.sum()} costs, not {len(flat)}")
+        _reject_bad_unary(flat, num_labels)
+        return flat
+    flat, found = flat_unary(unary)
+    if not np.array_equal(found, num_labels):
+        raise ModelError("unary must have the label counts of the model it replaces")
+    return flat
 
 
 # --- edges --------------------------------------------------------------------------------------

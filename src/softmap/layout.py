@@ -23,10 +23,7 @@ def layout(model: Model, dtype: DTypeLike = np.float64) -> Layout:
 
 
 def _build(model: Model, dtype: np.dtype[Any]) -> Layout:
-    ends = model.num_labels[model.edges]
-    data = [
-        p.kernel_data(ends[first:last, 0], ends[first:last, 1]) for first, last, p in model.groups()
-    ]
+    data = [p.kernel_data(*model.end_labels(first, last)) for first, last, p in model.groups()]
     weight, weight_at = _join([d.weight for d in data], dtype)
     truncation, truncation_at = _join([d.truncation for d in data], dtype)
     offset, offset_at = _join([d.offset for d in data], np.dtype(np.int64))

@@ -22,10 +22,10 @@ from softmap.inputs import (
     finite_number,
     flat_unary,
     offsets,
-    reject_bad_unary,
+    other_unary,
 )
 from softmap.potentials import Potential
-from softmap.potentials.base import Costs, Ints, frozen, numbers
+from softmap.potentials.base import Costs, Ints
 
 __all__ = ["Auxiliaries", "Model"]
 
@@ -96,8 +96,7 @@ class Model:
 
     def _check_potentials(self) -> None:
         for first, last, potential in self.groups():
-            ends = self.num_labels[self.edges[first:last]]
-            potential.check(ends[:, 0], ends[:, 1])
+            potential.check(*self.end_labels(first, last))
 
     # --- structure ------------------------------------------------------------------------------
 
@@ -132,6 +131,14 @@ class Model:
         """The groups of edges of one family: (first edge, last edge + 1, potential)."""
         for g, potential in enumerate(self.potentials):
             yield int(self.group_start[g]), int(self.group_start[g + 1]), potential
+
+    def end_labels(self, first: int, last: int) -> tuple[Ints, Ints]:
+        """Label counts at the first and the second ends of edges `first:last`."""
+        if self.num_labels.min() == self.num_labels.max():  # no memory where all counts agree
+            same = np.broadcast_to(self.num_labels[0], (last - first,))
+            return same, same
+        ends = self.edges[first:last]
+        return self.num_labels[ends[:, 0]], self.num_labels[ends[:, 1]]
 
     def node_slice(self, i: int) -> slice:
         """Where node `i` lives in node arrays."""
@@ -204,7 +211,7 @@ class Model:
         """
         changed: dict[str, Any] = {}
         if unary is not None:
-            changed["unary"] = self._new_unary(unary)
+            changed["unary"] = other_unary(unary, self.num_labels)
         if potentials is not None:
             changed["potentials"] = tuple(potentials)
             if len(changed["potentials"]) != len(self.potentials):
@@ -224,18 +231,6 @@ class Model:
         new.__dict__.update({k: v for k, v in self.__dict__.items() if k in _CARRIED})
         new.__dict__.update(changed)
         return new
-
-    def _new_unary(self, unary: ArrayLike | Sequence[ArrayLike]) -> Costs:
-        if isinstance(unary, np.ndarray) and unary.ndim == 1 and unary.dtype != object:
-            flat = frozen(numbers(unary, "unary"))
-            if flat.shape != self.unary.shape:
-                raise ModelError(f"unary must hold {self.unary.size} costs, not {flat.size}")
-            reject_bad_unary(flat, self.num_labels)
-            return flat
-        flat, num_labels = flat_unary(unary)
-        if not np.array_equal(num_labels, self.num_labels):
-            raise ModelError("unary must have the label counts of the model it replaces")
-        return flat
 
     def condition(self, evidence: Mapping[int, int]) -> Model:
         """The model with variables fixed: every other label of theirs is forbidden."""
