@@ -1,0 +1,86 @@
+"""The models of the benchmarks: synthetic ones from a seed, real ones from the data folder.
+
+The LP optima below are certified brackets (bound of a dual point, cost of a feasible point), made
+by `python -m benchmarks.optima`, which prints them again. All seeds are 0.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+
+from softmap import generators
+from softmap.model import Model
+
+ROOT = Path(__file__).resolve().parent.parent
+SEED = 0
+
+# name: (bound, primal) of the LP relaxation
+OPTIMA: dict[str, tuple[float, float]] = {}
+
+
+@dataclass(frozen=True)
+class Instance:
+    """A model to be built on demand; `family` groups the targets (grid, tree, random, data)."""
+
+    build: Callable[[], Model]
+    family: str
+
+
+def data_folder() -> Path | None:
+    """SOFTMAP_DATA, or shared/data beside the repository, or None."""
+    named = os.environ.get("SOFTMAP_DATA")
+    folder = Path(named) if named else ROOT.parent / "shared" / "data"
+    return folder if folder.is_dir() else None
+
+
+def _synthetic() -> dict[str, Instance]:
+    def of(family: str, generator: Callable[..., Model], *sizes: int, **more: float) -> Instance:
+        return Instance(partial(generator, *sizes, seed=SEED, **more), family)
+
+    stereo = {"weight": 0.2, "truncation": 4.0}
+    return {
+        "er1000": of("random", generators.erdos_renyi, 1000, 3),
+        "er10000": of("random", generators.erdos_renyi, 10000, 3),
+        "potts64": of("grid", generators.potts_grid, 64, 64, 8, weight=0.3),
+        "rand128": of("grid", generators.random_grid, 128, 128, 4),
+        "trunc256": of("grid", generators.stereo_grid, 256, 256, 16, **stereo),
+        "tree5000": of("tree", generators.random_tree, 5000, 5),
+        "ragged": of("random", generators.ragged_constrained, 2000),
+    }
+
+
+def _real(folder: Path) -> dict[str, Instance]:
+    files = {
+        "segmentation": "uai-segmentation/Segmentation_11.uai.xz",
+        "protein": "uai-protein/pdb1i24.uai.xz",
+        "grid80": "uai-grid/grid80x80.f10.uai.xz",
+    }
+    found = {
+        name: Instance(partial(_read, folder / path), "data")
+        for name, path in files.items()
+        if (folder / path).is_file()
+    }
+    pair = folder / "images-stereo" / "tsukuba"
+    if pair.is_dir():
+        found["tsukuba"] = Instance(partial(_stereo, pair / "im2.png", pair / "im6.png"), "data")
+    return found
+
+
+def _read(path: Path) -> Model:
+    from softmap.io import read
+
+    return read(path)
+
+
+def _stereo(left: Path, right: Path) -> Model:
+    from softmap.demos import base, stereo
+
+    return stereo.build(base.Options(left=left, right=right, labels=16)).model
+
+
+FOLDER = data_folder()
+INSTANCES = _synthetic() | (_real(FOLDER) if FOLDER else {})

@@ -1,0 +1,71 @@
+"""HiGHS: interior point, simplex and its two first-order methods."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import highspy
+import numpy as np
+
+from benchmarks.peers.base import Answer, Prepared, Settings
+from benchmarks.peers.local_polytope import Program, program
+from softmap.model import Model
+
+TOLERANCES = (
+    "primal_feasibility_tolerance",
+    "dual_feasibility_tolerance",
+    "primal_residual_tolerance",
+    "dual_residual_tolerance",
+    "optimality_tolerance",
+    "ipm_optimality_tolerance",
+    "pdlp_optimality_tolerance",
+)
+
+
+def prepare(model: Model, settings: Settings, *, solver: str) -> Prepared:
+    """Hand the LP to HiGHS. No crossover: a vertex is not what is asked for."""
+    lp = program(model)
+    highs: Any = highspy.Highs()  # type: ignore[no-untyped-call]
+    options: dict[str, Any] = {
+        "output_flag": False,
+        "solver": solver,
+        "time_limit": settings.time_limit,
+        "threads": settings.threads,
+        "run_crossover": "off",
+    }
+    if solver != "simplex":
+        options |= dict.fromkeys(TOLERANCES, settings.tolerance)
+    for name, value in options.items():
+        highs.setOptionValue(name, value)
+    highs.passModel(_highs_lp(lp))
+    return lambda: _run(highs, lp)
+
+
+def _run(highs: Any, lp: Program) -> Answer:
+    highs.run()
+    found, info = highs.getSolution(), highs.getInfo()
+    counts = (
+        info.simplex_iteration_count,
+        info.ipm_iteration_count,
+        info.pdlp_iteration_count,
+    )
+    return lp.answer(
+        found.col_value if found.value_valid else None,
+        found.row_dual if found.dual_valid else None,
+        highs.modelStatusToString(highs.getModelStatus()),
+        sum(max(0, int(count)) for count in counts),
+    )
+
+
+def _highs_lp(program: Program) -> Any:
+    lp = highspy.HighsLp()
+    height, width = program.matrix.shape
+    lp.num_col_, lp.num_row_ = width, height
+    lp.col_cost_ = program.cost
+    lp.col_lower_, lp.col_upper_ = np.zeros(width), np.full(width, highspy.kHighsInf)
+    lp.row_lower_ = lp.row_upper_ = program.rhs
+    lp.a_matrix_.format_ = highspy.MatrixFormat.kColwise
+    lp.a_matrix_.start_ = program.matrix.indptr
+    lp.a_matrix_.index_ = program.matrix.indices
+    lp.a_matrix_.value_ = program.matrix.data
+    return lp
