@@ -177,7 +177,7 @@ class _Reader:
             values = self.tokens.numbers(f"{math.prod(shape)} costs")
             if len(values) != math.prod(shape):
                 raise self.tokens.error(f"{math.prod(shape)} costs", f"{len(values)} of them")
-            return self.sign * values.reshape(shape)
+            return np.asarray(self.sign * values).reshape(shape)
         table = np.full(shape, self.sign * default)
         rows = self.tokens.rows([self.labels[i] for i in scope])
         if len(rows):

@@ -152,14 +152,11 @@ def _assemble(
     content: Content,
 ) -> Model:
     left, right, costs = assignments
+    check_entries(n + len(left), content.size, content.name)
     num_labels = np.bincount(left, minlength=n) + 1
     label = np.zeros(len(left), dtype=np.int64)
-    members = [np.flatnonzero(left == i) for i in range(n)] if n <= 1 << 14 else None
-    if members is None:
-        raise FormatError(f"expected at most {1 << 14} left nodes, found {n}", content.name)
-    for ids in members:
-        label[ids] = np.arange(len(ids))
-    check_entries(int(num_labels.sum()), content.size, content.name)
+    order = np.argsort(left, kind="stable")
+    label[order] = np.arange(len(left)) - (np.cumsum(num_labels - 1) - num_labels + 1)[left[order]]
     assembly = Assembly(num_labels, content.name)
     np.add.at(assembly.unary, assembly.offset[left] + label, costs)
     edges = _edges(n, left, right, pairs, content)
@@ -185,9 +182,7 @@ def _edges(
         keys.append(ends[i] * n + ends[j])
     joined = np.unique(np.concatenate(keys))
     both = np.column_stack([joined // n, joined % n])
-    if (pairs[2] < np.inf).any() and (both[:, 0] == both[:, 1]).any():
-        # two assignments of one left node are never chosen together: the cost does not matter
-        both = both[both[:, 0] != both[:, 1]]
+    # two assignments of one left node are never chosen together: their cost does not matter
     return both[both[:, 0] != both[:, 1]]
 
 

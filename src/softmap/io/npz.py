@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import io
+import math
+import re
 import zipfile
 from typing import Any
 
@@ -11,14 +13,19 @@ from numpy.typing import NDArray
 
 from softmap.errors import FormatError, SoftmapError
 from softmap.io.atomic import write_bytes
-from softmap.io.limits import check_entries
-from softmap.io.streams import Content, Source, load, open_content
+from softmap.io.limits import check_entries, human
+from softmap.io.streams import Content, Source, implausible, load, open_content
 from softmap.model import Auxiliaries, Model
 from softmap.potentials import FAMILIES, Potential, Projection, SharedTables, Tables
 
 __all__ = ["parse_npz", "read_npz", "write_npz"]
 
 FORMAT = "softmap-model-1"
+_HEADER = re.compile(
+    rb"\x93NUMPY\x01\x00..\{'descr': '([<|]?[iufU])(\d{1,6})', 'fortran_order': (True|False), "
+    rb"'shape': \(((?:\d{1,15},? ?){0,3})\), \} *\n",
+    re.DOTALL,
+)
 _BROKEN = (
     zipfile.BadZipFile,
     ValueError,
@@ -40,6 +47,9 @@ def write_npz(model: Model, target: Source, *, compress: bool = True) -> None:
     arrays = _to_arrays(model)
     buffer = io.BytesIO()
     save(buffer, **arrays)
+    if implausible(model.nbytes, buffer.tell()):  # nobody would believe it, our reader included
+        buffer = io.BytesIO()
+        np.savez(buffer, **arrays)
     write_bytes(target, [buffer.getbuffer()])
 
 
@@ -89,6 +99,9 @@ def _load(content: Content) -> dict[str, NDArray[Any]]:
         with zipfile.ZipFile(io.BytesIO(content.data)) as archive:
             members = archive.infolist()
             total = sum(member.file_size for member in members)
+            if implausible(total, content.size):
+                message = f"{human(content.size)} expand to {human(total)}; expected a model"
+                raise FormatError(message, content.name)
             check_entries(total // 8, content.size, content.name)
             return {m.filename.removesuffix(".npy"): _member(archive, m, content) for m in members}
     except _BROKEN as error:
@@ -98,19 +111,22 @@ def _load(content: Content) -> dict[str, NDArray[Any]]:
 
 
 def _member(archive: zipfile.ZipFile, member: zipfile.ZipInfo, content: Content) -> NDArray[Any]:
-    raw = io.BytesIO(archive.read(member))
-    version = np.lib.format.read_magic(raw)
-    if version != (1, 0):
-        raise FormatError(f"{member.filename}: array format {version}", content.name)
-    shape, fortran, dtype = np.lib.format.read_array_header_1_0(raw)
-    count = int(np.prod(shape, dtype=np.float64))
-    body = raw.getbuffer()[raw.tell() :]
-    if dtype.kind not in "iufU" or count * dtype.itemsize != len(body):
+    """One array; numpy's own reader would evaluate the header and allocate what it says."""
+    raw = archive.read(member)
+    header = _HEADER.match(raw)
+    if header is None:
+        message = f"{member.filename}: expected an array of plain numbers or text"
+        raise FormatError(message, content.name)
+    kind, size = header[1].decode(), int(header[2])
+    shape = tuple(int(d) for d in header[4].split(b",") if d.strip())
+    body = memoryview(raw)[10 + int.from_bytes(raw[8:10], "little") :]
+    if math.prod(shape) * size * (4 if kind.endswith("U") else 1) != len(body):
         raise FormatError(
-            f"{member.filename}: expected {count} numbers, found {len(body)} bytes of {dtype}",
+            f"{member.filename}: expected {math.prod(shape)} numbers, found {len(body)} bytes",
             content.name,
         )
-    return np.frombuffer(body, dtype).reshape(shape, order="F" if fortran else "C")
+    array = np.frombuffer(body, f"{kind}{size}")
+    return array.reshape(shape, order="F" if header[3] == b"True" else "C")
 
 
 def _from_arrays(arrays: dict[str, NDArray[Any]], content: Content) -> Model:
@@ -172,10 +188,11 @@ def _with_structure(
 ) -> Model:
     """Put auxiliary variables and the grid's shape back."""
     if num_variables != model.n:
-        names = ("start", "member", "stride")
-        aux = Auxiliaries(*(arrays[f"aux.{k}"].astype(np.int64) for k in names))
+        empty = np.zeros(0, dtype=np.int64)
+        parts = [arrays.get(f"aux.{k}", empty) for k in ("start", "member", "stride")]
+        aux = Auxiliaries(*(part.astype(np.int64).reshape(-1) for part in parts))
         _check_auxiliaries(aux, model, num_variables, content)
-        model.num_variables, model.auxiliaries = num_variables, aux
+        model = model.with_auxiliaries(aux)
     shape = arrays["shape"].tolist() if "shape" in arrays else []
     return model.with_shape(shape) if shape else model
 

@@ -272,14 +272,14 @@ def record_starts(
 
     Records of equal length come in runs: a run is recognised a block at a time.
     """
-    starts = np.empty(count, dtype=np.int64)
     at = done = 0
     block = 1
-    while done < count:
+    starts = np.empty(min(count, len(stream)), dtype=np.int64)
+    while done < len(starts):
         if at + head >= len(stream):
             break
         length = fixed + int(stream[at + head])
-        block = min(block, count - done, max(1, (len(stream) - at) // length))
+        block = min(block, len(starts) - done, max(1, (len(stream) - at) // length))
         heads = stream[at + head : at + head + block * length : length]
         same = heads == heads[0]
         run = len(heads) if same.all() else int(np.argmin(same))

@@ -17,7 +17,15 @@ from typing import Any, BinaryIO, TypeAlias
 from softmap.errors import FormatError
 from softmap.io.limits import available_memory, human
 
-__all__ = ["COMPRESSED", "Content", "Source", "bare_suffixes", "load", "open_content"]
+__all__ = [
+    "COMPRESSED",
+    "Content",
+    "Source",
+    "bare_suffixes",
+    "implausible",
+    "load",
+    "open_content",
+]
 
 Source: TypeAlias = "str | os.PathLike[str] | BinaryIO"
 
@@ -30,9 +38,9 @@ _MAGIC: dict[bytes, Callable[..., Any]] = {
 _BROKEN = (OSError, EOFError, lzma.LZMAError, zlib.error, ValueError)
 
 CHUNK = 1 << 20
-# Honest models of many equal tables reach ratios of a few hundred; bombs a thousand and more.
-TRUSTED_BYTES = 16 << 20
-MAX_RATIO = 600
+# Honest models of many equal tables reach a ratio of two hundred; bombs a thousand and more.
+_TRUSTED_BYTES = 32 << 20
+_MAX_RATIO = 300
 
 
 @dataclass
@@ -96,11 +104,12 @@ def _expand(raw: bytes, name: str) -> bytes:
     """Decompress if the first bytes say so; twice compressed is not a thing we follow."""
     for magic, opener in _MAGIC.items():
         if raw.startswith(magic):
-            return _bounded(opener(io.BytesIO(raw)), len(raw), name)
+            packed = io.BytesIO(raw)
+            return _bounded(opener(packed), packed, name)
     return raw
 
 
-def _bounded(stream: BinaryIO, packed: int, name: str) -> bytes:
+def _bounded(stream: BinaryIO, packed: BinaryIO, name: str) -> bytes:
     """Decompress piece by piece and stop at a ratio no honest model has."""
     limit = available_memory() // 3
     pieces: list[bytes] = []
@@ -114,9 +123,14 @@ def _bounded(stream: BinaryIO, packed: int, name: str) -> bytes:
             return b"".join(pieces)
         pieces.append(piece)
         total += len(piece)
-        if total > limit or (total > TRUSTED_BYTES and total > MAX_RATIO * packed):
+        if total > limit or implausible(total, packed.tell()):
             raise FormatError(
-                f"{human(packed)} expand to more than {human(total)}; "
+                f"{human(packed.tell())} expand to {human(total)} and more; "
                 "expected a model, not a decompression bomb (unpack it yourself if you trust it)",
                 name,
             )
+
+
+def implausible(total: int, packed: int) -> bool:
+    """Whether no honest compression makes `packed` bytes out of `total`."""
+    return total > _TRUSTED_BYTES and total > _MAX_RATIO * packed

@@ -73,5 +73,5 @@ def _potentials(
             stacklevel=4,
         )
     pieces = int(np.ceil(abs(rest) / _SAFE_EXPONENT))
-    constant = [np.exp(np.array([-rest / pieces]))] * pieces
+    constant = [np.exp(np.array([-rest / max(pieces, 1)]))] * pieces
     return [*constant, *out], [()] * pieces + scopes

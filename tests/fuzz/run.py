@@ -1,0 +1,82 @@
+"""Fuzz one reader: `python tests/fuzz/run.py uai --seconds 600`.
+
+With atheris installed it drives the readers (its own options go after `--`); otherwise the small
+fuzzer of `mutate.py` does. Findings are printed and written to the folder given by `--out`.
+"""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import hashlib
+import resource
+import sys
+import traceback
+from pathlib import Path
+
+from mutate import fuzz
+from targets import targets
+
+import softmap
+
+MEMORY = 4 << 30
+
+
+def with_atheris(name: str, rest: list[str]) -> None:
+    """Hand over to atheris; it never returns."""
+    import atheris
+
+    with atheris.instrument_imports():
+        target, _ = targets()[name]
+
+    def one_input(data: bytes) -> None:
+        with contextlib.suppress(softmap.SoftmapError):
+            target(data)
+
+    atheris.Setup([sys.argv[0], *rest], one_input)
+    atheris.Fuzz()
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("name", choices=[*targets(), "all"])
+    parser.add_argument("--seconds", type=float, default=60.0)
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--out", type=Path)
+    parser.add_argument("rest", nargs="*", help="options of atheris, after --")
+    options = parser.parse_args()
+    # an absurd allocation shall fail here, not bring the machine down
+    resource.setrlimit(resource.RLIMIT_AS, (MEMORY, MEMORY))
+    try:
+        import atheris  # noqa: F401
+    except ImportError:
+        pass
+    else:
+        with_atheris(options.name, options.rest)
+    found = 0
+    for name in targets() if options.name == "all" else [options.name]:
+        target, seeds = targets()[name]
+        runs, pairs, findings = fuzz(
+            target, seeds, options.seconds, softmap.SoftmapError, options.seed
+        )
+        print(f"{name}: {runs} runs, {pairs} pairs of lines, {len(findings)} findings", flush=True)
+        for data, what in findings:
+            report(name, data, what, options.out)
+        found += len(findings)
+    return 1 if found else 0
+
+
+def report(name: str, data: bytes, what: BaseException | float, out: Path | None) -> None:
+    if isinstance(what, BaseException):
+        traceback.print_exception(what)
+    else:
+        print(f"slow: {what:.2f} s")
+    print(f"{name}: {data[:300]!r}", flush=True)
+    if out is not None:
+        out.mkdir(parents=True, exist_ok=True)
+        digest = hashlib.sha256(data).hexdigest()[:12]
+        (out / f"{name}-{digest}").write_bytes(data)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,55 @@
+"""Shared by the tests of readers and writers: same energies, mutations, tiny files."""
+
+from __future__ import annotations
+
+import itertools
+
+import numpy as np
+from hypothesis import strategies as st
+
+from softmap.model import Model
+
+
+def labellings(model: Model, limit: int = 400) -> np.ndarray:
+    """All labellings of a small model, or the first `limit` of them."""
+    ranges = [range(int(d)) for d in model.num_labels[: model.num_variables]]
+    return np.array(list(itertools.islice(itertools.product(*ranges), limit)))
+
+
+def same_energies(first: Model, second: Model, rtol: float = 1e-9) -> bool:
+    """Whether two models agree on every labelling, hard constraints included."""
+    n = first.num_variables
+    if n != second.num_variables or (first.num_labels[:n] != second.num_labels[:n]).any():
+        return False
+    x = labellings(first)
+    return np.allclose(first.energy(x), second.energy(x), rtol=rtol, atol=1e-8)
+
+
+TOKENS = [
+    b"0", b"-1", b"1", b"2", b"3", b"1e999", b"-inf", b"inf", b"nan", b"999999999999999999", b"1.5",
+    b"MARKOV", b"x", b"\xff\xfe", b"\x00", b"", b"#", b"c", b"4294967296", b"[", b"}", b'"', b"a",
+    b"e",
+]  # fmt: skip
+
+
+@st.composite
+def damaged(draw, texts: list[bytes]) -> bytes:
+    """A valid file with a few tokens replaced, removed, doubled, or bytes cut and flipped."""
+    data = draw(st.sampled_from(texts))
+    for _ in range(draw(st.integers(1, 4))):
+        kind = draw(st.integers(0, 4))
+        words = data.split(b" ")
+        at = draw(st.integers(0, max(len(words) - 1, 0)))
+        if kind == 0:
+            words[at] = draw(st.sampled_from(TOKENS))
+        elif kind == 1:
+            del words[at]
+        elif kind == 2:
+            words.insert(at, draw(st.sampled_from(TOKENS)))
+        data = b" ".join(words)
+        if kind == 3:
+            data = data[: draw(st.integers(0, len(data)))]
+        elif kind == 4 and data:
+            place = draw(st.integers(0, len(data) - 1))
+            data = data[:place] + draw(st.binary(max_size=3)) + data[place + 1 :]
+    return data
