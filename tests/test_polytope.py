@@ -220,3 +220,16 @@ def test_half_states_point_at_the_nodes_labels():
     for h, i in enumerate(model.edges.reshape(-1)):
         block = model.node_slice(int(i))
         assert where[model.half_slice(h)].tolist() == list(range(block.start, block.stop))
+
+
+@given(finite, seeds, etas)
+def test_coupled_points_are_feasible_and_no_dearer_than_projected_ones(model, seed, eta):
+    dual = SmoothedDual(model, eta)
+    lam = random_lam(model, seed)
+    nodes = dual.node_marginals(random_lam(model, seed + 1))
+    pairs = polytope.coupled(model, nodes, lam, eta)
+    assert violation(model, nodes, pairs).max <= 1e-12
+    near = proj(model, nodes, dual.edge_marginals(lam))
+    assert polytope.cost(model, nodes, pairs) <= polytope.cost(model, nodes, near) + 1e-9
+    if all(p.family != "potts" for p in model.potentials):
+        assert np.array_equal(pairs, near)

@@ -171,7 +171,7 @@ def projected_cost(dual: SmoothedDual, lam: Floats, nodes: Floats, *, exact: boo
             plan, stranded = cheapest_coupling(batch.cost, p, q)
             fits = stranded <= FEASIBLE
         else:
-            mu = dual.batch_marginals(batch, lam)
+            mu = batch.marginals(lam, dual.eta)
             plan, fits = polytope.project_batch(batch, mu, p, q)
         if not fits.all():
             return math.inf

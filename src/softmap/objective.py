@@ -54,6 +54,13 @@ class EdgeBatch:
         shifted: Floats = self.cost + lam[self.rows][:, :, None] + lam[self.cols][:, None, :]
         return shifted
 
+    def marginals(self, lam: Floats, eta: float) -> Floats:
+        """μ_e(x_e) ∝ exp(-η C_e(x_e) - η Σ_{i∈e} λ_{e,i}(x_i)), shaped like `cost`."""
+        cost = self.reduced(lam)
+        weight = np.exp(-eta * (cost - cost.min(axis=(1, 2), keepdims=True)))
+        mu: Floats = weight / weight.sum(axis=(1, 2), keepdims=True)
+        return mu
+
 
 def edge_batches(model: Model, limit: int = _ENTRIES) -> Iterator[EdgeBatch]:
     """All edges of a model, in batches of at most about `limit` table entries."""
@@ -166,22 +173,15 @@ class SmoothedDual:
         lam = check_lam(self.model, lam)
         out = np.empty(int(self.model.edge_offset[-1]))
         for batch in edge_batches(self.model):
-            out[batch.entries] = self.batch_marginals(batch, lam)
+            out[batch.entries] = batch.marginals(lam, self.eta)
         return out
-
-    def batch_marginals(self, batch: EdgeBatch, lam: Floats) -> Floats:
-        """μ_e of one batch of edges, shaped (k, d_i, d_j)."""
-        cost = batch.reduced(lam)
-        weight = np.exp(-self.eta * (cost - cost.min(axis=(1, 2), keepdims=True)))
-        marginals: Floats = weight / weight.sum(axis=(1, 2), keepdims=True)
-        return marginals
 
     def S(self, lam: ArrayLike) -> Floats:
         """S_{e,i}(x_i) = Σ_{x_j} μ_e(x_i, x_j), flat over half-edges."""
         lam = check_lam(self.model, lam)
         out = np.empty(int(self.model.half_offset[-1]))
         for batch in edge_batches(self.model):
-            mu = self.batch_marginals(batch, lam)
+            mu = batch.marginals(lam, self.eta)
             out[batch.rows] = mu.sum(axis=2)
             out[batch.cols] = mu.sum(axis=1)
         return out

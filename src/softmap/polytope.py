@@ -14,14 +14,17 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from softmap.errors import OptionError
+from softmap.lifting import lift
 from softmap.model import Model
 from softmap.objective import EdgeBatch, Floats, edge_batches
+from softmap.potentials import Potts
 from softmap.transport import FEASIBLE, cheapest_coupling, nearest_coupling
 
 __all__ = [
     "Violation",
     "batch_targets",
     "cost",
+    "coupled",
     "integral",
     "integral_nodes",
     "lift",
@@ -125,6 +128,34 @@ def transport(model: Model, node_mu: ArrayLike, nu: ArrayLike | None = None) -> 
     return out
 
 
+def coupled(model: Model, node_mu: ArrayLike, coupling: ArrayLike, eta: float) -> Floats:
+    """Edge marginals for given node marginals, from exp(-η (C_e + κ_i + κ_j)) with κ = `coupling`.
+
+    `Proj` of those, but for Potts edges of non-negative weight, where the exact transport is as
+    simple. This is the point that `softmap.judge` prices.
+    """
+    nodes = _nodes(model, node_mu)
+    kappa = _sized("coupling", coupling, int(model.half_offset[-1]))
+    out = np.empty(int(model.edge_offset[-1]))
+    for batch in edge_batches(model):
+        p, q = batch_targets(batch, nodes, None)
+        plan, fits = project_batch(batch, batch.marginals(kappa, eta), p, q)
+        plain = _plain_potts(model, batch)
+        plan[plain] = cheapest_coupling(batch.cost[plain], p[plain], q[plain])[0]
+        _check_fit(model, batch, fits)
+        out[batch.entries] = plan
+    return out
+
+
+def _plain_potts(model: Model, batch: EdgeBatch) -> Bools:
+    g = int(np.searchsorted(model.group_start, batch.edges[0], side="right")) - 1
+    potential = model.potentials[g]
+    if not isinstance(potential, Potts):
+        return np.zeros(len(batch.edges), dtype=bool)
+    weight = potential.weights[batch.edges - model.group_start[g]]
+    return np.asarray((weight >= 0) & np.isfinite(weight))
+
+
 def batch_targets(batch: EdgeBatch, nodes: Floats, slack: Floats | None) -> tuple[Floats, Floats]:
     """μ_i + ν_{e,i} and μ_j + ν_{e,j} for the edges of a batch."""
     p, q = nodes[batch.row_states], nodes[batch.col_states]
@@ -168,75 +199,6 @@ def integral_nodes(model: Model, labels: ArrayLike) -> Floats:
     nodes = np.zeros(int(model.node_offset[-1]))
     nodes[model.node_offset[:-1] + model.complete(labels)] = 1.0
     return nodes
-
-
-def lift(model: Model, node_mu: ArrayLike) -> Floats:
-    """Node marginals in which every auxiliary variable agrees with its members.
-
-    The tie of an auxiliary variable leaves one coupling only, so its marginal has to have those of
-    its members. This is Algorithm 2 of Altschuler et al. with one axis per member instead of two:
-    scale down along each, then add the product of what is missing.
-    """
-    nodes = _nodes(model, node_mu).copy()
-    ties = _ties(model)
-    joint, rest = nodes.copy(), np.ones_like(nodes)
-    for tie in ties:
-        have = tie.marginals(joint)
-        want = nodes[tie.members]
-        joint[tie.states] *= np.divide(want, have, out=np.ones_like(have), where=have > want)[
-            tie.key
-        ]
-    for tie in ties:
-        missing = np.maximum(nodes[tie.members] - tie.marginals(joint), 0.0)
-        total = np.add.reduceat(missing, tie.start)
-        share = missing / np.repeat(np.where(total > 0, total, 1.0), tie.counts)
-        # the first member gives the mass, the others how it is shared out
-        rest[tie.states] *= (missing if tie.first else share)[tie.key]
-    if ties:
-        begin = int(model.node_offset[model.num_variables])
-        nodes[begin:] = joint[begin:] + rest[begin:]
-    return nodes
-
-
-@dataclass(frozen=True)
-class _Tie:
-    """The t-th member of every auxiliary variable that has one, as flat index arrays."""
-
-    first: bool
-    states: NDArray[np.int64]  # node states of the auxiliaries
-    key: NDArray[np.int64]  # the entry of the member's marginal that each of them belongs to
-    members: NDArray[np.int64]  # node states of the members, concatenated
-    start: NDArray[np.int64]
-    counts: NDArray[np.int64]
-
-    def marginals(self, joint: Floats) -> Floats:
-        sums = np.bincount(self.key, weights=joint[self.states], minlength=len(self.members))
-        return sums.astype(np.float64, copy=False)
-
-
-def _ties(model: Model) -> list[_Tie]:
-    aux = model.auxiliaries
-    arity = np.diff(aux.start)
-    return [_tie(model, t, np.flatnonzero(arity > t)) for t in range(arity.max(initial=0))]
-
-
-def _tie(model: Model, t: int, which: NDArray[np.int64]) -> _Tie:
-    aux = model.auxiliaries
-    node = model.num_variables + which
-    member, stride = aux.member[aux.start[which] + t], aux.stride[aux.start[which] + t]
-    sizes, counts = model.num_labels[node], model.num_labels[member]
-    start = np.cumsum(counts) - counts
-    local = np.arange(sizes.sum()) - np.repeat(np.cumsum(sizes) - sizes, sizes)
-    label = local // np.repeat(stride, sizes) % np.repeat(counts, sizes)
-    own = np.arange(counts.sum()) - np.repeat(start, counts)
-    return _Tie(
-        first=t == 0,
-        states=np.repeat(model.node_offset[node], sizes) + local,
-        key=np.repeat(start, sizes) + label,
-        members=np.repeat(model.node_offset[member], counts) + own,
-        start=start,
-        counts=counts,
-    )
 
 
 def _nodes(model: Model, node_mu: ArrayLike) -> Floats:
