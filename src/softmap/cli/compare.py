@@ -67,7 +67,7 @@ def compare_command(
 
 
 def _names(methods: str) -> list[str]:
-    from softmap.algorithms import METHODS
+    from softmap.algorithms.registry import METHODS
     from softmap.errors import OptionError
 
     names = [name.strip() for name in methods.split(",") if name.strip()]
