@@ -43,11 +43,7 @@ def _answer(result: Any) -> Answer:
         nodes=result.node_marginals,
         labels=result.labels,
         status=result.status.name.lower(),
-        iterations=int(result.sweeps),
+        iterations=round(result.sweeps),
         work=int(result.work),
-        trace={name: _plain(getattr(result.trace, name)) for name in COLUMNS},
+        trace={name: result.trace.columns()[name].tolist() for name in COLUMNS},
     )
-
-
-def _plain(column: Any) -> list[float]:
-    return [float(value) for value in column]
