@@ -12,6 +12,7 @@ __version__ = "0.1.0"
 
 if TYPE_CHECKING:
     from softmap import generators, lp
+    from softmap.algorithms.registry import METHODS
     from softmap.certificate import certificate
     from softmap.consistency import arc_consistency
     from softmap.errors import (
@@ -34,25 +35,29 @@ if TYPE_CHECKING:
         TruncatedLinear,
         TruncatedQuadratic,
     )
-    from softmap.solve import Result, Status, iterate, resume, solve
+    from softmap.result import Result, Snapshot, Status, Trace
+    from softmap.solve import iterate, resume, solve
 
 # Public name -> the module that defines it; None: the name is itself a module of the package.
 _HOME: dict[str, str | None] = {
     "CheckpointError": "errors",
     "FormatError": "errors",
     "InfeasibleModel": "errors",
+    "METHODS": "algorithms.registry",
     "MissingExtra": "errors",
     "Model": "model",
     "ModelError": "errors",
     "OptionError": "errors",
     "Potts": "potentials",
     "Projection": "potentials",
-    "Result": "solve",
+    "Result": "result",
     "SharedTables": "potentials",
     "SmoothedDual": "objective",
+    "Snapshot": "result",
     "SoftmapError": "errors",
-    "Status": "solve",
+    "Status": "result",
     "Tables": "potentials",
+    "Trace": "result",
     "TruncatedLinear": "potentials",
     "TruncatedQuadratic": "potentials",
     "arc_consistency": "consistency",
@@ -67,6 +72,7 @@ _HOME: dict[str, str | None] = {
 }
 
 __all__ = [
+    "METHODS",
     "CheckpointError",
     "FormatError",
     "InfeasibleModel",
@@ -79,9 +85,11 @@ __all__ = [
     "Result",
     "SharedTables",
     "SmoothedDual",
+    "Snapshot",
     "SoftmapError",
     "Status",
     "Tables",
+    "Trace",
     "TruncatedLinear",
     "TruncatedQuadratic",
     "__version__",

@@ -9,7 +9,7 @@ import typer
 
 if TYPE_CHECKING:
     from softmap.demos import Demo
-    from softmap.solve import Result
+    from softmap.result import Result
 
 __all__ = ["demo_command"]
 

@@ -13,7 +13,7 @@ from softmap.cli.options import ModelArgument, ValuesOption
 
 if TYPE_CHECKING:
     from softmap.model import Model
-    from softmap.solve import Result
+    from softmap.result import Result
 
 __all__ = ["solve_command"]
 
@@ -21,13 +21,15 @@ __all__ = ["solve_command"]
 def solve_command(
     model: ModelArgument,
     evidence: Annotated[Path | None, typer.Option(help="Variables to fix (.evid).")] = None,
-    method: Annotated[str, typer.Option(help="The algorithm.")] = "anneal",
-    gap: Annotated[float, typer.Option(help="Stop at this relative gap.")] = 1e-6,
-    lp_gap: Annotated[float, typer.Option(help="Stop at this relative LP gap.")] = 1e-4,
+    method: Annotated[str | None, typer.Option(help="The algorithm [anneal].")] = None,
+    gap: Annotated[float | None, typer.Option(help="Stop at this relative gap [1e-6].")] = None,
+    lp_gap: Annotated[
+        float | None, typer.Option(help="Stop at this relative LP gap [1e-4].")
+    ] = None,
     time_limit: Annotated[float | None, typer.Option(help="Stop after so many seconds.")] = None,
-    seed: Annotated[int, typer.Option(help="Seed of what is random.")] = 0,
-    threads: Annotated[int | None, typer.Option(help="Threads; all by default.")] = None,
-    dtype: Annotated[str, typer.Option(help="float64 or float32.")] = "float64",
+    seed: Annotated[int | None, typer.Option(help="Seed of what is random [0].")] = None,
+    threads: Annotated[int | None, typer.Option(help="Threads [all].")] = None,
+    dtype: Annotated[str | None, typer.Option(help="float32 or float64 [float64].")] = None,
     values: ValuesOption = None,
     output: Annotated[Path | None, typer.Option(help="Write the labelling (.MPE).")] = None,
     trace: Annotated[Path | None, typer.Option(help="Write the run, a row per check.")] = None,
@@ -66,11 +68,13 @@ def solve_command(
 
 
 def _run(model: Model, resume: Path | None, **options: Any) -> Result:
+    """Solve, or go on; what the user left open is for the solver, or the checkpoint, to say."""
     import softmap
 
+    given = {name: value for name, value in options.items() if value is not None}
     if resume is None:
-        return softmap.solve(model, **options)
-    return softmap.resume(resume, model, **options)
+        return softmap.solve(model, **given)
+    return softmap.resume(resume, model, **given)
 
 
 def _write(result: Result, output: Path | None, trace: Path | None, report: Path | None) -> None:

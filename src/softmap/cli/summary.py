@@ -13,7 +13,7 @@ from softmap.report.facts import arity_max
 from softmap.report.words import certificate_sentences
 
 if TYPE_CHECKING:
-    from softmap.solve import Result
+    from softmap.result import Result
 
 __all__ = ["as_object", "exit_code", "print_result"]
 
@@ -33,7 +33,7 @@ def as_object(result: Result) -> dict[str, Any]:
         "edges": model.m,
         "labels_max": int(model.num_labels[: model.num_variables].max()),
         "arity_max": arity_max(model),
-        "sweeps": int(result.sweeps),
+        "sweeps": float(result.sweeps),
         "work": int(result.work),
         "seconds": float(result.seconds),
         "setup_seconds": float(result.setup_seconds),
@@ -58,7 +58,7 @@ def print_result(console: Console, result: Result) -> None:
                 "gap": f"{ratio(result.gap)} ({ratio(result.gap / scale)} relative)",
                 "lp gap": f"{ratio(result.lp_gap)} ({ratio(result.lp_gap / scale)} relative)",
                 "time": f"{result.seconds:.2f} s, set-up {result.setup_seconds:.2f} s, "
-                f"{result.sweeps:,} sweeps",
+                f"{result.sweeps:,.0f} sweeps",
                 "stopped": str(result.status),
             }
         )

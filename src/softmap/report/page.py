@@ -21,7 +21,7 @@ from softmap.report.picture import data_uri, palette
 from softmap.report.words import certificate_sentences
 
 if TYPE_CHECKING:
-    from softmap.solve import Result
+    from softmap.result import Result
 
 __all__ = ["render", "write"]
 
@@ -89,7 +89,7 @@ def _definitions(facts: dict[str, str]) -> str:
 
 def _footer(result: Result) -> str:
     return escape(
-        f"softmap {__version__}, method {result.method}, {result.sweeps:,} sweeps, "
+        f"softmap {__version__}, method {result.method}, {result.sweeps:,.0f} sweeps, "
         f"{result.work:,} messages, {result.threads} threads, "
         f"set-up {result.setup_seconds:.2f} s, η at the end {result.eta:.4g}."
     )

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 if TYPE_CHECKING:
-    from softmap.solve import Result
+    from softmap.result import Result
 
 __all__ = ["likeliest", "payload"]
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from softmap.certificate import relative_gap
 
 if TYPE_CHECKING:
-    from softmap.solve import Result
+    from softmap.result import Result
 
 __all__ = ["EXACT", "certificate_sentences"]
 
