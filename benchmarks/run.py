@@ -112,7 +112,7 @@ def arguments() -> argparse.Namespace:
     parser.add_argument("--instances", default=",".join(INSTANCES), help="names, comma between")
     parser.add_argument("--methods", default=",".join(PEERS), help="names, comma between")
     parser.add_argument("--gap", default="1e-3,1e-4,1e-6", help="relative LP gaps to certify")
-    parser.add_argument("--out", type=Path, default=ROOT / "bench-results")
+    parser.add_argument("--out", type=Path, default=ROOT / "build" / "bench")
     parser.add_argument("--time-limit", type=float, default=60.0, help="most seconds for one run")
     parser.add_argument("--threads", type=int, default=2)
     parser.add_argument("--race-seconds", type=float, default=5.0, help="0: no race of the bounds")
