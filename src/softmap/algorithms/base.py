@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from softmap.model import Model
 
-__all__ = ["Algorithm", "Floats", "Proposal", "State"]
+__all__ = ["Algorithm", "Floats", "Proposal", "State", "Verdict"]
 
 Floats = NDArray[np.float64]
 
@@ -28,11 +28,37 @@ class State:
 
 @dataclass(frozen=True)
 class Proposal:
-    """What the judge looks at: λ (any λ gives a bound), η, and further vertex marginals to try."""
+    """What the judge looks at. Any λ gives a bound; the rest are suggestions it makes feasible.
+
+    Attributes
+    ----------
+    lam
+        λ to take the bound of.
+    eta
+        Inverse temperature of the marginals.
+    coupling
+        κ of the edge marginals `exp(-η (C_e + κ_i + κ_j))`; λ itself if None.
+    nodes
+        Node marginals to try, the current ones first; those of λ if empty.
+    smoothed
+        Value of the regularised dual, where the method knows it.
+    """
 
     lam: Floats
     eta: float
+    coupling: Floats | None = None
     nodes: tuple[Floats, ...] = ()
+    smoothed: float | None = None
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """What the judge found at one proposal (not the best so far)."""
+
+    bound: float
+    primals: tuple[float, ...]
+    edge_entropy: float
+    slack: float
 
 
 class Algorithm(Protocol):

@@ -4,13 +4,22 @@ from __future__ import annotations
 
 from typing import Any
 
+from numpy.typing import DTypeLike
+
 from softmap.algorithms import paper
+from softmap.algorithms.anneal import Anneal
 from softmap.algorithms.base import Algorithm
+from softmap.algorithms.team import Team
+from softmap.algorithms.trws import TRWS
 from softmap.errors import OptionError
 
-__all__ = ["METHODS", "make"]
+__all__ = ["METHODS", "PASSES", "make"]
 
-METHODS: dict[str, type[Any]] = {
+# One step is one pass over the whole graph.
+PASSES: dict[str, type[Any]] = {method.name: method for method in (Anneal, TRWS)}
+
+# One step is one update of a random block, at a fixed η: the methods of the paper.
+UPDATES: dict[str, type[Any]] = {
     method.name: method
     for method in (
         paper.EMP,
@@ -24,21 +33,33 @@ METHODS: dict[str, type[Any]] = {
     )
 }
 
+METHODS: dict[str, type[Any]] = {**PASSES, **UPDATES}
 
-def make(method: str, **options: Any) -> Algorithm:
+
+def make(
+    method: str,
+    *,
+    eta: float | None = None,
+    team: Team | None = None,
+    dtype: DTypeLike = "float64",
+) -> Algorithm:
     """A method by name, configured.
 
     Parameters
     ----------
     method : str
         One of `METHODS`.
-    **options
-        What its class takes; all of the paper's methods need `eta`.
+    eta : float
+        Inverse temperature; the paper's methods need it, others choose their own.
+    team : Team
+        Threads of the methods that pass over the whole graph.
     """
-    if method not in METHODS:
+    if method in PASSES:
+        sweeping: Algorithm = PASSES[method](eta=eta, team=team, dtype=dtype)
+        return sweeping
+    if method not in UPDATES:
         raise OptionError(f"unknown method {method!r}; choose one of {', '.join(METHODS)}")
-    try:
-        algorithm: Algorithm = METHODS[method](**options)
-    except TypeError as error:
-        raise OptionError(f"method {method!r}: {error}") from error
-    return algorithm
+    if eta is None:
+        raise OptionError(f"method {method!r} works at a fixed η: give eta=..., for example 1000.0")
+    randomised: Algorithm = UPDATES[method](eta=eta)
+    return randomised

@@ -45,7 +45,13 @@ def run_accelerated(lay, stars, exact, printed, eta, gain, count, theta, v, w, r
     `widest` bounds |N_i| · d_i. Return the last θ and the number of messages sent.
     """
     node, node_offset, half_offset, unary = lay.node, lay.node_offset, lay.half_offset, lay.unary
-    start, half, group_start, kind, table = lay.start, lay.half, lay.group_start, lay.kind, lay.table
+    start, half, group_start, kind, table = (
+        lay.start,
+        lay.half,
+        lay.group_start,
+        lay.kind,
+        lay.table,
+    )
     block = np.empty(widest, np.int64)
     y, sigma, nu, rho = np.empty(widest), np.empty(widest), np.empty(widest), np.empty(widest)
     a, spare = np.empty(lay.num_labels.max()), np.empty(lay.num_labels.max())

@@ -11,8 +11,9 @@ from llvmlite import ir
 from numba import njit, types
 from numba.extending import intrinsic, overload
 
-# Keep infinities meaningful (forbidden states) while letting sums be reordered for SIMD.
-FAST = {"reassoc", "contract", "nsz", "arcp"}
+# Infinities keep their meaning (forbidden states); no kernel ever makes a NaN, and sums may be
+# reordered, which is what SIMD reductions need.
+FAST = {"nnan", "reassoc", "contract", "nsz", "arcp"}
 
 LOG2E = 1.4426950408889634
 LN2_HIGH = 6.93147180369123816490e-01

@@ -92,62 +92,65 @@ def edge_costs(lay, e, out):
 
 
 @jit
-def _soft_rows(table, weight, a, out, eta):
+def soft_rows(table, begin, weight, a, out, eta):
     """Receiver on the rows: each row is one contiguous reduction."""
     rows, cols = len(out), len(a)
     for x in range(rows):
-        row = table[x * cols : (x + 1) * cols]
+        row = begin + x * cols
         least = np.inf
         for y in range(cols):
-            least = min(least, a[y] + weight * row[y])
+            least = min(least, a[y] + weight * table[row + y])
         if least == np.inf:
             out[x] = np.inf
             continue
         total = 0.0
         for y in range(cols):
-            total += exp_nonpositive(-eta * (a[y] + weight * row[y] - least))
+            total += exp_nonpositive(-eta * (a[y] + weight * table[row + y] - least))
         out[x] = least - log_positive(total) / eta
 
 
 @jit
-def _soft_columns(table, weight, a, out, eta):
+def soft_columns(table, begin, weight, a, out, total, eta):
     """Receiver on the columns: rows are added one by one, contiguous over the receiver's labels."""
     rows, cols = len(a), len(out)
-    total = np.zeros(cols, np.float64)
+    hard_columns(table, begin, weight, a, out)
     for y in range(cols):
-        out[y] = np.inf
-    for x in range(rows):
-        for y in range(cols):
-            out[y] = min(out[y], a[x] + weight * table[x * cols + y])
+        total[y] = 0.0
     for x in range(rows):
         if a[x] == np.inf:
             continue
+        row = begin + x * cols
         for y in range(cols):
-            least = out[y] if out[y] < np.inf else 0.0
-            total[y] += exp_nonpositive(-eta * (a[x] + weight * table[x * cols + y] - least))
+            # inf - inf would be NaN: an unsupported label has no reference point of its own
+            least = min(out[y], 1e300)
+            total[y] += exp_nonpositive(-eta * (a[x] + weight * table[row + y] - least))
     for y in range(cols):
         if out[y] < np.inf:
             out[y] -= log_positive(total[y]) / eta
 
 
 @jit
-def _hard_rows(table, weight, a, out):
+def hard_rows(table, begin, weight, a, out):
+    """`soft_rows` as η → ∞."""
     rows, cols = len(out), len(a)
     for x in range(rows):
+        row = begin + x * cols
         least = np.inf
         for y in range(cols):
-            least = min(least, a[y] + weight * table[x * cols + y])
+            least = min(least, a[y] + weight * table[row + y])
         out[x] = least
 
 
 @jit
-def _hard_columns(table, weight, a, out):
+def hard_columns(table, begin, weight, a, out):
+    """`soft_columns` as η → ∞."""
     rows, cols = len(a), len(out)
     for y in range(cols):
         out[y] = np.inf
     for x in range(rows):
+        row = begin + x * cols
         for y in range(cols):
-            out[y] = min(out[y], a[x] + weight * table[x * cols + y])
+            out[y] = min(out[y], a[x] + weight * table[row + y])
 
 
 # --- costs of the label difference --------------------------------------------------------------
@@ -378,11 +381,10 @@ def soft_message(lay, h, a, out, eta):
     kind = lay.kind[g]
     if kind == TABLE:
         begin, w = begin_of(lay, g, e), weight_of(lay, g, e)
-        table = lay.table[begin : begin + len(a) * len(out)]
         if side == 0:
-            _soft_rows(table, w, a, out, eta)
+            soft_rows(lay.table, begin, w, a, out, eta)
         else:
-            _soft_columns(table, w, a, out, eta)
+            soft_columns(lay.table, begin, w, a, out, np.empty(len(out)), eta)
     elif kind == POTTS:
         _soft_potts(weight_of(lay, g, e), a, out, eta)
     elif kind == PROJECTION:
@@ -401,11 +403,10 @@ def hard_message(lay, h, a, out):
     kind = lay.kind[g]
     if kind == TABLE:
         begin, w = begin_of(lay, g, e), weight_of(lay, g, e)
-        table = lay.table[begin : begin + len(a) * len(out)]
         if side == 0:
-            _hard_rows(table, w, a, out)
+            hard_rows(lay.table, begin, w, a, out)
         else:
-            _hard_columns(table, w, a, out)
+            hard_columns(lay.table, begin, w, a, out)
     elif kind == POTTS:
         _hard_potts(weight_of(lay, g, e), a, out)
     elif kind == PROJECTION:

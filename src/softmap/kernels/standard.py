@@ -113,9 +113,7 @@ def begin(lay, eta, run):
         send(lay, h, tables, node_offset, half_offset, node, unary, lam, a, messages, spare, eta)
         refresh_half(half_offset, h, lam, messages, S, run.half_level, eta)
     for i in range(len(lay.num_labels)):
-        refresh_node(
-            unary, node_offset, start, half, half_offset, i, lam, mu, run.node_level, eta
-        )
+        refresh_node(unary, node_offset, start, half, half_offset, i, lam, mu, run.node_level, eta)
     for h in range(len(node)):
         refresh_norm(node, node_offset, half_offset, h, S, mu, run.norm, run.total)
     run.total[2] = run.total[0]
@@ -184,7 +182,9 @@ def run_standard(lay, stars, exact, eta, count, run, rng, widest):
         refresh_node(unary, node_offset, start, half, half_offset, i, lam, mu, node_level, eta)
         for k in range(size):
             h = block[k] ^ 1
-            send(lay, h, tables, node_offset, half_offset, node, unary, lam, a, messages, spare, eta)
+            send(
+                lay, h, tables, node_offset, half_offset, node, unary, lam, a, messages, spare, eta
+            )
             refresh_half(half_offset, h ^ 1, lam, messages, S, half_level, eta)
             refresh_half(half_offset, h, lam, messages, S, half_level, eta)
             refresh_norm(node, node_offset, half_offset, h, S, mu, norm, total)

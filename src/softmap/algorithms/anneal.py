@@ -1,0 +1,120 @@
+"""The solver people use: smooth chain passes, momentum over passes, η annealed by the gap."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+from numpy.typing import DTypeLike
+
+from softmap.algorithms.base import Floats, Proposal, State, Verdict
+from softmap.algorithms.chains import ChainMarginals, Chains, Messages
+from softmap.algorithms.team import Team
+from softmap.model import Model
+
+__all__ = ["Anneal", "AnnealState", "cost_scale"]
+
+FIRST_ETA = 100.0  # times one over the scale of the costs
+GROWTH = 2.0
+READY = 0.8  # raise η when the regularised gap is under this part of the true one
+SAMPLE = 5  # passes between samples of the averaged marginals
+RECENT = 3.0  # sample k counts like k**RECENT: about the last quarter of all passes
+
+
+def cost_scale(model: Model) -> float:
+    """A typical range of costs within one table: not moved by constants, scales with the costs."""
+    finite = np.where(np.isfinite(model.unary), model.unary, np.nan)
+    with np.errstate(invalid="ignore"):
+        low = np.fmin.reduceat(finite, model.node_offset[:-1])
+        high = np.fmax.reduceat(finite, model.node_offset[:-1])
+    ranges = [np.nan_to_num(high - low)]
+    for first, last, potential in model.groups():
+        ends = model.num_labels[model.edges[first:last]]
+        least, greatest = potential.extremes(ends[:, 0], ends[:, 1])
+        ranges.append(greatest - least)
+    widths = np.concatenate(ranges)
+    widths = widths[widths > 0]
+    return float(widths.mean()) if widths.size else 1.0
+
+
+@dataclass(kw_only=True)
+class AnnealState(State):
+    """Messages, η, and the running average of node marginals."""
+
+    messages: Messages
+    eta: float
+    passes: int = 0
+    samples: int = 0
+    mean: Floats
+    smoothed: float = -np.inf
+    node_entropy: float = 0.0
+
+
+class Anneal:
+    """Momentum over smooth TRW-S passes, warm-started from one η to the next.
+
+    Parameters
+    ----------
+    eta : float, optional
+        First η; from the scale of the costs if left out.
+    threads : int, optional
+    dtype : "float64" or "float32"
+        Precision of the messages; bounds and primals are float64 in any case.
+    """
+
+    name: ClassVar[str] = "anneal"
+
+    def __init__(
+        self, *, eta: float | None = None, team: Team | None = None, dtype: DTypeLike = np.float64
+    ) -> None:
+        self.first_eta, self.dtype = eta, dtype
+        self.team = team or Team()
+
+    def init(self, model: Model, lam: Floats | None, seed: int) -> AnnealState:
+        self.chains = Chains(model, self.team, self.dtype)
+        eta = self.first_eta or FIRST_ETA / cost_scale(model)
+        mean = np.zeros(model.unary.size)
+        return AnnealState(messages=self.chains.start(lam), eta=eta, mean=mean)
+
+    def step(self, state: AnnealState, count: int) -> None:
+        """`count` passes; every few of them the node marginals enter the average."""
+        state.work += 2 * self.chains.model.m * count
+        while count > 0:
+            now = min(count, SAMPLE - state.passes % SAMPLE)
+            self.chains.passes(state.messages, now, state.eta, momentum=True)
+            state.passes += now
+            count -= now
+            if state.passes % SAMPLE == 0:
+                self._sample(state)
+
+    def _sample(self, state: AnnealState) -> None:
+        found = self._marginals(state)
+        state.samples += 1
+        weight = (RECENT + 1.0) / (state.samples + RECENT)
+        state.mean += weight * (found.nodes - state.mean)
+
+    def _marginals(self, state: AnnealState) -> ChainMarginals:
+        return self.chains.marginals(state.messages.prev, state.messages.shift, state.eta)
+
+    def restart_point(self, state: AnnealState) -> Floats:
+        """λ from which another run may go on."""
+        return -state.messages.prev.astype(np.float64)
+
+    def propose(self, state: AnnealState) -> Proposal:
+        found = self._marginals(state)
+        lam = self.chains.bounding(state.messages.prev)
+        degree = self.chains.model.graph.degree
+        surplus = degree - 1.0 / self.chains.plan.share
+        state.node_entropy = float((surplus * found.node_entropy).sum())
+        state.smoothed = found.smoothed
+        nodes = (found.nodes, state.mean.copy()) if state.samples else (found.nodes,)
+        return Proposal(lam, state.eta, found.coupling, nodes, found.smoothed)
+
+    def heed(self, state: AnnealState, verdict: Verdict) -> None:
+        """Raise η once the entropy, not the optimisation, makes most of the gap."""
+        entropy = verdict.edge_entropy - state.node_entropy
+        regularised = verdict.primals[0] - entropy / state.eta - state.smoothed
+        gap = min(verdict.primals) - verdict.bound
+        if regularised < READY * gap:
+            state.eta *= GROWTH

@@ -1,0 +1,130 @@
+"""The judge: what proposals prove, by compiled loops, and the best of everything seen.
+
+It gives the same numbers as `certificate.certificate`, which is the plain account of them, and sees
+an algorithm only through its proposals.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+from numpy.typing import NDArray
+
+from softmap import polytope, rounding
+from softmap.algorithms.base import Floats, Proposal, Verdict
+from softmap.algorithms.team import Team
+from softmap.kernels import judge as kernels
+from softmap.layout import layout
+from softmap.model import Model
+from softmap.objective import SmoothedDual, edge_batches, reduced_unary
+from softmap.transport import FEASIBLE, cheapest_coupling
+
+__all__ = ["Judge"]
+
+
+class Judge:
+    """Looks at proposals for one tightened model and keeps the best of each kind.
+
+    Attributes
+    ----------
+    bound, lam
+        The best bound and the λ that proves it.
+    primal, nodes, coupling, eta
+        The best point of the local polytope: its cost, its node marginals, and what its edge
+        marginals are made from.
+    energy, labels
+        The best labelling.
+    """
+
+    def __init__(self, model: Model, team: Team) -> None:
+        self.model, self.team = model, team
+        self._lay = layout(model)
+        self.bound = -math.inf
+        self.lam: Floats = np.zeros(int(model.half_offset[-1]))
+        self.primal = math.inf
+        self.nodes: Floats | None = None
+        self.coupling: Floats = self.lam
+        self.eta = 1.0
+        self.energy = math.inf
+        self.labels: NDArray[np.int64] = np.zeros(model.num_variables, dtype=np.int64)
+
+    def look(self, proposal: Proposal) -> Verdict:
+        """Judge one proposal."""
+        bound = self._bound(proposal.lam)
+        coupling = proposal.lam if proposal.coupling is None else proposal.coupling
+        nodes = proposal.nodes or (self._nodes_of(proposal),)
+        if len(self.model.auxiliaries):
+            nodes = tuple(polytope.lift(self.model, p) for p in nodes)
+        costs = [self._projected(coupling, proposal.eta, p) for p in nodes]
+        if bound > self.bound:
+            self.bound, self.lam = bound, proposal.lam
+        self._labels(proposal.lam, nodes)
+        for (cost, _, _), candidate in zip(costs, nodes, strict=True):
+            if cost < self.primal:
+                self.primal, self.nodes = cost, candidate
+                self.coupling, self.eta = coupling, proposal.eta
+        if self.energy < self.primal:
+            # an integral labelling is a point of the polytope too
+            self.primal, self.nodes = self.energy, None
+        return Verdict(bound, tuple(c for c, _, _ in costs), costs[0][1], costs[0][2])
+
+    def edge_marginals(self) -> Floats:
+        """Edge marginals of the best point, made when asked for."""
+        if self.nodes is None:
+            return polytope.integral(self.model, self.labels)[1]
+        dual = SmoothedDual(self.model, self.eta)
+        out = np.empty(int(self.model.edge_offset[-1]))
+        for batch in edge_batches(self.model):
+            p, q = polytope.batch_targets(batch, self.nodes, None)
+            mu = dual.batch_marginals(batch, self.coupling)
+            plan, _ = polytope.project_batch(batch, mu, p, q)
+            cheapest, stranded = cheapest_coupling(batch.cost, p, q)
+            out[batch.entries] = np.where((stranded <= FEASIBLE)[:, None, None], cheapest, plan)
+        return out
+
+    def node_marginals(self) -> Floats:
+        """Node marginals of the best point."""
+        if self.nodes is None:
+            return polytope.integral_nodes(self.model, self.labels)
+        return self.nodes
+
+    def _bound(self, lam: Floats) -> float:
+        nodes, edges = np.empty(self.model.n), np.empty(self.model.m)
+        self.team.split(kernels.node_minima, self.model.n, self._lay, lam, nodes)
+        self.team.split(kernels.edge_minima, self.model.m, self._lay, lam, edges)
+        return math.fsum(nodes) + math.fsum(edges) + self.model.constant
+
+    def _nodes_of(self, proposal: Proposal) -> Floats:
+        theta = reduced_unary(self.model, proposal.lam)
+        nodes, info = np.empty_like(theta), np.empty((self.model.n, 2))
+        share = np.ones(self.model.n)
+        kernels.soft_nodes(self._lay, theta, share, proposal.eta, nodes, info, 0, self.model.n)
+        return nodes
+
+    def _projected(self, coupling: Floats, eta: float, nodes: Floats) -> tuple[float, float, float]:
+        """Cost of the projected point, entropy of its edges before projection, total slack."""
+        out = np.empty((self.model.m, 3))
+        self.team.split(kernels.projected_costs, self.model.m, self._lay, coupling, eta, nodes, out)
+        for e in np.flatnonzero(~np.isfinite(out[:, 0])):
+            out[e, 0] = self._transported(int(e), nodes)
+            if not math.isfinite(out[e, 0]):
+                return math.inf, float(out[:, 1].sum()), float(out[:, 2].sum())
+        cost = math.fsum(out[:, 0]) + polytope.node_cost(self.model, nodes) + self.model.constant
+        return cost, float(out[:, 1].sum()), float(out[:, 2].sum())
+
+    def _transported(self, e: int, nodes: Floats) -> float:
+        """Exact transport where the projection would need a forbidden pair; +inf if there is none."""
+        i, j = self.model.edges[e]
+        p, q = nodes[self.model.node_slice(i)], nodes[self.model.node_slice(j)]
+        cost = self.model.table(e)
+        plan, stranded = cheapest_coupling(cost[None], p[None], q[None])
+        if stranded[0] > FEASIBLE:
+            return math.inf
+        return float((plan[0] * np.where(plan[0] > 0, cost, 0.0)).sum())
+
+    def _labels(self, lam: Floats, nodes: tuple[Floats, ...]) -> None:
+        candidates = [rounding.round_nodes(self.model, nodes[0]), rounding.decode(self.model, lam)]
+        labels, energy = rounding.best_labelling(self.model, candidates)
+        if energy < self.energy:
+            self.energy, self.labels = energy, labels

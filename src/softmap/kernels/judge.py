@@ -1,0 +1,235 @@
+"""What a λ proves, edge by edge: minima of the reduced costs, and costs of projected marginals.
+
+The numpy twins are `certificate.dual_bound` and `polytope.proj`.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numba import njit
+
+from softmap.kernels.fastmath import FAST, exp_nonpositive, log_positive
+from softmap.kernels.messages import (
+    POTTS,
+    PROJECTION,
+    begin_of,
+    edge_costs,
+    group_of,
+    hard_message,
+    weight_of,
+)
+
+jit = njit(cache=True, nogil=True, fastmath=FAST)
+leaf = njit(cache=True, nogil=True, fastmath=FAST, _nrt=False)
+NEGLIGIBLE = 1e-15  # mass that rounding alone explains
+
+
+@leaf
+def node_minima(lay, lam, out, first, last):
+    """min C_i - Σ λ of nodes `first..last-1`; `out` is (nodes,)."""
+    for i in range(first, last):
+        d, at = lay.num_labels[i], lay.node_offset[i]
+        least = np.inf
+        for x in range(d):
+            if lay.unary[at + x] == np.inf:
+                continue
+            total = float(lay.unary[at + x])
+            for k in range(lay.start[i], lay.start[i + 1]):
+                total -= lam[lay.half_offset[lay.half[k]] + x]
+            least = min(least, total)
+        out[i] = least
+
+
+@jit
+def edge_minima(lay, lam, out, first, last):
+    """min C_e + λ_i + λ_j of edges `first..last-1`, over allowed states; `out` is (edges,)."""
+    widest = lay.num_labels.max()
+    a, message = np.empty(widest), np.empty(widest)
+    for e in range(first, last):
+        h, g = 2 * e, 2 * e + 1
+        i, j = lay.node[h], lay.node[g]
+        rows, cols = lay.num_labels[i], lay.num_labels[j]
+        for y in range(cols):
+            barred = lay.unary[lay.node_offset[j] + y] == np.inf
+            a[y] = np.inf if barred else lam[lay.half_offset[g] + y]
+        hard_message(lay, h, a[:cols], message[:rows])
+        least = np.inf
+        for x in range(rows):
+            if lay.unary[lay.node_offset[i] + x] < np.inf:
+                least = min(least, lam[lay.half_offset[h] + x] + message[x])
+        out[e] = least
+
+
+@leaf
+def _coupling(cost, row, col, plan, rows, cols, eta):
+    """plan ∝ exp(-η (C + row + col)); returns the entropy of the plan."""
+    least = np.inf
+    for x in range(rows):
+        for y in range(cols):
+            value = cost[x * cols + y] + row[x] + col[y]
+            plan[x * cols + y] = value
+            least = min(least, value)
+    total, mean = 0.0, 0.0
+    for k in range(rows * cols):
+        excess = min(plan[k] - least, 1e300)
+        mass = exp_nonpositive(-eta * excess)
+        if plan[k] == np.inf:
+            mass = 0.0
+        plan[k] = mass
+        total += mass
+        mean += mass * excess if mass > 1e-300 else 0.0
+    for k in range(rows * cols):
+        plan[k] /= total
+    return eta * mean / total + log_positive(total)
+
+
+@leaf
+def _shrink(plan, p, q, rest_p, rest_q, rows, cols):
+    """Scale rows, then columns, down to at most p and q; what is missing goes into `rest_*`.
+
+    The first half of Algorithm 2 of Altschuler et al.; returns (slack before, missing mass).
+    """
+    slack = 0.0
+    for x in range(rows):
+        have = 0.0
+        for y in range(cols):
+            have += plan[x * cols + y]
+        slack += abs(have - p[x])
+        scale = p[x] / have if have > p[x] else 1.0
+        for y in range(cols):
+            plan[x * cols + y] *= scale
+    for y in range(cols):
+        have = 0.0
+        for x in range(rows):
+            have += plan[x * cols + y]
+        scale = q[y] / have if have > q[y] else 1.0
+        slack += abs(have - q[y])
+        for x in range(rows):
+            plan[x * cols + y] *= scale
+        rest_q[y] = max(q[y] - have * scale, 0.0)
+    missing = 0.0
+    for x in range(rows):
+        have = 0.0
+        for y in range(cols):
+            have += plan[x * cols + y]
+        rest_p[x] = max(p[x] - have, 0.0)
+        missing += rest_p[x]
+    return slack, missing
+
+
+@leaf
+def _plan_cost(cost, plan, rest_p, rest_q, missing, rows, cols):
+    """Cost of the shrunk plan plus the rank-one correction; +inf if that needs a forbidden pair."""
+    total = 0.0
+    for x in range(rows):
+        for y in range(cols):
+            mass = plan[x * cols + y]
+            if missing > NEGLIGIBLE:
+                mass += rest_p[x] * rest_q[y] / missing
+            if mass > 0.0:
+                total += mass * cost[x * cols + y]
+    return total
+
+
+@leaf
+def _potts_cost(weight, p, q, rows, cols):
+    """Exact transport: keep min(p, q) on the diagonal."""
+    kept = 0.0
+    for x in range(min(rows, cols)):
+        kept += min(p[x], q[x])
+    return weight * max(1.0 - kept, 0.0)
+
+
+@leaf
+def _tie(maps, begin, row, col, plan, have, p, q, rows, cols, eta):
+    """A projection edge: one pair per joint state, cost 0; (entropy, slack) of its marginals."""
+    least = np.inf
+    for s in range(rows):
+        plan[s] = row[s] + col[maps[begin + s]]
+        least = min(least, plan[s])
+    total, mean = 0.0, 0.0
+    for s in range(rows):
+        excess = min(plan[s] - least, 1e300)
+        mass = exp_nonpositive(-eta * excess) if plan[s] < np.inf else 0.0
+        plan[s] = mass
+        total += mass
+        mean += mass * excess if mass > 1e-300 else 0.0
+    slack = 0.0
+    for y in range(cols):
+        have[y] = 0.0
+    for s in range(rows):
+        have[maps[begin + s]] += plan[s] / total
+        slack += abs(plan[s] / total - p[s])
+    for y in range(cols):
+        slack += abs(have[y] - q[y])
+    return eta * mean / total + log_positive(total), slack
+
+
+@jit
+def projected_costs(lay, coupling, eta, nodes, out, first, last):
+    """Edges `first..last-1` of the point that Proj makes of given node marginals.
+
+    The edge marginals exp(-η (C + κ_i + κ_j)) with κ = `coupling` are moved to `nodes` by
+    Algorithm 4. Auxiliary nodes agree with their members already, so their ties cost nothing.
+    Row e of `out`: cost, entropy before the move, slack ‖ν‖₁ of both ends.
+    """
+    widest = lay.num_labels.max()
+    largest = 0
+    for e in range(first, last):
+        rows, cols = lay.num_labels[lay.node[2 * e]], lay.num_labels[lay.node[2 * e + 1]]
+        tie = lay.kind[group_of(lay, e)] == PROJECTION
+        largest = max(largest, rows if tie else rows * cols)
+    cost, plan = np.empty(largest), np.empty(largest)
+    rest_p, rest_q = np.empty(widest), np.empty(widest)
+    row, col = np.empty(widest), np.empty(widest)
+    for e in range(first, last):
+        h, g = 2 * e, 2 * e + 1
+        i, j = lay.node[h], lay.node[g]
+        rows, cols = lay.num_labels[i], lay.num_labels[j]
+        at_i, at_j = lay.node_offset[i], lay.node_offset[j]
+        p, q = nodes[at_i : at_i + rows], nodes[at_j : at_j + cols]
+        for x in range(rows):
+            barred = lay.unary[at_i + x] == np.inf
+            row[x] = np.inf if barred else coupling[lay.half_offset[h] + x]
+        for y in range(cols):
+            barred = lay.unary[at_j + y] == np.inf
+            col[y] = np.inf if barred else coupling[lay.half_offset[g] + y]
+        group = group_of(lay, e)
+        if lay.kind[group] == PROJECTION:
+            begin = begin_of(lay, group, e)
+            out[e, 0] = 0.0
+            out[e, 1], out[e, 2] = _tie(
+                lay.maps, begin, row, col, plan, rest_q, p, q, rows, cols, eta
+            )
+            continue
+        edge_costs(lay, e, cost)
+        out[e, 1] = _coupling(cost, row, col, plan, rows, cols, eta)
+        out[e, 2], missing = _shrink(plan, p, q, rest_p, rest_q, rows, cols)
+        if lay.kind[group] == POTTS and 0.0 <= weight_of(lay, group, e) < np.inf:
+            out[e, 0] = _potts_cost(weight_of(lay, group, e), p, q, rows, cols)
+        else:
+            out[e, 0] = _plan_cost(cost, plan, rest_p, rest_q, missing, rows, cols)
+
+
+@leaf
+def soft_nodes(lay, theta, share, eta, out, info, first, last):
+    """μ_i ∝ exp(-η θ̂_i / n_i) of nodes `first..last-1` into `out`.
+
+    Row i of `info`: entropy of μ_i, soft minimum of θ̂_i / n_i.
+    """
+    for i in range(first, last):
+        d, at = lay.num_labels[i], lay.node_offset[i]
+        least = np.inf
+        for x in range(at, at + d):
+            least = min(least, theta[x])
+        total, mean = 0.0, 0.0
+        for x in range(at, at + d):
+            excess = (min(theta[x], 1e300) - least) * share[i]
+            mass = exp_nonpositive(-eta * excess) if theta[x] < np.inf else 0.0
+            out[x] = mass
+            total += mass
+            mean += mass * excess if mass > 1e-300 else 0.0
+        for x in range(at, at + d):
+            out[x] /= total
+        info[i, 0] = eta * mean / total + log_positive(total)
+        info[i, 1] = least * share[i] - log_positive(total) / eta
