@@ -17,7 +17,7 @@ from softmap.algorithms.team import Team
 from softmap.kernels import judge as kernels
 from softmap.layout import layout
 from softmap.model import Model
-from softmap.objective import SmoothedDual, edge_batches, reduced_unary
+from softmap.objective import edge_batches, reduced_unary
 from softmap.transport import FEASIBLE, cheapest_coupling
 
 __all__ = ["Judge"]
@@ -73,11 +73,10 @@ class Judge:
         """Edge marginals of the best point, made when asked for."""
         if self.nodes is None:
             return polytope.integral(self.model, self.labels)[1]
-        dual = SmoothedDual(self.model, self.eta)
         out = np.empty(int(self.model.edge_offset[-1]))
         for batch in edge_batches(self.model):
             p, q = polytope.batch_targets(batch, self.nodes, None)
-            mu = dual.batch_marginals(batch, self.coupling)
+            mu = batch.marginals(self.coupling, self.eta)
             plan, _ = polytope.project_batch(batch, mu, p, q)
             cheapest, stranded = cheapest_coupling(batch.cost, p, q)
             out[batch.entries] = np.where((stranded <= FEASIBLE)[:, None, None], cheapest, plan)
@@ -114,7 +113,7 @@ class Judge:
         return cost, float(out[:, 1].sum()), float(out[:, 2].sum())
 
     def _transported(self, e: int, nodes: Floats) -> float:
-        """Exact transport where the projection would need a forbidden pair; +inf if there is none."""
+        """Exact transport where `Proj` would need a forbidden pair; +inf if there is none."""
         i, j = self.model.edges[e]
         p, q = nodes[self.model.node_slice(i)], nodes[self.model.node_slice(j)]
         cost = self.model.table(e)

@@ -177,7 +177,7 @@ def _loop(run: Run, settings: dict[str, Any]) -> Generator[Snapshot, None, Resul
     return run.result(status)
 
 
-def iterate(
+def iterate(  # noqa: PLR0913 - one keyword per thing a user may want to say
     model: Model,
     *,
     method: str = "anneal",

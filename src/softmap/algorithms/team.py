@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from itertools import pairwise
 from typing import Any
 
 from softmap.errors import OptionError
@@ -41,7 +42,7 @@ class Team:
             kernel(*args, 0, count)
             return
         cuts = [count * t // self.threads for t in range(self.threads + 1)]
-        parts = list(zip(cuts[:-1], cuts[1:], strict=True))
+        parts = list(pairwise(cuts))
         others = [self._pool.submit(kernel, *args, a, b) for a, b in parts[:-1]]
         kernel(*args, *parts[-1])
         for other in others:

@@ -50,7 +50,7 @@ def _pointer(context, builder, signature, args):
     return builder.gep(view.data, [args[1]])
 
 
-def new_barrier():
+def new_barrier() -> np.ndarray:
     """The counter that the threads of one run share."""
     return np.zeros(16, np.int64)
 
