@@ -155,7 +155,8 @@ def test_exact_transport_against_a_plain_lp(problem):
     assert np.abs(plan.sum(axis=1) - p).max() <= 1e-14
     assert np.abs(plan.sum(axis=0) - q).max() <= 1e-14
     assert not plan[np.isposinf(cost)].any()
-    assert np.where(plan > 0, cost, 0.0).ravel() @ plan.ravel() <= answer.fun + 1e-9
+    # HiGHS is exact to 1e-7 in the masses, we to 1e-15
+    assert np.where(plan > 0, cost, 0.0).ravel() @ plan.ravel() <= answer.fun + 1e-6
 
 
 @given(transports(), seeds)

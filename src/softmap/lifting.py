@@ -10,9 +10,11 @@ from numpy.typing import ArrayLike, NDArray
 from softmap.errors import OptionError
 from softmap.model import Model
 
-__all__ = ["lift"]
+__all__ = ["SPECK", "lift"]
 
 Floats = NDArray[np.float64]
+
+SPECK = 1e-15  # mass on a forbidden state or pair that is rounding, not intent
 
 
 def lift(model: Model, node_mu: ArrayLike) -> Floats:
@@ -41,6 +43,7 @@ def lift(model: Model, node_mu: ArrayLike) -> Floats:
     if ties:
         begin = int(model.node_offset[model.num_variables])
         nodes[begin:] = joint[begin:] + rest[begin:]
+        nodes[np.isposinf(model.unary) & (nodes <= SPECK)] = 0.0
     return nodes
 
 

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from softmap.errors import OptionError
-from softmap.lifting import lift
+from softmap.lifting import SPECK, lift
 from softmap.model import Model
 from softmap.objective import EdgeBatch, Floats, edge_batches
 from softmap.potentials import Potts
@@ -37,7 +37,6 @@ __all__ = [
 Bools = NDArray[np.bool_]
 
 _LOOSE = 1e-9  # by how much given marginals may miss normalisation
-_SPECK = 1e-15  # mass on a forbidden pair that is rounding, not intent
 
 
 @dataclass(frozen=True)
@@ -170,7 +169,7 @@ def project_batch(batch: EdgeBatch, mu: Floats, p: Floats, q: Floats) -> tuple[F
     barred = np.isposinf(batch.cost)
     plan = nearest_coupling(np.where(barred, 0.0, np.maximum(mu, 0.0)), p, q)
     fits = np.ones(len(plan), dtype=bool)
-    plan[barred & (plan <= _SPECK)] = 0.0
+    plan[barred & (plan <= SPECK)] = 0.0
     redo = ~(_misfit(plan, p, q) <= FEASIBLE) | ((plan > 0) & barred).any(axis=(1, 2))
     if redo.any():
         plan[redo], stranded = cheapest_coupling(batch.cost[redo], p[redo], q[redo])
