@@ -66,6 +66,17 @@ def test_marginals_lie_in_their_own_slack_polytope(model, seed, eta):
     assert violation(dual.model, nodes, pairs).marginalisation == pytest.approx(gap, abs=1e-12)
 
 
+@given(models(hard=True), seeds, etas)
+def test_slack_polytopes_with_forbidden_pairs(model, seed, eta):
+    """μ^λ shows that L₂^ν is not empty, so a point can be found from any starting table."""
+    dual = SmoothedDual(model, eta)
+    lam = random_lam(model, seed)
+    nodes, nu = dual.node_marginals(lam), dual.slack(lam)
+    scattered = np.random.default_rng(seed).random(int(model.edge_offset[-1]))
+    for found in (proj(dual.model, nodes, scattered, nu), transport(dual.model, nodes, nu)):
+        assert violation(dual.model, nodes, found, nu).max <= 1e-9
+
+
 @given(finite, seeds, etas)
 def test_transport_is_never_worse_than_projection(model, seed, eta):
     dual = SmoothedDual(model, eta)

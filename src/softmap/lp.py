@@ -23,7 +23,6 @@ METHODS = {
     "simplex": "simplex",
     "ipm": "ipm",
     "ipx": "ipx",
-    "hipo": "hipo",
     "pdlp": "pdlp",
     "hipdlp": "hipdlp",
 }
@@ -84,8 +83,8 @@ def solve(
     Parameters
     ----------
     method : one of `METHODS`
-        "auto" leaves the choice to HiGHS; "simplex" and the interior-point methods ("ipm", "ipx",
-        "hipo") end at an optimal vertex, "pdlp" and "hipdlp" are first-order methods.
+        "auto" leaves the choice to HiGHS; "simplex" and the interior-point methods ("ipm", "ipx")
+        end at an optimal vertex, "pdlp" and "hipdlp" are first-order methods.
     tolerance : float, optional
         Feasibility and optimality tolerance; HiGHS's own if left out.
     time_limit : seconds, optional

@@ -17,6 +17,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from softmap.errors import ModelError, OptionError
 from softmap.model import Model
+from softmap.objective import edge_batches
 
 __all__ = [
     "Blocks",
@@ -79,8 +80,8 @@ class Sizes:
 def sizes(model: Model) -> Sizes:
     """Read off the sizes of a model with finite costs."""
     cost = float(np.abs(model.unary).max(initial=0.0))
-    for table in model.tables():
-        cost = max(cost, float(np.abs(table).max(initial=0.0)))
+    for batch in edge_batches(model):
+        cost = max(cost, float(np.abs(batch.cost).max()))
     if not math.isfinite(cost):
         raise ModelError(
             "the theorems need finite costs, but this model forbids states or pairs (+inf); "
