@@ -17,9 +17,12 @@ from softmap.kernels.fastmath import FAST, exp_nonpositive, log_positive
 TABLE, POTTS, LINEAR, QUADRATIC, PROJECTION = 0, 1, 2, 3, 4
 SAFE = 600.0  # exp(-SAFE) is far from underflow even when multiplied by a few of its like
 jit = njit(cache=True, nogil=True, fastmath=FAST)
+# For functions that create no arrays: counting references to every array of a layout at every call
+# would cost more than a small message.
+bare = njit(cache=True, nogil=True, fastmath=FAST, _nrt=False)
 
 
-@jit
+@bare
 def group_of(lay, e):
     """The group of edge `e`; groups are few, so a scan beats a search."""
     g = 0
@@ -28,20 +31,20 @@ def group_of(lay, e):
     return g
 
 
-@jit
+@bare
 def weight_of(lay, g, e):
     """Weight of edge `e`, 1 where its group has none."""
     at = lay.weight_at[g]
     return lay.weight[at + e - lay.group_start[g]] if at >= 0 else lay.unary.dtype.type(1.0)
 
 
-@jit
+@bare
 def truncation_of(lay, g, e):
     """Truncation of edge `e` of a truncated group."""
     return lay.truncation[lay.truncation_at[g] + e - lay.group_start[g]]
 
 
-@jit
+@bare
 def begin_of(lay, g, e):
     """Where the table or map of edge `e` begins."""
     k = e - lay.group_start[g]
@@ -49,7 +52,7 @@ def begin_of(lay, g, e):
     return lay.table_at[g] + (lay.offset[at + k] if at >= 0 else lay.stride[g] * k)
 
 
-@jit
+@bare
 def distance_cost(kind, weight, truncation, k):
     """Cost of a label difference `k >= 0`."""
     if kind == POTTS:
@@ -59,7 +62,7 @@ def distance_cost(kind, weight, truncation, k):
     return weight * min(float(k * k), truncation)
 
 
-@jit
+@bare
 def pair_cost(lay, e, x, y):
     """Cost of edge `e` at labels x (first end) and y (second end)."""
     g = group_of(lay, e)
@@ -73,7 +76,7 @@ def pair_cost(lay, e, x, y):
     return float(distance_cost(kind, weight_of(lay, g, e), cut, abs(x - y)))
 
 
-@jit
+@bare
 def edge_costs(lay, e, out):
     """Dense costs of edge `e`, row-major, into `out`."""
     rows, cols = lay.num_labels[lay.node[2 * e]], lay.num_labels[lay.node[2 * e + 1]]
@@ -91,7 +94,7 @@ def edge_costs(lay, e, out):
 # --- dense tables -------------------------------------------------------------------------------
 
 
-@jit
+@bare
 def soft_rows(table, begin, weight, a, out, eta):
     """Receiver on the rows: each row is one contiguous reduction."""
     rows, cols = len(out), len(a)
@@ -109,7 +112,7 @@ def soft_rows(table, begin, weight, a, out, eta):
         out[x] = least - log_positive(total) / eta
 
 
-@jit
+@bare
 def soft_columns(table, begin, weight, a, out, total, eta):
     """Receiver on the columns: rows are added one by one, contiguous over the receiver's labels."""
     rows, cols = len(a), len(out)
@@ -129,7 +132,7 @@ def soft_columns(table, begin, weight, a, out, total, eta):
             out[y] -= log_positive(total[y]) / eta
 
 
-@jit
+@bare
 def hard_rows(table, begin, weight, a, out):
     """`soft_rows` as η → ∞."""
     rows, cols = len(out), len(a)
@@ -141,7 +144,7 @@ def hard_rows(table, begin, weight, a, out):
         out[x] = least
 
 
-@jit
+@bare
 def hard_columns(table, begin, weight, a, out):
     """`soft_columns` as η → ∞."""
     rows, cols = len(a), len(out)
@@ -156,7 +159,7 @@ def hard_columns(table, begin, weight, a, out):
 # --- costs of the label difference --------------------------------------------------------------
 
 
-@jit
+@bare
 def argmin(a):
     """Place of the least entry."""
     best = 0
@@ -166,7 +169,7 @@ def argmin(a):
     return best
 
 
-@jit
+@bare
 def second_least(a, best):
     """Least entry of `a` apart from place `best`."""
     least = np.inf
@@ -176,7 +179,7 @@ def second_least(a, best):
     return least
 
 
-@jit
+@bare
 def _soft_potts(weight, a, out, eta):
     """O(d): all far labels but one's own cost `weight`.
 
@@ -213,7 +216,7 @@ def _soft_potts(weight, a, out, eta):
         out[y] = low - np.log1p(np.exp(-eta * (high - low))) / eta if high < np.inf else low
 
 
-@jit
+@bare
 def _hard_potts(weight, a, out):
     best = argmin(a)
     second = second_least(a, best)
@@ -222,14 +225,14 @@ def _hard_potts(weight, a, out):
         out[y] = min(near, weight + (second if y == best else a[best]))
 
 
-@jit
+@bare
 def reach_of(kind, truncation, widest):
     """First label difference whose cost is the truncated one (at most `widest`)."""
     cut = truncation if kind == LINEAR else np.sqrt(truncation)
     return widest if cut >= widest else max(1, int(np.ceil(cut)))
 
 
-@jit
+@bare
 def _soft_dense_distance(kind, weight, truncation, a, out, eta):
     """Any sign of the weight: plain O(d²), for the rare concave costs."""
     for y in range(len(out)):
@@ -243,14 +246,16 @@ def _soft_dense_distance(kind, weight, truncation, a, out, eta):
         out[y] = least - log_positive(total) / eta if least < np.inf else np.inf
 
 
-@jit
-def _soft_window(kind, weight, truncation, a, out, eta):
+@bare
+def _soft_window(kind, weight, truncation, a, out, eta, scratch):
     """Near labels one by one, all far ones through prefix sums: O(d · window)."""
     d = len(a)
     reach = reach_of(kind, truncation, max(d, len(out)))
     ceiling = distance_cost(kind, weight, truncation, reach)
     least = a[argmin(a)]
-    before, after = np.zeros(d + 1), np.zeros(d + 1)  # sums of exp over x < k and x >= k
+    before, after = scratch[: d + 1], scratch[d + 1 : 2 * d + 2]  # Σ exp over x < k and x >= k
+    before[0] = 0.0
+    after[d] = 0.0
     for x in range(d):
         before[x + 1] = before[x] + exp_nonpositive(-eta * (a[x] - least))
     for x in range(d - 1, -1, -1):
@@ -267,8 +272,8 @@ def _soft_window(kind, weight, truncation, a, out, eta):
         out[y] = low - log_positive(total) / eta
 
 
-@jit
-def _soft_linear(weight, truncation, a, out, eta):
+@bare
+def _soft_linear(weight, truncation, a, out, eta, scratch):
     """O(d) two-way recursion over sums of exponentials; needs η · weight · truncation <= SAFE.
 
     Terms past the truncation are taken out of the recursion again; what they are replaced by is
@@ -279,9 +284,11 @@ def _soft_linear(weight, truncation, a, out, eta):
     least = a[argmin(a)]
     q, ceiling = np.exp(-eta * weight), np.exp(-eta * weight * min(truncation, float(d)))
     falling = np.exp(-eta * weight * reach)
-    up, down = np.zeros(d + 1), np.zeros(d + 2)  # Σ_{x<=y} q^(y-x) E(x), Σ_{x>=y} q^(x-y) E(x)
-    before, after = np.zeros(d + 1), np.zeros(d + 1)
-    e = np.empty(d)
+    size = d + 1
+    up, down = scratch[:size], scratch[size : 2 * size]  # Σ q^|y-x| E(x) over x <= y, over x >= y
+    before, after = scratch[2 * size : 3 * size], scratch[3 * size : 4 * size]
+    e = scratch[4 * size : 4 * size + d]
+    up[0], before[0], down[d], after[d] = 0.0, 0.0, 0.0, 0.0
     for x in range(d):
         e[x] = exp_nonpositive(-eta * (a[x] - least))
         up[x + 1] = e[x] + q * up[x]
@@ -298,7 +305,7 @@ def _soft_linear(weight, truncation, a, out, eta):
         out[y] = least - log_positive(max(total, 1e-300)) / eta
 
 
-@jit
+@bare
 def _hard_window(kind, weight, truncation, a, out):
     d = len(a)
     if weight < 0.0:
@@ -328,15 +335,16 @@ def _hard_window(kind, weight, truncation, a, out):
 # --- projections --------------------------------------------------------------------------------
 
 
-@jit
-def _project_soft(maps, side, a, out, eta):
+@bare
+def _project_soft(maps, side, a, out, eta, scratch):
     """One pass over the joint states."""
     if side == 0:
         for s in range(len(out)):
             out[s] = a[maps[s]]
         return
     out[:] = np.inf
-    total = np.zeros(len(out))
+    total = scratch[: len(out)]
+    total[:] = 0.0
     for s in range(len(a)):
         out[maps[s]] = min(out[maps[s]], a[s])
     for s in range(len(a)):
@@ -347,7 +355,7 @@ def _project_soft(maps, side, a, out, eta):
             out[y] -= log_positive(total[y]) / eta
 
 
-@jit
+@bare
 def _project_hard(maps, side, a, out):
     if side == 0:
         for s in range(len(out)):
@@ -361,21 +369,21 @@ def _project_hard(maps, side, a, out):
 # --- the verbs ----------------------------------------------------------------------------------
 
 
-@jit
-def _soft_distance(kind, weight, truncation, a, out, eta):
+@bare
+def _soft_distance(kind, weight, truncation, a, out, eta, scratch):
     if a[argmin(a)] == np.inf:
         out[:] = np.inf
     elif weight < 0.0:
         _soft_dense_distance(kind, weight, truncation, a, out, eta)
     elif kind == LINEAR and len(a) == len(out) and eta * weight * min(truncation, len(a)) <= SAFE:
-        _soft_linear(weight, truncation, a, out, eta)
+        _soft_linear(weight, truncation, a, out, eta, scratch)
     else:
-        _soft_window(kind, weight, truncation, a, out, eta)
+        _soft_window(kind, weight, truncation, a, out, eta, scratch)
 
 
-@jit
-def soft_message(lay, h, a, out, eta):
-    """`out[y] = -(1/η) log Σ_x exp(-η (a(x) + C(x, y)))` for the labels y of half-edge `h`."""
+@bare
+def soft_message_into(lay, h, a, out, eta, scratch):
+    """`soft_message` with scratch memory of `scratch_size` numbers: allocates nothing."""
     e, side = h >> 1, h & 1
     g = group_of(lay, e)
     kind = lay.kind[g]
@@ -384,18 +392,31 @@ def soft_message(lay, h, a, out, eta):
         if side == 0:
             soft_rows(lay.table, begin, w, a, out, eta)
         else:
-            soft_columns(lay.table, begin, w, a, out, np.empty(len(out)), eta)
+            soft_columns(lay.table, begin, w, a, out, scratch, eta)
     elif kind == POTTS:
         _soft_potts(weight_of(lay, g, e), a, out, eta)
     elif kind == PROJECTION:
         begin = begin_of(lay, g, e)
         states = len(out) if side == 0 else len(a)
-        _project_soft(lay.maps[begin : begin + states], side, a, out, eta)
+        _project_soft(lay.maps[begin : begin + states], side, a, out, eta, scratch)
     else:
-        _soft_distance(kind, weight_of(lay, g, e), truncation_of(lay, g, e), a, out, eta)
+        weight, cut = weight_of(lay, g, e), truncation_of(lay, g, e)
+        _soft_distance(kind, weight, cut, a, out, eta, scratch)
+
+
+@bare
+def scratch_size(widest):
+    """Room for the sums of any soft message between nodes of up to `widest` labels."""
+    return 5 * (widest + 2)
 
 
 @jit
+def soft_message(lay, h, a, out, eta):
+    """`out[y] = -(1/η) log Σ_x exp(-η (a(x) + C(x, y)))` for the labels y of half-edge `h`."""
+    soft_message_into(lay, h, a, out, eta, np.empty(scratch_size(max(len(a), len(out)))))
+
+
+@bare
 def hard_message(lay, h, a, out):
     """`out[y] = min_x a(x) + C(x, y)` for the labels y of half-edge `h`."""
     e, side = h >> 1, h & 1
