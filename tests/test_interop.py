@@ -1,7 +1,6 @@
 """Conversions, against the real libraries."""
 
 import warnings
-from dataclasses import dataclass
 from types import SimpleNamespace
 
 import numpy as np
@@ -203,19 +202,11 @@ def test_sparse_matrices_that_are_no_weights():
         to_sparse(softmap.Model(unary, [[0, 1]], np.ones((1, 2, 2))))
 
 
-@dataclass
-class Row:
-    """A row of a trace."""
-
-    work: int
-    bound: float
-
-
 def test_traces_become_frames():
     pandas = pytest.importorskip("pandas")
-    rows = [Row(10, -2.5), Row(20, -2.0)]
-    for trace in (rows, {"work": [10, 20], "bound": [-2.5, -2.0]}, SimpleNamespace(trace=rows)):
-        frame = trace_frame(trace)
-        assert isinstance(frame, pandas.DataFrame)
-        assert frame["bound"].tolist() == [-2.5, -2.0]
-        assert list(frame.columns) == ["work", "bound"]
+    result = softmap.solve(softmap.generators.potts_grid(4, 4, 3, seed=1))
+    frame = trace_frame(result)
+    assert isinstance(frame, pandas.DataFrame)
+    assert frame["bound"].iloc[-1] == result.trace[len(result.trace) - 1].bound
+    assert list(frame.columns)[:3] == ["work", "sweeps", "seconds"]
+    assert trace_frame(result.trace).equals(frame)

@@ -221,7 +221,11 @@ def without(*names, **changes) -> bytes:
     return archive(**({k: v for k, v in ARRAYS.items() if k not in names} | changes))
 
 
+BROKEN = bytearray(packed(MODEL))
+BROKEN[BROKEN.index(b"num_labels.npy") + 36] ^= 0xFF  # inside a compressed stream
+
 BAD_NPZ = {
+    "compressed stream": bytes(BROKEN),
     "junk": b"PK\x03\x04junk",
     "empty": b"",
     "pickle": archive(format=np.array([None, "x"], dtype=object)),

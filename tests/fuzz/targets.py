@@ -44,9 +44,9 @@ def _models() -> list[softmap.Model]:
     ]
 
 
-def _npz(model: softmap.Model) -> bytes:
+def _npz(model: softmap.Model, compress: bool = False) -> bytes:
     buffer = io.BytesIO()
-    write_npz(model, buffer, compress=False)
+    write_npz(model, buffer, compress=compress)
     return buffer.getvalue()
 
 
@@ -161,7 +161,7 @@ def targets() -> dict[str, tuple[Callable[[bytes], object], list[bytes]]]:
         "dd": (parse_dd, [DD, b"gm 0 1\n" + DD]),
         "opengm": (parse_opengm, opengm),
         "opengm-arrays": (_datasets, [*map(_dataset_text, opengm), *TYPES]),
-        "npz": (parse_npz, npz),
+        "npz": (parse_npz, [*npz, *(_npz(m, compress=True) for m in _models())]),
         "npz-arrays": (_members, [_member_text(x) for x in npz]),
         "read": (_read, [uai[0], WCSP, CFN, DD, opengm[0], npz[0]]),
     }

@@ -11,13 +11,14 @@ from softmap.errors import FormatError, ModelError
 from softmap.model import Model
 from softmap.potentials import Potential, Tables
 
-__all__ = ["Assembly", "Costs", "Ints"]
+__all__ = ["Assembly", "Costs", "Ints", "gather", "gather_transposed"]
 
 Costs = NDArray[np.float64]
 Ints = NDArray[np.int64]
 
 # Up to this many table shapes get a group each; beyond, one ragged group is the better layout.
 MAX_UNIFORM_GROUPS = 4
+_GATHER = 1 << 16
 
 
 class Assembly:
@@ -178,3 +179,24 @@ def _table_groups(parts: list[tuple[Ints, Costs | list[Costs]]]) -> list[tuple[I
         tables = [table for _, stack in loose for table in stack]
         groups.append((np.concatenate([e for e, _ in loose]), Tables(tables)))
     return groups
+
+
+def gather(costs: Costs, start: Ints, size: int) -> Costs:
+    """Rows `costs[start : start + size]`, some at a time to keep the index small."""
+    out = np.empty((len(start), size))
+    step = max(1, _GATHER // size)
+    for row in range(0, len(start), step):
+        place = start[row : row + step, None] + np.arange(size)
+        np.take(costs, place, out=out[row : row + step])
+    return out
+
+
+def gather_transposed(costs: Costs, start: Ints, shape: tuple[int, int]) -> Costs:
+    """The same for tables of one shape that are stored column by column."""
+    rows, cols = shape
+    out = np.empty((len(start), rows, cols))
+    step = max(1, _GATHER // (rows * cols))
+    for row in range(0, len(start), step):
+        part = gather(costs, start[row : row + step], rows * cols)
+        out[row : row + step] = part.reshape(-1, cols, rows).transpose(0, 2, 1)
+    return out

@@ -24,6 +24,7 @@ def parse_opengm(data: bytes | Content) -> Model:
     """Model from the bytes of an OpenGM HDF5 file (the group `gm`, or the only one there is)."""
     content = open_content(data)
     arrays = dict(_arrays(content))
+    content.release()
     header = _header(arrays, content)
     num_labels = _states(arrays, int(header[2]), content)
     types = _functions(arrays, header, content)
@@ -106,9 +107,9 @@ def _get(arrays: dict[str, NDArray[Any]], key: str, content: Content) -> NDArray
 
 def _wholes(arrays: dict[str, NDArray[Any]], key: str, content: Content) -> Ints:
     array = _get(arrays, key, content)
-    if array.dtype.kind == "f" or (array.size and array.max() > 2**62) or (array < 0).any():
+    if array.dtype.kind == "f" or (array.size and (array.max() > 2**62 or array.min() < 0)):
         raise FormatError(f"{key}: expected whole numbers", content.name, expected="whole numbers")
-    return array.astype(np.int64)
+    return array.view(np.int64) if array.dtype == np.uint64 else array.astype(np.int64)
 
 
 def _states(arrays: dict[str, NDArray[Any]], n: int, content: Content) -> Ints:

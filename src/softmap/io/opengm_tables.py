@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from softmap.errors import FormatError
-from softmap.io.assembly import Assembly, Costs, Ints
+from softmap.io.assembly import Assembly, Costs, Ints, gather, gather_transposed
 from softmap.io.streams import Content
 from softmap.potentials import SharedTables
 
@@ -137,12 +137,13 @@ class Explicit(Shaped):
         if arity == 1 or (arity == 2 and alike and once):
             for size in np.flatnonzero(np.bincount(sizes)).tolist():
                 which = np.flatnonzero(sizes == size)
-                rows = self.values[self.place[functions[which]][:, None] + np.arange(size)]
+                place = self.place[functions[which]]
                 if arity == 1:
-                    assembly.add_unaries(scopes[which, 0], rows)
+                    assembly.add_unaries(scopes[which, 0], gather(self.values, place, size))
                 else:
-                    rows = rows.reshape(-1, *shapes[0][::-1].tolist())
-                    assembly.add_tables(scopes[which], rows.transpose(0, 2, 1))
+                    shape = int(shapes[0, 0]), int(shapes[0, 1])
+                    tables = gather_transposed(self.values, place, shape)
+                    assembly.add_tables(scopes[which], tables)
             return
         super().add_to(assembly, functions, scopes)
 

@@ -32,12 +32,13 @@ Source: TypeAlias = "str | os.PathLike[str] | BinaryIO"
 COMPRESSED: dict[str, Callable[..., Any]] = {".gz": gzip.open, ".xz": lzma.open, ".bz2": bz2.open}
 _MAGIC: dict[bytes, Callable[..., Any]] = {
     b"\x1f\x8b": gzip.open,
-    b"\xfd7zXZ\x00": lzma.open,
+    b"\xfd7zXZ\x00": lambda packed: _XZ(packed),
     b"BZh": bz2.open,
 }
 _BROKEN = (OSError, EOFError, lzma.LZMAError, zlib.error, ValueError)
 
 CHUNK = 1 << 20
+_DECODER_MEMORY = 256 << 20
 # Honest models of many equal tables reach a ratio of two hundred; bombs a thousand and more.
 _TRUSTED_BYTES = 32 << 20
 _MAX_RATIO = 300
@@ -80,55 +81,78 @@ def load(source: Source) -> Content:
         return Content(_expand(_drain(sys.stdin.buffer, "<stdin>"), "<stdin>"), "<stdin>")
     name = os.fspath(source)
     try:
-        with open(name, "rb") as file:
-            raw = _drain(file, name)
-    except OSError as error:
-        raise FormatError(f"cannot be read: {error.strerror or error}", name) from error
-    except ValueError as error:  # a NUL in the name
-        raise FormatError(f"cannot be read: {error}", repr(name)) from error
-    return Content(_expand(raw, name), name)
+        file = open(name, "rb")  # noqa: SIM115 - closed below; only opening is guarded here
+    except (OSError, ValueError) as error:  # ValueError: a NUL in the name
+        raise FormatError(f"cannot be read: {_reason(error)}", ascii(name)) from error
+    with file:
+        return Content(_expand(_drain(file, name), name), name)
+
+
+def _reason(error: Exception) -> str:
+    return getattr(error, "strerror", None) or str(error)
 
 
 def _drain(file: BinaryIO, name: str) -> bytes:
     """All bytes of a file, refusing what memory cannot hold."""
-    limit = available_memory() // 3
-    data = file.read(limit + 1)
-    if not isinstance(data, bytes):
-        raise FormatError("expected a file opened in binary mode", name)
-    if len(data) > limit:
-        raise FormatError(f"more than {human(limit)}: too large for the memory", name)
-    return data
+    try:
+        return _collect(file, name, available_memory() // 3)
+    except OSError as error:
+        raise FormatError(f"cannot be read: {_reason(error)}", name) from error
 
 
-def _expand(raw: bytes, name: str) -> bytes:
-    """Decompress if the first bytes say so; twice compressed is not a thing we follow."""
-    for magic, opener in _MAGIC.items():
-        if raw.startswith(magic):
-            packed = io.BytesIO(raw)
-            return _bounded(opener(packed), packed, name)
-    return raw
-
-
-def _bounded(stream: BinaryIO, packed: BinaryIO, name: str) -> bytes:
-    """Decompress piece by piece and stop at a ratio no honest model has."""
-    limit = available_memory() // 3
-    pieces: list[bytes] = []
-    total = 0
-    while True:
-        try:
-            piece = stream.read(CHUNK)
-        except _BROKEN as error:
-            raise FormatError(f"the compressed data are damaged: {error}", name) from error
-        if not piece:
-            return b"".join(pieces)
-        pieces.append(piece)
-        total += len(piece)
-        if total > limit or implausible(total, packed.tell()):
+def _collect(stream: BinaryIO, name: str, limit: int, packed: BinaryIO | None = None) -> bytes:
+    """Read piece by piece, within bounds; `packed` is what a decompressor reads from."""
+    whole = io.BytesIO()  # its value is handed over without a copy
+    while piece := stream.read(CHUNK):
+        if not isinstance(piece, bytes):
+            raise FormatError("expected a file opened in binary mode", name)
+        whole.write(piece)
+        total = whole.tell()
+        if total > limit:
+            raise FormatError(f"more than {human(limit)}: too large for the memory", name)
+        if packed is not None and implausible(total, packed.tell()):
             raise FormatError(
                 f"{human(packed.tell())} expand to {human(total)} and more; "
                 "expected a model, not a decompression bomb (unpack it yourself if you trust it)",
                 name,
             )
+    return whole.getvalue()
+
+
+def _expand(raw: bytes, name: str) -> bytes:
+    """Decompress if the first bytes say so; twice compressed is not a thing we follow."""
+    opener = next((opener for magic, opener in _MAGIC.items() if raw.startswith(magic)), None)
+    if opener is None:
+        return raw
+    packed = io.BytesIO(raw)
+    try:
+        return _collect(opener(packed), name, available_memory() // 3, packed)
+    except FormatError:
+        raise
+    except _BROKEN as error:
+        raise FormatError(f"the compressed data are damaged: {error}", name) from error
+
+
+class _XZ:
+    """Reads xz streams with a limit on the memory their headers may ask for."""
+
+    def __init__(self, packed: BinaryIO) -> None:
+        self.packed = packed
+        self.decoder = lzma.LZMADecompressor(lzma.FORMAT_XZ, _DECODER_MEMORY)
+
+    def read(self, size: int) -> bytes:
+        while True:
+            if self.decoder.eof:
+                rest = self.decoder.unused_data.lstrip(b"\0") or self.packed.read(CHUNK >> 4)
+                if not rest.strip(b"\0"):
+                    return b""
+                self.decoder = lzma.LZMADecompressor(lzma.FORMAT_XZ, _DECODER_MEMORY)
+            else:
+                rest = self.packed.read(CHUNK >> 4) if self.decoder.needs_input else b""
+                if not rest and self.decoder.needs_input:
+                    raise EOFError("the data end before the end of the stream")
+            if piece := self.decoder.decompress(rest, size):
+                return piece
 
 
 def implausible(total: int, packed: int) -> bool:

@@ -10,12 +10,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from softmap.errors import FormatError
-from softmap.io.decimals import parse_decimals
+from softmap.io.decimals import PAD, parse_decimals, token_bounds
 from softmap.io.streams import Content
 
 __all__ = ["Numbers", "quote", "skip_comments"]
 
-CHUNK = 1 << 18
+CHUNK = 1 << 17
 _LONGEST = 1 << 12
 _COMMENT = re.compile(rb"(?m)^[ \t]*c(?![^\s])[^\n]*|#[^\n]*")
 LARGEST = 2**53
@@ -43,9 +43,8 @@ def _pieces(data: bytes, start: int) -> Iterator[tuple[int, int]]:
             yield start, len(data)
             return
         found = space.search(data, end, end + _LONGEST)
-        end = found.end() if found else end + _LONGEST
-        yield start, end
-        start = end
+        yield start, found.end() if found else len(data)
+        start = found.end() if found else len(data)
 
 
 class Numbers:
@@ -64,16 +63,18 @@ class Numbers:
 
     def _parse(self, begin: int, end: int) -> NDArray[np.float64]:
         piece = self.content.data[begin:end]
-        values = parse_decimals(piece)
+        # a piece that could not be cut holds a word no number is as long as
+        values = parse_decimals(piece) if len(piece) <= CHUNK + _LONGEST else None
         if values is None:
             self._reject(piece, begin)
         return values
 
     def _reject(self, piece: bytes, begin: int) -> NoReturn:
         for match in re.finditer(rb"\S+", piece):
-            if parse_decimals(match.group()) is None:
+            word = match.group()
+            if len(word) >= _LONGEST or parse_decimals(word) is None:
                 line = self.content.data.count(b"\n", 0, begin + match.start()) + 1
-                message = f"expected a number, found {quote(match.group())}{self.hint}"
+                message = f"expected a number, found {quote(word)}{self.hint}"
                 raise FormatError(message, self.content.name, line, expected="a number")
         raise FormatError("expected numbers", self.content.name, expected="numbers")
 
@@ -92,9 +93,9 @@ class Numbers:
         if not data:
             return None
         for begin, end in _pieces(data, self.start):
-            starts = _token_starts(data[begin:end])
+            _, starts, _ = token_bounds(data[begin:end])
             if seen + len(starts) > index:
-                return data.count(b"\n", 0, begin + int(starts[index - seen])) + 1
+                return data.count(b"\n", 0, begin + int(starts[index - seen]) - PAD) + 1
             seen += len(starts)
         return data.rstrip().count(b"\n") + 1
 
@@ -138,11 +139,3 @@ class Numbers:
         """Nothing may follow."""
         if self.left:
             raise self.fail(self.at, f"the end of the file after {after}")
-
-
-def _token_starts(piece: bytes) -> NDArray[np.intp]:
-    """Where the tokens of a piece begin."""
-    inside = np.frombuffer(piece, dtype=np.uint8) > 32
-    begins = inside.copy()
-    begins[1:] &= ~inside[:-1]
-    return np.flatnonzero(begins)

@@ -9,7 +9,7 @@ from typing import Literal
 import numpy as np
 
 from softmap.errors import FormatError, OptionError
-from softmap.io.assembly import Assembly, Costs, Ints
+from softmap.io.assembly import Assembly, Costs, Ints, gather
 from softmap.io.limits import check_entries
 from softmap.io.streams import Content, Source, bare_suffixes, load, open_content
 from softmap.io.tokens import Numbers, quote, skip_comments
@@ -19,7 +19,6 @@ __all__ = ["Values", "default_values", "parse_uai", "read_uai"]
 
 Values = Literal["potential", "log", "cost"]
 _HEADER = re.compile(rb"\s*(\S+)")
-_GATHER = 1 << 16
 
 
 def parse_uai(data: bytes | Content, *, values: Values = "potential") -> Model:
@@ -179,7 +178,7 @@ def _assemble(costs: Costs, num_labels: Ints, layout: _Layout, name: str | None)
     for f in np.flatnonzero(layout.arity == 0):
         assembly.add_constant(costs[layout.start[f]])
     for d, which in _by(layout.size, np.flatnonzero(layout.arity == 1)):
-        assembly.add_unaries(layout.scope(which, 1)[:, 0], _gather(costs, layout.start[which], d))
+        assembly.add_unaries(layout.scope(which, 1)[:, 0], gather(costs, layout.start[which], d))
     _add_pairs(assembly, costs, layout)
     for f in np.flatnonzero(layout.arity > 2):
         k = int(layout.arity[f])
@@ -198,7 +197,7 @@ def _add_pairs(assembly: Assembly, costs: Costs, layout: _Layout) -> None:
     if len(batches) <= 4:
         for _, which in batches:
             rows, cols = (int(s) for s in shapes[which[0]])
-            tables = _gather(costs, layout.start[pairs[which]], rows * cols)
+            tables = gather(costs, layout.start[pairs[which]], rows * cols)
             assembly.add_tables(edges[which], tables.reshape(-1, rows, cols))
         return
     places = zip(layout.start[pairs].tolist(), shapes.tolist(), strict=True)
@@ -210,13 +209,3 @@ def _by(keys: Ints, which: Ints) -> Iterator[tuple[int, Ints]]:
     """Members of `which` in batches of equal key."""
     for key in np.unique(keys[which]).tolist():
         yield key, which[keys[which] == key]
-
-
-def _gather(costs: Costs, start: Ints, size: int) -> Costs:
-    """Rows `costs[start : start + size]`, a slice of rows at a time to keep the index small."""
-    out = np.empty((len(start), size))
-    step = max(1, _GATHER // size)
-    for row in range(0, len(start), step):
-        place = start[row : row + step, None] + np.arange(size)
-        np.take(costs, place, out=out[row : row + step])
-    return out
