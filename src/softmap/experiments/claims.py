@@ -1,0 +1,285 @@
+"""The empirical sentences of the paper, each decided by the tables.
+
+Sentences are given in our words. A claim has a rule, written down before the numbers, and a verdict
+for each form of the accelerated methods (or one, where acceleration plays no part).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from softmap import theory
+from softmap.experiments.curves import Curve, curve, first_below, ratio_curve
+from softmap.experiments.methods import FORMS
+from softmap.experiments.table import Table
+
+__all__ = ["Claim", "Tables", "Verdict", "decide"]
+
+Tables = Mapping[str, Table]
+MAIN = "section “Numerical Experiments”"
+APPENDIX = "appendix “Numerical Experiments Details”"
+MARGINAL = 1.5  # a smaller gap by less than this factor is a marginal improvement
+CONSISTENT = 0.95  # share of the points at which a consistently faster method must be ahead
+SAME_COST = 1.01
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """Whether a claim holds, and the numbers that decide it."""
+
+    holds: bool
+    numbers: str
+
+
+@dataclass(frozen=True)
+class Claim:
+    """A sentence of the paper in our words, where it stands, how it is decided, and the result.
+
+    `verdicts` is keyed by "printed", "proved", or "standard" where no accelerated method is meant.
+    """
+
+    says: str
+    where: str
+    rule: str
+    verdicts: dict[str, Verdict] = field(default_factory=dict)
+
+
+def decide(tables: Tables) -> list[Claim]:
+    """All claims that the tables at hand can decide, in the order of the paper."""
+    needs: list[tuple[str, Callable[[Tables], Claim]]] = [
+        ("figure1", stars_first),
+        ("figure1", edges_before_descent),
+        ("figure1", marginal),
+        ("figure1", consistent),
+        ("figure1", especially_stars),
+        ("figure1", conservative),
+        ("figure1", dearer_stars),
+        ("figure1", equal_descent),
+        ("truth", pairwise_matters),
+        ("truth", solvable),
+        ("figure2", all_sizes),
+        ("figure2", at_the_beginning),
+        ("figure2", tapers),
+    ]
+    return [claim(tables) for name, claim in needs if name in tables]
+
+
+def _beats(tables: Tables, form: str, winner: str, losers: tuple[str, ...]) -> Verdict:
+    """Whether one method reaches, before the end, the least gap the others end with."""
+    found = {m: curve(tables["figure1"].where(method=m, form=form)) for m in (winner, *losers)}
+    rival = min(losers, key=lambda method: found[method].last)
+    needed = first_below(found[winner], found[rival].last)
+    ends = ", ".join(f"{m.upper()} {c.last:.3g}" for m, c in found.items())
+    reached = f"after {needed:,.0f} updates" if math.isfinite(needed) else "never"
+    total = found[rival].updates[-1]
+    numbers = f"final gaps: {ends}; {winner.upper()} is level with {rival.upper()}'s end {reached}"
+    return Verdict(found[winner].last < found[rival].last and needed < total, numbers)
+
+
+def stars_first(tables: Tables) -> Claim:
+    """SMP converges in the fewest iterations."""
+    verdicts = {f: _beats(tables, f, "smp", ("emp", "bcd")) for f in ("standard", *FORMS)}
+    rule = "the mean gap of SMP ends lowest and gets there before the run of the next best ends"
+    return Claim("SMP converges in the fewest iterations.", MAIN, rule, verdicts)
+
+
+def edges_before_descent(tables: Tables) -> Claim:
+    """EMP converges faster than coordinate descent."""
+    verdicts = {f: _beats(tables, f, "emp", ("bcd",)) for f in ("standard", *FORMS)}
+    rule = "the mean gap of EMP ends below that of BCD and gets there before the run of BCD ends"
+    return Claim("EMP converges faster than coordinate descent.", MAIN, rule, verdicts)
+
+
+def _factor(found: Curve) -> float:
+    """Standard gap over accelerated gap, geometric mean over the points of the run."""
+    return math.exp(float(found.mean.mean()))
+
+
+def marginal(tables: Tables) -> Claim:
+    """Acceleration improves the primal value, but marginally."""
+    verdicts = {}
+    for form in FORMS:
+        found = {m: ratio_curve(tables["figure1"], m, form) for m in ("emp", "smp", "bcd")}
+        factors = {m: _factor(c) for m, c in found.items()}
+        numbers = ", ".join(
+            f"{m.upper()} {factors[m]:.3g} (at the end {math.exp(found[m].last):.3g})"
+            for m in found
+        )
+        holds = all(1.0 <= factor < MARGINAL for factor in factors.values())
+        verdicts[form] = Verdict(holds, f"standard gap / accelerated gap: {numbers}")
+    says = "The accelerated variants, accelerated coordinate descent included, improve the primal "
+    rule = f"geometric mean over the run of the ratio of gaps between 1 and {MARGINAL}, all three"
+    return Claim(says + "value marginally.", MAIN, rule, verdicts)
+
+
+def _ahead(found: Curve) -> float:
+    """Share of the points at which the accelerated variant is ahead on average."""
+    return float((found.mean > 0).mean())
+
+
+def consistent(tables: Tables) -> Claim:
+    """The competitive ratios show the accelerated variants consistently faster."""
+    verdicts = {}
+    for form in FORMS:
+        shares, words = [], []
+        for method in ("emp", "smp"):
+            now = _ahead(ratio_curve(tables["figure1"], method, form))
+            kept = _ahead(ratio_curve(tables["figure1"], method, form, "returned_gap"))
+            shares.append(now)
+            words.append(f"{method.upper()} {now:.0%} (by what Algorithm 1 returns {kept:.0%})")
+        numbers = f"share of points with a positive mean ratio: {', '.join(words)}"
+        verdicts[form] = Verdict(min(shares) >= CONSISTENT, numbers)
+    rule = f"mean log-competitive ratio positive at {CONSISTENT:.0%} of the points, EMP and SMP"
+    says = "By the competitive ratio, the accelerated variants are consistently faster."
+    return Claim(says, MAIN, rule, verdicts)
+
+
+def especially_stars(tables: Tables) -> Claim:
+    """Acceleration helps SMP most."""
+    verdicts = {}
+    for form in FORMS:
+        edge, star = (
+            float(ratio_curve(tables["figure1"], m, form).mean.mean()) for m in ("emp", "smp")
+        )
+        numbers = f"mean log-competitive ratio over the run: SMP {star:+.3f}, EMP {edge:+.3f}"
+        verdicts[form] = Verdict(star > max(edge, 0.0), numbers)
+    rule = "the mean log-competitive ratio of SMP is positive and above that of EMP"
+    return Claim("They are so especially for SMP.", MAIN, rule, verdicts)
+
+
+def conservative(tables: Tables) -> Claim:
+    """The iteration bounds of the standard algorithms look conservative."""
+    facts = tables["truth"]
+    row = facts.where(n=tables["figure1"]["n"][0])
+    sizes = theory.Sizes(
+        int(row["n"][0]), int(row["m"][0]), round(row["labels"][0]), float(row["cost"][0]),
+        round(row["min_degree"][0]), round(row["max_degree"][0]),
+    )  # fmt: skip
+    words, excess = [], []
+    for method, blocks in (("emp", "edges"), ("smp", "stars")):
+        found = curve(tables["figure1"].where(method=method, form="standard"))
+        allowed = theory.standard_iterations(sizes, found.last, blocks)  # type: ignore[arg-type]
+        excess.append(allowed / found.updates[-1])
+        words.append(
+            f"{method.upper()} reaches a gap of {found.last:.3g} in {found.updates[-1]:,.0f}"
+            f" updates, Theorem 1 grants {allowed:.1e}"
+        )
+    rule = "Theorem 1 grants at least ten times the updates that were needed"
+    verdict = Verdict(min(excess) >= 10, "; ".join(words))
+    says = "The upper bounds for the standard algorithms may be overly conservative."
+    return Claim(says, MAIN, rule, {"standard": verdict})
+
+
+def _messages(tables: Tables, method: str, form: str) -> float:
+    rows = tables["figure1"].where(method=method, form=form)
+    return float((rows["work"] / rows["updates"])[rows["updates"] == rows["updates"].max()].mean())
+
+
+def dearer_stars(tables: Tables) -> Claim:
+    """An update of SMP costs more than one of EMP."""
+    verdicts = {}
+    for form in ("standard", *FORMS):
+        star, edge = (_messages(tables, m, form) for m in ("smp", "emp"))
+        numbers = f"messages per update: SMP {star:.2f}, EMP {edge:.2f}"
+        verdicts[form] = Verdict(star > edge, numbers)
+    rule = "messages per update are more for SMP than for EMP"
+    return Claim("Updates of SMP and Accel-SMP cost more each.", APPENDIX, rule, verdicts)
+
+
+def equal_descent(tables: Tables) -> Claim:
+    """An update of coordinate descent costs what one of EMP costs."""
+    verdicts = {}
+    for form in ("standard", *FORMS):
+        descent, edge = (_messages(tables, m, form) for m in ("bcd", "emp"))
+        numbers = f"messages per update: BCD {descent:.2f}, EMP {edge:.2f}"
+        verdicts[form] = Verdict(descent <= SAME_COST * edge, numbers)
+    rule = "messages per update are the same to one per cent"
+    says = "An update of coordinate descent is about as expensive as one of EMP."
+    return Claim(says, APPENDIX, rule, verdicts)
+
+
+def pairwise_matters(tables: Tables) -> Claim:
+    """Minimising vertex costs alone gets nowhere."""
+    facts = tables["truth"]
+    row = facts.where(n=facts["n"].max())
+    best, obvious, flat = (
+        float(row[name][0]) for name in ("optimum", "unary_energy", "uniform_cost")
+    )
+    part = (flat - obvious) / (flat - best)
+    numbers = (
+        f"LP optimum {best:.1f}, labels of least vertex cost {obvious:.1f}, uniform marginals"
+        f" {flat:.1f}: {part:.0%} of the way from the last to the first"
+    )
+    rule = "labels of least vertex cost come less than half the way from uniform to the optimum"
+    says = "With these costs, vertices cannot simply take their least vertex cost."
+    return Claim(says, APPENDIX, rule, {"standard": Verdict(part < 0.5, numbers)})
+
+
+def solvable(tables: Tables) -> Claim:
+    """The graphs are small enough for an LP solver."""
+    facts = tables["truth"]
+    checked = np.isfinite(facts["cvxpy_optimum"])
+    apart = np.abs(facts["optimum"] - facts["cvxpy_optimum"])[checked]
+    worst = float(apart.max(initial=0.0))
+    values = ", ".join(
+        f"n = {n}: {v:.6f}" for n, v in zip(facts["n"], facts["optimum"], strict=True)
+    )
+    other = f"CVXPY differs by {worst:.0e} at most" if checked.any() else "CVXPY not installed"
+    rule = "HiGHS ends with an optimum on every graph; CVXPY, where asked, agrees to 1e-5"
+    says = "The graphs are small enough for the optimum to come from a standard LP solver."
+    return Claim(says, APPENDIX, rule, {"standard": Verdict(worst < 1e-5, f"{values}; {other}")})
+
+
+def _by_size(tables: Tables, form: str) -> dict[int, Curve]:
+    table = tables["figure2"]
+    return {n: ratio_curve(table.where(n=n), "smp", form) for (n,) in table.distinct("n")}
+
+
+def all_sizes(tables: Tables) -> Claim:
+    """Accel-SMP is faster at every size."""
+    verdicts = {}
+    for form in FORMS:
+        shares = {n: _ahead(found) for n, found in _by_size(tables, form).items()}
+        means = {n: float(found.mean.mean()) for n, found in _by_size(tables, form).items()}
+        words = ", ".join(f"n = {n}: {shares[n]:.0%} (mean {means[n]:+.3f})" for n in shares)
+        numbers = f"share of points with a positive mean ratio: {words}"
+        verdicts[form] = Verdict(min(shares.values()) >= CONSISTENT, numbers)
+    rule = f"mean log-competitive ratio positive at {CONSISTENT:.0%} of the points, for every size"
+    return Claim("Accel-SMP runs faster in all regimes.", APPENDIX, rule, verdicts)
+
+
+def at_the_beginning(tables: Tables) -> Claim:
+    """The advantage is largest at the beginning."""
+    verdicts = {}
+    for form in FORMS:
+        words, early = [], []
+        for n, found in _by_size(tables, form).items():
+            k = int(found.mean.argmax())
+            words.append(f"n = {n}: {found.mean[k]:+.3f} at {found.updates[k]:,.0f}")
+            early.append(found.mean[k] > 0 and found.updates[k] <= 0.1 * found.updates[-1])
+        verdicts[form] = Verdict(all(early), f"largest mean ratio: {'; '.join(words)}")
+    rule = "the mean ratio is largest within the first tenth of the updates, and positive there"
+    return Claim("It does so especially at the beginning.", APPENDIX, rule, verdicts)
+
+
+def tapers(tables: Tables) -> Claim:
+    """The advantage tapers off."""
+    verdicts = {}
+    for form in FORMS:
+        words, ends = [], []
+        for n, found in _by_size(tables, form).items():
+            peak, end = (
+                float(found.mean.max()),
+                float(found.mean[-max(1, len(found.mean) // 10) :].mean()),
+            )
+            words.append(f"n = {n}: {peak:+.3f} down to {end:+.3f}")
+            ends.append(peak > 0 and end < 0.5 * peak)
+        verdicts[form] = Verdict(
+            all(ends), f"from the largest mean ratio to the end: {'; '.join(words)}"
+        )
+    rule = "averaged over the last tenth of the points, the ratio is less than half its largest"
+    return Claim("The improvement eventually tapers.", APPENDIX, rule, verdicts)

@@ -1,0 +1,87 @@
+"""softmap reproduce: the paper's figures and ours, with the claims they decide."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from rich.console import Console
+from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
+
+__all__ = ["app", "reproduce_command"]
+
+app = typer.Typer(
+    name="reproduce",
+    pretty_exceptions_enable=False,
+    rich_markup_mode=None,
+    add_completion=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+
+
+class What(StrEnum):
+    """What to reproduce."""
+
+    FIGURE1 = "figure1"
+    FIGURE2 = "figure2"
+    FIGURE3 = "figure3"
+    ALL = "all"
+
+
+@app.command()
+def reproduce_command(
+    what: Annotated[What, typer.Argument(help="Which figure, or all.")],
+    out: Annotated[Path, typer.Option(help="Folder for tables and pictures.")] = Path(
+        "reproduction"
+    ),
+    trials: Annotated[int | None, typer.Option(help="Trials of each method [10].")] = None,
+    updates: Annotated[int | None, typer.Option(help="Updates of each trial [100000].")] = None,
+    seed: Annotated[int | None, typer.Option(help="Of graphs and trials [0].")] = None,
+    quick: Annotated[bool, typer.Option("--quick", help="A small run, for a first look.")] = False,
+    threads: Annotated[int | None, typer.Option(help="Trials at a time [all cores].")] = None,
+    no_progress: Annotated[bool, typer.Option("--no-progress", help="Be quiet.")] = False,
+) -> None:
+    """Run the paper's experiments again, and say what holds.
+
+    Writes tables (CSV), pictures (PNG, SVG), claims.md and manifest.json. An interrupted run goes
+    on where it stopped when the same command is given again.
+    """
+    from softmap.experiments.reproduce import FIGURES, Plan, reproduce
+    from softmap.experiments.settings import settings_for
+
+    settings = settings_for(quick=quick, trials=trials, updates=updates, seed=seed)
+    figures = FIGURES if what is What.ALL else (what.value,)
+    plan = Plan(figures, settings, threads)
+    out.mkdir(parents=True, exist_ok=True)
+    messages = Console(stderr=True, highlight=False, markup=False)
+    with _progress(messages, shown=not no_progress) as bar:
+        task = bar.add_task("", total=plan.cost, trial="")
+        try:
+            written = reproduce(
+                plan,
+                out,
+                on_done=lambda unit: bar.update(
+                    task, advance=unit.cost, trial=f"{unit.figure} {unit.method.label}"
+                ),
+            )
+        except KeyboardInterrupt:
+            messages.print("finished trials are kept; the same command goes on from here")
+            raise
+    for path in written:
+        print(path)
+
+
+def _progress(console: Console, *, shown: bool) -> Progress:
+    """Trials done, weighted by their length, and the time that is left."""
+    return Progress(
+        TextColumn("{task.percentage:3.0f} %"),
+        BarColumn(),
+        TimeElapsedColumn(),
+        TextColumn("left"),
+        TimeRemainingColumn(),
+        TextColumn("{task.fields[trial]}"),
+        console=console,
+        disable=not shown,
+    )

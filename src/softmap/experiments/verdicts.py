@@ -1,0 +1,59 @@
+"""claims.md: the verdicts at a glance, then claim by claim with the numbers."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from softmap.experiments.claims import Claim, Verdict
+from softmap.experiments.methods import FORMS
+
+__all__ = ["details", "overview", "write_claims"]
+
+INTRODUCTION = """\
+# What holds of the paper's experiments
+
+Every empirical sentence of the paper's section on experiments and of its appendix, in our words,
+decided by the tables beside this file. *As printed* are Algorithms 2 and 3 to the letter; *as
+proved* is the form that their proofs need. “Gap” is ⟨C, Proj(μ^λ, 0)⟩ minus the LP optimum at the
+current iterate λ. The log-competitive ratio is log(gap of the standard method / gap of the
+accelerated one), positive where the accelerated one is ahead.
+"""
+
+
+def write_claims(claims: Sequence[Claim]) -> str:
+    """The whole page."""
+    return "\n".join([INTRODUCTION, overview(claims), "", details(claims)])
+
+
+def overview(claims: Sequence[Claim]) -> str:
+    """A table with one line per claim."""
+    lines = ["| | claim | as printed | as proved |", "| --- | --- | --- | --- |"]
+    for k, claim in enumerate(claims, 1):
+        cells = " | ".join(_word(claim.verdicts, form) for form in FORMS)
+        lines.append(f"| {k} | {claim.says} | {cells} |")
+    return "\n".join(lines)
+
+
+def details(claims: Sequence[Claim]) -> str:
+    """Where each claim stands in the paper, how it was decided, and by which numbers."""
+    return "\n".join(_section(k, claim) for k, claim in enumerate(claims, 1))
+
+
+def _word(verdicts: dict[str, Verdict], form: str) -> str:
+    verdict = verdicts.get(form, verdicts.get("standard"))
+    if verdict is None:
+        return "–"
+    return "holds" if verdict.holds else "**does not hold**"
+
+
+def _section(k: int, claim: Claim) -> str:
+    lines = [f"## {k}. {claim.says}", "", f"From the {claim.where}. Holds if: {claim.rule}.", ""]
+    for form, verdict in claim.verdicts.items():
+        name = "standard methods" if form == "standard" else f"as {form}"
+        word = "holds" if verdict.holds else "does not hold"
+        lines.append(f"- *{name}*: **{word}**. {_capital(verdict.numbers)}.")
+    return "\n".join([*lines, ""])
+
+
+def _capital(text: str) -> str:
+    return text[:1].upper() + text[1:]
