@@ -100,5 +100,6 @@ def _explain(error: Exception) -> tuple[str, int]:
         return f"{error.filename}: {error.strerror}", Exit.BAD_INPUT
     if isinstance(error, MemoryError):
         return "out of memory; softmap info MODEL says what a model needs", Exit.FAILURE
+    first = next(iter(str(error).splitlines()), "")
     kind = type(error).__name__
-    return f"a failure of ours, {kind}: {error}; {DEBUG}=1 shows where", Exit.FAILURE
+    return f"a failure of ours, {kind}: {first}; {DEBUG}=1 shows where", Exit.FAILURE

@@ -42,6 +42,7 @@ def demo_command(
     from softmap.cli.progress import display
     from softmap.cli.summary import exit_code, print_result
 
+    out.mkdir(parents=True, exist_ok=True)
     check_targets(report=report)
     options = demos.Options(
         size=size,
@@ -74,7 +75,6 @@ def demo_command(
 def _draw(name: str, demo: Demo, result: Result, folder: Path) -> list[Path]:
     from softmap.plotting import save_convergence
 
-    folder.mkdir(parents=True, exist_ok=True)
     kinds = ("input", "labelling", "convergence")
     picture, labelling, convergence = (folder / f"{name}-{kind}.png" for kind in kinds)
     demo.draw_input(picture)

@@ -81,5 +81,5 @@ def _scale(pixels: Colours, centres: Colours) -> float:
 
 def _contrast(pixels: Colours, edges: NDArray[np.int64]) -> Colours:
     difference = ((pixels[edges[:, 0]] - pixels[edges[:, 1]]) ** 2).sum(axis=1)
-    weights: Colours = 0.3 + 1.7 * np.exp(-difference / (2.0 * difference.mean() + 1e-9))
+    weights: Colours = 0.8 + 1.7 * np.exp(-difference / (2.0 * difference.mean() + 1e-9))
     return weights
