@@ -18,18 +18,34 @@ ROOT = DATA if DATA is not None else Path()
 KNOWN = {case.name: case for case in known(ROOT)} if DATA is not None else {}
 
 
-@pytest.mark.parametrize("name", KNOWN)
-def test_every_instance_is_read_and_has_the_documented_energy(name):
-    case = KNOWN[name]
-    model = case.read()
+@pytest.fixture(scope="module", params=list(KNOWN))
+def instance(request):
+    """Each instance, read once for all tests of it."""
+    case = KNOWN[request.param]
+    return case, case.read()
+
+
+def test_every_instance_is_read_and_has_the_documented_energy(instance):
+    case, model = instance
     assert model.num_variables == case.variables
-    if not name.startswith("graph-matching"):
+    if not case.name.startswith("graph-matching"):
         counts = model.num_labels[: model.num_variables]
         assert (counts.min(), counts.max()) == (case.labels[0], case.labels[-1])
     solution = case.companion(".MAP")
     assert (solution is None) == (case.reference is None)
     if solution is not None:
         assert model.energy(read_labels(solution)) == pytest.approx(case.reference, abs=6e-5)
+
+
+def test_certificates_agree_with_the_best_known_energies(instance):
+    case, model = instance
+    result = softmap.solve(model, time_limit=0.1)
+    assert result.energy == pytest.approx(model.energy(result.labels))
+    assert result.bound <= result.energy + 1e-9 * abs(result.energy)
+    if case.best is not None:
+        slack = 1e-4 + 1e-6 * abs(case.best)  # the README rounds to four decimals
+        assert result.bound <= case.best + slack
+        assert result.energy >= case.best - slack or not case.proved
 
 
 def read_known(name: str) -> softmap.Model:
