@@ -29,6 +29,7 @@ def parse_opengm(data: bytes | Content) -> Model:
     num_labels = _states(arrays, int(header[2]), content)
     types = _functions(arrays, header, content)
     factors = _factors(arrays, int(header[3]), len(types), content)
+    arrays.clear()  # the scopes are out of them, and they are the larger part of the file
     return _assemble(num_labels, types, factors, content)
 
 
@@ -152,6 +153,9 @@ def _factors(
     if count > len(stream):
         message = f"factors: expected {count} factors, found {len(stream)} numbers"
         raise FormatError(message, content.name)
+    if len(stream) and stream.max() < 2**31:
+        stream = stream.astype(np.int32)
+        del arrays["factors"]
     start = record_starts(stream, count, 2, 3, content, "factors")
     kinds, order = stream[start + 1], stream[start + 2]
     if count and kinds.max() >= types:
@@ -162,7 +166,8 @@ def _factors(
         for t in range(types):
             at = start[(order == arity) & (kinds == t)]
             if len(at):
-                batches.append((t, stream[at], stream[at[:, None] + 3 + np.arange(arity)]))
+                scopes = stream[at[:, None] + (3 + np.arange(arity))]
+                batches.append((t, stream[at].astype(np.int64), scopes.astype(np.int64)))
     return batches
 
 
