@@ -27,6 +27,16 @@ from softmap.model import Model
 VALUES = 2_000_000  # exponentials per pass in the comparisons with numpy.exp
 # design, section 6: milliseconds of a C++ TRW-S sweep
 CPP_SWEEP = {"er1000": 0.4, "potts64": 0.5, "rand128": 3.2, "trunc256": 43.0}
+FIRST = """
+import time
+began = time.perf_counter()
+import softmap
+softmap.solve(softmap.generators.potts_grid(8, 8, 3))
+first = time.perf_counter() - began
+began = time.perf_counter()
+softmap.solve(softmap.generators.potts_grid(8, 8, 3))
+print(first - (time.perf_counter() - began))
+"""
 
 
 @dataclass(frozen=True)
@@ -120,23 +130,24 @@ def trws() -> Iterator[Line]:
 def memory() -> Iterator[Line]:
     """Peak memory of a solve, the model included, against the model's own arrays."""
     for name in ("tables", "potts"):
-        ratio = float(_child("memory", name))
+        ratio = _output([sys.executable, "-m", "benchmarks.kernels", "--memory-of", name])
         yield Line(f"peak memory / model, {name}", ratio, 2.5)
 
 
 def first_solve() -> Iterator[Line]:
     """Import and first solve in a new process, beyond what the same solve takes later."""
-    _child("first", "")  # fill numba's cache
-    yield Line("first solve, overhead", float(_child("first", "")), 1.0, unit="s")
+    command = [sys.executable, "-c", FIRST]
+    _output(command)  # fills numba's cache
+    yield Line("first solve, overhead", min(_output(command) for _ in range(3)), 1.0, unit="s")
 
 
-def _child(what: str, argument: str) -> str:
-    command = [sys.executable, "-m", "benchmarks.kernels", "--child", what, argument]
+def _output(command: list[str]) -> float:
+    """The number a new process prints last."""
     done = subprocess.run(command, cwd=ROOT, env=os.environ, capture_output=True, check=True)
-    return done.stdout.decode().split()[-1]
+    return float(done.stdout.decode().split()[-1])
 
 
-def _child_memory(name: str) -> float:
+def _memory_of(name: str) -> float:
     from softmap import solve
 
     solve(generators.potts_grid(3, 3, 3), time_limit=0.2)
@@ -154,27 +165,16 @@ def _large(name: str) -> Model:
     return generators.potts_grid(1000, 1000, 8)
 
 
-def _child_first() -> float:
-    began = time.perf_counter()
-    from softmap import solve
-
-    model = generators.potts_grid(8, 8, 3)
-    solve(model)
-    first = time.perf_counter() - began
-    return first - seconds(lambda: solve(generators.potts_grid(8, 8, 3)))
-
-
 def main() -> None:
     """All rows, printed as they come, then as a table."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--out", type=Path)
     parser.add_argument("--largest", type=int, default=10**7)
     parser.add_argument("--only", default="", help="names of groups, comma between")
-    parser.add_argument("--child", nargs=2)
+    parser.add_argument("--memory-of", help=argparse.SUPPRESS)
     options = parser.parse_args()
-    if options.child:
-        what, argument = options.child
-        print(_child_memory(argument) if what == "memory" else _child_first())
+    if options.memory_of:
+        print(_memory_of(options.memory_of))
         return
     groups: dict[str, Callable[[], Iterator[Line]]] = {
         "dense": dense,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import subprocess
 import sys
 import tempfile
@@ -19,6 +20,7 @@ from benchmarks.judge import judge
 from benchmarks.peers import PEERS, Answer
 from softmap.model import Model
 
+LADDER = 2.0  # times its limit that all tolerances of a method get together
 GRACE = 30.0  # seconds beyond its limit that a method gets to prepare and to hand over
 
 
@@ -33,7 +35,8 @@ class Limits:
 def attempts(
     instance: str, model: Model, method: str, gap: float, limits: Limits
 ) -> Iterator[dict[str, Any]]:
-    """One row per tolerance tried, until one certifies the gap or runs out of time."""
+    """One row per tolerance tried, until one certifies the gap or the time is used up."""
+    spent = 0.0
     for factor in PEERS[method].ladder:
         task: dict[str, Any] = {
             "instance": instance,
@@ -47,7 +50,8 @@ def attempts(
         row = task | run_task(task, model)
         row["reached"] = row["lp_gap"] <= gap
         yield row
-        if row["reached"] or row["seconds"] >= limits.time_limit:
+        spent += row["seconds"]
+        if row["reached"] or spent >= LADDER * limits.time_limit or "cpu_seconds" not in row:
             return
 
 
@@ -57,7 +61,7 @@ def run_task(task: dict[str, Any], model: Model) -> dict[str, Any]:
         asked, given = Path(folder, "task.json"), Path(folder, "result.json")
         asked.write_text(json.dumps(task))
         command = [sys.executable, "-m", "benchmarks.worker", str(asked), str(given)]
-        failure = _wait(command, 2 * task["time_limit"] + GRACE)
+        failure = _wait(command, task)
         if failure or not given.is_file():
             return _nothing(failure or "no result", task)
         figures = json.loads(given.read_text())
@@ -74,9 +78,10 @@ def run_task(task: dict[str, Any], model: Model) -> dict[str, Any]:
     }
 
 
-def _wait(command: list[str], limit: float) -> str | None:
+def _wait(command: list[str], task: dict[str, Any]) -> str | None:
     """Run a command; a sentence where it failed, else None."""
-    environment = os.environ | {"OMP_NUM_THREADS": "2"}
+    environment = os.environ | {"OMP_NUM_THREADS": str(task["threads"])}
+    limit = 2 * task["time_limit"] + GRACE
     try:
         done = subprocess.run(
             command, cwd=ROOT, env=environment, timeout=limit, capture_output=True, text=True
@@ -84,7 +89,8 @@ def _wait(command: list[str], limit: float) -> str | None:
     except subprocess.TimeoutExpired:
         return f"ended after {limit:.0f} s without an answer"
     if done.returncode:
-        return (done.stderr.strip().splitlines() or [f"exit code {done.returncode}"])[-1]
+        errors = re.findall(r"^[\w.]*(?:Error|Exception|Killed)\b.*", done.stderr, re.MULTILINE)
+        return errors[-1] if errors else f"exit code {done.returncode}"
     return None
 
 
