@@ -45,14 +45,8 @@ def tables(rows: list[Row]) -> str:
 def times(rows: list[Row]) -> str:
     """Seconds (CPU seconds) to each certified gap, methods down, gaps across."""
     gaps = sorted({r["gap"] for r in rows if r["gap"]}, reverse=True)
-    head = [
-        "instance",
-        "method",
-        *(f"{g:.0e}" for g in gaps),
-        "iterations",
-        "messages",
-        "memory MB",
-    ]
+    counted = ["iterations", "messages", "memory MB"]
+    head = ["instance", "method", *(f"{g:.0e}" for g in gaps), *counted]
     body = []
     for instance, method in dict.fromkeys((r["instance"], r["method"]) for r in rows):
         mine = [r for r in rows if (r["instance"], r["method"]) == (instance, method) and r["gap"]]

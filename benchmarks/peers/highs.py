@@ -23,7 +23,11 @@ TOLERANCES = (
 
 
 def prepare(model: Model, settings: Settings, *, solver: str) -> Prepared:
-    """Hand the LP to HiGHS. No crossover: a vertex is not what is asked for."""
+    """Hand the LP to HiGHS. No crossover: a vertex is not what is asked for.
+
+    Without crossover, presolve makes these LPs slower, and where states are forbidden the prices
+    that come back through it are wrong (status "Unknown"): only simplex has it on.
+    """
     lp = program(model)
     highs: Any = highspy.Highs()  # type: ignore[no-untyped-call]
     options: dict[str, Any] = {
@@ -34,7 +38,7 @@ def prepare(model: Model, settings: Settings, *, solver: str) -> Prepared:
         "run_crossover": "off",
     }
     if solver != "simplex":
-        options |= dict.fromkeys(TOLERANCES, settings.tolerance)
+        options |= dict.fromkeys(TOLERANCES, settings.tolerance) | {"presolve": "off"}
     for name, value in options.items():
         highs.setOptionValue(name, value)
     highs.passModel(_highs_lp(lp))
