@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from softmap.experiments.claims import Claim, Verdict
+from softmap.experiments.claim import Claim, Verdict
 from softmap.experiments.methods import FORMS
 
 __all__ = ["details", "overview", "write_claims"]

@@ -1,0 +1,143 @@
+"""Numbers and small tables for the page about a reproduction, all read off its CSV files."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping
+
+import numpy as np
+
+from softmap.experiments.claims import decide
+from softmap.experiments.curves import Curve, curve, ratio_curve
+from softmap.experiments.methods import FORMS, Method
+from softmap.experiments.table import Table
+from softmap.experiments.verdicts import details, overview
+
+__all__ = ["facts"]
+
+Tables = Mapping[str, Table]
+LEVELS = (10.0, 1.0, 0.1)  # gaps whose price Figure 3's table gives
+
+
+def facts(tables: Tables) -> dict[str, str]:
+    """Text by name, for a template; needs the tables of a whole reproduction."""
+    claims = decide(tables)
+    held = {f: sum(_holds(c.verdicts, f) for c in claims) for f in FORMS}
+    return {
+        "overview": overview(claims),
+        "details": details(claims).replace("\n## ", "\n### ").replace("## ", "### ", 1),
+        "claims": str(len(claims)),
+        **{f"held_{form}": str(count) for form, count in held.items()},
+        **_setting(tables),
+        **dict(_figure1(tables["figure1"])),
+        **dict(_figure2(tables["figure2"])),
+        **dict(_figure3(tables)),
+        "figure1_table": _ends(tables["figure1"]),
+        "figure3_table": _prices(tables),
+        "eta_table": _etas(tables["figure3-eta"]),
+    }
+
+
+def _holds(verdicts: Mapping[str, object], form: str) -> bool:
+    verdict = verdicts.get(form, verdicts.get("standard"))
+    return bool(getattr(verdict, "holds", False))
+
+
+def _setting(tables: Tables) -> dict[str, str]:
+    table, truth = tables["figure1"], tables["truth"]
+    row = truth.where(n=table["n"][0])
+    return {
+        "n": str(table["n"][0]),
+        "m": str(row["m"][0]),
+        "optimum": f"{row['optimum'][0]:.4f}",
+        "trials": str(len(np.unique(table["trial"]))),
+        "updates": f"{table['updates'].max():,}",
+        "eta": f"{table['eta'][0]:g}",
+        "messages": f"{tables['figure3']['work'].max():,}",
+        "sweeps": f"{tables['figure3']['work'].max() / (2 * row['m'][0]):,.0f}",
+    }
+
+
+def _figure1(table: Table) -> Iterator[tuple[str, str]]:
+    for method, form in table.distinct("method", "form"):
+        rows = table.where(method=method, form=form)
+        for column in ("gap", "returned_gap", "bound_gap"):
+            yield f"{column}_{method}_{form}", f"{curve(rows, column).last:.3g}"
+    for method in ("emp", "smp", "bcd"):
+        for form in FORMS:
+            found = ratio_curve(table, method, form)
+            for name, k in (("max", found.mean.argmax()), ("min", found.mean.argmin())):
+                yield f"ratio_{name}_{method}_{form}", f"{found.mean[k]:+.3f}"
+                yield f"ratio_{name}_at_{method}_{form}", f"{found.updates[k]:,.0f}"
+            yield f"ratio_size_{method}_{form}", f"{np.abs(found.mean).max():.3f}"
+            bound = ratio_curve(table, method, form, "bound_gap")
+            yield f"bound_factor_{method}_{form}", f"{math.exp(bound.last):.3g}"
+
+
+def _figure2(table: Table) -> Iterator[tuple[str, str]]:
+    for (n,) in table.distinct("n"):
+        for form in FORMS:
+            found = ratio_curve(table.where(n=n), "smp", form)
+            k = int(found.mean.argmax())
+            yield f"size_{n}_{form}_max", f"{found.mean[k]:+.3f}"
+            yield f"size_{n}_{form}_at", f"{found.updates[k]:,.0f}"
+            yield f"size_{n}_{form}_min", f"{found.mean.min():+.3f}"
+            yield f"size_{n}_{form}_end", f"{found.last:+.3f}"
+
+
+def _figure3(tables: Tables) -> Iterator[tuple[str, str]]:
+    table, clock = tables["figure3"], tables["figure3-seconds"]
+    for method, form in table.distinct("method", "form"):
+        rows, times = (t.where(method=method, form=form) for t in (table, clock))
+        for column in ("gap", "bound_gap"):
+            yield f"work_{column}_{method}_{form}", f"{curve(rows, column).last:.3g}"
+        last = times["updates"] == times["updates"].max()
+        each = times["seconds"][last].sum() / times["updates"][last].sum()
+        yield f"microseconds_{method}_{form}", f"{1e6 * each:.2f}"
+
+
+def _ends(table: Table) -> str:
+    """Figure 1 at its end."""
+    lines = ["| method | gap | gap of what is returned | bound gap |", "| --- | --- | --- | --- |"]
+    for method, form in table.distinct("method", "form"):
+        rows = table.where(method=method, form=form)
+        found = [curve(rows, column) for column in ("gap", "returned_gap", "bound_gap")]
+        cells = " | ".join(f"{c.last:.3g} ± {c.deviation[-1]:.2g}" for c in found)
+        lines.append(f"| {Method(method, form).label} | {cells} |")
+    return "\n".join(lines)
+
+
+def _prices(tables: Tables) -> str:
+    """Figure 3 as a table: sweeps' worth of messages to a gap, and where all messages lead."""
+    table, truth = tables["figure3"], tables["truth"]
+    sweep = 2.0 * float(truth.where(n=table["n"][0])["m"][0])
+    heads = [f"{name} ≤ {level:g}" for name in ("gap", "bound gap") for level in LEVELS]
+    lines = [
+        f"| method | {' | '.join(heads)} | gap at the end | bound gap at the end |",
+        "| --- " * (len(heads) + 3) + "|",
+    ]
+    for method, form in table.distinct("method", "form"):
+        rows = table.where(method=method, form=form)
+        found = [curve(rows, column) for column in ("gap", "bound_gap")]
+        cells = [_price(c, level, sweep) for c in found for level in LEVELS]
+        cells += [f"{c.last:.2g}" for c in found]
+        lines.append(f"| {Method(method, form).label} | {' | '.join(cells)} |")
+    return "\n".join(lines)
+
+
+def _price(found: Curve, level: float, sweep: float) -> str:
+    reached = np.flatnonzero(found.mean <= level)
+    return f"{found.work[reached[0]] / sweep:,.0f}" if reached.size else "–"
+
+
+def _etas(table: Table) -> str:
+    """Gap / bound gap by η."""
+    etas = np.unique(table["eta"])
+    heads = " | ".join(f"η = {eta:g}" for eta in etas)
+    lines = [f"| method | {heads} |", "| --- " * (len(etas) + 1) + "|"]
+    for method, form in table.distinct("method", "form"):
+        rows = table.where(method=method, form=form)
+        ends = [[curve(rows.where(eta=e), c).last for c in ("gap", "bound_gap")] for e in etas]
+        cells = " | ".join(f"{gap:.2g} / {bound:.2g}" for gap, bound in ends)
+        lines.append(f"| {Method(method, form).label} | {cells} |")
+    return "\n".join(lines)
