@@ -99,7 +99,7 @@ class Anneal:
 
     def restart_point(self, state: AnnealState) -> Floats:
         """λ from which another run may go on."""
-        return -state.messages.prev.astype(np.float64)
+        return self.chains.lam(state.messages.prev)
 
     def propose(self, state: AnnealState) -> Proposal:
         found = self._marginals(state)

@@ -12,7 +12,9 @@ from softmap.algorithms.base import Floats
 from softmap.algorithms.order import chain_schedule
 from softmap.algorithms.team import Team
 from softmap.kernels import chains, judge
-from softmap.kernels.sending import buffers_for
+from softmap.kernels.packing import pack, unpack
+from softmap.kernels.schedule import COUNT, EARLY, LATE
+from softmap.kernels.tiles import LANES
 from softmap.layout import layout
 from softmap.model import Model
 
@@ -44,68 +46,82 @@ class ChainMarginals:
 
 
 class Chains:
-    """The schedule and scratch memory for passes over one model."""
+    """The schedule and scratch memory for passes over one model.
+
+    Messages live in the order in which a pass reads them (see `kernels.schedule`); λ, couplings and
+    node marginals come out in the order of the model.
+    """
 
     def __init__(self, model: Model, team: Team, dtype: DTypeLike = np.float64) -> None:
         self.model, self.team = model, team
-        self.lay, self.exact = layout(model, dtype), layout(model)
-        self.plan = chain_schedule(model)
+        self.lay = layout(model, dtype)
+        self.plan = chain_schedule(model, dtype)
         self.dtype = np.dtype(dtype)
-        self._theta = np.empty(model.unary.size, self.dtype)
-        self._dot = np.zeros(2 * model.m)
+        self.real = self.plan.edge >= 0
+        # costs of nodes by level, and a spare node of cost 0 that idle lanes look at
+        spare = int(model.num_labels.max())
+        self._theta = np.zeros(model.unary.size + spare)
+        self._dot = np.zeros(len(self.plan.blocks))
         self._sums = np.zeros(chains.BLOCKS)
 
     def start(self, lam: Floats | None) -> Messages:
         """Messages that stand for λ (0 if None)."""
-        size = int(self.model.half_offset[-1])
-        msg = np.zeros(size, self.dtype) if lam is None else (-lam).astype(self.dtype)
-        return Messages(msg, msg.copy(), np.array([1.0, 0.0]), np.zeros(self.model.m))
+        plan = self.plan
+        width = np.where(plan.blocks[:, COUNT] > 0, LANES, 1)
+        size = int(((plan.blocks[:, EARLY] + plan.blocks[:, LATE]) * width).sum())
+        msg = np.zeros(size, self.dtype)
+        if lam is not None:
+            pack(
+                self.lay.half_offset, plan.half_at, plan.half_stride, -lam, msg, 0, 2 * self.model.m
+            )
+        return Messages(msg, msg.copy(), np.array([1.0, 0.0]), np.zeros(len(plan.edge)))
+
+    def lam(self, messages: Floats) -> Floats:
+        """λ = -M in the order of the model."""
+        flat = np.empty(int(self.model.half_offset[-1]))
+        plan = self.plan
+        unpack(
+            self.lay.half_offset, plan.half_at, plan.half_stride, messages, flat,
+            0, 2 * self.model.m,
+        )  # fmt: skip
+        return -flat
 
     def passes(self, state: Messages, count: int, eta: float, *, momentum: bool) -> None:
         """`count` passes at η (inf: hard-min), forward and backward each."""
         self.team.run(
-            chains.passes, self.lay, self.plan, count, state.msg, state.prev, self._theta,
+            chains.passes, self.lay, self.plan, 2 * count, state.msg, state.prev, self._theta,
             eta, momentum, state.shift, self._dot, self._sums, state.clock,
         )  # fmt: skip
 
     def marginals(self, messages: Floats, shift: Floats, eta: float) -> ChainMarginals:
         """Marginals `μ_i ∝ exp(-η θ̂_i / n_i)` after a full pass; `shift` is that pass's."""
-        msg = messages.astype(np.float64)
-        theta = self._reparametrised(msg)
-        nodes, info = np.empty_like(theta), np.empty((self.model.n, 2))
+        theta = self._shares(messages)
+        nodes, info = np.empty(self.model.unary.size), np.empty((self.model.n, 2))
         self.team.split(
-            judge.soft_nodes, self.model.n, self.exact, theta, self.plan.share, eta, nodes, info
+            judge.soft_nodes, self.model.n, self.lay, self.plan.node_at, theta, eta, nodes, info
         )
-        coupling = np.empty_like(msg)
+        coupling = np.empty(int(self.model.half_offset[-1]))
         self.team.split(
-            chains.couplings, 2 * self.model.m, self.exact, self.plan, msg, theta, coupling
+            chains.couplings, 2 * self.model.m, self.lay, self.plan, messages, theta, coupling
         )
         ends = self.plan.backward_ends
-        smoothed = math.fsum(shift) + math.fsum(ends * info[:, 1]) + self.model.constant
+        taken_off = math.fsum(shift[self.real])
+        smoothed = taken_off + math.fsum(ends * info[:, 1]) + self.model.constant
         return ChainMarginals(nodes, info[:, 0], coupling, smoothed)
 
     def bounding(self, messages: Floats) -> Floats:
         """λ whose plain bound is at least the chain bound of the messages: one hard half pass."""
-        msg = messages.astype(np.float64)
-        theta = np.empty_like(self.model.unary)
-        shift, dot = np.empty(self.model.m), np.empty(2 * self.model.m)
-        self.team.run(_hard_forward, self.exact, self.plan, msg, theta, shift, dot)
-        lam = np.empty_like(msg)
-        theta = self._reparametrised(msg)
-        self.team.split(chains.cut_chains, self.model.m, self.exact, self.plan, msg, theta, lam)
+        msg = messages.copy()
+        self.team.run(
+            chains.passes, self.lay, self.plan, 1, msg, msg, self._theta, np.inf, False,
+            np.empty(len(self.plan.edge)), self._dot, self._sums, np.ones(2),
+        )  # fmt: skip
+        theta = self._shares(msg)
+        lam = np.empty(int(self.model.half_offset[-1]))
+        self.team.split(chains.cut_chains, self.model.m, self.lay, self.plan, msg, theta, lam)
         return lam
 
-    def _reparametrised(self, msg: Floats) -> Floats:
-        theta = np.empty_like(self.model.unary)
-        nodes = self.plan.nodes
-        self.team.split(
-            lambda lay, a, b: chains.reparametrise(lay, nodes, a, b, msg, theta),
-            self.model.n,
-            self.exact,
-        )
+    def _shares(self, messages: Floats) -> Floats:
+        theta = self._theta
+        self.team.split(chains.shares, self.model.n, self.lay, self.plan, messages, theta)
         return theta
-
-
-def _hard_forward(lay, plan, msg, theta, shift, dot, team):  # type: ignore[no-untyped-def]
-    buffers = buffers_for(lay)
-    chains.half_pass(lay, plan, True, msg, msg, theta, np.inf, shift, dot, buffers, team)

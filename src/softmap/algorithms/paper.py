@@ -14,7 +14,9 @@ from numpy.typing import NDArray
 
 from softmap.algorithms.base import Floats, Proposal, State
 from softmap.algorithms.rules import Order, Rule, gain
+from softmap.algorithms.stars import star_order
 from softmap.kernels import accelerated, rng, standard
+from softmap.kernels.blocks import OWNER
 from softmap.layout import layout
 from softmap.model import Model
 from softmap.objective import check_eta, check_lam, half_states
@@ -37,7 +39,7 @@ __all__ = [
 
 @dataclass(kw_only=True)
 class RandomisedState(State):
-    """What every randomised method carries on.
+    """What every randomised method carries on; half-edge arrays are in star order.
 
     Attributes
     ----------
@@ -45,15 +47,12 @@ class RandomisedState(State):
         The problem; not part of what is stored.
     rng : uint64[4]
         The generator; nothing else is random.
-    widest : int
-        max |N_i| · d_i, room for the largest star.
     updates : int
         Updates done.
     """
 
     model: Model
     rng: NDArray[np.uint64]
-    widest: int
     updates: int = 0
 
 
@@ -62,12 +61,11 @@ class StandardState(RandomisedState):
     """Current λ, what follows from it, and the best iterate; see `kernels.standard.Standard`."""
 
     lam: Floats
-    message: Floats
+    incoming: Floats
     S: Floats
     mu: Floats
-    half_level: Floats
+    half: Floats
     node_level: Floats
-    norm: Floats
     total: Floats
     saved: Floats
     stamp: NDArray[np.int64]
@@ -77,10 +75,16 @@ class StandardState(RandomisedState):
         """The arrays as the kernels take them."""
         return standard.Standard(*(getattr(self, name) for name in standard.Standard._fields))
 
+    def current(self) -> Floats:
+        """λ^(k)."""
+        return star_order(self.model).to_model(self.lam)
+
     def best(self) -> Floats:
         """The iterate of least Σ ‖ν‖₁² so far."""
-        old = np.repeat(self.stamp == self.epoch[0], np.diff(self.model.half_offset))
-        return np.where(old, self.saved, self.lam)
+        order = star_order(self.model)
+        labels = self.model.num_labels[order.stars.position[:, OWNER]]
+        old = np.repeat(self.stamp == self.epoch[0], labels)
+        return order.to_model(np.where(old, self.saved, self.lam))
 
 
 @dataclass(kw_only=True)
@@ -94,7 +98,7 @@ class AcceleratedState(RandomisedState):
 
 
 class Randomised:
-    """What the two schemes share: η, the first λ, the generator.
+    """What the two schemes share: η, the first λ, the switches of the kernels.
 
     Parameters
     ----------
@@ -110,13 +114,19 @@ class Randomised:
         self.eta = check_eta(eta)
 
     def _first(self, model: Model, lam: Floats | None) -> Floats:
+        """λ^(0) in star order, 0 on forbidden states."""
         if lam is None:
             return np.zeros(int(model.half_offset[-1]))
         barred = np.isposinf(model.unary)[half_states(model)]
-        return np.where(barred, 0.0, check_lam(model, lam))
+        return star_order(model).from_model(np.where(barred, 0.0, check_lam(model, lam)))
 
-    def _switches(self) -> tuple[bool, bool]:
-        return self.order is Order.STARS, self.rule is Rule.MINIMISE
+    @property
+    def _whole(self) -> bool:
+        return self.order is Order.STARS
+
+    @property
+    def _exact(self) -> bool:
+        return self.rule is Rule.MINIMISE
 
 
 class Standard(Randomised):
@@ -124,39 +134,37 @@ class Standard(Randomised):
 
     def init(self, model: Model, lam: Floats | None, seed: int) -> StandardState:
         """Begin at λ (0 if None)."""
-        first = self._first(model, lam)
+        first, order = self._first(model, lam), star_order(model)
         state = StandardState(
             model=model,
             rng=rng.seeded(seed),
-            widest=_widest(model),
             lam=first,
-            message=np.empty_like(first),
+            incoming=np.empty_like(first),
             S=np.empty_like(first),
             mu=np.empty(model.unary.size),
-            half_level=np.empty(2 * model.m),
+            half=np.zeros((2 * model.m, 2)),
             node_level=np.empty(model.n),
-            norm=np.zeros(2 * model.m),
             total=np.zeros(3),
             saved=first.copy(),
             stamp=np.zeros(2 * model.m, dtype=np.int64),
             epoch=np.ones(1, dtype=np.int64),
         )
-        standard.begin(layout(model), self.eta, state.arrays())
+        standard.begin(layout(model), order.stars, order.hard, self.eta, state.arrays())
         return state
 
     def step(self, state: StandardState, count: int) -> None:
         """Do `count` updates; a model without edges has nothing to update."""
         if not state.model.m:
             return
-        lay, run = layout(state.model), state.arrays()
-        stars, exact = self._switches()
+        lay, order = layout(state.model), star_order(state.model)
         state.work += standard.run_standard(
-            lay, stars, exact, self.eta, count, run, state.rng, state.widest
-        )
+            lay, order.stars, order.hard, self._whole, self._exact, self.eta, count,
+            state.arrays(), state.rng, order.widest,
+        )  # fmt: skip
         state.updates += count
 
     def propose(self, state: StandardState) -> Proposal:
-        """The iterate of least Σ ‖ν‖₁², λ⁰ and the current one included."""
+        """The iterate of least Σ ‖ν‖₁², λ^(0) and the current one included."""
         return Proposal(state.best(), self.eta)
 
 
@@ -178,12 +186,11 @@ class Accelerated(Randomised):
         self.constants = constants or ("printed" if self.printed else "sharp")
 
     def init(self, model: Model, lam: Floats | None, seed: int) -> AcceleratedState:
-        """Begin with λ⁰ = v⁰ = λ (0 if None) and θ_{-1} = 1."""
+        """Begin with λ^(0) = v^(0) = λ (0 if None) and θ_{-1} = 1."""
         first = self._first(model, lam)
         return AcceleratedState(
             model=model,
             rng=rng.seeded(seed),
-            widest=_widest(model),
             v=first,
             w=first.copy() if self.printed else np.zeros_like(first),
             gain=gain(self.constants, model, self.order, self.eta),
@@ -193,24 +200,18 @@ class Accelerated(Randomised):
         """Do `count` updates; a model without edges has nothing to update."""
         if not state.model.m:
             return
-        lay = layout(state.model)
-        stars, exact = self._switches()
+        lay, order = layout(state.model), star_order(state.model)
         state.theta, work = accelerated.run_accelerated(
-            lay, stars, exact, self.printed, self.eta, state.gain, count, state.theta,
-            state.v, state.w, state.rng, state.widest,
+            lay, order.stars, order.hard, self._whole, self._exact, self.printed, self.eta,
+            state.gain, count, state.theta, state.v, state.w, state.rng, order.widest,
         )  # fmt: skip
         state.work += work
         state.updates += count
 
     def propose(self, state: AcceleratedState) -> Proposal:
         """λ^(k)."""
-        if self.printed:
-            return Proposal(state.w.copy(), self.eta)
-        return Proposal(state.v + state.theta**2 * state.w, self.eta)
-
-
-def _widest(model: Model) -> int:
-    return int((model.graph.degree * model.num_labels).max())
+        lam = state.w if self.printed else state.v + state.theta**2 * state.w
+        return Proposal(star_order(state.model).to_model(lam), self.eta)
 
 
 class EMP(Standard):

@@ -59,4 +59,4 @@ class TRWS:
 
     def restart_point(self, state: TRWSState) -> Floats:
         """λ from which another run may go on."""
-        return -state.messages.msg.astype(np.float64)
+        return self.chains.lam(state.messages.msg)

@@ -12,9 +12,18 @@ from __future__ import annotations
 import numpy as np
 
 from softmap.kernels.blocks import (
+    DEGREE,
+    HALF,
+    LABELS,
+    OWNER,
+    PLACE,
+    START,
+    STATES,
+    TWIN,
     bar_forbidden,
     descend,
     draw_block,
+    jit,
     message,
     minimise,
     normalise,
@@ -22,7 +31,6 @@ from softmap.kernels.blocks import (
     small,
     subtract_star,
 )
-from softmap.kernels.messages import jit
 
 
 @small
@@ -32,63 +40,57 @@ def next_theta(theta):
 
 
 @small
-def combine(at_v, v, at_w, w, first, out, at, d):
-    """out = at_v · v + at_w · w over the half-edge whose block begins at `first`."""
-    for x in range(d):
-        out[at + x] = at_v * v[first + x] + at_w * w[first + x]
+def combine(at_v, v, at_w, w, first, out, count):
+    """out = at_v · v + at_w · w over the stretch that begins at `first`."""
+    for x in range(count):
+        out[x] = at_v * v[first + x] + at_w * w[first + x]
 
 
 @jit
-def run_accelerated(lay, stars, exact, printed, eta, gain, count, theta, v, w, rng, widest):
+def run_accelerated(
+    lay, stars, hard, whole, exact, printed, eta, gain, count, theta, v, w, rng, widest
+):
     """Run `count` updates from θ_{k-1} = `theta`; v moves by gain_i / θ_k · ν.
 
     `widest` bounds |N_i| · d_i. Return the last θ and the number of messages sent.
     """
-    node, node_offset, half_offset, unary = lay.node, lay.node_offset, lay.half_offset, lay.unary
-    start, half, group_start, kind, table = (
-        lay.start,
-        lay.half,
-        lay.group_start,
-        lay.kind,
-        lay.table,
-    )
-    block = np.empty(widest, np.int64)
+    position, vertex, unary = stars.position, stars.vertex, lay.unary
     y, sigma, nu, rho = np.empty(widest), np.empty(widest), np.empty(widest), np.empty(widest)
     a, spare = np.empty(lay.num_labels.max()), np.empty(lay.num_labels.max())
     work = 0
     for _ in range(count):
         theta = next_theta(theta)
         at_v, at_w = (theta, 1.0 - theta) if printed else (1.0, theta * theta)
-        size = draw_block(node, start, half, stars, rng, block)
-        i = node[block[0]]
-        at, d = node_offset[i], node_offset[i + 1] - node_offset[i]
+        first, size = draw_block(position, vertex, whole, rng)
+        i, base = position[first, OWNER], position[first, PLACE]
+        degree, states, d = vertex[i, DEGREE], vertex[i, STATES], vertex[i, LABELS]
+        star = base - (first - vertex[i, START]) * d
         for x in range(d):
-            rho[x] = unary[at + x]
-        subtract_star(start, half, half_offset, i, at_v, v, rho, 0, d)
-        subtract_star(start, half, half_offset, i, at_w, w, rho, 0, d)
+            rho[x] = unary[states + x]
+        subtract_star(degree, d, at_v, v, star, rho)
+        subtract_star(degree, d, at_w, w, star, rho)
         normalise(rho, 0, d, eta)
+        combine(at_v, v, at_w, w, base, y, size * d)
         for k in range(size):
-            h = block[k]
-            first, senders = half_offset[h ^ 1], half_offset[(h ^ 1) + 1] - half_offset[h ^ 1]
-            combine(at_v, v, at_w, w, first, a, 0, senders)
-            bar_forbidden(unary, node_offset[node[h ^ 1]], a, 0, senders)
-            message(lay, h, group_start, kind, table, a, senders, sigma, k * d, d, spare, eta)
-            combine(at_v, v, at_w, w, half_offset[h], y, k * d, d)
+            h, t = position[first + k, HALF], position[first + k, TWIN]
+            j = position[t, OWNER]
+            combine(at_v, v, at_w, w, position[t, PLACE], a, vertex[j, LABELS])
+            if hard:
+                bar_forbidden(unary, vertex[j, STATES], a, 0, vertex[j, LABELS])
+            message(lay, h, a, vertex[j, LABELS], sigma, k * d, d, spare, eta)
             for x in range(k * d, (k + 1) * d):
                 sigma[x] += y[x]
-            bar_forbidden(unary, at, sigma, k * d, d)
+            if hard:
+                bar_forbidden(unary, states, sigma, k * d, d)
             normalise(sigma, k * d, d, eta)
         slack(size, d, sigma, rho, nu, eta)
         if exact:
-            minimise(size, d, y, sigma, rho)
+            minimise(size, d, y, 0, sigma, rho)
         else:
-            descend(size, d, y, nu, eta)
+            descend(size, d, y, 0, nu, eta)
         step = gain[i] / theta
-        for k in range(size):
-            first = half_offset[block[k]]
-            for x in range(d):
-                v[first + x] += step * nu[k * d + x]
-                new = y[k * d + x]
-                w[first + x] = new if printed else (new - v[first + x]) / at_w
+        for x in range(size * d):
+            v[base + x] += step * nu[x]
+            w[base + x] = y[x] if printed else (y[x] - v[base + x]) / at_w
         work += size
     return theta, work

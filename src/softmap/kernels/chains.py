@@ -11,67 +11,52 @@ import numpy as np
 from numba import njit
 
 from softmap.kernels.fastmath import FAST
-from softmap.kernels.sending import buffers_for, send_batch
+from softmap.kernels.sending import buffers_for, send_block
 from softmap.kernels.threads import wait
+from softmap.kernels.tiles import unsigned
 
-jit = njit(cache=True, nogil=True, fastmath=FAST, _nrt=False)
+jit = njit(cache=True, nogil=True, fastmath=FAST, error_model="numpy", _nrt=False)
 BLOCKS = 64  # partial sums of fixed blocks: the same total whatever the number of threads
 
 
 @jit
-def reparametrise(lay, nodes, first, last, msg, theta):
-    """θ̂_i = C_i + Σ_h M_h for `nodes[first:last]`."""
-    num_labels, node_offset, half_offset = lay.num_labels, lay.node_offset, lay.half_offset
-    start, half, unary = lay.start, lay.half, lay.unary
+def shares(lay, plan, msg, theta, first, last):
+    """θ̂_i / n_i for the nodes `plan.nodes[first:last]`, into the level order of `theta`."""
+    nodes, node_at, share = plan.nodes, plan.node_at, plan.share
+    start, at, stride = plan.pull_start, plan.pull_at, plan.pull_stride
+    num_labels, node_offset, unary = lay.num_labels, lay.node_offset, lay.unary
     for k in range(first, last):
         i = nodes[k]
-        d, at = num_labels[i], node_offset[i]
-        for x in range(at, at + d):
-            theta[x] = unary[x]
-        for place in range(start[i], start[i + 1]):
-            m = half_offset[half[place]]
+        d, place, costs, s = num_labels[i], node_at[i], node_offset[i], share[i]
+        for x in range(d):
+            theta[unsigned(place + x)] = unary[unsigned(costs + x)]
+        for p in range(start[k], start[k + 1]):
+            m, step = at[p], stride[p]
             for x in range(d):
-                theta[at + x] += msg[m + x]
-
-
-@jit
-def _first_at(node, position, halves, first, last, bound):
-    """First place in `halves[first:last]`, sorted by the sender's position, at `bound` or later."""
-    while first < last:
-        middle = (first + last) // 2
-        if position[node[halves[middle]]] < bound:
-            first = middle + 1
-        else:
-            last = middle
-    return first
+                theta[unsigned(place + x)] += msg[unsigned(m + x * step)]
+        for x in range(d):
+            theta[unsigned(place + x)] *= s
 
 
 @jit
 def half_pass(lay, plan, forward, msg, prev, theta, eta, shift, dot, buffers, team):
     """One direction: levels in turn, every node sends along its onward edges."""
     thread, threads, barrier = team
-    node, position, share = lay.node, plan.position, plan.share
-    batch_start = plan.forward_start if forward else plan.backward_start
-    batches = plan.forward if forward else plan.backward
-    halves = plan.forward_half if forward else plan.backward_half
+    start = plan.forward_start if forward else plan.backward_start
+    listed = plan.forward if forward else plan.backward
     levels = len(plan.level_start) - 1
     for step in range(levels):
         level = step if forward else levels - 1 - step
         begin = plan.level_start[level]
         width = plan.level_start[level + 1] - begin
         low, high = width * thread // threads, width * (thread + 1) // threads
-        reparametrise(lay, plan.nodes, begin + low, begin + high, msg, theta)
-        for b in range(batch_start[level], batch_start[level + 1]):
-            batch = batches[b]
-            first, last = batch[4], batch[5]
-            if threads > 1:
-                first = _first_at(node, position, halves, batch[4], batch[5], low)
-                last = _first_at(node, position, halves, first, batch[5], high)
-            if first < last:
-                send_batch(
-                    lay, batch, halves, first, last,
-                    theta, share, msg, prev, eta, shift, dot, buffers,
-                )  # fmt: skip
+        shares(lay, plan, msg, theta, begin + low, begin + high)
+        wait(barrier, threads)
+        begin = start[level]
+        width = start[level + 1] - begin
+        low, high = width * thread // threads, width * (thread + 1) // threads
+        for k in range(begin + low, begin + high):
+            send_block(lay, plan, listed[k], forward, theta, msg, prev, eta, shift, dot, buffers)
         wait(barrier, threads)
 
 
@@ -94,13 +79,13 @@ def _total(values, sums, team):
 
 
 @jit
-def extrapolate(msg, prev, dot, sums, clock, team):
+def extrapolate(msg, prev, product, clock, team):
     """Nesterov's step over a whole pass: y = z + β (z - z_prev), restarted when it points back.
 
-    `clock[0]` is Nesterov's t, `clock[1]` counts restarts.
+    `product` is ⟨y - z, z - z_prev⟩; `clock[0]` is Nesterov's t, `clock[1]` counts restarts.
     """
     thread, threads, barrier = team
-    back = _total(dot, sums, team) > 0.0
+    back = product > 0.0
     t = 1.0 if back else clock[0]
     following = 0.5 * (1.0 + np.sqrt(1.0 + 4.0 * t * t))
     beta = (t - 1.0) / following
@@ -117,35 +102,43 @@ def extrapolate(msg, prev, dot, sums, clock, team):
 
 
 @njit(cache=True, nogil=True)
-def passes(lay, plan, count, msg, prev, theta, eta, momentum, shift, dot, sums, clock, team):
-    """`count` passes, forward then backward each, with momentum over whole passes if asked for.
+def passes(lay, plan, halves, msg, prev, theta, eta, momentum, shift, dot, sums, clock, team):
+    """`halves` half passes, forward first, with momentum over whole passes if asked for.
 
     With momentum, `msg` is the extrapolated point y on return and `prev` the last pass's result z.
+    One call site for both directions: the pass is compiled once.
     """
     buffers = buffers_for(lay)
-    for _ in range(count):
-        half_pass(lay, plan, True, msg, prev, theta, eta, shift, dot, buffers, team)
-        half_pass(lay, plan, False, msg, prev, theta, eta, shift, dot, buffers, team)
+    product = 0.0
+    for half in range(halves):
+        half_pass(lay, plan, half % 2 == 0, msg, prev, theta, eta, shift, dot, buffers, team)
         if momentum:
-            extrapolate(msg, prev, dot, sums, clock, team)
+            product += _total(dot, sums, team)
+            if half % 2 == 1:
+                extrapolate(msg, prev, product, clock, team)
+                product = 0.0
 
 
 @jit
 def cut_chains(lay, plan, msg, theta, lam, first, last):
-    """λ whose plain bound is the chain bound, after a hard forward half pass.
+    """λ of edges `first..last-1` whose plain bound is the chain bound.
 
-    Each node's share θ̂_i / n_i goes to the edge that leads onwards from it: then every such edge
-    has the least cost that its message took off, whatever the label of its far end.
+    To be called after a hard forward half pass. Each node's share θ̂_i / n_i goes to the edge that
+    leads onwards from it: then every such edge has the least cost that its message took off,
+    whatever the label of its far end.
     """
-    for k in range(first, last):
-        h = plan.forward_half[k]
-        i = lay.node[h]
-        at, far = lay.half_offset[h], lay.half_offset[h ^ 1]
-        for x in range(lay.num_labels[i]):
-            share = theta[lay.node_offset[i] + x] * plan.share[i]
-            lam[at + x] = share - msg[at + x] if share < np.inf else 0.0
-        for y in range(lay.num_labels[lay.node[h ^ 1]]):
-            lam[far + y] = -msg[far + y]
+    for e in range(first, last):
+        for side in range(2):
+            h = 2 * e + side
+            i = lay.node[h]
+            at, step, place = plan.half_at[h], plan.half_stride[h], lay.half_offset[h]
+            onwards = i < lay.node[h ^ 1]
+            for x in range(lay.num_labels[i]):
+                value = -msg[at + x * step]
+                if onwards:
+                    share = theta[plan.node_at[i] + x]
+                    value = value + share if share < np.inf else 0.0
+                lam[place + x] = value
 
 
 @jit
@@ -153,7 +146,7 @@ def couplings(lay, plan, msg, theta, out, first, last):
     """κ_h = θ̂_i / n_i - M_h: chain edge marginals are exp(-η (C_e + κ_h + κ_{h^1}))."""
     for h in range(first, last):
         i = lay.node[h]
-        at = lay.half_offset[h]
+        at, step, place = plan.half_at[h], plan.half_stride[h], lay.half_offset[h]
         for x in range(lay.num_labels[i]):
-            share = theta[lay.node_offset[i] + x] * plan.share[i]
-            out[at + x] = share - msg[at + x] if share < np.inf else 0.0
+            share = theta[plan.node_at[i] + x]
+            out[place + x] = share - msg[at + x * step] if share < np.inf else 0.0

@@ -6,6 +6,8 @@ error about 3e-13 (float64), arguments as the kernels need them: `exp` for x <= 
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 from llvmlite import ir
 from numba import njit, types
@@ -15,11 +17,13 @@ from numba.extending import intrinsic, overload
 # reordered, which is what SIMD reductions need.
 FAST = {"nnan", "reassoc", "contract", "nsz", "arcp"}
 
+SMALL: Any = {"fastmath": FAST, "error_model": "numpy", "_nrt": False}
+
 LOG2E = 1.4426950408889634
 LN2_HIGH = 6.93147180369123816490e-01
 LN2_LOW = 1.90821492927058770002e-10
 SMALLEST = -708.0
-SQRT_HALF_BITS = 0x3FE6A09E667F3BCD
+SQRT_HALF = 0x3FE6A09E667F3BCD  # the bits of sqrt(1/2)
 
 
 @intrinsic
@@ -47,7 +51,7 @@ def exp_nonpositive(x):
     return np.exp(np.maximum(x, SMALLEST))
 
 
-@overload(exp_nonpositive, inline="always")
+@overload(exp_nonpositive, jit_options=SMALL)
 def _exp_nonpositive(x):
     def implementation(x):
         t = max(np.float64(x), SMALLEST)
@@ -75,12 +79,13 @@ def log_positive(x):
     return np.log(x)
 
 
-@overload(log_positive, inline="always")
+@overload(log_positive, jit_options=SMALL)
 def _log_positive(x):
     def implementation(x):
         bits = as_bits(np.float64(x))
-        shift = (bits - SQRT_HALF_BITS) >> 52
+        shift = (bits - SQRT_HALF) >> 52
         mantissa = as_float(bits - (shift << 52))  # in [sqrt(1/2), sqrt(2))
+        k = np.float64(shift)
         s = (mantissa - 1.0) / (mantissa + 1.0)
         z = s * s
         p = 1.0 / 19.0
@@ -92,19 +97,19 @@ def _log_positive(x):
         p = p * z + 1.0 / 7.0
         p = p * z + 1.0 / 5.0
         p = p * z + 1.0 / 3.0
-        return np.float64(shift) * 0.6931471805599453 + 2.0 * (s + s * z * p)
+        return k * 0.6931471805599453 + 2.0 * (s + s * z * p)
 
     return implementation
 
 
-@njit(cache=True, fastmath=FAST)
+@njit(cache=True, fastmath=FAST, error_model="numpy")
 def exp_array(x, out):
     """`exp_nonpositive` over an array (for tests and measurements)."""
     for k in range(len(x)):
         out[k] = exp_nonpositive(x[k])
 
 
-@njit(cache=True, fastmath=FAST)
+@njit(cache=True, fastmath=FAST, error_model="numpy")
 def log_array(x, out):
     """`log_positive` over an array (for tests and measurements)."""
     for k in range(len(x)):

@@ -19,8 +19,8 @@ from softmap.kernels.messages import (
     weight_of,
 )
 
-jit = njit(cache=True, nogil=True, fastmath=FAST)
-leaf = njit(cache=True, nogil=True, fastmath=FAST, _nrt=False)
+jit = njit(cache=True, nogil=True, fastmath=FAST, error_model="numpy")
+leaf = njit(cache=True, nogil=True, fastmath=FAST, error_model="numpy", _nrt=False)
 NEGLIGIBLE = 1e-15  # mass that rounding alone explains
 
 
@@ -212,24 +212,25 @@ def projected_costs(lay, coupling, eta, nodes, out, first, last):
 
 
 @leaf
-def soft_nodes(lay, theta, share, eta, out, info, first, last):
-    """μ_i ∝ exp(-η θ̂_i / n_i) of nodes `first..last-1` into `out`.
+def soft_nodes(lay, at, share, eta, out, info, first, last):
+    """μ_i ∝ exp(-η s_i) of nodes `first..last-1`, s_i their costs at `share[at[i]:]`, into `out`.
 
-    Row i of `info`: entropy of μ_i, soft minimum of θ̂_i / n_i.
+    Row i of `info`: entropy of μ_i, soft minimum of s_i.
     """
     for i in range(first, last):
-        d, at = lay.num_labels[i], lay.node_offset[i]
+        d, place, begin = lay.num_labels[i], lay.node_offset[i], at[i]
         least = np.inf
-        for x in range(at, at + d):
-            least = min(least, theta[x])
+        for x in range(d):
+            least = min(least, share[begin + x])
         total, mean = 0.0, 0.0
-        for x in range(at, at + d):
-            excess = (min(theta[x], 1e300) - least) * share[i]
-            mass = exp_nonpositive(-eta * excess) if theta[x] < np.inf else 0.0
-            out[x] = mass
+        for x in range(d):
+            cost = share[begin + x]
+            excess = min(cost, 1e300) - least
+            mass = exp_nonpositive(-eta * excess) if cost < np.inf else 0.0
+            out[place + x] = mass
             total += mass
             mean += mass * excess if mass > 1e-300 else 0.0
-        for x in range(at, at + d):
+        for x in range(place, place + d):
             out[x] /= total
         info[i, 0] = eta * mean / total + log_positive(total)
-        info[i, 1] = least * share[i] - log_positive(total) / eta
+        info[i, 1] = least - log_positive(total) / eta

@@ -16,10 +16,10 @@ from softmap.kernels.fastmath import FAST, exp_nonpositive, log_positive
 # the values of softmap.potentials.Kind, as numbers that numba can fold
 TABLE, POTTS, LINEAR, QUADRATIC, PROJECTION = 0, 1, 2, 3, 4
 SAFE = 600.0  # exp(-SAFE) is far from underflow even when multiplied by a few of its like
-jit = njit(cache=True, nogil=True, fastmath=FAST)
+jit = njit(cache=True, nogil=True, fastmath=FAST, error_model="numpy")
 # For functions that create no arrays: counting references to every array of a layout at every call
 # would cost more than a small message.
-bare = njit(cache=True, nogil=True, fastmath=FAST, _nrt=False)
+bare = njit(cache=True, nogil=True, fastmath=FAST, error_model="numpy", _nrt=False)
 
 
 @bare

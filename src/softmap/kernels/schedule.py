@@ -1,4 +1,4 @@
-"""An order of the nodes, cut into levels of independent nodes and batches of like messages."""
+"""An order of the nodes, cut into levels of independent nodes and blocks of like messages."""
 
 from __future__ import annotations
 
@@ -8,26 +8,45 @@ from typing import Any, NamedTuple
 class Schedule(NamedTuple):
     """What one pass over the graph does, level by level; built by `softmap.algorithms.order`.
 
-    Nodes of one level share no edge. The messages a level sends onwards are sorted into batches:
-    one group of edges, one direction along the edge, one pair of label counts, so that a batch is a
-    plain loop. `forward` batches send to later levels, `backward` ones to earlier levels.
+    Nodes of one level share no edge. Edges between the same two levels, of one group, one
+    orientation and one pair of label counts, are taken sixteen at a time as *tiles*: message x of
+    lane k lies at `msg_at + 16 x + k`, so that one SIMD instruction serves many edges. Edges left
+    over are blocks of their own, with their labels side by side.
 
-    `level_start` cuts `nodes`; `position` is a node's place within its level. Row b of
-    `forward` (and `backward`) is (group, side of the sender, sending labels, receiving labels,
-    first, last): the sending half-edges are `forward_half[first:last]`, by position of the sender.
-    `share[i]` is one over the number of chains through node i, `forward_ends[i]` how many of
-    them end there in the forward direction (`backward_ends` likewise).
+    Row b of `blocks` is (kind, group, orientation, early labels, late labels, lanes, message,
+    table, lane): the end in the earlier level has its messages at `message`, the later end right
+    behind; `orientation` is the side of the edge that the earlier end is. `lane` points into the
+    lane arrays: `edge`, where the ends' costs lie in node arrays by level (`early_at`, `late_at`),
+    `weight`, `truncation`. Lanes without an edge point at a spare node whose costs are 0.
+
+    `forward` lists the blocks by level of their early end, `backward` by their late end, each cut
+    by its `..._start`. `nodes` are in level order, cut by `level_start`; `place` says where the
+    messages into each node lie (`message`, `stride`), by the rows `pull_start`.
     """
 
     level_start: Any
     nodes: Any
-    position: Any
+    node_at: Any
     share: Any
+    pull_start: Any
+    pull_at: Any
+    pull_stride: Any
+    blocks: Any
+    edge: Any
+    early_at: Any
+    late_at: Any
+    weight: Any
+    truncation: Any
+    table: Any
     forward_start: Any
     forward: Any
-    forward_half: Any
     forward_ends: Any
     backward_start: Any
     backward: Any
-    backward_half: Any
     backward_ends: Any
+    half_at: Any
+    half_stride: Any
+
+
+# columns of `Schedule.blocks`
+KIND, GROUP, ORIENTATION, EARLY, LATE, COUNT, MESSAGE, TABLE_AT, LANE = range(9)

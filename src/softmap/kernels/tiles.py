@@ -1,5 +1,4 @@
-"""Messages of sixteen half-edges at a time, one per SIMD lane: for few labels, where vectorising
-inside one table would leave most lanes idle.
+"""Messages of sixteen half-edges at a time, one per SIMD lane.
 
 `a[x, lane]` are costs on the sending labels, `out[y, lane]` the messages. The values equal
 `kernels.messages` to rounding.
@@ -7,50 +6,47 @@ inside one table would leave most lanes idle.
 
 from __future__ import annotations
 
+import numpy as np
 from numba import njit
 
 from softmap.kernels.fastmath import FAST, exp_nonpositive, log_positive
 from softmap.kernels.messages import SAFE
 
 LANES = 16
-jit = njit(cache=True, nogil=True, fastmath=FAST, _nrt=False)
+unsigned = np.uint64  # an index that cannot be negative needs no test, and then loops vectorise
+jit = njit(cache=True, nogil=True, fastmath=FAST, error_model="numpy", _nrt=False)
 
 
 @jit
-def soft_tables(table, a, out, total, senders, receivers, eta):
-    """Dense tables, staged as `table[x * receivers + y, lane]`."""
+def hard_tables(table, begin, step_x, step_y, a, out, senders, receivers):
+    """Dense tables: entry (x, y) of lane k is `table[begin + x step_x + y step_y + k]`."""
     for y in range(receivers):
+        entry = unsigned(begin + y * step_y)
         for k in range(LANES):
-            out[y, k] = a[0, k] + table[y, k]
-            total[y, k] = 0.0
+            out[y, k] = a[0, k] + table[entry + unsigned(k)]
     for x in range(1, senders):
         for y in range(receivers):
-            row = x * receivers + y
+            entry = unsigned(begin + x * step_x + y * step_y)
             for k in range(LANES):
-                out[y, k] = min(out[y, k], a[x, k] + table[row, k])
-    for x in range(senders):
-        for y in range(receivers):
-            row = x * receivers + y
-            for k in range(LANES):
-                # inf - inf would be NaN: an unsupported label has no reference point of its own
-                least = min(out[y, k], 1e300)
-                total[y, k] += exp_nonpositive(-eta * (a[x, k] + table[row, k] - least))
-    for y in range(receivers):
-        for k in range(LANES):
-            out[y, k] -= log_positive(total[y, k]) / eta
+                out[y, k] = min(out[y, k], a[x, k] + table[entry + unsigned(k)])
 
 
 @jit
-def hard_tables(table, a, out, senders, receivers):
-    """`soft_tables` as η → ∞."""
+def soft_tables(table, begin, step_x, step_y, a, out, total, senders, receivers, eta):
+    """`hard_tables`, soft at η."""
+    hard_tables(table, begin, step_x, step_y, a, out, senders, receivers)
     for y in range(receivers):
         for k in range(LANES):
-            out[y, k] = a[0, k] + table[y, k]
-    for x in range(1, senders):
-        for y in range(receivers):
-            row = x * receivers + y
+            total[0, k] = 0.0
+            # inf - inf would be NaN: an unsupported label has no reference point of its own
+            total[1, k] = min(out[y, k], 1e300)
+        for x in range(senders):
+            entry = unsigned(begin + x * step_x + y * step_y)
             for k in range(LANES):
-                out[y, k] = min(out[y, k], a[x, k] + table[row, k])
+                excess = a[x, k] + table[entry + unsigned(k)] - total[1, k]
+                total[0, k] += exp_nonpositive(-eta * excess)
+        for k in range(LANES):
+            out[y, k] -= log_positive(total[0, k]) / eta
 
 
 @jit
