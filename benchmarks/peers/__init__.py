@@ -43,7 +43,10 @@ PEERS = {
     "anneal-star": Peer("ours", None, {"method": "anneal-star"}, kind="ours"),
     "trws": Peer("ours", None, {"method": "trws"}, kind="dual"),
     "highs-ipm": Peer("highs", "highspy", {"solver": "ipm"}, INTERIOR),
-    "highs-simplex": Peer("highs", "highspy", {"solver": "simplex"}),
+    "highs-simplex": Peer("highs", "highspy", {"solver": "simplex", "presolve": True}),
+    "highs-hipdlp-presolve": Peer(
+        "highs", "highspy", {"solver": "hipdlp", "presolve": True}, FIRST_ORDER
+    ),
     "highs-pdlp": Peer("highs", "highspy", {"solver": "pdlp"}, FIRST_ORDER),
     "highs-hipdlp": Peer("highs", "highspy", {"solver": "hipdlp"}, FIRST_ORDER),
     "ortools-pdlp": Peer("ortools_pdlp", "ortools", {}, FIRST_ORDER),

@@ -22,11 +22,11 @@ TOLERANCES = (
 )
 
 
-def prepare(model: Model, settings: Settings, *, solver: str) -> Prepared:
+def prepare(model: Model, settings: Settings, *, solver: str, presolve: bool = False) -> Prepared:
     """Hand the LP to HiGHS. No crossover: a vertex is not what is asked for.
 
-    Without crossover, presolve makes these LPs slower, and where states are forbidden the prices
-    that come back through it are wrong (status "Unknown"): only simplex has it on.
+    Without crossover, presolve makes most of these LPs slower, and where states are forbidden the
+    prices that come back through it are wrong (status "Unknown"): off unless asked for.
     """
     lp = program(model)
     highs: Any = highspy.Highs()  # type: ignore[no-untyped-call]
@@ -36,9 +36,10 @@ def prepare(model: Model, settings: Settings, *, solver: str) -> Prepared:
         "time_limit": settings.time_limit,
         "threads": settings.threads,
         "run_crossover": "off",
+        "presolve": "on" if presolve else "off",
     }
     if solver != "simplex":
-        options |= dict.fromkeys(TOLERANCES, settings.tolerance) | {"presolve": "off"}
+        options |= dict.fromkeys(TOLERANCES, settings.tolerance)
     for name, value in options.items():
         highs.setOptionValue(name, value)
     highs.passModel(_highs_lp(lp))
