@@ -47,7 +47,8 @@ def _relaxation(result: Result) -> str:
     gap = relative_gap(result.lp_gap, result.bound)
     if not math.isfinite(gap):
         return "The linear relaxation has no feasible point yet."
-    sentence = f"The linear relaxation is solved to within {result.lp_gap:.3g} ({_percent(gap)})"
+    within = f"to within {result.lp_gap:.3g} ({_percent(gap)})" if gap > EXACT else "exactly"
+    sentence = f"The linear relaxation is solved {within}"
     if relative_gap(result.energy - result.primal, result.bound) > 10 * max(gap, EXACT):
         return (
             f"{sentence}: most of what is left is the gap between the relaxation and "
