@@ -63,6 +63,7 @@ BAD = {
     b"p 1 1 2 0\na 0 0 0 1\na 1 0 0 1": (None, "at most once"),
     b"p 0 1 0 0": (None, "counts"),
     b"p 99999999 1 0 0": (None, "costs"),
+    b"gm 0 1\nc toy\np 27483648  3 0 0 ": (None, "costs"),  # found by fuzzing: slow
 }
 
 

@@ -10,7 +10,7 @@ __all__ = ["available_memory", "check_entries", "human"]
 
 # A file may describe more than it spells out (default costs, shared functions, constraints). Up to
 # this many bytes always; above, at most EXPANSION bytes for each byte of the file.
-FREE_BYTES = 256 << 20
+FREE_BYTES = 64 << 20
 EXPANSION = 4096
 
 
