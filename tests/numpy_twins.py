@@ -23,6 +23,10 @@ MASK = (1 << 64) - 1
 class Xoshiro:
     """xoshiro256++ in Python integers."""
 
+    @classmethod
+    def seeded(cls, seed: int) -> Xoshiro:
+        return cls(np.random.SeedSequence(seed).generate_state(4, np.uint64))
+
     def __init__(self, words):
         self.s = [int(w) for w in words]
 
@@ -43,6 +47,10 @@ class Xoshiro:
         while (word := self.word() & mask) >= bound:
             pass
         return word
+
+    def half_edge(self, model: Model) -> int:
+        """A half-edge, numbered by drawing among all of them sorted by vertex."""
+        return int(np.argsort(model.edges.reshape(-1), kind="stable")[self.below(2 * model.m)])
 
 
 def _rotate(x: int, k: int) -> int:
@@ -165,7 +173,7 @@ def standard(model, twin, eta, lam, generator) -> Iterator[np.ndarray]:
     """λ^(1), λ^(2), … of Algorithm 1."""
     lam = lam.copy()
     while True:
-        for h, new in twin.update(model, lam, eta, generator.below(2 * model.m)).items():
+        for h, new in twin.update(model, lam, eta, generator.half_edge(model)).items():
             lam[model.half_slice(h)] = new
         yield lam.copy()
 
@@ -177,7 +185,7 @@ def accelerated(model, twin, eta, lam, generator) -> Iterator[np.ndarray]:
         theta = (-(theta**2) + np.sqrt(theta**4 + 4 * theta**2)) / 2
         y = theta * v + (1 - theta) * lam
         lam = lam.copy() if twin.printed else y.copy()
-        for h, new in twin.update(model, y, eta, generator.below(2 * model.m)).items():
+        for h, new in twin.update(model, y, eta, generator.half_edge(model)).items():
             lam[model.half_slice(h)] = new
             i = int(model.edges.reshape(-1)[h])
             step = twin.step(model, eta, i) / theta

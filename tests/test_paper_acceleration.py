@@ -12,8 +12,8 @@ from softmap import generators, theory
 from softmap.algorithms import rules
 from softmap.algorithms.registry import METHODS, make
 from softmap.algorithms.rules import Order, Rule
+from softmap.algorithms.stars import star_order
 from softmap.errors import OptionError
-from softmap.kernels.rng import seeded
 from softmap.model import Model
 from softmap.objective import SmoothedDual
 
@@ -61,7 +61,7 @@ def _curvature(model, algorithm):
 
 
 def test_steps_of_v_are_those_of_the_statements(model):
-    """With γ_{k+1} = γ_0 θ_k²: qθ/γ on edges, θ/(p γ) on stars (Lemmas "est-seq", "est-seq-smp")."""
+    """Lemmas "est-seq" and "est-seq-smp" with γ_{k+1} = γ_0 θ_k²: qθ/γ and θ/(pγ)."""
     s = theory.sizes(model)
     q, degree = s.half_edges, model.graph.degree
     used = degree > 0
@@ -131,23 +131,24 @@ def test_phi_keeps_its_quadratic_form(model, name, constants):
     dual, rng = SmoothedDual(model, ETA), np.random.default_rng(1)
     first = rng.normal(size=int(model.half_offset[-1]))
     probes = rng.normal(size=(4, len(first))) * 2
-    state, twin = algorithm.init(model, first, 9), twins.Xoshiro(seeded(9))
-    curvature = _curvature(model, algorithm)
+    state, twin = algorithm.init(model, first, 9), twins.Xoshiro.seeded(9)
+    curvature, to_model = _curvature(model, algorithm), star_order(model).to_model
     omega = dual.value(first)
     phi = omega + (curvature * (probes - first) ** 2).sum(axis=1) / 2
     for theta in theory.thetas(40):
-        h = twin.below(2 * model.m)
+        h = twin.half_edge(model)
         node = model.edges.reshape(-1)[h]
         block = [h] if algorithm.order is Order.EDGES else twins.halves_of(model, node)
         at, p = _entries(model, block), len(block) / (2 * model.m)
-        y, v = state.v + theta**2 * state.w, state.v.copy()
+        v = to_model(state.v)
+        y = v + theta**2 * to_model(state.w)
         nu, value = dual.slack(y)[at], dual.value(y)
         algorithm.step(state, 1)
         gamma = theta**2 * curvature[at]  # γ_{k+1}
         phi = (1 - theta) * phi + theta * value - theta / p * (probes[:, at] - y[at]) @ nu
         omega = (1 - theta) * omega + theta * value - theta / p * nu @ (v[at] - y[at])
         omega -= (theta / p) ** 2 * (nu**2 / gamma).sum() / 2
-        squares = (theta**2 * curvature * (probes - state.v) ** 2).sum(axis=1)
+        squares = (theta**2 * curvature * (probes - to_model(state.v)) ** 2).sum(axis=1)
         np.testing.assert_allclose(phi, omega + squares / 2, rtol=1e-9)
 
 
@@ -202,13 +203,13 @@ def test_the_mean_dual_error_stays_under_the_proved_rate(name, constants):
     model = generators.erdos_renyi(4, 2, seed=3)
     algorithm = METHODS[name](eta=ETA, constants=constants)
     least, star = twins.least_dual(model, ETA)
-    dual, checks, trials = SmoothedDual(model, ETA), np.arange(0, 241, 10), 60
+    dual, checks, trials = SmoothedDual(model, ETA), np.arange(0, 241, 20), 40
     errors = np.zeros(len(checks))
     for seed in range(trials):
         state = algorithm.init(model, None, seed)
         for c in range(len(checks)):
             errors[c] += (dual.value(algorithm.propose(state).lam) - least) / trials
-            algorithm.step(state, 10)
+            algorithm.step(state, 20)
     gap = dual.value(np.zeros_like(star)) - least
     weighted = (_curvature(model, algorithm) * star**2).sum() / 2
     rate = theory.deltas(int(checks[-1]) + 1)[checks] * (gap + weighted)

@@ -31,7 +31,7 @@ def _projected(model, lam, eta):
 
 @pytest.mark.parametrize(
     ("name", "epsilon"),
-    [("emp", 3.0), ("smp", 4.0), ("accel-emp", 1.0), ("accel-smp", 2.0)],
+    [("emp", 4.0), ("smp", 5.0), ("accel-emp", 1.0), ("accel-smp", 2.0)],
 )
 def test_the_projected_point_is_epsilon_optimal_after_K(name, epsilon):
     """Theorems 1 and 2 with their own η and K; ‖C‖_∞ = 1, so costs of points span about 6."""
