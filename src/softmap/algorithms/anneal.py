@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import ClassVar, Protocol
 
 import numpy as np
 from numpy.typing import DTypeLike
@@ -13,7 +13,7 @@ from softmap.algorithms.chains import ChainMarginals, Chains, Messages
 from softmap.algorithms.team import Team
 from softmap.model import Model
 
-__all__ = ["Anneal", "AnnealState", "cost_scale"]
+__all__ = ["Anneal", "AnnealState", "Annealed", "Engine", "cost_scale"]
 
 FIRST_ETA = 100.0  # times one over the scale of the costs
 GROWTH = 2.0
@@ -38,6 +38,30 @@ def cost_scale(model: Model) -> float:
     return float(widths.mean()) if widths.size else 1.0
 
 
+class Engine(Protocol):
+    """What is annealed: passes over one model, and the regularised primal point they stand for.
+
+    `surplus` says how often H_i is to be taken off Σ_e H_e in the entropy that belongs to it.
+    """
+
+    model: Model
+    surplus: Floats
+
+    def __init__(self, model: Model, team: Team, dtype: DTypeLike) -> None: ...
+
+    def start(self, lam: Floats | None) -> Messages: ...
+
+    def passes(self, state: Messages, count: int, eta: float, *, momentum: bool) -> None: ...
+
+    def nodes(self, messages: Floats, eta: float) -> Floats: ...
+
+    def marginals(self, messages: Floats, shift: Floats, eta: float) -> ChainMarginals: ...
+
+    def bounding(self, messages: Floats) -> Floats: ...
+
+    def lam(self, messages: Floats) -> Floats: ...
+
+
 @dataclass(kw_only=True)
 class AnnealState(State):
     """Messages, η, and the running average of node marginals."""
@@ -51,8 +75,8 @@ class AnnealState(State):
     node_entropy: float = 0.0
 
 
-class Anneal:
-    """Momentum over smooth TRW-S passes, warm-started from one η to the next.
+class Annealed:
+    """Momentum over passes of an engine, warm-started from one η to the next.
 
     Parameters
     ----------
@@ -63,7 +87,8 @@ class Anneal:
         Precision of the messages; bounds and primals are float64 in any case.
     """
 
-    name: ClassVar[str] = "anneal"
+    name: ClassVar[str]
+    engine_type: ClassVar[type[Engine]]
 
     def __init__(
         self, *, eta: float | None = None, team: Team | None = None, dtype: DTypeLike = np.float64
@@ -72,41 +97,39 @@ class Anneal:
         self.team = team or Team()
 
     def init(self, model: Model, lam: Floats | None, seed: int) -> AnnealState:
-        self.chains = Chains(model, self.team, self.dtype)
+        self.engine = self.engine_type(model, self.team, self.dtype)
         eta = self.first_eta or FIRST_ETA / cost_scale(model)
         mean = np.zeros(model.unary.size)
-        return AnnealState(messages=self.chains.start(lam), eta=eta, mean=mean)
+        return AnnealState(messages=self.engine.start(lam), eta=eta, mean=mean)
 
     def step(self, state: AnnealState, count: int) -> None:
         """`count` passes; every few of them the node marginals enter the average."""
-        state.work += 2 * self.chains.model.m * count
+        state.work += 2 * self.engine.model.m * count
         while count > 0:
             now = min(count, SAMPLE - state.passes % SAMPLE)
-            self.chains.passes(state.messages, now, state.eta, momentum=True)
+            self.engine.passes(state.messages, now, state.eta, momentum=True)
             state.passes += now
             count -= now
             if state.passes % SAMPLE == 0:
                 self._sample(state)
 
     def _sample(self, state: AnnealState) -> None:
-        found = self._marginals(state)
+        nodes = self.engine.nodes(state.messages.prev, state.eta)
         state.samples += 1
         weight = (RECENT + 1.0) / (state.samples + RECENT)
-        state.mean += weight * (found.nodes - state.mean)
+        state.mean += weight * (nodes - state.mean)
 
     def _marginals(self, state: AnnealState) -> ChainMarginals:
-        return self.chains.marginals(state.messages.prev, state.messages.shift, state.eta)
+        return self.engine.marginals(state.messages.prev, state.messages.shift, state.eta)
 
     def restart_point(self, state: AnnealState) -> Floats:
         """λ from which another run may go on."""
-        return self.chains.lam(state.messages.prev)
+        return self.engine.lam(state.messages.prev)
 
     def propose(self, state: AnnealState) -> Proposal:
         found = self._marginals(state)
-        lam = self.chains.bounding(state.messages.prev)
-        degree = self.chains.model.graph.degree
-        surplus = degree - 1.0 / self.chains.plan.share
-        state.node_entropy = float((surplus * found.node_entropy).sum())
+        lam = self.engine.bounding(state.messages.prev)
+        state.node_entropy = float((self.engine.surplus * found.node_entropy).sum())
         state.smoothed = found.smoothed
         nodes = (found.nodes, state.mean.copy()) if state.samples else (found.nodes,)
         return Proposal(lam, state.eta, found.coupling, nodes, found.smoothed)
@@ -118,3 +141,10 @@ class Anneal:
         gap = min(verdict.primals) - verdict.bound
         if regularised < READY * gap:
             state.eta *= GROWTH
+
+
+class Anneal(Annealed):
+    """The annealed solver over monotonic chains: smooth TRW-S passes."""
+
+    name = "anneal"
+    engine_type = Chains

@@ -58,6 +58,7 @@ class Chains:
         self.plan = chain_schedule(model, dtype)
         self.dtype = np.dtype(dtype)
         self.real = self.plan.edge >= 0
+        self.surplus: Floats = model.graph.degree - 1.0 / self.plan.share
         # costs of nodes by level, and a spare node of cost 0 that idle lanes look at
         spare = int(model.num_labels.max())
         self._theta = np.zeros(model.unary.size + spare)
@@ -93,13 +94,14 @@ class Chains:
             eta, momentum, state.shift, self._dot, self._sums, state.clock,
         )  # fmt: skip
 
+    def nodes(self, messages: Floats, eta: float) -> Floats:
+        """Node marginals `μ_i ∝ exp(-η θ̂_i / n_i)` after a full pass."""
+        return self._soft_nodes(self._shares(messages), eta)[0]
+
     def marginals(self, messages: Floats, shift: Floats, eta: float) -> ChainMarginals:
         """Marginals `μ_i ∝ exp(-η θ̂_i / n_i)` after a full pass; `shift` is that pass's."""
         theta = self._shares(messages)
-        nodes, info = np.empty(self.model.unary.size), np.empty((self.model.n, 2))
-        self.team.split(
-            judge.soft_nodes, self.model.n, self.lay, self.plan.node_at, theta, eta, nodes, info
-        )
+        nodes, info = self._soft_nodes(theta, eta)
         coupling = np.empty(int(self.model.half_offset[-1]))
         self.team.split(
             chains.couplings, 2 * self.model.m, self.lay, self.plan, messages, theta, coupling
@@ -120,6 +122,13 @@ class Chains:
         lam = np.empty(int(self.model.half_offset[-1]))
         self.team.split(chains.cut_chains, self.model.m, self.lay, self.plan, msg, theta, lam)
         return lam
+
+    def _soft_nodes(self, theta: Floats, eta: float) -> tuple[Floats, Floats]:
+        nodes, info = np.empty(self.model.unary.size), np.empty((self.model.n, 2))
+        self.team.split(
+            judge.soft_nodes, self.model.n, self.lay, self.plan.node_at, theta, eta, nodes, info
+        )
+        return nodes, info
 
     def _shares(self, messages: Floats) -> Floats:
         theta = self._theta
