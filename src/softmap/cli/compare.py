@@ -41,6 +41,7 @@ def compare_command(
     evidence: Annotated[Path | None, typer.Option(help="Variables to fix (.evid).")] = None,
     time_limit: Annotated[float, typer.Option(help="Seconds for each method.")] = 10.0,
     lp_gap: Annotated[float, typer.Option(help="Stop at this relative LP gap.")] = 1e-4,
+    eta: Annotated[float, typer.Option(help="η of the methods that keep it fixed.")] = 1000.0,
     seed: Annotated[int, typer.Option(help="Seed of what is random.")] = 0,
     threads: Annotated[int | None, typer.Option(help="Threads; all by default.")] = None,
     values: ValuesOption = None,
@@ -49,6 +50,7 @@ def compare_command(
 ) -> None:
     """Compare methods on a model: a table and a plot."""
     import softmap
+    from softmap.algorithms.registry import UPDATES
     from softmap.cli.console import results
     from softmap.plotting import save_comparison
 
@@ -56,12 +58,13 @@ def compare_command(
     names = _names(methods)
     loaded = softmap.read(str(model), values=values, evidence=evidence)
     options = {"time_limit": time_limit, "lp_gap": lp_gap, "seed": seed, "threads": threads}
-    runs = {
-        name: _exact(loaded, options)
-        if name == EXACT_LP
-        else _method(loaded, name, no_progress, options)
-        for name in names
-    }
+    runs: dict[str, Run] = {}
+    for name in names:
+        if name == EXACT_LP:
+            runs[name] = _exact(loaded, options)
+        else:
+            fixed = {"eta": eta} if name in UPDATES else {}
+            runs[name] = _method(loaded, name, no_progress, options | fixed)
     console = results()
     console.print(_table(runs))
     save_comparison({name: run.trace for name, run in runs.items()}, plot)
@@ -93,7 +96,7 @@ def _method(model: Model, name: str, no_progress: bool, options: dict[str, Any])
         energy=result.energy,
         seconds=result.seconds,
         work=result.work,
-        stopped=str(result.status),
+        stopped=result.status.name.lower().replace("_", " "),
         trace=result.trace.columns(),
     )
 

@@ -28,7 +28,7 @@ def demo_command(
     labels: Annotated[int | None, typer.Option(help="Number of labels.")] = None,
     size: Annotated[int | None, typer.Option(help="Longest side, or number of points.")] = None,
     seed: Annotated[int, typer.Option(help="Seed of the synthetic data.")] = 0,
-    lp_gap: Annotated[float, typer.Option(help="Stop at this relative LP gap.")] = 1e-5,
+    lp_gap: Annotated[float, typer.Option(help="Stop at this relative LP gap.")] = 1e-6,
     time_limit: Annotated[float, typer.Option(help="Stop after so many seconds.")] = 30.0,
     out: Annotated[Path, typer.Option(help="Folder for the pictures.")] = Path(),
     report: Annotated[Path | None, typer.Option(help="Write a page about the run (.html).")] = None,

@@ -15,13 +15,13 @@ __all__ = ["doctor_command"]
 
 CORE = ("numpy", "scipy", "numba", "highspy", "typer", "rich")
 OPTIONAL = {
-    "matplotlib": "plot",
-    "pillow": "plot",
-    "plotly": "report",
-    "h5py": "opengm",
-    "networkx": "interop",
-    "pandas": "interop",
-    "pgmpy": "interop",
+    "matplotlib": "softmap[plot]",
+    "pillow": "softmap[plot]",
+    "plotly": "softmap[report]",
+    "h5py": "softmap[opengm]",
+    "networkx": "softmap[interop]",
+    "pandas": "softmap[interop]",
+    "pgmpy": "softmap[interop]",
     "jax": "jax",
 }
 
@@ -31,8 +31,8 @@ def doctor_command() -> None:
     facts = {
         "softmap": __version__,
         "python": f"{platform.python_version()} ({platform.system()}, {platform.machine()})",
-        **{name: _installed(name) for name in CORE},
-        **{name: _installed(name, extra) for name, extra in OPTIONAL.items()},
+        **{name: _installed(name, "softmap") for name in CORE},
+        **{name: _installed(name, source) for name, source in OPTIONAL.items()},
         "threads": _threads(),
         "devices": _devices(),
         "kernel cache": _cache(),
@@ -40,12 +40,11 @@ def doctor_command() -> None:
     results().print(facts_table(facts))
 
 
-def _installed(package: str, extra: str | None = None) -> str:
+def _installed(package: str, source: str) -> str:
     try:
         return version(package)
     except PackageNotFoundError:
-        remedy = f"pip install 'softmap[{extra}]'" if extra else "pip install softmap"
-        return f"not installed ({remedy})"
+        return f"not installed (pip install '{source}')"
 
 
 def _threads() -> str:

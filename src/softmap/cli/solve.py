@@ -27,6 +27,7 @@ def solve_command(
         float | None, typer.Option(help="Stop at this relative LP gap [1e-4].")
     ] = None,
     time_limit: Annotated[float | None, typer.Option(help="Stop after so many seconds.")] = None,
+    eta: Annotated[float | None, typer.Option(help="Inverse temperature (for smp etc.).")] = None,
     seed: Annotated[int | None, typer.Option(help="Seed of what is random [0].")] = None,
     threads: Annotated[int | None, typer.Option(help="Threads [all].")] = None,
     dtype: Annotated[str | None, typer.Option(help="float32 or float64 [float64].")] = None,
@@ -52,6 +53,7 @@ def solve_command(
         "gap": gap,
         "lp_gap": lp_gap,
         "time_limit": time_limit,
+        "eta": eta,
         "seed": seed,
         "threads": threads,
         "dtype": dtype,

@@ -19,9 +19,9 @@ def build(options: Options) -> Demo:
     size, labels = options.size or 64, options.labels or 8
     rng = np.random.default_rng(options.seed)
     truth = regions(rng, size, 3 * labels, labels)
-    evidence = np.eye(labels)[truth] + rng.normal(0, 1.2, (size, size, labels))
+    evidence = np.eye(labels)[truth] + rng.normal(0, 1.4, (size, size, labels))
     edges = grid_edges(size, size)
-    weights = rng.uniform(0.9, 1.4, len(edges))
+    weights = rng.uniform(1.2, 1.8, len(edges))
     model = Model(-evidence.reshape(-1, labels), edges, Potts(weights)).with_shape((size, size))
     noisy = evidence.argmax(axis=-1)
     return Demo(

@@ -31,6 +31,7 @@ def save_convergence(trace: Columns, path: Path | str, title: str = "") -> None:
             values.plot(trace["seconds"], trace[name], label=name, **_sparse(style, trace))
         values.set_ylim(*_window([trace]))
         values.set(xlabel="seconds", ylabel="cost", title=title)
+        values.ticklabel_format(axis="y", useOffset=False)
         scale = np.maximum(1.0, np.abs(trace["bound"]))
         for name, label in (("energy", "gap"), ("primal", "LP gap")):
             relative = (trace[name] - trace["bound"]) / scale
@@ -53,6 +54,7 @@ def save_comparison(traces: Mapping[str, Columns], path: Path | str) -> None:
                 panel.plot(x, trace["bound"], label=method, **style)
                 panel.plot(x, trace["energy"], linestyle=":", **style)
             panel.set_ylim(*_window(list(traces.values())))
+            panel.ticklabel_format(axis="y", useOffset=False)
             panel.set(xlabel=column if column == "seconds" else "work (messages)", xscale="log")
             panel.grid(alpha=0.3)
         axes[0].set(ylabel="bound (solid), energy (dotted)")
