@@ -33,8 +33,10 @@ class Peer:
     kind: str = "lp"
 
     def prepare(self) -> Prepare:
-        """Import the peer and return its `prepare`."""
+        """Import the peer, let it load what it compiles, and return its `prepare`."""
         module = import_module(f"benchmarks.peers.{self.module}")
+        if hasattr(module, "warm_up"):
+            module.warm_up(**self.arguments)
         return partial(module.prepare, **self.arguments)
 
 
