@@ -1,0 +1,95 @@
+"""The documentation is true: every snippet, command and example of it runs and prints what it says.
+
+A page's blocks run from top to bottom in one folder: `python` blocks share their names, `sh` blocks
+are commands of ours, and an `output` block is what the block before it printed (`...` stands
+for anything).
+"""
+
+import contextlib
+import io
+import re
+import runpy
+import shlex
+from doctest import ELLIPSIS, NORMALIZE_WHITESPACE, OutputChecker
+from pathlib import Path
+
+import pytest
+
+import softmap
+from data import ROOT
+from softmap.cli.app import main
+
+DOCS = ROOT / "docs"
+PAGES = [DOCS / "index.md", DOCS / "tutorial.md", *sorted((DOCS / "guides").glob("*.md"))]
+EXAMPLES = sorted((DOCS / "examples").glob("*.py"))
+BLOCK = re.compile(r"^```(\w+)\n(.*?)^```", flags=re.MULTILINE | re.DOTALL)
+LINK = re.compile(r"(?<!!)\[[^\]]*\]\(([^)#\s]+)(?:#[^)]*)?\)")
+
+
+def name_of(path: Path) -> str:
+    return str(path.relative_to(DOCS))
+
+
+def run_python(block: str, names: dict[str, object], place: str) -> str:
+    with contextlib.redirect_stdout(io.StringIO()) as shown:
+        exec(compile(block, place, "exec"), names)
+    return shown.getvalue()
+
+
+def run_commands(block: str) -> str:
+    with contextlib.redirect_stdout(io.StringIO()) as shown:
+        for line in block.strip().splitlines():
+            program, *words = shlex.split(line, comments=True)
+            assert program == "softmap", f"not a command of ours: {line}"
+            assert main(words) == 0, line
+    return shown.getvalue()
+
+
+def agrees(expected: str, printed: str) -> bool:
+    return OutputChecker().check_output(expected, printed, ELLIPSIS | NORMALIZE_WHITESPACE)
+
+
+def run_page(path: Path) -> int:
+    names: dict[str, object] = {"__name__": "__main__"}
+    printed, checked = None, 0
+    for language, block in BLOCK.findall(path.read_text("utf-8")):
+        if language == "python":
+            printed = run_python(block, names, name_of(path))
+        elif language == "sh":
+            printed = run_commands(block)
+        elif language == "output":
+            assert printed is not None, f"nothing printed this:\n{block}"
+            assert agrees(block, printed), f"the page says\n{block}\nbut it prints\n{printed}"
+        checked += 1
+    return checked
+
+
+@pytest.mark.parametrize("page", PAGES, ids=name_of)
+def test_a_page_runs_from_top_to_bottom(page, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    assert run_page(page) > 0 or page.name == "index.md"
+
+
+@pytest.mark.parametrize("example", EXAMPLES, ids=name_of)
+def test_an_example_of_the_gallery_runs(example, tmp_path, monkeypatch):
+    pyplot = pytest.importorskip("matplotlib.pyplot")
+    monkeypatch.chdir(tmp_path)
+    runpy.run_path(str(example), run_name="__main__")
+    assert pyplot.get_fignums(), "an example of the gallery draws something"
+    pyplot.close("all")
+
+
+def test_every_public_name_has_its_place_in_the_reference():
+    text = "\n".join(page.read_text("utf-8") for page in (DOCS / "reference").glob("*.md"))
+    listed = set(re.findall(r"auto\w+:: softmap\.(\w+)$", text, flags=re.MULTILINE))
+    assert set(softmap.__all__) - listed == set()
+
+
+def test_relative_links_lead_somewhere():
+    made_by_the_build = {"gallery/index.rst"}
+    for page in sorted(DOCS.rglob("*.md")):
+        if "_build" in page.parts or "gallery" in page.parts:
+            continue
+        for target in LINK.findall(page.read_text("utf-8")):
+            if "://" not in target and target not in made_by_the_build:
+                assert (page.parent / target).exists(), f"{name_of(page)} links to {target}"
