@@ -54,6 +54,9 @@ def save(path: Path, model: Model, settings: dict[str, Any], run: Any) -> None:
         "seconds": run.seconds,
         "next_check": run.next_check,
         "done": run.done,
+        "decoded_at": run.decoded_at,
+        "improved_at": run.improved_at,
+        "best_gaps": run.best_gaps,
     }
     arrays["header"] = np.frombuffer(json.dumps(header).encode(), dtype=np.uint8)
     temporary = path.with_name(f"{path.name}.{os.getpid()}.tmp")
@@ -99,7 +102,9 @@ def restore(run: Any, header: dict[str, Any], arrays: dict[str, NDArray[Any]]) -
     judge.nodes = arrays.get("judge/nodes")
     run.trace = Trace([_row(values) for values in arrays["trace"]])
     run.earlier = header["seconds"]
-    run.next_check, run.done = header["next_check"], header["done"]
+    for name in ("next_check", "done", "decoded_at", "improved_at"):
+        setattr(run, name, header[name])
+    run.best_gaps = tuple(header["best_gaps"])
 
 
 def _row(values: NDArray[np.float64]) -> Row:

@@ -49,8 +49,8 @@ class Judge:
         self.energy = math.inf
         self.labels: NDArray[np.int64] = np.zeros(model.num_variables, dtype=np.int64)
 
-    def look(self, proposal: Proposal) -> Verdict:
-        """Judge one proposal."""
+    def look(self, proposal: Proposal, *, labels: bool = True) -> Verdict:
+        """Judge one proposal; decoding its labels costs as much as several passes."""
         bound = self._bound(proposal.lam)
         coupling = proposal.lam if proposal.coupling is None else proposal.coupling
         nodes = proposal.nodes or (self._nodes_of(proposal),)
@@ -59,15 +59,20 @@ class Judge:
         costs = [self._projected(coupling, proposal.eta, p) for p in nodes]
         if bound > self.bound:
             self.bound, self.lam = bound, proposal.lam
-        self._labels(proposal.lam, nodes)
+        if labels or not math.isfinite(self.energy):
+            self._labels(proposal.lam, nodes)
         for (cost, _, _), candidate in zip(costs, nodes, strict=True):
             if cost < self.primal:
                 self.primal, self.nodes = cost, candidate
                 self.coupling, self.eta = coupling, proposal.eta
-        if self.energy < self.primal:
-            # an integral labelling is a point of the polytope too
-            self.primal, self.nodes = self.energy, None
+        self._integral()
         return Verdict(bound, tuple(c for c, _, _ in costs), costs[0][1], costs[0][2])
+
+    def decode(self, proposal: Proposal) -> None:
+        """Look for better labels in a proposal already judged."""
+        nodes = proposal.nodes or (self._nodes_of(proposal),)
+        self._labels(proposal.lam, nodes)
+        self._integral()
 
     def edge_marginals(self) -> Floats:
         """Edge marginals of the best point, made when asked for."""
@@ -97,8 +102,8 @@ class Judge:
     def _nodes_of(self, proposal: Proposal) -> Floats:
         theta = reduced_unary(self.model, proposal.lam)
         nodes, info = np.empty_like(theta), np.empty((self.model.n, 2))
-        share = np.ones(self.model.n)
-        kernels.soft_nodes(self._lay, theta, share, proposal.eta, nodes, info, 0, self.model.n)
+        offset = self.model.node_offset
+        kernels.soft_nodes(self._lay, offset, theta, proposal.eta, nodes, info, 0, self.model.n)
         return nodes
 
     def _projected(self, coupling: Floats, eta: float, nodes: Floats) -> tuple[float, float, float]:
@@ -121,6 +126,11 @@ class Judge:
         if stranded[0] > FEASIBLE:
             return math.inf
         return float((plan[0] * np.where(plan[0] > 0, cost, 0.0)).sum())
+
+    def _integral(self) -> None:
+        """An integral labelling is a point of the polytope too."""
+        if self.energy < self.primal:
+            self.primal, self.nodes = self.energy, None
 
     def _labels(self, lam: Floats, nodes: tuple[Floats, ...]) -> None:
         candidates = [rounding.round_nodes(self.model, nodes[0]), rounding.decode(self.model, lam)]

@@ -42,7 +42,7 @@ class Run:
         self.trace = Trace()
         self.done, self.next_check, self.earlier = 0, 0, 0.0
         self.best_gaps: tuple[float, float] = (math.inf, math.inf)
-        self.improved_at = 0
+        self.improved_at, self.decoded_at = 0, 0
         self.sweeping = algorithm.name in PASSES
         self.setup_seconds = time.perf_counter() - started
         self.started = time.perf_counter()
@@ -93,10 +93,18 @@ class Run:
             return Status.TIME_LIMIT
         return None
 
-    def check(self) -> Snapshot:
-        """Judge where the algorithm stands; it may heed the verdict."""
+    def check(self, *, last: bool = False) -> Snapshot:
+        """Judge where the algorithm stands; it may heed the verdict.
+
+        Labels are decoded at growing intervals, at the last check, and where the LP gap is closed.
+        """
         proposal = self.algorithm.propose(self.state)
-        verdict = self.judge.look(proposal)
+        due = last or self.done >= 1.5 * self.decoded_at
+        verdict = self.judge.look(proposal, labels=due)
+        if not due and self.closed():
+            self.judge.decode(proposal)
+        elif due:
+            self.decoded_at = self.done
         judge = self.judge
         smoothed = math.nan if proposal.smoothed is None else proposal.smoothed
         row = Row(
@@ -108,23 +116,27 @@ class Run:
             self.algorithm.heed(self.state, verdict)
         return Snapshot(row, judge.labels)
 
-    def reached(self) -> Status | None:
-        """Whether a gap is small enough, or nothing has moved for long."""
+    def gaps(self) -> tuple[float, float]:
+        """Relative LP gap and relative MAP gap."""
         judge = self.judge
-        gaps = tuple(
-            relative_gap(max(0.0, upper - judge.bound), judge.bound)
-            for upper in (judge.primal, judge.energy)
-        )
-        if gaps[1] <= self.options["gap"]:
+        lp, label = (max(0.0, upper - judge.bound) for upper in (judge.primal, judge.energy))
+        return relative_gap(lp, judge.bound), relative_gap(label, judge.bound)
+
+    def closed(self) -> Status | None:
+        """Whether a gap is small enough."""
+        lp_gap, gap = self.gaps()
+        if gap <= self.options["gap"]:
             return Status.GAP
-        if gaps[0] <= self.options["lp_gap"]:
-            return Status.LP_GAP
+        return Status.LP_GAP if lp_gap <= self.options["lp_gap"] else None
+
+    def stalled(self) -> Status | None:
+        """Whether neither gap has moved for long."""
+        gaps = self.gaps()
         if any(new < 0.99 * old for new, old in zip(gaps, self.best_gaps, strict=True)):
-            self.best_gaps, self.improved_at = (gaps[0], gaps[1]), self.done
+            self.best_gaps, self.improved_at = gaps, self.done
         patience = max(PATIENCE, self.done // 2)
-        if self.sweeping and self.done - self.improved_at > patience:
-            return Status.STALLED
-        return None
+        waiting = self.sweeping and self.done - self.improved_at > patience
+        return Status.STALLED if waiting else None
 
     def restart_point(self) -> Floats:
         """λ from which a warm-started run goes on best."""
@@ -161,8 +173,8 @@ def _loop(run: Run, settings: dict[str, Any]) -> Generator[Snapshot, None, Resul
     try:
         while status is None:
             status = run.advance()
-            snapshot = run.check()
-            status = run.reached() or status
+            snapshot = run.check(last=status is not None)
+            status = run.closed() or status or run.stalled()
             yield snapshot
             if on_snapshot is not None and on_snapshot(snapshot) is False and status is None:
                 status = Status.CALLBACK
@@ -171,7 +183,7 @@ def _loop(run: Run, settings: dict[str, Any]) -> Generator[Snapshot, None, Resul
                 saved = time.perf_counter()
     except KeyboardInterrupt:
         status = Status.INTERRUPTED
-        run.check()
+        run.check(last=True)
         if path:
             storage.save(path, run.given, settings, run)
     return run.result(status)

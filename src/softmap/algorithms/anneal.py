@@ -18,6 +18,7 @@ __all__ = ["Anneal", "AnnealState", "Annealed", "Engine", "cost_scale"]
 FIRST_ETA = 100.0  # times one over the scale of the costs
 GROWTH = 2.0
 READY = 0.8  # raise η when the regularised gap is under this part of the true one
+LONGEST = 40.0  # cap on Nesterov's t: more memory than that only makes the marginals swing
 SAMPLE = 5  # passes between samples of the averaged marginals
 RECENT = 3.0  # sample k counts like k**RECENT: about the last quarter of all passes
 
@@ -98,6 +99,8 @@ class Annealed:
 
     def init(self, model: Model, lam: Floats | None, seed: int) -> AnnealState:
         self.engine = self.engine_type(model, self.team, self.dtype)
+        # averaged node marginals pay where the edge marginals follow from them in closed form
+        self.averaging = bool(model.m) and all(p.family == "potts" for p in model.potentials)
         eta = self.first_eta or FIRST_ETA / cost_scale(model)
         mean = np.zeros(model.unary.size)
         return AnnealState(messages=self.engine.start(lam), eta=eta, mean=mean)
@@ -111,7 +114,9 @@ class Annealed:
             state.passes += now
             count -= now
             if state.passes % SAMPLE == 0:
-                self._sample(state)
+                state.messages.clock[0] = min(state.messages.clock[0], LONGEST)
+                if self.averaging:
+                    self._sample(state)
 
     def _sample(self, state: AnnealState) -> None:
         nodes = self.engine.nodes(state.messages.prev, state.eta)
