@@ -15,7 +15,7 @@ from softmap.layout import layout
 from softmap.model import Model
 from softmap.potentials import Kind
 
-__all__ = ["chain_schedule"]
+__all__ = ["chain_schedule", "colour_schedule"]
 
 Ints = NDArray[np.int64]
 # By table entries: a tile with fewer edges than this wastes more lanes than it gains.
@@ -28,7 +28,18 @@ def chain_schedule(model: Model, dtype: DTypeLike = np.float64) -> Schedule:
     Node i lies on `max(#earlier neighbours, #later neighbours)` chains.
     """
     graph = model.graph
-    level = depth_levels(graph.node, graph.start, graph.half, np.arange(model.n)).astype(np.int64)
+    level = depth_levels(graph.node, graph.start, graph.half, np.arange(model.n))
+    return _schedule(model, level.astype(np.int64), dtype)
+
+
+def colour_schedule(model: Model, dtype: DTypeLike = np.float64) -> Schedule:
+    """Stars by colour: levels are colours, and nodes keep the whole of their costs."""
+    plan = _schedule(model, model.graph.colouring().astype(np.int64), dtype)
+    return plan._replace(share=np.ones(model.n))
+
+
+def _schedule(model: Model, level: Ints, dtype: DTypeLike) -> Schedule:
+    """Blocks for nodes in levels that no edge stays within."""
     nodes = np.argsort(level, kind="stable")
     levels = int(level.max()) + 1
     at = _offsets(model.num_labels[nodes])

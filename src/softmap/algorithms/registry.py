@@ -9,6 +9,7 @@ from numpy.typing import DTypeLike
 from softmap.algorithms import paper
 from softmap.algorithms.anneal import Anneal
 from softmap.algorithms.base import Algorithm
+from softmap.algorithms.baselines import MPLP, AnnealStar, Diffusion, Nesterov
 from softmap.algorithms.team import Team
 from softmap.algorithms.trws import TRWS
 from softmap.errors import OptionError
@@ -16,7 +17,9 @@ from softmap.errors import OptionError
 __all__ = ["METHODS", "PASSES", "make"]
 
 # One step is one pass over the whole graph.
-PASSES: dict[str, type[Any]] = {method.name: method for method in (Anneal, TRWS)}
+PASSES: dict[str, type[Any]] = {
+    method.name: method for method in (Anneal, AnnealStar, TRWS, MPLP, Diffusion, Nesterov)
+}
 
 # One step is one update of a random block, at a fixed η: the methods of the paper.
 UPDATES: dict[str, type[Any]] = {

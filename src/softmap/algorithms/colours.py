@@ -1,0 +1,111 @@
+"""Sweeps over the stars of one model, colour by colour: the engine of `anneal-star` and others."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+from numpy.typing import DTypeLike
+
+from softmap.algorithms.base import Floats
+from softmap.algorithms.chains import ChainMarginals, Messages
+from softmap.algorithms.order import colour_schedule
+from softmap.algorithms.team import Team
+from softmap.kernels import chains, judge, stars
+from softmap.kernels.packing import pack, unpack
+from softmap.kernels.schedule import COUNT, EARLY, LATE
+from softmap.kernels.stars import DIFFUSION, GRADIENT, STAR
+from softmap.kernels.tiles import LANES
+from softmap.layout import layout
+from softmap.model import Model
+from softmap.objective import half_states
+
+__all__ = ["DIFFUSION", "GRADIENT", "STAR", "Stars"]
+
+
+class Stars:
+    """The colours and scratch memory for sweeps over one model.
+
+    Messages m = -λ live in the order in which a sweep reads them (see `kernels.schedule`); λ and
+    marginals come out in the order of the model.
+    """
+
+    def __init__(self, model: Model, team: Team, dtype: DTypeLike = np.float64) -> None:
+        self.model, self.team, self.dtype = model, team, np.dtype(dtype)
+        self.lay = layout(model, dtype)
+        self.plan = colour_schedule(model, dtype)
+        self.real = self.plan.edge >= 0
+        # L belongs to the entropy Σ_e H_e + Σ_i H_i
+        self.surplus: Floats = np.full(model.n, -1.0)
+        self.barred = np.isposinf(model.unary)
+        spare = int(model.num_labels.max())
+        self._bar = np.zeros(model.unary.size + spare)
+        place = np.repeat(self.plan.node_at - model.node_offset[:-1], model.num_labels)
+        self._bar[np.flatnonzero(self.barred) + place[self.barred]] = np.inf
+        self._theta = np.zeros(model.unary.size + spare)
+        self._unused = np.zeros(len(self.plan.blocks))
+        self._sums = np.zeros(chains.BLOCKS)
+        width = np.where(self.plan.blocks[:, COUNT] > 0, LANES, 1)
+        size = (self.plan.blocks[:, EARLY] + self.plan.blocks[:, LATE]) * width
+        self._origin = np.zeros(int(size.sum()), self.dtype)
+
+    def start(self, lam: Floats | None) -> Messages:
+        """Messages that stand for λ (0 if None)."""
+        msg = np.zeros_like(self._origin)
+        if lam is not None:
+            flat = np.where(self.barred[half_states(self.model)], 0.0, -lam)
+            places = self.lay.half_offset, self.plan.half_at, self.plan.half_stride
+            pack(*places, flat, msg, 0, 2 * self.model.m)
+        return Messages(msg, msg.copy(), np.array([1.0, 0.0]), np.zeros(len(self.plan.edge)))
+
+    def lam(self, messages: Floats) -> Floats:
+        """λ = -m in the order of the model."""
+        flat = np.empty(int(self.model.half_offset[-1]))
+        places = self.lay.half_offset, self.plan.half_at, self.plan.half_stride
+        unpack(*places, messages, flat, 0, 2 * self.model.m)
+        return -flat
+
+    def passes(
+        self, state: Messages, count: int, eta: float, *, momentum: bool, rule: int = STAR
+    ) -> None:
+        """`count` sweeps at η (inf: hard-min) by one of the rules of `kernels.stars`."""
+        dot = np.empty(self.model.n)
+        self._sweep(
+            rule, count, state.msg, state.prev, eta, momentum, state.shift, dot, state.clock
+        )
+
+    def nodes(self, messages: Floats, eta: float) -> Floats:
+        """Node marginals `μ_i ∝ exp(-η (C_i - Σ λ))`."""
+        return self._soft_nodes(messages, eta)[0]
+
+    def marginals(self, messages: Floats, shift: Floats, eta: float) -> ChainMarginals:
+        """Marginals of λ, and -L(λ)."""
+        nodes, info = self._soft_nodes(messages, eta)
+        return ChainMarginals(nodes, info[:, 0], self.lam(messages), self.value(messages, eta))
+
+    def value(self, messages: Floats, eta: float) -> float:
+        """-L(λ), the value of the regularised dual (the plain bound at η = inf)."""
+        dot, shift = np.empty(self.model.n), np.zeros(len(self.plan.edge))
+        msg = messages.copy()
+        self._sweep(stars.VALUE, 1, msg, msg, eta, False, shift, dot, np.ones(2))
+        return math.fsum(dot) + math.fsum(shift[self.real]) + self.model.constant
+
+    def bounding(self, messages: Floats) -> Floats:
+        """λ itself: its plain bound is what stars prove."""
+        return self.lam(messages)
+
+    def _sweep(
+        self, rule: int, count: int, msg: Floats, prev: Floats, eta: float, momentum: bool,
+        shift: Floats, dot: Floats, clock: Floats,
+    ) -> None:  # fmt: skip
+        self.team.run(
+            stars.sweeps, self.lay, self.plan, rule, count, msg, prev, self._origin, self._bar,
+            self._theta, eta, momentum, shift, dot, self._unused, self._sums, clock,
+        )  # fmt: skip
+
+    def _soft_nodes(self, messages: Floats, eta: float) -> tuple[Floats, Floats]:
+        nodes, info = np.empty(self.model.unary.size), np.empty((self.model.n, 2))
+        n, at, theta = self.model.n, self.plan.node_at, self._theta
+        self.team.split(chains.shares, n, self.lay, self.plan, messages, theta)
+        self.team.split(judge.soft_nodes, n, self.lay, at, theta, eta, nodes, info)
+        return nodes, info

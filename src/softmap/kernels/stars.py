@@ -1,0 +1,201 @@
+"""Sweeps over stars, colour by colour: smooth and hard-min block updates, diffusion, gradients.
+
+Messages m = -λ lie as in a `Schedule` whose levels are colours. All half-edges of a colour's nodes
+receive `μ_h(x) = softmin_y C(x, y) - m_{h^1}(y)` (min at η = ∞); then each node *settles*, by one
+of the rules below, on what its half-edges hold. Nodes of one colour share no edge, so the result
+is the same whatever the number of threads.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numba import njit
+
+from softmap.kernels.chains import _total, extrapolate, shares
+from softmap.kernels.fastmath import FAST, exp_nonpositive, log_positive
+from softmap.kernels.sending import buffers_for, send_block
+from softmap.kernels.threads import wait
+
+# STAR: minimise L over the star (η = ∞: MPLP, by nodes). DIFFUSION: one half-edge after the other,
+# half way. GRADIENT: one step down ∇L, all at once. VALUE: change nothing, find the value of -L.
+STAR, DIFFUSION, GRADIENT, VALUE = 0, 1, 2, 3
+
+jit = njit(cache=True, nogil=True, fastmath=FAST, error_model="numpy", _nrt=False)
+
+
+@jit
+def _normalised(theta, at, d):
+    """Shift d costs to a least one of 0."""
+    least = np.inf
+    for x in range(at, at + d):
+        least = min(least, theta[x])
+    for x in range(at, at + d):
+        theta[x] -= least
+
+
+@jit
+def _probabilities(cost, at, d, eta):
+    """Turn d costs into probabilities ∝ exp(-η cost), in place."""
+    _normalised(cost, at, d)
+    mass = 0.0
+    for x in range(at, at + d):
+        cost[x] = exp_nonpositive(-eta * cost[x]) if cost[x] < np.inf else 0.0
+        mass += cost[x]
+    for x in range(at, at + d):
+        cost[x] /= mass
+
+
+@jit
+def _soft_minimum(cost, at, d, eta):
+    """-(1/η) log Σ exp(-η cost), or the least cost at η = ∞."""
+    least = np.inf
+    for x in range(at, at + d):
+        least = min(least, cost[x])
+    if eta == np.inf:
+        return least
+    mass = 0.0
+    for x in range(at, at + d):
+        mass += exp_nonpositive(-eta * (cost[x] - least))
+    return least - log_positive(mass) / eta
+
+
+@jit
+def _share(msg, origin, at, step, theta, place, d, part, out):
+    """Star rule: every term of the star gets the same part of the belief θ̂."""
+    for x in range(d):
+        out[x] = msg[at + x * step] - part * theta[place + x]
+
+
+@jit
+def _average(msg, origin, at, step, theta, place, d, out):
+    """Diffusion: the node's cost and the edge's least cost meet half way; θ̂ follows."""
+    for x in range(d):
+        y = origin[at + x * step]
+        out[x] = 0.5 * (y + msg[at + x * step] - theta[place + x])
+        if theta[place + x] < np.inf:
+            theta[place + x] += out[x] - y
+
+
+@jit
+def _descend(msg, origin, at, step, bar, theta, place, d, rate, eta, out):
+    """m - rate · ν with ν = S_h - μ_i, where `theta` holds μ_i."""
+    for x in range(d):
+        out[x] = bar[place + x] + msg[at + x * step] - origin[at + x * step]
+    _probabilities(out, 0, d, eta)
+    for x in range(d):
+        out[x] = origin[at + x * step] - rate * (out[x] - theta[place + x])
+
+
+@jit
+def _settle(lay, plan, rule, msg, origin, prev, bar, theta, eta, dot, out, first, last):
+    """The rule at the nodes `plan.nodes[first:last]`, from m (`origin`) and μ (`msg`).
+
+    The result goes into `origin`, and into `msg` if later colours are to see it. `dot[i]` is the
+    node's part of ⟨y - z, z - z_prev⟩.
+    """
+    start, ats, strides = plan.pull_start, plan.pull_at, plan.pull_stride
+    shares(lay, plan, msg if rule == STAR else origin, theta, first, last)
+    for k in range(first, last):
+        i = plan.nodes[k]
+        d, place, degree = lay.num_labels[i], plan.node_at[i], start[k + 1] - start[k]
+        if rule == GRADIENT:
+            _probabilities(theta, place, d, eta)
+        else:
+            _normalised(theta, place, d)
+        product = 0.0
+        for p in range(start[k], start[k + 1]):
+            at, step = ats[p], strides[p]
+            if rule == STAR:
+                _share(msg, origin, at, step, theta, place, d, 1.0 / (degree + 1.0), out)
+            elif rule == DIFFUSION:
+                _average(msg, origin, at, step, theta, place, d, out)
+            else:
+                rate = 1.0 / (eta * (0.5 * degree + 1.0))
+                _descend(msg, origin, at, step, bar, theta, place, d, rate, eta, out)
+            for x in range(d):
+                q = at + x * step
+                y, z = origin[q], out[x] if bar[place + x] == 0.0 else 0.0
+                product += (y - z) * (z - prev[q])
+                origin[q] = z
+                msg[q] = y if rule == GRADIENT else z
+        dot[i] = product
+
+
+@jit
+def _evaluate(lay, plan, msg, origin, bar, theta, eta, dot, out, first, last):
+    """`dot[i]`: soft minimum of θ̂_i plus those of the edges to earlier nodes, less their shift."""
+    start, ats, strides = plan.pull_start, plan.pull_at, plan.pull_stride
+    shares(lay, plan, origin, theta, first, last)
+    for k in range(first, last):
+        i = plan.nodes[k]
+        d, place = lay.num_labels[i], plan.node_at[i]
+        value = _soft_minimum(theta, place, d, eta)
+        for p in range(start[k], start[k + 1]):
+            h = lay.half[lay.start[i] + p - start[k]]
+            if lay.node[h ^ 1] < i:
+                at, step = ats[p], strides[p]
+                for x in range(d):
+                    q = at + x * step
+                    out[x] = bar[place + x] + msg[q] - origin[q]
+                    msg[q] = origin[q]
+                value += _soft_minimum(out, 0, d, eta)
+        dot[i] = value
+
+
+@jit
+def _copy(source, target, team):
+    thread, threads, barrier = team
+    for k in range(len(source) * thread // threads, len(source) * (thread + 1) // threads):
+        target[k] = source[k]
+    wait(barrier, threads)
+
+
+@jit
+def _receive(lay, plan, rule, level, msg, prev, bar, eta, shift, unused, buffers, team):
+    """Send μ_h to every half-edge of the level's nodes (VALUE: from earlier nodes only)."""
+    thread, threads, _ = team
+    for way in range(1 if rule == VALUE else 2):
+        forward = way == 0
+        # blocks by the level of the end that receives
+        start = plan.backward_start if forward else plan.forward_start
+        listed = plan.backward if forward else plan.forward
+        begin = start[level]
+        width = start[level + 1] - begin
+        low, high = width * thread // threads, width * (thread + 1) // threads
+        for k in range(begin + low, begin + high):
+            send_block(lay, plan, listed[k], forward, bar, msg, prev, eta, shift, unused, buffers)
+
+
+@njit(cache=True, nogil=True)
+def sweeps(
+    lay, plan, rule, count, msg, prev, origin, bar, theta, eta, momentum, shift, dot, unused, sums,
+    clock, team,
+):  # fmt: skip
+    """`count` sweeps over all colours by one rule, with momentum over whole sweeps if asked for.
+
+    On return `msg` is the point the next sweep starts from and, with momentum, `prev` the result of
+    the last one. `bar` is 0, or +inf on forbidden states; `origin`, `theta`, `unused`, `sums` are
+    scratch. Rule VALUE: -L is Σ `dot` + Σ `shift`.
+    """
+    thread, threads, barrier = team
+    buffers = buffers_for(lay)
+    out = np.empty(len(buffers[5]))
+    _copy(msg, origin, team)
+    for _ in range(count):
+        for level in range(len(plan.level_start) - 1):
+            _receive(lay, plan, rule, level, msg, prev, bar, eta, shift, unused, buffers, team)
+            wait(barrier, threads)
+            begin = plan.level_start[level]
+            width = plan.level_start[level + 1] - begin
+            low = begin + width * thread // threads
+            high = begin + width * (thread + 1) // threads
+            if rule == VALUE:
+                _evaluate(lay, plan, msg, origin, bar, theta, eta, dot, out, low, high)
+            else:
+                _settle(lay, plan, rule, msg, origin, prev, bar, theta, eta, dot, out, low, high)
+            wait(barrier, threads)
+        if momentum:
+            product = _total(dot, sums, team)
+            extrapolate(origin, prev, product, clock, team)
+        if momentum or rule == GRADIENT:
+            _copy(origin, msg, team)
