@@ -21,6 +21,7 @@ from softmap.cli.app import main
 
 DOCS = ROOT / "docs"
 PAGES = [DOCS / "index.md", DOCS / "tutorial.md", *sorted((DOCS / "guides").glob("*.md"))]
+PAGES += [DOCS / "theory" / "sweeps.md"]
 EXAMPLES = sorted((DOCS / "examples").glob("*.py"))
 BLOCK = re.compile(r"^```(\w+)\n(.*?)^```", flags=re.MULTILINE | re.DOTALL)
 LINK = re.compile(r"(?<!!)\[[^\]]*\]\(([^)#\s]+)(?:#[^)]*)?\)")
@@ -81,7 +82,7 @@ def test_an_example_of_the_gallery_runs(example, tmp_path, monkeypatch):
 
 def test_every_public_name_has_its_place_in_the_reference():
     text = "\n".join(page.read_text("utf-8") for page in (DOCS / "reference").glob("*.md"))
-    listed = set(re.findall(r"auto\w+:: softmap\.(\w+)$", text, flags=re.MULTILINE))
+    listed = set(re.findall(r"(?:auto\w+|py:data):: softmap\.(\w+)$", text, flags=re.MULTILINE))
     assert set(softmap.__all__) - listed == set()
 
 

@@ -1,0 +1,68 @@
+"""Directives for what pages show of the project itself: help of commands, benchmark tables."""
+
+import json
+from pathlib import Path
+
+from docutils import nodes
+from docutils.parsers.rst import Directive
+from docutils.statemachine import StringList
+from typer.main import get_command
+
+
+class CommandHelp(Directive):
+    """`{command-help} solve`: what `softmap solve --help` prints."""
+
+    required_arguments = 0
+    optional_arguments = 1
+
+    def run(self) -> list[nodes.Node]:
+        from softmap.cli.app import app
+
+        command, name = get_command(app), "softmap"
+        if self.arguments:
+            command, name = command.commands[self.arguments[0]], f"softmap {self.arguments[0]}"
+        text = command.get_help(command.context_class(command, info_name=name, terminal_width=78))
+        return [nodes.literal_block(text, text, language="text")]
+
+
+class BenchmarkTables(Directive):
+    """`{benchmark-tables}`: tables of the stored results beside the page, one part per file."""
+
+    def run(self) -> list[nodes.Node]:
+        environment = self.state.document.settings.env
+        folder = Path(environment.doc2path(environment.docname)).parent
+        stored = sorted(folder.glob("*.jsonl"))
+        for file in stored:
+            environment.note_dependency(str(file))
+        text = "\n\n".join(map(tables_of, stored)) or "No results are stored with this build."
+        container = nodes.section()
+        container.document = self.state.document
+        lines = StringList(text.splitlines(), source="benchmarks")
+        self.state.nested_parse(lines, self.content_offset, container, match_titles=True)
+        return container.children
+
+
+def tables_of(file: Path) -> str:
+    """The tables of one file of results, as Markdown."""
+    from benchmarks import summary
+
+    rows = [json.loads(line) for line in file.read_text("utf-8").splitlines() if line.strip()]
+    text = summary.tables(rows).replace("\n## ", "\n### ").removeprefix("## ")
+    return f"## {file.stem}\n\n### {text}"
+
+
+def keep_bars(*args: object) -> None:
+    """Docstrings write |N_i| for a size; reStructuredText would take that for a substitution."""
+    lines = args[-1]
+    for number, line in enumerate(lines):
+        pieces = line.split("`")
+        pieces[::2] = [piece.replace("|", r"\|") for piece in pieces[::2]]
+        lines[number] = "`".join(pieces)
+
+
+def setup(app: object) -> dict[str, bool]:
+    """Register the directives."""
+    app.add_directive("command-help", CommandHelp)
+    app.connect("autodoc-process-docstring", keep_bars)
+    app.add_directive("benchmark-tables", BenchmarkTables)
+    return {"parallel_read_safe": True, "parallel_write_safe": True}

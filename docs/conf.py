@@ -1,0 +1,58 @@
+"""How the documentation is built: `make docs`."""
+
+import os
+import sys
+from pathlib import Path
+
+HERE = Path(__file__).resolve().parent
+sys.path[:0] = [str(HERE / "_ext"), str(HERE.parent)]
+os.environ.setdefault("MPLBACKEND", "Agg")
+
+import softmap  # noqa: E402
+
+project = "softmap"
+author = "softmap developers"
+release = version = softmap.__version__
+language = "en"
+
+extensions = [
+    "myst_parser",
+    "sphinx.ext.autodoc",
+    "sphinx.ext.napoleon",
+    "sphinx_gallery.gen_gallery",
+    "pages",
+]
+root_doc = "index"
+exclude_patterns = ["_build", "reproduction/template.md", "benchmarks/README.md", "examples"]
+
+# Pages are Markdown; docstrings are numpydoc with code between single backticks.
+myst_enable_extensions = ["deflist"]
+myst_heading_anchors = 3
+default_role = "code"
+autodoc_member_order = "bysource"
+autodoc_typehints = "none"
+autodoc_default_options = {"members": True, "show-inheritance": False}
+napoleon_google_docstring = False
+napoleon_use_ivar = True
+napoleon_use_rtype = False
+napoleon_custom_sections = [("Returns", "params_style")]
+
+# The page of the reproduction comes with its tables; a tree without them builds all the same.
+suppress_warnings = ["toc.empty_glob"]
+
+sphinx_gallery_conf = {
+    "examples_dirs": "examples",
+    "gallery_dirs": "gallery",
+    "filename_pattern": r"\.py$",
+    "abort_on_example_error": True,
+    "download_all_examples": False,
+    "show_memory": False,
+    "min_reported_time": 60,
+    "show_signature": False,
+    "write_computation_times": False,
+}
+
+html_theme = "furo"
+html_title = f"softmap {release}"
+html_show_sourcelink = False
+html_copy_source = False
