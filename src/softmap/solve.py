@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Callable, Generator
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +22,7 @@ from softmap.errors import OptionError
 from softmap.judge import Judge
 from softmap.model import Model
 from softmap.objective import check_lam
+from softmap.potentials import Potts
 from softmap.result import Result, Row, Snapshot, Status, Trace
 
 __all__ = ["Result", "Snapshot", "Status", "iterate", "resume", "solve"]
@@ -34,6 +36,7 @@ class Run:
 
     def __init__(self, model: Model, algorithm: Algorithm, team: Team, **options: Any) -> None:
         started = time.perf_counter()
+        warm_up(algorithm.name, str(options["dtype"]))
         self.given, self.model = model, tighten(model)
         self.algorithm, self.team, self.options = algorithm, team, options
         warm = _warm_start(self.model, options.get("warm_start"))
@@ -60,7 +63,7 @@ class Run:
     def interval(self) -> int:
         """Steps until the next check: growing, so that judging stays a small part of the run."""
         if self.sweeping:
-            return 10 if self.done < 100 else 20 * (1 + self.done // 1000)
+            return 5 if self.done < 10 else 10 if self.done < 100 else max(20, self.done // 20)
         total = self.options.get("updates")
         return max(1, total // 40) if total else max(2 * self.model.m, self.done // 5)
 
@@ -99,7 +102,7 @@ class Run:
         Labels are decoded at growing intervals, at the last check, and where the LP gap is closed.
         """
         proposal = self.algorithm.propose(self.state)
-        due = last or self.done >= 1.5 * self.decoded_at
+        due = last or self.done >= 3 * self.decoded_at
         verdict = self.judge.look(proposal, labels=due)
         if not due and self.closed():
             self.judge.decode(proposal)
@@ -155,6 +158,16 @@ class Run:
             seconds=self.seconds, setup_seconds=self.setup_seconds, threads=self.team.threads,
             messages=self.restart_point(), _judge=judge,
         )  # fmt: skip
+
+
+@cache
+def warm_up(method: str, dtype: str) -> None:
+    """Compile (or load) the kernels of a method, so that no clock of a user's runs meanwhile."""
+    model, team = Model([[0.0, 1.0], [1.0, 0.0]], [[0, 1]], Potts([0.5])), Team(1)
+    algorithm = make(method, eta=1.0, team=team, dtype=dtype)
+    state = algorithm.init(model, None, 0)
+    algorithm.step(state, 1)
+    Judge(model, team).look(algorithm.propose(state))
 
 
 def _warm_start(model: Model, given: Any) -> Floats | None:
@@ -225,8 +238,9 @@ def iterate(  # noqa: PLR0913 - one keyword per thing a user may want to say
     settings = {"method": method, "eta": eta, "dtype": dtype, "seed": seed}
     algorithm = make(method, eta=eta, team=team, dtype=dtype)
     run = Run(
-        model, algorithm, team, **limits, updates=updates, seed=seed, warm_start=warm_start,
-        checkpoint=Path(checkpoint) if checkpoint else None, on_snapshot=on_snapshot,
+        model, algorithm, team, **limits, updates=updates, seed=seed, dtype=dtype,
+        warm_start=warm_start, on_snapshot=on_snapshot,
+        checkpoint=Path(checkpoint) if checkpoint else None,
     )  # fmt: skip
     return _loop(run, {**settings, "updates": updates, "lp_gap": lp_gap, "gap": gap})
 
@@ -289,7 +303,8 @@ def resume(path: str | Path, model: Model, **options: Any) -> Result:
     defaults = {"time_limit": None, "max_work": None, "on_snapshot": None, "checkpoint": None}
     if unknown := set(options) - set(defaults):
         raise OptionError(f"resume does not take {', '.join(sorted(unknown))}")
-    chosen = {**defaults, **options, **kept, "seed": stored["seed"], "warm_start": None}
+    chosen = {**defaults, **options, **kept, "warm_start": None}
+    chosen |= {"seed": stored["seed"], "dtype": stored["dtype"]}
     chosen["checkpoint"] = Path(chosen["checkpoint"]) if chosen["checkpoint"] else None
     run = Run(model, algorithm, team, **chosen)
     storage.restore(run, header, arrays)

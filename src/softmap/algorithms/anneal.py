@@ -17,8 +17,8 @@ __all__ = ["Anneal", "AnnealState", "Annealed", "Engine", "cost_scale"]
 
 FIRST_ETA = 100.0  # times one over the scale of the costs
 GROWTH = 2.0
-READY = 0.8  # raise η when the regularised gap is under this part of the true one
-LONGEST = 40.0  # cap on Nesterov's t: more memory than that only makes the marginals swing
+READY = 0.65  # raise η when the regularised gap is under this part of the true one
+MEMORY = 2.5  # cap on Nesterov's t, times √(η · scale): a longer memory only lets marginals swing
 SAMPLE = 5  # passes between samples of the averaged marginals
 RECENT = 3.0  # sample k counts like k**RECENT: about the last quarter of all passes
 
@@ -101,7 +101,8 @@ class Annealed:
         self.engine = self.engine_type(model, self.team, self.dtype)
         # averaged node marginals pay where the edge marginals follow from them in closed form
         self.averaging = bool(model.m) and all(p.family == "potts" for p in model.potentials)
-        eta = self.first_eta or FIRST_ETA / cost_scale(model)
+        self.scale = cost_scale(model)
+        eta = self.first_eta or FIRST_ETA / self.scale
         mean = np.zeros(model.unary.size)
         return AnnealState(messages=self.engine.start(lam), eta=eta, mean=mean)
 
@@ -114,7 +115,8 @@ class Annealed:
             state.passes += now
             count -= now
             if state.passes % SAMPLE == 0:
-                state.messages.clock[0] = min(state.messages.clock[0], LONGEST)
+                longest = MEMORY * np.sqrt(state.eta * self.scale)
+                state.messages.clock[0] = min(state.messages.clock[0], max(longest, 10.0))
                 if self.averaging:
                     self._sample(state)
 

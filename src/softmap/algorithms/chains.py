@@ -13,10 +13,11 @@ from softmap.algorithms.order import chain_schedule
 from softmap.algorithms.team import Team
 from softmap.kernels import chains, judge
 from softmap.kernels.packing import pack, unpack
-from softmap.kernels.schedule import COUNT, EARLY, LATE
+from softmap.kernels.schedule import COUNT, EARLY, KIND, LATE
 from softmap.kernels.tiles import LANES
 from softmap.layout import layout
 from softmap.model import Model
+from softmap.potentials import Kind
 
 __all__ = ["ChainMarginals", "Chains", "Messages"]
 
@@ -45,6 +46,10 @@ class ChainMarginals:
     smoothed: float
 
 
+POLISH = 2  # hard passes before a bound is read off
+WORTH_THREADS = 8192.0  # entries per level under which threads would wait more than work
+
+
 class Chains:
     """The schedule and scratch memory for passes over one model.
 
@@ -57,6 +62,7 @@ class Chains:
         self.lay = layout(model, dtype)
         self.plan = chain_schedule(model, dtype)
         self.dtype = np.dtype(dtype)
+        self.passing = team if self._work_per_level() >= WORTH_THREADS else Team(1)
         self.real = self.plan.edge >= 0
         self.surplus: Floats = model.graph.degree - 1.0 / self.plan.share
         # costs of nodes by level, and a spare node of cost 0 that idle lanes look at
@@ -64,6 +70,14 @@ class Chains:
         self._theta = np.zeros(model.unary.size + spare)
         self._dot = np.zeros(len(self.plan.blocks))
         self._sums = np.zeros(chains.BLOCKS)
+
+    def _work_per_level(self) -> float:
+        """Entries that one level of a half pass looks at, on average."""
+        rows, cols = self.plan.blocks[:, EARLY], self.plan.blocks[:, LATE]
+        dense = self.plan.blocks[:, KIND] == Kind.TABLE
+        lanes = np.maximum(self.plan.blocks[:, COUNT], 1)
+        entries = (lanes * np.where(dense, rows * cols, 4 * (rows + cols))).sum()
+        return float(entries) / (len(self.plan.level_start) - 1)
 
     def start(self, lam: Floats | None) -> Messages:
         """Messages that stand for λ (0 if None)."""
@@ -89,7 +103,7 @@ class Chains:
 
     def passes(self, state: Messages, count: int, eta: float, *, momentum: bool) -> None:
         """`count` passes at η (inf: hard-min), forward and backward each."""
-        self.team.run(
+        self.passing.run(
             chains.passes, self.lay, self.plan, 2 * count, state.msg, state.prev, self._theta,
             eta, momentum, state.shift, self._dot, self._sums, state.clock,
         )  # fmt: skip
@@ -112,11 +126,15 @@ class Chains:
         return ChainMarginals(nodes, info[:, 0], coupling, smoothed)
 
     def bounding(self, messages: Floats) -> Floats:
-        """λ whose plain bound is at least the chain bound of the messages: one hard half pass."""
+        """λ whose plain bound is at least the chain bound of the messages.
+
+        One hard half pass would do; a few hard passes before it take most of what the entropy costs
+        the bound off again, and they never lower it.
+        """
         msg = messages.copy()
-        self.team.run(
-            chains.passes, self.lay, self.plan, 1, msg, msg, self._theta, np.inf, False,
-            np.empty(len(self.plan.edge)), self._dot, self._sums, np.ones(2),
+        self.passing.run(
+            chains.passes, self.lay, self.plan, 2 * POLISH + 1, msg, msg, self._theta,
+            np.inf, False, np.empty(len(self.plan.edge)), self._dot, self._sums, np.ones(2),
         )  # fmt: skip
         theta = self._shares(msg)
         lam = np.empty(int(self.model.half_offset[-1]))

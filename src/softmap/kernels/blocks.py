@@ -17,8 +17,9 @@ from typing import Any, NamedTuple
 import numpy as np
 from numba import njit
 
+from softmap.kernels.distances import TABLE
 from softmap.kernels.fastmath import FAST, exp_nonpositive, log_positive
-from softmap.kernels.messages import TABLE, soft_columns, soft_message, soft_rows
+from softmap.kernels.messages import soft_columns, soft_message, soft_rows
 from softmap.kernels.rng import below
 
 HALF, TWIN, OWNER, PLACE = 0, 1, 2, 3

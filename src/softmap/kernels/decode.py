@@ -5,17 +5,8 @@ from __future__ import annotations
 import numpy as np
 from numba import njit
 
-from softmap.kernels.messages import (
-    POTTS,
-    PROJECTION,
-    TABLE,
-    begin_of,
-    distance_cost,
-    group_of,
-    hard_message,
-    truncation_of,
-    weight_of,
-)
+from softmap.kernels.distances import POTTS, PROJECTION, TABLE, distance_cost
+from softmap.kernels.messages import begin_of, group_of, hard_message, truncation_of, weight_of
 
 # Without reference counts: a call that passes the layout would touch those of all its arrays, which
 # takes ten times as long as the work done here. Such functions may not create arrays.

@@ -8,16 +8,9 @@ from __future__ import annotations
 import numpy as np
 from numba import njit
 
+from softmap.kernels.distances import POTTS, PROJECTION
 from softmap.kernels.fastmath import FAST, exp_nonpositive, log_positive
-from softmap.kernels.messages import (
-    POTTS,
-    PROJECTION,
-    begin_of,
-    edge_costs,
-    group_of,
-    hard_message,
-    weight_of,
-)
+from softmap.kernels.messages import begin_of, edge_costs, group_of, hard_message, weight_of
 
 jit = njit(cache=True, nogil=True, fastmath=FAST, error_model="numpy")
 leaf = njit(cache=True, nogil=True, fastmath=FAST, error_model="numpy", _nrt=False)

@@ -10,18 +10,9 @@ import numpy as np
 from numba import njit
 
 from softmap.kernels import tiles
+from softmap.kernels.distances import LINEAR, POTTS, SAFE, TABLE, distance_cost, reach_of
 from softmap.kernels.fastmath import FAST
-from softmap.kernels.messages import (
-    LINEAR,
-    POTTS,
-    SAFE,
-    TABLE,
-    distance_cost,
-    hard_message,
-    reach_of,
-    scratch_size,
-    soft_message_into,
-)
+from softmap.kernels.messages import hard_message, scratch_size, soft_message_into
 from softmap.kernels.schedule import (
     COUNT,
     EARLY,

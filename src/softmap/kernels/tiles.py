@@ -9,8 +9,8 @@ from __future__ import annotations
 import numpy as np
 from numba import njit
 
+from softmap.kernels.distances import SAFE
 from softmap.kernels.fastmath import FAST, exp_nonpositive, log_positive
-from softmap.kernels.messages import SAFE
 
 LANES = 16
 unsigned = np.uint64  # an index that cannot be negative needs no test, and then loops vectorise
