@@ -186,7 +186,7 @@ def _figure3_eta(drawing: Any, tables: Tables) -> None:
                 level, label=Method(method, form).label, color=COLOURS[method], linewidth=1.2
             )
         axes.set(xscale="log", yscale="log", xlabel="η", ylabel=names[column])
-    panels[0].set_title("after the same messages")
+    drawing.suptitle("after the same number of messages", fontsize=9)
     _legend(drawing, panels[0], 3)
 
 
