@@ -11,7 +11,7 @@ os.environ.setdefault("MPLBACKEND", "Agg")
 import softmap  # noqa: E402
 
 project = "softmap"
-author = "softmap developers"
+author = copyright = "softmap developers"
 release = version = softmap.__version__
 language = "en"
 

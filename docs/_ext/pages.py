@@ -64,5 +64,7 @@ def setup(app: object) -> dict[str, bool]:
     """Register the directives."""
     app.add_directive("command-help", CommandHelp)
     app.connect("autodoc-process-docstring", keep_bars)
+    # results may be new: this page is read at every build
+    app.connect("env-get-outdated", lambda *_: ["benchmarks/index"])
     app.add_directive("benchmark-tables", BenchmarkTables)
     return {"parallel_read_safe": True, "parallel_write_safe": True}
