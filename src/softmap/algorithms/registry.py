@@ -13,6 +13,7 @@ from softmap.algorithms.baselines import MPLP, AnnealStar, Diffusion, Nesterov
 from softmap.algorithms.team import Team
 from softmap.algorithms.trws import TRWS
 from softmap.errors import OptionError
+from softmap.objective import check_eta
 
 __all__ = ["METHODS", "PASSES", "make"]
 
@@ -57,6 +58,8 @@ def make(
     team : Team
         Threads of the methods that pass over the whole graph.
     """
+    if eta is not None:
+        check_eta(eta)
     if method in PASSES:
         sweeping: Algorithm = PASSES[method](eta=eta, team=team, dtype=dtype)
         return sweeping
