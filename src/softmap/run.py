@@ -61,7 +61,7 @@ class Run:
     def interval(self) -> int:
         """Steps until the next check: growing, so that judging stays a small part of the run."""
         if self.sweeping:
-            return 5 if self.done < 10 else 10 if self.done < 100 else max(20, self.done // 20)
+            return 5 if self.done < 10 else 10 if self.done < 20 else max(20, self.done // 8)
         total = self.options.get("updates")
         return max(1, total // 40) if total else max(2 * self.model.m, self.done // 5)
 

@@ -46,7 +46,7 @@ class ChainMarginals:
     smoothed: float
 
 
-POLISH = 2  # hard passes before a bound is read off
+POLISH = 1  # hard passes before a bound is read off
 WORTH_THREADS = 8192.0  # entries per level under which threads would wait more than work
 
 
