@@ -38,7 +38,7 @@ def fastest(rows: list[Row], instance: str, gap: float, kind: str) -> Row | None
 
 def tables(rows: list[Row]) -> str:
     """All tables, as Markdown."""
-    parts = [times(rows), ratios(rows), races(rows)]
+    parts = [times(rows), ratios(rows), races(rows), contradictions(rows)]
     return "\n\n".join(part for part in parts if part) + "\n"
 
 
@@ -125,6 +125,17 @@ def races(rows: list[Row]) -> str:
         )
     head = ["instance", "passes to bound 1e-3", "1e-4", "worst lag", "energy", "energy of TRW-S"]
     return "## Beside our own TRW-S, same time\n\n" + markdown(head, body) if body else ""
+
+
+def contradictions(rows: list[Row]) -> str:
+    """Rows that a known bracket of the LP optimum proves wrong: there should be none."""
+    wrong = []
+    for row in rows:
+        low, high = OPTIMA.get(row["instance"], (-math.inf, math.inf))
+        slack = 1e-9 * max(1.0, abs(row["bound"]))
+        if row["bound"] > high + slack or row["primal"] < low - slack:
+            wrong.append(f"- {line(row)}")
+    return "\n".join(["## These contradict the known LP optima", "", *wrong]) if wrong else ""
 
 
 def markdown(head: list[str], body: list[list[str]]) -> str:
