@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from dataclasses import astuple, fields, is_dataclass
 from pathlib import Path
 from typing import Any
+from zipfile import BadZipFile
 
 import numpy as np
 from numpy.typing import NDArray
@@ -73,13 +74,13 @@ def save(path: Path, model: Model, settings: dict[str, Any], run: Any) -> None:
 def load(path: Path, model: Model) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
     """Header and arrays of a checkpoint of this model."""
     try:
-        with np.load(path, allow_pickle=False) as file:
+        with open(path, "rb") as raw, np.load(raw, allow_pickle=False) as file:
             arrays = {name: file[name] for name in file.files}
         header = json.loads(arrays.pop("header").tobytes())
         version = header["version"]
     except FileNotFoundError as error:
         raise CheckpointError(f"{path}: there is no such checkpoint") from error
-    except (OSError, ValueError, KeyError, EOFError) as error:
+    except (OSError, ValueError, KeyError, EOFError, BadZipFile) as error:
         raise CheckpointError(f"{path}: not a softmap checkpoint ({error})") from error
     if version != VERSION:
         raise CheckpointError(f"{path}: written by another version ({version}, not {VERSION})")

@@ -17,7 +17,7 @@ from softmap.algorithms.team import Team
 from softmap.kernels import judge as kernels
 from softmap.layout import layout
 from softmap.model import Model
-from softmap.objective import edge_batches, reduced_unary
+from softmap.objective import reduced_unary
 from softmap.transport import FEASIBLE, cheapest_coupling
 
 __all__ = ["Judge"]
@@ -78,14 +78,7 @@ class Judge:
         """Edge marginals of the best point, made when asked for."""
         if self.nodes is None:
             return polytope.integral(self.model, self.labels)[1]
-        out = np.empty(int(self.model.edge_offset[-1]))
-        for batch in edge_batches(self.model):
-            p, q = polytope.batch_targets(batch, self.nodes, None)
-            mu = batch.marginals(self.coupling, self.eta)
-            plan, _ = polytope.project_batch(batch, mu, p, q)
-            cheapest, stranded = cheapest_coupling(batch.cost, p, q)
-            out[batch.entries] = np.where((stranded <= FEASIBLE)[:, None, None], cheapest, plan)
-        return out
+        return polytope.coupled(self.model, self.nodes, self.coupling, self.eta)
 
     def node_marginals(self) -> Floats:
         """Node marginals of the best point."""

@@ -19,7 +19,7 @@ class Team:
 
     def __init__(self, threads: int | None = None) -> None:
         available = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else None
-        self.threads = threads or available or os.cpu_count() or 1
+        self.threads = (available or os.cpu_count() or 1) if threads is None else threads
         if self.threads < 1:
             raise OptionError(f"threads must be at least 1, not {threads}")
         self._pool = ThreadPoolExecutor(self.threads - 1) if self.threads > 1 else None
