@@ -93,6 +93,7 @@ def _figure3(tables: Tables) -> Iterator[tuple[str, str]]:
     table, clock = tables["figure3"], tables["figure3-seconds"]
     for method, form in table.distinct("method", "form"):
         rows, times = (t.where(method=method, form=form) for t in (table, clock))
+        method = method.replace("-", "_")  # names of templates have no dashes
         for column in GAPS:
             yield f"work_{column}_{method}_{form}", f"{curve(rows, column).last:.3g}"
         yield f"work_certified_{method}_{form}", f"{_certified(rows):.3g}"

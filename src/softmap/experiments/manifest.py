@@ -16,7 +16,8 @@ from softmap.io.atomic import write_text
 __all__ = ["write_manifest"]
 
 PACKAGES = ("numpy", "scipy", "numba", "llvmlite", "highspy", "cvxpy", "clarabel", "matplotlib")
-CLOCK = "-seconds"  # files with this in their names hold times and differ from run to run
+# These show times and differ from run to run.
+TIMED = ("figure3-seconds.csv", "figure3.png", "figure3.svg")
 
 
 def write_manifest(
@@ -31,7 +32,7 @@ def write_manifest(
         "files": {
             path.name: hashlib.sha256(path.read_bytes()).hexdigest()
             for path in sorted(files)
-            if CLOCK not in path.name
+            if path.name not in TIMED
         },
     }
     path = folder / "manifest.json"

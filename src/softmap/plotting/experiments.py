@@ -59,8 +59,8 @@ def draw_all(tables: Tables, folder: Path) -> list[Path]:
     pictures: dict[str, tuple[float, float, Callable[[Any, Tables], None]]] = {
         "figure1": (10.5, 4.3, _figure1),
         "figure2": (8.0, 3.9, _figure2),
-        "figure3": (9.0, 7.2, _figure3),
-        "figure3-eta": (9.0, 4.2, _figure3_eta),
+        "figure3": (9.0, 7.6, _figure3),
+        "figure3-eta": (9.0, 4.6, _figure3_eta),
     }
     written = []
     with matplotlib.rc_context(STYLE):
@@ -162,7 +162,7 @@ def _figure3(drawing: Any, tables: Tables) -> None:
             axes.set(xscale="log", yscale="log")
     panels[1][0].set(xlabel="work (messages)")
     panels[1][1].set(xlabel="seconds of one core")
-    _legend(drawing, panels[0][0], 4)
+    _legend(drawing, panels[0][0], 3)
 
 
 def _figure3_eta(drawing: Any, tables: Tables) -> None:
