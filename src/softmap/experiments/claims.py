@@ -1,7 +1,7 @@
 """The empirical sentences of the paper, each decided by the tables.
 
-Sentences are given in our words. A claim has a rule, written down before the numbers, and a verdict
-for each form of the accelerated methods (or one, where acceleration plays no part).
+Sentences are given in our words. A claim has a rule that the numbers decide, stated beside it, and
+a verdict for each form of the accelerated methods (or one, where acceleration plays no part).
 """
 
 from __future__ import annotations
