@@ -153,8 +153,17 @@ def test_smooth_sweeps_never_raise_L(model, seed, eta):
         assert all(b >= a - 1e-9 * (1 + abs(a)) for a, b in pairwise(values))
 
 
-@given(seed=seeds, degree=st.integers(1, 12), eta=st.sampled_from([0.1, 1.0, 10.0, 100.0]))
-def test_the_step_of_nesterov_is_within_the_curvature(seed, degree, eta):
+@given(model=models(), seed=seeds)
+def test_hard_sweeps_before_the_bound_never_lower_it(model, seed):
+    model = tighten(model)
+    stars = Stars(model, ONE)
+    messages = stars.start(random_lam(model, seed)).msg
+    before = dual_bound(model, stars.lam(messages))
+    assert dual_bound(model, stars.bounding(messages)) >= before - 1e-9 * (1 + abs(before))
+
+
+@given(seed=seeds, eta=st.sampled_from([0.1, 1.0, 10.0, 100.0]))
+def test_the_step_of_nesterov_is_within_the_curvature(seed, eta):
     """δᵀ ∇²L δ ≤ η Σ_h (|N_i| / 2 + 1) ‖δ_h‖², by differences of the gradient."""
     model = generators.erdos_renyi(8, 3, seed=seed % 1000)
     lam, direction = random_lam(model, seed), random_lam(model, seed + 1)

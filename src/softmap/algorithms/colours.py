@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import DTypeLike
 
 from softmap.algorithms.base import Floats
-from softmap.algorithms.chains import ChainMarginals, Messages
+from softmap.algorithms.chains import POLISH, ChainMarginals, Messages
 from softmap.algorithms.order import colour_schedule
 from softmap.algorithms.team import Team
 from softmap.kernels import chains, judge, stars
@@ -91,8 +91,11 @@ class Stars:
         return math.fsum(dot) + math.fsum(shift[self.real]) + self.model.constant
 
     def bounding(self, messages: Floats) -> Floats:
-        """λ itself: its plain bound is what stars prove."""
-        return self.lam(messages)
+        """λ after a few hard sweeps, which never lower its plain bound."""
+        msg, dot = messages.copy(), np.empty(self.model.n)
+        shift = np.empty(len(self.plan.edge))
+        self._sweep(STAR, POLISH, msg, msg, np.inf, False, shift, dot, np.ones(2))
+        return self.lam(msg)
 
     def _sweep(
         self, rule: int, count: int, msg: Floats, prev: Floats, eta: float, momentum: bool,
