@@ -81,7 +81,9 @@ def ratios(rows: list[Row]) -> str:
     body = []
     for instance, gap in dict.fromkeys((r["instance"], r["gap"]) for r in rows if r["gap"]):
         ours, peer = (fastest(rows, instance, gap, kind) for kind in ("ours", "lp"))
-        target = TARGETS[INSTANCES[instance].family] if gap >= 1e-4 else 1.0
+        # stored runs may speak of instances whose files are not here: those are "data"
+        family = INSTANCES[instance].family if instance in INSTANCES else "data"
+        target = TARGETS[family] if gap >= 1e-4 else 1.0
         body.append(
             [
                 instance,
