@@ -1,7 +1,8 @@
 """The models of the benchmarks: synthetic ones from a seed, real ones from the data folder.
 
-The LP optima below are certified brackets (bound of a dual point, cost of a feasible point), made
-by `python -m benchmarks.optima`, which prints them again. All seeds are 0.
+The LP optima below are certified brackets (bound of a dual point, cost of a feasible point): the
+narrowest that the judge has seen over several runs of the methods named. `python -m
+benchmarks.optima` brackets them anew, as narrowly as its time limit allows. All seeds are 0.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ from softmap.model import Model
 ROOT = Path(__file__).resolve().parent.parent
 SEED = 0
 
-# name: (bound, primal) of the LP relaxation, and the method that found the tighter end
+# name: (bound, primal) of the LP relaxation
 OPTIMA: dict[str, tuple[float, float]] = {
     "er1000": (-2506.1926050, -2506.1926050),  # seed 0, highs-simplex
     "er10000": (-32096.4379989, -32096.4351966),  # seed 0, highs-hipdlp
