@@ -41,6 +41,11 @@ class Known:
         return softmap.read(self.path, values=values, evidence=self.companion(".evid"))
 
 
+# Documented as optimal, but a labelling costs less by the file's own tables (every one of them a
+# conditional distribution, so they are read the right way round): 3.086727 against 3.157695.
+REFUTED = {"cfn/alarm.cfn.gz"}
+
+
 def known(root: Path) -> list[Known]:
     """All instances, in the order of their names."""
     rows = _rows(root)
@@ -61,16 +66,18 @@ def _rows(root: Path) -> dict[str, list[str]]:
 
 def _known(path: Path, cells: list[str]) -> Known:
     documented, checked = cells[8], cells[9]
+    name = f"{path.parent.name}/{path.name}"
     values = [float(v) for p in _VALUES for c in (documented, checked) for v in re.findall(p, c)]
     reference = re.search(_VALUES[2], documented)
     variables = re.match(r"\d+", cells[3])
     return Known(
         path=path,
-        name=f"{path.parent.name}/{path.name}",
+        name=name,
         variables=int(variables[0]) if variables else 0,
         labels=tuple(int(d) for d in re.findall(r"\d+", cells[5])),
         best=min(values, default=None),
-        proved=bool(re.search(_VALUES[0], checked) or re.search(_VALUES[3], documented)),
+        proved=name not in REFUTED
+        and bool(re.search(_VALUES[0], checked) or re.search(_VALUES[3], documented)),
         tight="root bound tight" in checked,
         reference=float(reference[1]) if reference else None,
     )

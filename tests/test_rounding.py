@@ -10,7 +10,9 @@ from oracles import brute_force
 from softmap.certificate import dual_bound
 from softmap.consistency import tighten
 from softmap.errors import ModelError, OptionError
-from softmap.rounding import best_labelling, decode, icm, round_nodes
+from softmap.model import Model
+from softmap.potentials import Tables
+from softmap.rounding import best_labelling, decide, decode, icm, round_nodes
 from strategies import models, random_lam, seeds
 
 
@@ -143,3 +145,15 @@ def test_bad_input():
         decode(model, np.zeros(3))
     with pytest.raises(ModelError, match="of variable 1 is outside"):
         icm(model, [0, 7, 0, 0])
+
+
+@given(seed=st.integers(0, 2**32 - 1), n=st.integers(2, 30))
+def test_deciding_with_consistency_obeys_hard_constraints_on_trees(seed, n):
+    rng = np.random.default_rng(seed)
+    hidden = rng.integers(0, 3, n)
+    edges = np.array([(int(rng.integers(j)), j) for j in range(1, n)])
+    tables = np.where(rng.random((n - 1, 3, 3)) < 0.5, np.inf, rng.normal(size=(n - 1, 3, 3)))
+    tables[np.arange(n - 1), hidden[edges[:, 0]], hidden[edges[:, 1]]] = 0.0
+    model = tighten(Model(rng.normal(size=(n, 3)), edges, Tables(tables)))
+    labels = decide(model, rng.random(3 * n))
+    assert np.isfinite(model.energy(labels))

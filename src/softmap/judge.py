@@ -128,5 +128,8 @@ class Judge:
     def _labels(self, lam: Floats, nodes: tuple[Floats, ...]) -> None:
         candidates = [rounding.round_nodes(self.model, nodes[0]), rounding.decode(self.model, lam)]
         labels, energy = rounding.best_labelling(self.model, candidates)
+        if not math.isfinite(energy):
+            decided = [rounding.decide(self.model, nodes[0])]
+            labels, energy = rounding.best_labelling(self.model, decided)
         if energy < self.energy:
             self.energy, self.labels = energy, labels

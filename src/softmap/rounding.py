@@ -6,12 +6,13 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from softmap.errors import OptionError
+from softmap.kernels import consistency
 from softmap.kernels.decode import iterated_modes, sequential
 from softmap.layout import layout
 from softmap.model import Model
 from softmap.objective import check_lam, reduced_unary
 
-__all__ = ["best_labelling", "decode", "icm", "round_nodes"]
+__all__ = ["best_labelling", "decide", "decode", "icm", "round_nodes"]
 
 Labels = NDArray[np.int64]
 
@@ -52,6 +53,21 @@ def decode(model: Model, lam: ArrayLike, order: ArrayLike | None = None) -> Labe
     reduced = reduced_unary(model, flat)
     labels: Labels = sequential(layout(model), flat, reduced, sequence, model.num_variables)
     return labels[: model.num_variables]
+
+
+def decide(model: Model, node_mu: ArrayLike) -> Labels:
+    """Decide the variables one by one, surest first, keeping arc consistency after each.
+
+    For models with hard constraints: a label that leaves another variable without a state is
+    crossed out and the next one tried. Labels may still break constraints where no step back by one
+    variable would have been enough.
+    """
+    mu = np.asarray(node_mu, dtype=np.float64)
+    sure = np.maximum.reduceat(mu, model.node_offset[:-1])
+    order = np.argsort(-sure[: model.num_variables], kind="stable")
+    allowed = np.isfinite(model.unary)
+    _, labels = consistency.decide(layout(model), mu, allowed, order)
+    return np.asarray(labels[: model.num_variables])
 
 
 def icm(model: Model, labels: ArrayLike, max_sweeps: int = 100) -> Labels:
