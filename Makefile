@@ -23,6 +23,7 @@ demo: $(VENV)/installed-plot
 	$(BIN)/softmap demo --out demo
 
 test: $(VENV)/installed-test
+	$(BIN)/python tests/warm_up.py
 	$(BIN)/python -m pytest -n $(WORKERS)
 
 check: $(VENV)/installed-dev
@@ -32,7 +33,9 @@ check: $(VENV)/installed-dev
 	$(BIN)/lint-imports
 	$(MAKE) test
 
+# PGMax lists much that is not needed here; what it does need comes with the extra.
 bench: $(VENV)/installed-bench
+	-$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps pgmax
 	$(BIN)/python -m benchmarks
 
 docs: $(VENV)/installed-docs
