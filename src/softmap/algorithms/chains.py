@@ -47,7 +47,7 @@ class ChainMarginals:
 
 
 POLISH = 1  # hard passes before a bound is read off
-WORTH_THREADS = 8192.0  # entries per level under which threads would wait more than work
+WORTH_THREADS = 2000.0  # entries per level under which threads would wait more than work
 
 
 class Chains:
