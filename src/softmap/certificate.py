@@ -19,11 +19,33 @@ from softmap.objective import Floats, SmoothedDual, check_lam, edge_batches, red
 from softmap.rounding import best_labelling, decode, round_nodes
 from softmap.transport import FEASIBLE, cheapest_coupling
 
-__all__ = ["Certificate", "bound_rounding", "certificate", "dual_bound", "relative_gap"]
+__all__ = ["Certificate", "Gaps", "bound_rounding", "certificate", "dual_bound", "relative_gap"]
+
+
+class Gaps:
+    """What an energy, a bound and a primal value say together."""
+
+    energy: float
+    bound: float
+    primal: float
+
+    @property
+    def gap(self) -> float:
+        """`energy - bound`, at least 0; 0 proves the labelling optimal."""
+        return max(0.0, self.energy - self.bound)
+
+    @property
+    def lp_gap(self) -> float:
+        """`primal - bound`, at least 0; 0 proves the point optimal for the LP relaxation."""
+        return max(0.0, self.primal - self.bound)
+
+    def relative_gap(self, gap: float) -> float:
+        """`gap / max(1, |bound|)`."""
+        return relative_gap(gap, self.bound)
 
 
 @dataclass(frozen=True, eq=False)
-class Certificate:
+class Certificate(Gaps):
     """A labelling, a lower bound and a point of the local polytope, each with its value.
 
     Attributes
@@ -53,20 +75,6 @@ class Certificate:
     node_marginals: Floats
     projected: bool
     exact: bool
-
-    @property
-    def gap(self) -> float:
-        """`energy - bound`, at least 0; 0 proves the labelling optimal."""
-        return max(0.0, self.energy - self.bound)
-
-    @property
-    def lp_gap(self) -> float:
-        """`primal - bound`, at least 0; 0 proves the point optimal for the LP relaxation."""
-        return max(0.0, self.primal - self.bound)
-
-    def relative_gap(self, gap: float) -> float:
-        """`gap / max(1, |bound|)`."""
-        return relative_gap(gap, self.bound)
 
     @cached_property
     def edge_marginals(self) -> Floats:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from softmap.certificate import relative_gap
+from softmap.certificate import Gaps
 from softmap.model import Model
 
 if TYPE_CHECKING:
@@ -108,7 +108,7 @@ class Snapshot:
 
 
 @dataclass(frozen=True, eq=False)
-class Result:
+class Result(Gaps):
     """A labelling, a certified bound, a point of the local polytope, and how they were found.
 
     Attributes
@@ -144,20 +144,6 @@ class Result:
     threads: int
     messages: Floats
     _judge: Judge
-
-    @property
-    def gap(self) -> float:
-        """`energy - bound`, at least 0: 0 proves the labelling optimal."""
-        return max(0.0, self.energy - self.bound)
-
-    @property
-    def lp_gap(self) -> float:
-        """`primal - bound`, at least 0."""
-        return max(0.0, self.primal - self.bound)
-
-    def relative_gap(self, gap: float) -> float:
-        """`gap / max(1, |bound|)`."""
-        return relative_gap(gap, self.bound)
 
     @cached_property
     def node_marginals(self) -> Floats:
