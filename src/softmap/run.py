@@ -107,7 +107,7 @@ class Run:
         Labels are decoded at growing intervals, at the last check, and where the LP gap is closed.
         """
         proposal = self.algorithm.propose(self.state)
-        due = last or self.done >= 3 * self.decoded_at
+        due = last or self.done >= 2 * self.decoded_at
         verdict = self.judge.look(proposal, labels=due)
         if not due and self.closed():
             self.judge.decode(proposal)
