@@ -17,6 +17,7 @@ __all__ = ["Anneal", "AnnealState", "Annealed", "Engine", "cost_scale"]
 
 FIRST_ETA = 100.0  # times one over the scale of the costs
 GROWTH = 2.0
+SETTLED = 0.2  # progress of the smoothed dual between checks, in parts of the cost of smoothing
 READY = 0.65  # raise η when the regularised gap is under this part of the true one
 MEMORY = 2.5  # cap on Nesterov's t, times √(η · scale): a longer memory only lets marginals swing
 SAMPLE = 5  # passes between samples of the averaged marginals
@@ -73,6 +74,7 @@ class AnnealState(State):
     samples: int = 0
     mean: Floats
     smoothed: float = -np.inf
+    previous: float = -np.inf
     node_entropy: float = 0.0
 
 
@@ -142,11 +144,20 @@ class Annealed:
         return Proposal(lam, state.eta, found.coupling, nodes, found.smoothed)
 
     def heed(self, state: AnnealState, verdict: Verdict) -> None:
-        """Raise η once the entropy, not the optimisation, makes most of the gap."""
-        entropy = verdict.edge_entropy - state.node_entropy
-        regularised = verdict.primals[0] - entropy / state.eta - state.smoothed
+        """Raise η once the entropy, not the optimisation, makes most of the gap.
+
+        Where hard constraints leave no primal point to compare with, once the smoothed dual moves
+        by little of what smoothing costs the bound.
+        """
         gap = min(verdict.primals) - verdict.bound
-        if regularised < READY * gap:
+        if np.isfinite(gap):
+            entropy = verdict.edge_entropy - state.node_entropy
+            regularised = verdict.primals[0] - entropy / state.eta - state.smoothed
+            ready = regularised < READY * gap
+        else:
+            ready = state.smoothed - state.previous < SETTLED * (verdict.bound - state.smoothed)
+        state.previous = state.smoothed
+        if ready:
             state.eta *= GROWTH
 
 
