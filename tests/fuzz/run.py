@@ -11,29 +11,38 @@ import contextlib
 import hashlib
 import resource
 import sys
+import tempfile
 import traceback
 from pathlib import Path
 
-from mutate import fuzz
-from targets import targets
+try:
+    import atheris
+except ImportError:
+    atheris = None
 
-import softmap
+# atheris sees only code that is imported under its eyes
+with atheris.instrument_imports(include=["softmap"]) if atheris else contextlib.nullcontext():
+    from mutate import fuzz
+    from targets import targets
+
+    import softmap
 
 MEMORY = 4 << 30
 
 
-def with_atheris(name: str, rest: list[str]) -> None:
-    """Hand over to atheris; it never returns."""
-    import atheris
-
-    with atheris.instrument_imports():
-        target, _ = targets()[name]
+def with_atheris(name: str, seconds: float, seed: int, rest: list[str]) -> None:
+    """Hand over to atheris, with the seeds of the target as its corpus; it never returns."""
+    target, seeds = targets()[name]
+    corpus = Path(tempfile.mkdtemp(prefix=f"fuzz-{name}-"))
+    for k, data in enumerate(seeds):
+        (corpus / f"seed{k}").write_bytes(data)
 
     def one_input(data: bytes) -> None:
         with contextlib.suppress(softmap.SoftmapError):
             target(data)
 
-    atheris.Setup([sys.argv[0], *rest], one_input)
+    limits = [f"-max_total_time={seconds:.0f}", f"-seed={seed + 1}", "-rss_limit_mb=4096"]
+    atheris.Setup([sys.argv[0], *limits, *rest, str(corpus)], one_input)
     atheris.Fuzz()
 
 
@@ -47,12 +56,8 @@ def main() -> int:
     options = parser.parse_args()
     # an absurd allocation shall fail here, not bring the machine down
     resource.setrlimit(resource.RLIMIT_AS, (MEMORY, MEMORY))
-    try:
-        import atheris  # noqa: F401
-    except ImportError:
-        pass
-    else:
-        with_atheris(options.name, options.rest)
+    if atheris and options.name != "all":
+        with_atheris(options.name, options.seconds, options.seed, options.rest)
     found = 0
     for name in targets() if options.name == "all" else [options.name]:
         target, seeds = targets()[name]
