@@ -1,6 +1,6 @@
 """Fuzz one reader: `python tests/fuzz/run.py uai --seconds 600`.
 
-With atheris installed it drives the readers (its own options go after `--`); otherwise the small
+With atheris installed it drives the readers (which also takes its own options); otherwise the small
 fuzzer of `mutate.py` does. Findings are printed and written to the folder given by `--out`.
 """
 
@@ -52,12 +52,11 @@ def main() -> int:
     parser.add_argument("--seconds", type=float, default=60.0)
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--out", type=Path)
-    parser.add_argument("rest", nargs="*", help="options of atheris, after --")
-    options = parser.parse_args()
+    options, rest = parser.parse_known_args()
     # an absurd allocation shall fail here, not bring the machine down
     resource.setrlimit(resource.RLIMIT_AS, (MEMORY, MEMORY))
     if atheris and options.name != "all":
-        with_atheris(options.name, options.seconds, options.seed, options.rest)
+        with_atheris(options.name, options.seconds, options.seed, rest)
     found = 0
     for name in targets() if options.name == "all" else [options.name]:
         target, seeds = targets()[name]
