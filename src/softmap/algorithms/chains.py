@@ -126,10 +126,10 @@ class Chains:
         return ChainMarginals(nodes, info[:, 0], coupling, smoothed)
 
     def bounding(self, messages: Floats) -> Floats:
-        """λ whose plain bound is at least the chain bound of the messages.
+        """λ whose plain bound is the chain bound after `POLISH` hard passes and a half.
 
-        One hard half pass would do; a few hard passes before it take most of what the entropy costs
-        the bound off again, and they never lower it.
+        Hard passes win back part of what the entropy costs the bound. From hard messages they never
+        lower it; from smooth ones they may by a little, which concerns speed, not validity.
         """
         msg = messages.copy()
         self.passing.run(
