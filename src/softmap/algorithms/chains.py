@@ -13,8 +13,8 @@ from softmap.algorithms.order import chain_schedule
 from softmap.algorithms.team import Team
 from softmap.kernels import chains, judge
 from softmap.kernels.packing import pack, unpack
-from softmap.kernels.schedule import COUNT, EARLY, KIND, LATE
-from softmap.kernels.tiles import LANES
+from softmap.kernels.schedule import COUNT, EARLY, KIND, LATE, cost_size, message_size
+from softmap.kernels.vectors import aligned
 from softmap.layout import layout
 from softmap.model import Model
 from softmap.potentials import Kind
@@ -64,10 +64,9 @@ class Chains:
         self.dtype = np.dtype(dtype)
         self.passing = team if self._work_per_level() >= WORTH_THREADS else Team(1)
         self.real = self.plan.edge >= 0
-        self.surplus: Floats = model.graph.degree - 1.0 / self.plan.share
-        # costs of nodes by level, and a spare node of cost 0 that idle lanes look at
-        spare = int(model.num_labels.max())
-        self._theta = np.zeros(model.unary.size + spare)
+        self.surplus: Floats = model.graph.degree.astype(np.float64)
+        self.surplus[self.plan.nodes] -= 1.0 / self.plan.share[: model.n]
+        self._theta = aligned(cost_size(self.plan))
         self._dot = np.zeros(len(self.plan.blocks))
         self._sums = np.zeros(chains.BLOCKS)
 
@@ -77,26 +76,23 @@ class Chains:
         dense = self.plan.blocks[:, KIND] == Kind.TABLE
         lanes = np.maximum(self.plan.blocks[:, COUNT], 1)
         entries = (lanes * np.where(dense, rows * cols, 4 * (rows + cols))).sum()
-        return float(entries) / (len(self.plan.level_start) - 1)
+        return float(entries) / (len(self.plan.row_start) - 1)
 
     def start(self, lam: Floats | None) -> Messages:
         """Messages that stand for λ (0 if None)."""
         plan = self.plan
-        width = np.where(plan.blocks[:, COUNT] > 0, LANES, 1)
-        size = int(((plan.blocks[:, EARLY] + plan.blocks[:, LATE]) * width).sum())
-        msg = np.zeros(size, self.dtype)
+        msg, prev = (aligned(message_size(plan), self.dtype) for _ in range(2))
         if lam is not None:
-            pack(
-                self.lay.half_offset, plan.half_at, plan.half_stride, -lam, msg, 0, 2 * self.model.m
-            )
-        return Messages(msg, msg.copy(), np.array([1.0, 0.0]), np.zeros(len(plan.edge)))
+            pack(self.lay.half_offset, plan.half_at, plan.half_step, -lam, msg, 0, 2 * self.model.m)
+        prev[:] = msg
+        return Messages(msg, prev, np.array([1.0, 0.0]), aligned(len(plan.edge)))
 
     def lam(self, messages: Floats) -> Floats:
         """λ = -M in the order of the model."""
         flat = np.empty(int(self.model.half_offset[-1]))
         plan = self.plan
         unpack(
-            self.lay.half_offset, plan.half_at, plan.half_stride, messages, flat,
+            self.lay.half_offset, plan.half_at, plan.half_step, messages, flat,
             0, 2 * self.model.m,
         )  # fmt: skip
         return -flat
@@ -131,7 +127,8 @@ class Chains:
         Hard passes win back part of what the entropy costs the bound. From hard messages they never
         lower it; from smooth ones they may by a little, which concerns speed, not validity.
         """
-        msg = messages.copy()
+        msg = aligned(len(messages), self.dtype)
+        msg[:] = messages
         self.passing.run(
             chains.passes, self.lay, self.plan, 2 * POLISH + 1, msg, msg, self._theta,
             np.inf, False, np.empty(len(self.plan.edge)), self._dot, self._sums, np.ones(2),
@@ -142,13 +139,14 @@ class Chains:
         return lam
 
     def _soft_nodes(self, theta: Floats, eta: float) -> tuple[Floats, Floats]:
-        nodes, info = np.empty(self.model.unary.size), np.empty((self.model.n, 2))
-        self.team.split(
-            judge.soft_nodes, self.model.n, self.lay, self.plan.node_at, theta, eta, nodes, info
-        )
+        nodes, info = np.empty_like(theta), np.empty((self.model.n, 2))
+        at = self.model.node_offset
+        self.team.split(judge.soft_nodes, self.model.n, self.lay, at, theta, eta, nodes, info)
         return nodes, info
 
     def _shares(self, messages: Floats) -> Floats:
-        theta = self._theta
-        self.team.split(chains.shares, self.model.n, self.lay, self.plan, messages, theta)
-        return theta
+        """θ̂_i / n_i in the order of the model."""
+        theta, out, plan = self._theta, np.empty(self.model.unary.size), self.plan
+        self.team.split(chains.shares, len(plan.rows), self.lay, plan, messages, theta)
+        self.team.split(chains.by_node, self.model.n, self.lay, plan, theta, out)
+        return out

@@ -13,9 +13,8 @@ from softmap.algorithms.order import colour_schedule
 from softmap.algorithms.team import Team
 from softmap.kernels import chains, judge, stars
 from softmap.kernels.packing import pack, unpack
-from softmap.kernels.schedule import COUNT, EARLY, LATE
+from softmap.kernels.schedule import cost_size, message_size
 from softmap.kernels.stars import DIFFUSION, GRADIENT, STAR
-from softmap.kernels.tiles import LANES
 from softmap.layout import layout
 from softmap.model import Model
 from softmap.objective import half_states
@@ -38,30 +37,28 @@ class Stars:
         # L belongs to the entropy Σ_e H_e + Σ_i H_i
         self.surplus: Floats = np.full(model.n, -1.0)
         self.barred = np.isposinf(model.unary)
-        spare = int(model.num_labels.max())
-        self._bar = np.zeros(model.unary.size + spare)
-        place = np.repeat(self.plan.node_at - model.node_offset[:-1], model.num_labels)
-        self._bar[np.flatnonzero(self.barred) + place[self.barred]] = np.inf
-        self._theta = np.zeros(model.unary.size + spare)
+        self._bar = np.zeros(cost_size(self.plan))
+        i = np.repeat(np.arange(model.n), model.num_labels)[self.barred]
+        x = np.flatnonzero(self.barred) - model.node_offset[i]
+        self._bar[self.plan.node_at[i] + x * self.plan.node_step[i]] = np.inf
+        self._theta = np.zeros_like(self._bar)
         self._unused = np.zeros(len(self.plan.blocks))
         self._sums = np.zeros(chains.BLOCKS)
-        width = np.where(self.plan.blocks[:, COUNT] > 0, LANES, 1)
-        size = (self.plan.blocks[:, EARLY] + self.plan.blocks[:, LATE]) * width
-        self._origin = np.zeros(int(size.sum()), self.dtype)
+        self._origin = np.zeros(message_size(self.plan), self.dtype)
 
     def start(self, lam: Floats | None) -> Messages:
         """Messages that stand for λ (0 if None)."""
         msg = np.zeros_like(self._origin)
         if lam is not None:
             flat = np.where(self.barred[half_states(self.model)], 0.0, -lam)
-            places = self.lay.half_offset, self.plan.half_at, self.plan.half_stride
+            places = self.lay.half_offset, self.plan.half_at, self.plan.half_step
             pack(*places, flat, msg, 0, 2 * self.model.m)
         return Messages(msg, msg.copy(), np.array([1.0, 0.0]), np.zeros(len(self.plan.edge)))
 
     def lam(self, messages: Floats) -> Floats:
         """λ = -m in the order of the model."""
         flat = np.empty(int(self.model.half_offset[-1]))
-        places = self.lay.half_offset, self.plan.half_at, self.plan.half_stride
+        places = self.lay.half_offset, self.plan.half_at, self.plan.half_step
         unpack(*places, messages, flat, 0, 2 * self.model.m)
         return -flat
 
@@ -108,7 +105,9 @@ class Stars:
 
     def _soft_nodes(self, messages: Floats, eta: float) -> tuple[Floats, Floats]:
         nodes, info = np.empty(self.model.unary.size), np.empty((self.model.n, 2))
-        n, at, theta = self.model.n, self.plan.node_at, self._theta
-        self.team.split(chains.shares, n, self.lay, self.plan, messages, theta)
-        self.team.split(judge.soft_nodes, n, self.lay, at, theta, eta, nodes, info)
+        n, plan, theta, flat = self.model.n, self.plan, self._theta, np.empty_like(nodes)
+        self.team.split(chains.shares, len(plan.rows), self.lay, plan, messages, theta)
+        self.team.split(chains.by_node, n, self.lay, plan, theta, flat)
+        at = self.model.node_offset
+        self.team.split(judge.soft_nodes, n, self.lay, at, flat, eta, nodes, info)
         return nodes, info

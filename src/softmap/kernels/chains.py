@@ -10,32 +10,97 @@ from __future__ import annotations
 import numpy as np
 from numba import njit
 
+from softmap.kernels import vectors
 from softmap.kernels.fastmath import FAST
-from softmap.kernels.sending import buffers_for, send_block
+from softmap.kernels.schedule import (
+    DEGREE,
+    FIRST,
+    GATHERED,
+    LABELS,
+    NODES,
+    PLACE,
+    ROW_STEP,
+    STRAIGHT,
+    WAY,
+)
+from softmap.kernels.sending import buffers_for, send_blocks
 from softmap.kernels.threads import wait
-from softmap.kernels.tiles import unsigned
+from softmap.kernels.vectors import gather, load, store, store_some
 
+unsigned = np.uint64  # an index that cannot be negative needs no test, and then loops vectorise
 jit = njit(cache=True, nogil=True, fastmath=FAST, error_model="numpy", _nrt=False)
 BLOCKS = 64  # partial sums of fixed blocks: the same total whatever the number of threads
 
 
-@jit
+@vectors.jit
 def shares(lay, plan, msg, theta, first, last):
-    """θ̂_i / n_i for the nodes `plan.nodes[first:last]`, into the level order of `theta`."""
-    nodes, node_at, share = plan.nodes, plan.node_at, plan.share
-    start, at, stride = plan.pull_start, plan.pull_at, plan.pull_stride
-    num_labels, node_offset, unary = lay.num_labels, lay.node_offset, lay.unary
-    for k in range(first, last):
-        i = nodes[k]
-        d, place, costs, s = num_labels[i], node_at[i], node_offset[i], share[i]
+    """θ̂_i / n_i for the nodes of the rows `plan.rows[first:last]`, into `theta` by strip."""
+    for r in range(first, last):
+        way = plan.rows[r, WAY]
+        if way == STRAIGHT:
+            _straight_row(plan, r, msg, theta)
+        elif way == GATHERED:
+            _gathered_row(plan, r, msg, theta)
+        else:
+            _share(lay, plan, plan.rows[r, FIRST], msg, theta, plan.rows[r, PLACE])
+
+
+@vectors.inlined
+def _straight_row(plan, r, msg, theta):
+    """A full row whose messages lie side by side: all by whole vectors."""
+    k, d, degree = plan.rows[r, FIRST], plan.rows[r, LABELS], plan.rows[r, DEGREE]
+    place, step, pull = plan.rows[r, PLACE], plan.rows[r, ROW_STEP], plan.pull_start[k]
+    part = load(plan.share, k)
+    for x in range(d):
+        value = load(plan.unary, place + x * step)
+        for p in range(unsigned(pull), unsigned(pull + degree)):
+            value = value + load(msg, plan.pull_at[p] + x * plan.pull_step[p])
+        store(theta, place + x * step, value * part)
+
+
+@vectors.inlined
+def _gathered_row(plan, r, msg, theta):
+    k, count, d = plan.rows[r, FIRST], plan.rows[r, NODES], plan.rows[r, LABELS]
+    degree, place, step = plan.rows[r, DEGREE], plan.rows[r, PLACE], plan.rows[r, ROW_STEP]
+    pull = plan.pull_start[k]
+    part = load(plan.share, k)
+    for x in range(d):
+        value = load(plan.unary, place + x * step)
+        for p in range(pull, pull + degree):
+            value = value + gather(msg, plan.pull_at, plan.pull_step, p, degree, x, count)
+        store_some(theta, place + x * step, value * part, count)
+
+
+@jit
+def _share(lay, plan, k, msg, theta, place):
+    """θ̂_i / n_i of one node."""
+    i = plan.nodes[k]
+    d, step, part = lay.num_labels[i], plan.node_step[i], plan.share[k]
+    for x in range(d):
+        theta[unsigned(place + x * step)] = plan.unary[unsigned(place + x * step)]
+    for p in range(plan.pull_start[k], plan.pull_start[k + 1]):
+        at, wide = plan.pull_at[p], plan.pull_step[p]
         for x in range(d):
-            theta[unsigned(place + x)] = unary[unsigned(costs + x)]
-        for p in range(start[k], start[k + 1]):
-            m, step = at[p], stride[p]
-            for x in range(d):
-                theta[unsigned(place + x)] += msg[unsigned(m + x * step)]
-        for x in range(d):
-            theta[unsigned(place + x)] *= s
+            theta[unsigned(place + x * step)] += msg[unsigned(at + x * wide)]
+    for x in range(d):
+        theta[unsigned(place + x * step)] *= part
+
+
+@jit
+def by_node(lay, plan, theta, out, first, last):
+    """Copy costs of nodes `first..last-1` from the order of strips to that of the model."""
+    for i in range(first, last):
+        at, step, place = plan.node_at[i], plan.node_step[i], lay.node_offset[i]
+        for x in range(lay.num_labels[i]):
+            out[place + x] = theta[at + x * step]
+
+
+@jit
+def portion(start, level, thread, threads):
+    """What one thread does of the items `start[level]..start[level + 1] - 1`."""
+    begin = start[level]
+    width = start[level + 1] - begin
+    return begin + width * thread // threads, begin + width * (thread + 1) // threads
 
 
 @jit
@@ -44,24 +109,21 @@ def half_pass(lay, plan, forward, msg, prev, theta, eta, shift, dot, buffers, te
     thread, threads, barrier = team
     start = plan.forward_start if forward else plan.backward_start
     listed = plan.forward if forward else plan.backward
-    levels = len(plan.level_start) - 1
+    levels = len(plan.row_start) - 1
     for step in range(levels):
         level = step if forward else levels - 1 - step
-        begin = plan.level_start[level]
-        width = plan.level_start[level + 1] - begin
-        low, high = width * thread // threads, width * (thread + 1) // threads
-        shares(lay, plan, msg, theta, begin + low, begin + high)
+        low, high = portion(plan.row_start, level, thread, threads)
+        shares(lay, plan, msg, theta, low, high)
         wait(barrier, threads)
-        begin = start[level]
-        width = start[level + 1] - begin
-        low, high = width * thread // threads, width * (thread + 1) // threads
-        for k in range(begin + low, begin + high):
-            send_block(lay, plan, listed[k], forward, theta, msg, prev, eta, shift, dot, buffers)
+        low, high = portion(start, level, thread, threads)
+        send_blocks(
+            lay, plan, listed, low, high, forward, theta, msg, prev, eta, shift, dot, buffers
+        )
         wait(barrier, threads)
 
 
 @jit
-def _total(values, sums, team):
+def block_total(values, sums, team):
     """Σ values, by fixed blocks, the same on every thread and for any number of threads."""
     thread, threads, barrier = team
     size = (len(values) + BLOCKS - 1) // BLOCKS
@@ -113,7 +175,7 @@ def passes(lay, plan, halves, msg, prev, theta, eta, momentum, shift, dot, sums,
     for half in range(halves):
         half_pass(lay, plan, half % 2 == 0, msg, prev, theta, eta, shift, dot, buffers, team)
         if momentum:
-            product += _total(dot, sums, team)
+            product += block_total(dot, sums, team)
             if half % 2 == 1:
                 extrapolate(msg, prev, product, clock, team)
                 product = 0.0
@@ -125,28 +187,31 @@ def cut_chains(lay, plan, msg, theta, lam, first, last):
 
     To be called after a hard forward half pass. Each node's share θ̂_i / n_i goes to the edge that
     leads onwards from it: then every such edge has the least cost that its message took off,
-    whatever the label of its far end.
+    whatever the label of its far end. `theta` holds the shares in the order of the model.
     """
     for e in range(first, last):
         for side in range(2):
             h = 2 * e + side
             i = lay.node[h]
-            at, step, place = plan.half_at[h], plan.half_stride[h], lay.half_offset[h]
+            at, step, place = plan.half_at[h], plan.half_step[h], lay.half_offset[h]
             onwards = i < lay.node[h ^ 1]
             for x in range(lay.num_labels[i]):
                 value = -msg[at + x * step]
                 if onwards:
-                    share = theta[plan.node_at[i] + x]
+                    share = theta[lay.node_offset[i] + x]
                     value = value + share if share < np.inf else 0.0
                 lam[place + x] = value
 
 
 @jit
 def couplings(lay, plan, msg, theta, out, first, last):
-    """κ_h = θ̂_i / n_i - M_h: chain edge marginals are exp(-η (C_e + κ_h + κ_{h^1}))."""
+    """κ_h = θ̂_i / n_i - M_h: chain edge marginals are exp(-η (C_e + κ_h + κ_{h^1})).
+
+    `theta` holds the shares θ̂_i / n_i in the order of the model.
+    """
     for h in range(first, last):
         i = lay.node[h]
-        at, step, place = plan.half_at[h], plan.half_stride[h], lay.half_offset[h]
+        at, step, place = plan.half_at[h], plan.half_step[h], lay.half_offset[h]
         for x in range(lay.num_labels[i]):
-            share = theta[plan.node_at[i] + x]
+            share = theta[lay.node_offset[i] + x]
             out[place + x] = share - msg[at + x * step] if share < np.inf else 0.0

@@ -6,7 +6,7 @@ from numba import njit
 
 from softmap.kernels.messages import begin_of, weight_of
 from softmap.kernels.schedule import COUNT, EARLY, GROUP, LANE, LATE, ORIENTATION, TABLE_AT
-from softmap.kernels.tiles import LANES
+from softmap.kernels.vectors import LANES
 
 jit = njit(cache=True, nogil=True, _nrt=False)
 
@@ -28,20 +28,20 @@ def pack_tables(lay, blocks, chosen, edge, out):
 
 
 @jit
-def pack(half_offset, half_at, half_stride, flat, packed, first, last):
+def pack(half_offset, half_at, half_step, flat, packed, first, last):
     """Messages of half-edges `first..last-1` from half-edge order to pass order."""
     for h in range(first, last):
-        at, step = half_at[h], half_stride[h]
+        at, step = half_at[h], half_step[h]
         for k in range(half_offset[h], half_offset[h + 1]):
             packed[at] = flat[k]
             at += step
 
 
 @jit
-def unpack(half_offset, half_at, half_stride, packed, flat, first, last):
+def unpack(half_offset, half_at, half_step, packed, flat, first, last):
     """Messages of half-edges `first..last-1` from pass order to half-edge order."""
     for h in range(first, last):
-        at, step = half_at[h], half_stride[h]
+        at, step = half_at[h], half_step[h]
         for k in range(half_offset[h], half_offset[h + 1]):
             flat[k] = packed[at]
             at += step

@@ -1,4 +1,4 @@
-"""Send the messages of one block of a `Schedule`, in one direction.
+"""Send the messages of the blocks of a `Schedule`, in one direction.
 
 Messages are normalised to a least entry of 0; what was taken off goes into `shift`, and the
 momentum product ⟨y - z, z - z_prev⟩ into `dot`, one number per block and direction.
@@ -10,7 +10,7 @@ import numpy as np
 from numba import njit
 
 from softmap.kernels import tiles
-from softmap.kernels.distances import LINEAR, POTTS, SAFE, TABLE, distance_cost, reach_of
+from softmap.kernels.distances import LINEAR, POTTS, SAFE, TABLE
 from softmap.kernels.fastmath import FAST
 from softmap.kernels.messages import hard_message, scratch_size, soft_message_into
 from softmap.kernels.schedule import (
@@ -21,170 +21,157 @@ from softmap.kernels.schedule import (
     LATE,
     MESSAGE,
     ORIENTATION,
+    REACH,
+    STEP,
+    STRAIGHT_EARLY,
+    STRAIGHT_LATE,
     TABLE_AT,
 )
-from softmap.kernels.tiles import LANES, unsigned
+from softmap.kernels.vectors import (
+    LANES,
+    finite_or_zero,
+    gather,
+    inlined,
+    jit,
+    least,
+    load,
+    spread,
+    store,
+    total,
+)
 
-# Without reference counts: touching those of every array at every call would take longer than the
-# work itself. Such functions may not create arrays.
-jit = njit(cache=True, nogil=True, fastmath=FAST, error_model="numpy", _nrt=False)
+
+@njit(cache=True, nogil=True)
+def _room(size):
+    """Scratch memory that begins at a cache line."""
+    raw = np.empty(size + LANES)
+    first = -(raw.ctypes.data >> 3) & 7
+    return raw[first : first + size]
 
 
 @njit(cache=True, nogil=True)
 def buffers_for(lay):
-    """Scratch memory of one thread: tiles (a, out, total, work), single messages (a, out, sums)."""
+    """Scratch memory of one thread: sending costs, messages, sums."""
     widest = 4
     for i in range(len(lay.num_labels)):
         widest = max(widest, lay.num_labels[i])
     tile = widest if widest <= 1024 else 4  # only labels of tiles count; joint states are larger
-    return (
-        np.empty((tile, LANES)),
-        np.empty((tile, LANES)),
-        np.empty((4, LANES)),
-        np.empty((6 * tile + 16, LANES)),
-        np.empty(widest),
-        np.empty(widest),
-        np.empty(scratch_size(widest)),
-    )
+    size, sums = max(LANES * tile, widest), max(LANES * (4 * tile + 4), scratch_size(widest))
+    return _room(size), _room(size), _room(sums)
 
 
-@jit
-def _stage(theta, at, lane, msg, begin, a, senders):
+@inlined
+def _stage(theta, at, step, lane, straight, msg, begin, message_step, a, senders):
     """Costs on the sending labels: the node's share minus the message that came from there."""
-    for x in range(senders):
-        place = unsigned(begin + x * LANES)
-        for k in range(LANES):
-            costs = unsigned(at[unsigned(lane + k)] + x)
-            a[x, k] = theta[costs] - msg[place + unsigned(k)]
+    if straight:
+        place, wide = at[lane], step[lane]
+        for x in range(senders):
+            share = load(theta, place + x * wide)
+            store(a, LANES * x, share - load(msg, begin + x * message_step))
+    else:
+        for x in range(senders):
+            share = gather(theta, at, step, lane, 1, x, LANES)
+            store(a, LANES * x, share - load(msg, begin + x * message_step))
 
 
-@jit
-def _store_tile(out, least, msg, prev, begin, receivers, shift, lane):
+@inlined
+def _store(out, msg, prev, begin, message_step, receivers, shift, lane):
     """Normalise and write a tile of messages; the momentum product is returned."""
-    for k in range(LANES):
-        least[k] = out[0, k]
+    low = load(out, 0)
     for y in range(1, receivers):
-        for k in range(LANES):
-            least[k] = min(least[k], out[y, k])
-    product = 0.0
+        low = least(load(out, LANES * y), low)
+    product = spread(0.0)
     for y in range(receivers):
-        place = unsigned(begin + y * LANES)
-        for k in range(LANES):
-            out[y, k] = out[y, k] - least[k] if out[y, k] < np.inf else 0.0
-        for k in range(LANES):
-            at = place + unsigned(k)
-            product += (msg[at] - out[y, k]) * (out[y, k] - prev[at])
-        for k in range(LANES):
-            msg[place + unsigned(k)] = out[y, k]
-    for k in range(LANES):
-        shift[unsigned(lane + k)] = least[k]
-    return product
+        at = begin + message_step * y
+        value = finite_or_zero(load(out, LANES * y) - low)
+        product = product + (load(msg, at) - value) * (value - load(prev, at))
+        store(msg, at, value)
+    store(shift, lane, low)
+    return total(product)
 
 
-@jit
-def _distance_tile(kind, plan, lane, count, a, out, total, work, labels, eta):
-    """Potts and truncated costs of one staged tile; False if a lane needs the general verbs."""
-    reach, steepest = 0, 0.0
-    for k in range(LANES):
-        w, cut = plan.weight[lane + k], plan.truncation[lane + k]
-        if w < 0.0 or w == np.inf:
-            return False
-        work[0, k] = w
-        if kind != POTTS:
-            # spare lanes have weight 0: any reach is right for them
-            mine = reach_of(kind, cut, labels) if k < count else reach
-            if k > 0 and mine != reach:
-                return False
-            reach = mine
-            work[1, k] = cut
-            work[2, k] = distance_cost(kind, w, cut, labels)
-            steepest = max(steepest, w * reach, work[2, k])
+@inlined
+def _distance_tile(kind, reach, steepest, weight, ceiling, lane, a, out, work, labels, eta):
+    """Potts and truncated costs of one staged tile."""
+    w, top = load(weight, lane), load(ceiling, lane)
     if kind == POTTS and eta == np.inf:
-        tiles.hard_potts(work[0], a, out, total, labels)
+        tiles.hard_potts(w, a, out, labels)
     elif kind == POTTS:
-        tiles.soft_potts(work[0], a, out, total, labels, eta)
+        tiles.soft_potts(w, a, out, labels, steepest, eta)
     elif kind == LINEAR and eta == np.inf:
-        tiles.hard_linear(work[0], work[1], a, out, total, labels)
+        tiles.hard_linear(w, top, a, out, labels)
     elif kind == LINEAR and eta * steepest <= SAFE:
-        tiles.soft_linear(work[0], work[2], reach, a, out, total, work[3:], labels, eta)
+        tiles.soft_linear(w, top, reach, a, out, work, labels, eta)
+    elif eta == np.inf:
+        tiles.hard_window(kind, w, top, reach, a, out, work, labels)
     else:
-        _window_tile(kind, reach, a, out, total, work, labels, eta)
-    return True
+        tiles.soft_window(kind, w, top, reach, a, out, work, labels, eta)
 
 
-@jit
-def _window_tile(kind, reach, a, out, total, work, labels, eta):
-    profile = work[3 : 4 + labels]
-    for step in range(reach):
-        for k in range(LANES):
-            profile[step, k] = distance_cost(kind, work[0, k], work[1, k], step)
-    for k in range(LANES):
-        profile[reach, k] = work[2, k]
-    if eta == np.inf:
-        tiles.hard_window(profile, reach, a, out, total, labels)
-    else:
-        tiles.soft_window(profile, reach, a, out, total, work[4 + labels :], labels, eta)
-
-
-@jit
-def _single(lay, e, side, theta, at, msg, sent, prev, got, step, senders, receivers, eta, buf):
-    """One message through the general verbs, from labels at stride `step` to the same."""
-    a, out = buf[4][:senders], buf[5][:receivers]
+@njit(cache=True, nogil=True, fastmath=FAST, error_model="numpy", _nrt=False)
+def _single(lay, e, side, theta, at, step, msg, prev, sent, got, senders, receivers, eta, buffers):
+    """One message through the general verbs; its shift and its part of the product."""
+    a, out = buffers[0][:senders], buffers[1][:receivers]
     for x in range(senders):
-        a[x] = theta[at + x] - msg[sent + x * step]
+        a[x] = theta[at + x * step] - msg[sent + x]
     h = 2 * e + side
     if eta == np.inf:
         hard_message(lay, h, a, out)
     else:
-        soft_message_into(lay, h, a, out, eta, buf[6])
-    least = np.inf
+        soft_message_into(lay, h, a, out, eta, buffers[2])
+    low = np.inf
     for y in range(receivers):
-        least = min(least, out[y])
+        low = min(low, out[y])
     product = 0.0
     for y in range(receivers):
-        value = out[y] - least if out[y] < np.inf else 0.0
-        place = got + y * step
-        product += (msg[place] - value) * (value - prev[place])
-        msg[place] = value
-    return least, product
+        value = out[y] - low if out[y] < np.inf else 0.0
+        product += (msg[got + y] - value) * (value - prev[got + y])
+        msg[got + y] = value
+    return low, product
 
 
 @jit
-def send_block(lay, plan, b, forward, theta, msg, prev, eta, shift, dot, buf):
-    """Send along all edges of block b, onwards if `forward`, else back."""
-    blocks = plan.blocks
-    kind, count, lane = blocks[b, KIND], blocks[b, COUNT], blocks[b, LANE]
-    early, late, begin = blocks[b, EARLY], blocks[b, LATE], blocks[b, MESSAGE]
-    width = LANES if count > 0 else 1
-    early_at, late_at = begin, begin + early * width
-    if forward:
-        senders, receivers, sent, got, at = early, late, early_at, late_at, plan.early_at
-        side = 1 - blocks[b, ORIENTATION]
-    else:
-        senders, receivers, sent, got, at = late, early, late_at, early_at, plan.late_at
-        side = blocks[b, ORIENTATION]
-    a, out, total, work = buf[0], buf[1], buf[2], buf[3]
-    if count > 0:
-        _stage(theta, at, lane, msg, sent, a, senders)
-        done = True
+def send_blocks(
+    lay, plan, listed, first, last, forward, theta, msg, prev, eta, shift, dot, buffers
+):
+    """Send along all edges of the blocks `listed[first:last]`, onwards if `forward`, else back.
+
+    A loop in here rather than around it: a call that carries a layout and a schedule costs as much
+    as a small tile.
+    """
+    blocks, table = plan.blocks, plan.table
+    at, step = (plan.early_at, plan.early_step) if forward else (plan.late_at, plan.late_step)
+    a, out, work = buffers
+    for k in range(first, last):
+        b = listed[k]
+        kind, lane = blocks[b, KIND], blocks[b, LANE]
+        early, late, wide = blocks[b, EARLY], blocks[b, LATE], blocks[b, STEP]
+        sent = blocks[b, MESSAGE]
+        got = sent + early * wide
+        senders, receivers, straight = early, late, blocks[b, STRAIGHT_EARLY]
+        if not forward:
+            sent, got = got, sent
+            senders, receivers, straight = late, early, blocks[b, STRAIGHT_LATE]
+        if blocks[b, COUNT] == 0:
+            side = 1 - blocks[b, ORIENTATION] if forward else blocks[b, ORIENTATION]
+            shift[lane], dot[b] = _single(
+                lay, plan.edge[lane], side, theta, at[lane], step[lane], msg, prev, sent, got,
+                senders, receivers, eta, buffers,
+            )  # fmt: skip
+            continue
+        _stage(theta, at, step, lane, straight, msg, sent, wide, a, senders)
         if kind == TABLE:
+            entry = blocks[b, TABLE_AT]
             step_x, step_y = (late * LANES, LANES) if forward else (LANES, late * LANES)
-            begin = blocks[b, TABLE_AT]
             if eta == np.inf:
-                tiles.hard_tables(plan.table, begin, step_x, step_y, a, out, senders, receivers)
+                tiles.hard_tables(table, entry, step_x, step_y, a, out, senders, receivers)
             else:
                 tiles.soft_tables(
-                    plan.table, begin, step_x, step_y, a, out, total, senders, receivers, eta
+                    table, entry, step_x, step_y, a, out, work, senders, receivers, eta
                 )
         else:
-            done = _distance_tile(kind, plan, lane, count, a, out, total, work, senders, eta)
-        if done:
-            dot[b] = _store_tile(out, total[0], msg, prev, got, receivers, shift, lane)
-            return
-    dot[b] = 0.0
-    for k in range(max(count, 1)):
-        shift[lane + k], product = _single(
-            lay, plan.edge[lane + k], side, theta, at[lane + k], msg, sent + k, prev, got + k,
-            width, senders, receivers, eta, buf,
-        )  # fmt: skip
-        dot[b] += product
+            _distance_tile(
+                kind, blocks[b, REACH], plan.steepest[b], plan.weight, plan.ceiling, lane,
+                a, out, work, senders, eta,
+            )  # fmt: skip
+        dot[b] = _store(out, msg, prev, got, wide, receivers, shift, lane)

@@ -1,206 +1,195 @@
-"""Messages of sixteen half-edges at a time, one per SIMD lane.
+"""Messages of `LANES` half-edges at a time, one per SIMD lane.
 
-`a[x, lane]` are costs on the sending labels, `out[y, lane]` the messages. The values equal
-`kernels.messages` to rounding.
+`a[LANES x + lane]` are costs on the sending labels, `out[LANES y + lane]` the messages. The values
+equal `kernels.messages` to rounding.
 """
 
 from __future__ import annotations
 
-import numpy as np
-from numba import njit
-
-from softmap.kernels.distances import SAFE
-from softmap.kernels.fastmath import FAST, exp_nonpositive, log_positive
-
-LANES = 16
-unsigned = np.uint64  # an index that cannot be negative needs no test, and then loops vectorise
-jit = njit(cache=True, nogil=True, fastmath=FAST, error_model="numpy", _nrt=False)
+from softmap.kernels.distances import LINEAR, SAFE
+from softmap.kernels.vectors import LANES, exp, greatest, inlined, least, load, log, spread, store
 
 
-@jit
+@inlined
 def hard_tables(table, begin, step_x, step_y, a, out, senders, receivers):
     """Dense tables: entry (x, y) of lane k is `table[begin + x step_x + y step_y + k]`."""
     for y in range(receivers):
-        entry = unsigned(begin + y * step_y)
-        for k in range(LANES):
-            out[y, k] = a[0, k] + table[entry + unsigned(k)]
-    for x in range(1, senders):
-        for y in range(receivers):
-            entry = unsigned(begin + x * step_x + y * step_y)
-            for k in range(LANES):
-                out[y, k] = min(out[y, k], a[x, k] + table[entry + unsigned(k)])
+        entry = begin + y * step_y
+        low = load(a, 0) + load(table, entry)
+        for x in range(1, senders):
+            entry += step_x
+            low = least(load(a, LANES * x) + load(table, entry), low)
+        store(out, LANES * y, low)
 
 
-@jit
-def soft_tables(table, begin, step_x, step_y, a, out, total, senders, receivers, eta):
-    """`hard_tables`, soft at η."""
-    hard_tables(table, begin, step_x, step_y, a, out, senders, receivers)
+@inlined
+def soft_tables(table, begin, step_x, step_y, a, out, work, senders, receivers, eta):
+    """`hard_tables`, soft at η. The least term of each sum is 1; only the others are computed."""
+    cold, small = -eta, -1.0 / eta
     for y in range(receivers):
-        for k in range(LANES):
-            total[0, k] = 0.0
-            # inf - inf would be NaN: an unsupported label has no reference point of its own
-            total[1, k] = min(out[y, k], 1e300)
-        for x in range(senders):
-            entry = unsigned(begin + x * step_x + y * step_y)
-            for k in range(LANES):
-                excess = a[x, k] + table[entry + unsigned(k)] - total[1, k]
-                total[0, k] += exp_nonpositive(-eta * excess)
-        for k in range(LANES):
-            out[y, k] -= log_positive(total[0, k]) / eta
+        entry = begin + y * step_y
+        low = load(a, 0) + load(table, entry)
+        for x in range(1, senders):
+            entry += step_x
+            value = load(a, LANES * x) + load(table, entry)
+            store(work, LANES * x, greatest(value, low))
+            low = least(value, low)
+        mass = spread(1.0)
+        for x in range(1, senders):
+            mass = mass + exp(cold * (load(work, LANES * x) - low))
+        store(out, LANES * y, low + small * log(mass))
 
 
-@jit
-def _least(a, least, labels):
-    for k in range(LANES):
-        least[k] = a[0, k]
+@inlined
+def _least(a, labels):
+    low = load(a, 0)
     for x in range(1, labels):
-        for k in range(LANES):
-            least[k] = min(least[k], a[x, k])
+        low = least(load(a, LANES * x), low)
+    return low
 
 
-@jit
-def soft_potts(weight, a, out, total, labels, eta):
-    """Weights >= 0. One exponential and one logarithm per label while exp(-η w) is a number."""
-    least, together, q = total[0], total[1], total[2]
-    _least(a, least, labels)
-    small = True
-    for k in range(LANES):
-        together[k] = 0.0
-        small = small and eta * weight[k] <= SAFE
-        q[k] = exp_nonpositive(-eta * weight[k])
+@inlined
+def _exponentials(a, out, labels, low, cold):
+    """`out = exp(-η (a - low))`; their sum is returned."""
+    mass = spread(0.0)
     for x in range(labels):
-        for k in range(LANES):
-            out[x, k] = exp_nonpositive(-eta * (a[x, k] - least[k]))
-            together[k] += out[x, k]
-    if small:
+        term = exp(cold * (load(a, LANES * x) - low))
+        store(out, LANES * x, term)
+        mass = mass + term
+    return mass
+
+
+@inlined
+def soft_potts(weight, a, out, labels, steepest, eta):
+    """Weights in 0..`steepest`. One exponential and one logarithm per label unless η w is large."""
+    cold, small = -eta, -1.0 / eta
+    low = _least(a, labels)
+    mass = _exponentials(a, out, labels, low, cold)
+    if eta * steepest <= SAFE:
+        q = exp(cold * weight)
+        stay, leave = 1.0 - q, q * mass
         for y in range(labels):
-            for k in range(LANES):
-                own = out[y, k]
-                out[y, k] = least[k] - log_positive(own + q[k] * (together[k] - own)) / eta
+            store(out, LANES * y, low + small * log(stay * load(out, LANES * y) + leave))
         return
+    far = low + weight
     for y in range(labels):
-        for k in range(LANES):
-            others = max(together[k] - out[y, k], 1e-300)
-            ahead = a[y, k] - least[k] - weight[k]
-            t = exp_nonpositive(-eta * abs(ahead))
-            both = 1.0 + t * others if ahead <= 0.0 else t + others
-            out[y, k] = least[k] + weight[k] + min(ahead, 0.0) - log_positive(both) / eta
+        near = load(a, LANES * y)
+        others = greatest(mass - load(out, LANES * y), spread(1e-300))
+        best = least(near, far)
+        both = exp(cold * (near - best)) + exp(cold * (far - best)) * others
+        store(out, LANES * y, best + small * log(both))
 
 
-@jit
-def hard_potts(weight, a, out, total, labels):
+@inlined
+def hard_potts(weight, a, out, labels):
     """Weights >= 0."""
-    least = total[0]
-    _least(a, least, labels)
+    far = _least(a, labels) + weight
     for y in range(labels):
-        for k in range(LANES):
-            out[y, k] = min(a[y, k], least[k] + weight[k])
+        store(out, LANES * y, least(load(a, LANES * y), far))
 
 
-@jit
-def hard_linear(weight, truncation, a, out, total, labels):
+@inlined
+def hard_linear(weight, ceiling, a, out, labels):
     """Distance transform, then the truncation; weights >= 0."""
-    least = total[0]
-    _least(a, least, labels)
-    for k in range(LANES):
-        out[0, k] = a[0, k]
+    low = load(a, 0)
+    value = low
+    store(out, 0, value)
     for y in range(1, labels):
-        for k in range(LANES):
-            out[y, k] = min(a[y, k], out[y - 1, k] + weight[k])
-    for y in range(labels - 2, -1, -1):
-        for k in range(LANES):
-            out[y, k] = min(out[y, k], out[y + 1, k] + weight[k])
-    for y in range(labels):
-        for k in range(LANES):
-            ceiling = least[k] + weight[k] * min(truncation[k], float(labels))
-            out[y, k] = min(out[y, k], ceiling)
+        own = load(a, LANES * y)
+        low = least(own, low)
+        value = least(own, value + weight)
+        store(out, LANES * y, value)
+    far = low + ceiling
+    value = value + weight
+    for y in range(labels - 1, -1, -1):
+        value = least(load(out, LANES * y), value)
+        store(out, LANES * y, least(value, far))
+        value = value + weight
 
 
-@jit
-def hard_window(profile, reach, a, out, total, labels):
+@inlined
+def _profile(kind, weight, ceiling, reach, work):
+    """Costs of label differences up to `reach`, from where on they are constant."""
+    for step in range(reach):
+        store(work, LANES * step, weight * float(step if kind == LINEAR else step * step))
+    store(work, LANES * reach, ceiling)
+
+
+@inlined
+def hard_window(kind, weight, ceiling, reach, a, out, work, labels):
     """`soft_window` as η → ∞."""
-    least = total[0]
-    _least(a, least, labels)
+    _profile(kind, weight, ceiling, reach, work)
+    far = _least(a, labels) + ceiling
     for y in range(labels):
-        for k in range(LANES):
-            out[y, k] = least[k] + profile[reach, k]
+        low = far
         for x in range(max(y - reach + 1, 0), min(y + reach, labels)):
-            step = abs(x - y)
-            for k in range(LANES):
-                out[y, k] = min(out[y, k], a[x, k] + profile[step, k])
+            low = least(load(a, LANES * x) + load(work, LANES * abs(x - y)), low)
+        store(out, LANES * y, low)
 
 
-@jit
-def soft_window(profile, reach, a, out, total, work, labels, eta):
+@inlined
+def soft_window(kind, weight, ceiling, reach, a, out, work, labels, eta):
     """Costs of the label difference that are constant from `reach` on; weights >= 0.
 
-    `profile[k, lane]` is the cost of difference k (`profile[reach]` the constant one). Near labels
-    one by one, far ones through sums of exponentials: O(labels · reach).
+    Near labels one by one, far ones through sums of exponentials: O(labels · reach).
     """
-    least, before, after = total[0], work[: labels + 1], work[labels + 1 :]
-    _least(a, least, labels)
-    for k in range(LANES):
-        before[0, k] = 0.0
-        after[labels, k] = 0.0
+    cold, small = -eta, -1.0 / eta
+    _profile(kind, weight, ceiling, reach, work)
+    before, after = LANES * (labels + 1), LANES * (2 * labels + 2)
+    low = _least(a, labels)
+    store(work, before, spread(0.0))
+    store(work, after + LANES * labels, spread(0.0))
     for x in range(labels):
-        for k in range(LANES):
-            after[x, k] = exp_nonpositive(-eta * (a[x, k] - least[k]))
-            before[x + 1, k] = before[x, k] + after[x, k]
+        term = exp(cold * (load(a, LANES * x) - low))
+        store(work, after + LANES * x, term)
+        store(work, before + LANES * (x + 1), load(work, before + LANES * x) + term)
     for x in range(labels - 1, -1, -1):
-        for k in range(LANES):
-            after[x, k] += after[x + 1, k]
+        more = load(work, after + LANES * (x + 1))
+        store(work, after + LANES * x, load(work, after + LANES * x) + more)
     for y in range(labels):
         first, last = max(y - reach + 1, 0), min(y + reach, labels)
-        for k in range(LANES):
-            out[y, k] = least[k] + profile[reach, k]
+        best = low + ceiling
         for x in range(first, last):
-            step = abs(x - y)
-            for k in range(LANES):
-                out[y, k] = min(out[y, k], a[x, k] + profile[step, k])
-        for k in range(LANES):
-            far = exp_nonpositive(-eta * (least[k] + profile[reach, k] - out[y, k]))
-            total[1, k] = far * (before[first, k] + after[last, k])
+            best = least(load(a, LANES * x) + load(work, LANES * abs(x - y)), best)
+        mass = load(work, before + LANES * first) + load(work, after + LANES * last)
+        mass = mass * exp(cold * (low + ceiling - best))
         for x in range(first, last):
-            step = abs(x - y)
-            for k in range(LANES):
-                total[1, k] += exp_nonpositive(-eta * (a[x, k] + profile[step, k] - out[y, k]))
-        for k in range(LANES):
-            out[y, k] -= log_positive(total[1, k]) / eta
+            value = load(a, LANES * x) + load(work, LANES * abs(x - y))
+            mass = mass + exp(cold * (value - best))
+        store(out, LANES * y, best + small * log(mass))
 
 
-@jit
-def soft_linear(weight, ceiling, reach, a, out, total, work, labels, eta):
-    """O(labels) recursion over sums of exponentials, all lanes with one reach; η · ceiling <= SAFE.
+@inlined
+def soft_linear(weight, ceiling, reach, a, out, work, labels, eta):
+    """O(labels) recursion over sums of exponentials; η · ceiling <= SAFE.
 
-    `out` holds the exponentials first; what the truncation replaces is taken out of the recursion
-    again, by something smaller than what is put in, so nothing is lost.
+    What lies past the truncation is taken out of the recursion again, and put in at the truncated
+    cost as the difference of two sums. Nothing is lost to cancellation: the total is at least the
+    whole mass at the truncated cost.
     """
-    size = labels + 1
-    up, down = work[:size], work[size : 2 * size]
-    before, after = work[2 * size : 3 * size], work[3 * size : 4 * size]
-    least, q, cut, falling = total[0], total[1], total[2], total[3]
-    _least(a, least, labels)
-    for k in range(LANES):
-        q[k] = exp_nonpositive(-eta * weight[k])
-        cut[k] = exp_nonpositive(-eta * ceiling[k])
-        falling[k] = exp_nonpositive(-eta * weight[k] * reach)
-        up[0, k] = 0.0
-        before[0, k] = 0.0
-        down[labels, k] = 0.0
-        after[labels, k] = 0.0
+    cold, small = -eta, -1.0 / eta
+    up, down, mass = 0, LANES * labels, 2 * LANES * labels
+    low = _least(a, labels)
+    q, cut = exp(cold * weight), exp(cold * ceiling)
+    falling, shy = exp(cold * (weight * float(reach))), exp(cold * (weight * float(reach - 1)))
+    near, total = spread(0.0), spread(0.0)
+    store(work, mass, total)
     for x in range(labels):
-        for k in range(LANES):
-            out[x, k] = exp_nonpositive(-eta * (a[x, k] - least[k]))
-            up[x + 1, k] = out[x, k] + q[k] * up[x, k]
-            before[x + 1, k] = before[x, k] + out[x, k]
-    for x in range(labels - 1, -1, -1):
-        for k in range(LANES):
-            down[x, k] = out[x, k] + q[k] * down[x + 1, k]
-            after[x, k] = after[x + 1, k] + out[x, k]
-    for y in range(labels):
-        low, high = max(y - reach + 1, 0), min(y + reach, labels)
-        for k in range(LANES):
-            near = up[y + 1, k] + q[k] * down[y + 1, k]
-            near -= falling[k] * (up[low, k] + down[high, k])
-            far = cut[k] * (before[low, k] + after[high, k])
-            out[y, k] = least[k] - log_positive(max(near + far, 1e-300)) / eta
+        term = exp(cold * (load(a, LANES * x) - low))
+        store(out, LANES * x, term)
+        near = near * q + term
+        total = total + term
+        store(work, up + LANES * x, near)
+        store(work, mass + LANES * (x + 1), total)
+    behind = spread(0.0)  # Σ q^(x - y) over x > y
+    for y in range(labels - 1, -1, -1):
+        first, last = max(y - reach + 1, 0), min(y + reach, labels)
+        inside = load(work, mass + LANES * last) - load(work, mass + LANES * first)
+        near = load(work, up + LANES * y) + behind + cut * (total - inside)
+        behind = (behind + load(out, LANES * y)) * q
+        store(work, down + LANES * y, behind)  # Σ q^(x - y + 1) over x >= y
+        if first > 0:
+            near = near - falling * load(work, up + LANES * (first - 1))
+        if last < labels:
+            near = near - shy * load(work, down + LANES * last)
+        store(out, LANES * y, low + small * log(greatest(near, spread(1e-300))))
