@@ -10,14 +10,13 @@ from numpy.typing import DTypeLike
 
 from softmap.algorithms.base import Floats
 from softmap.algorithms.order import chain_schedule
-from softmap.algorithms.team import Team
+from softmap.algorithms.team import Paced, Team
 from softmap.kernels import chains, judge
 from softmap.kernels.packing import pack, unpack
-from softmap.kernels.schedule import COUNT, EARLY, KIND, LATE, cost_size, message_size
+from softmap.kernels.schedule import cost_size, message_size
 from softmap.kernels.vectors import aligned
 from softmap.layout import layout
 from softmap.model import Model
-from softmap.potentials import Kind
 
 __all__ = ["ChainMarginals", "Chains", "Messages"]
 
@@ -47,7 +46,6 @@ class ChainMarginals:
 
 
 POLISH = 1  # hard passes before a bound is read off
-WORTH_THREADS = 2000.0  # entries per level under which threads would wait more than work
 
 
 class Chains:
@@ -62,21 +60,13 @@ class Chains:
         self.lay = layout(model, dtype)
         self.plan = chain_schedule(model, dtype)
         self.dtype = np.dtype(dtype)
-        self.passing = team if self._work_per_level() >= WORTH_THREADS else Team(1)
+        self._soft, self._hard = Paced(team), Paced(team)
         self.real = self.plan.edge >= 0
         self.surplus: Floats = model.graph.degree.astype(np.float64)
         self.surplus[self.plan.nodes] -= 1.0 / self.plan.share[: model.n]
         self._theta = aligned(cost_size(self.plan))
         self._dot = np.zeros(len(self.plan.blocks))
         self._sums = np.zeros(chains.BLOCKS)
-
-    def _work_per_level(self) -> float:
-        """Entries that one level of a half pass looks at, on average."""
-        rows, cols = self.plan.blocks[:, EARLY], self.plan.blocks[:, LATE]
-        dense = self.plan.blocks[:, KIND] == Kind.TABLE
-        lanes = np.maximum(self.plan.blocks[:, COUNT], 1)
-        entries = (lanes * np.where(dense, rows * cols, 4 * (rows + cols))).sum()
-        return float(entries) / (len(self.plan.row_start) - 1)
 
     def start(self, lam: Floats | None) -> Messages:
         """Messages that stand for λ (0 if None)."""
@@ -99,9 +89,16 @@ class Chains:
 
     def passes(self, state: Messages, count: int, eta: float, *, momentum: bool) -> None:
         """`count` passes at η (inf: hard-min), forward and backward each."""
-        self.passing.run(
-            chains.passes, self.lay, self.plan, 2 * count, state.msg, state.prev, self._theta,
-            eta, momentum, state.shift, self._dot, self._sums, state.clock,
+        self._run(2 * count, state.msg, state.prev, eta, momentum, state.shift, state.clock)
+
+    def _run(
+        self, halves: int, msg: Floats, prev: Floats, eta: float, momentum: bool, shift: Floats,
+        clock: Floats,
+    ) -> None:  # fmt: skip
+        paced = self._hard if eta == np.inf else self._soft
+        paced.run(
+            halves, chains.passes, self.lay, self.plan, halves, msg, prev, self._theta, eta,
+            momentum, shift, self._dot, self._sums, clock,
         )  # fmt: skip
 
     def nodes(self, messages: Floats, eta: float) -> Floats:
@@ -129,10 +126,8 @@ class Chains:
         """
         msg = aligned(len(messages), self.dtype)
         msg[:] = messages
-        self.passing.run(
-            chains.passes, self.lay, self.plan, 2 * POLISH + 1, msg, msg, self._theta,
-            np.inf, False, np.empty(len(self.plan.edge)), self._dot, self._sums, np.ones(2),
-        )  # fmt: skip
+        shift = np.empty(len(self.plan.edge))
+        self._run(2 * POLISH + 1, msg, msg, np.inf, False, shift, np.ones(2))
         theta = self._shares(msg)
         lam = np.empty(int(self.model.half_offset[-1]))
         self.team.split(chains.cut_chains, self.model.m, self.lay, self.plan, msg, theta, lam)

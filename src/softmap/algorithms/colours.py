@@ -10,7 +10,7 @@ from numpy.typing import DTypeLike
 from softmap.algorithms.base import Floats
 from softmap.algorithms.chains import POLISH, ChainMarginals, Messages
 from softmap.algorithms.order import colour_schedule
-from softmap.algorithms.team import Team
+from softmap.algorithms.team import Paced, Team
 from softmap.kernels import chains, judge, stars
 from softmap.kernels.packing import pack, unpack
 from softmap.kernels.schedule import cost_size, message_size
@@ -31,6 +31,7 @@ class Stars:
 
     def __init__(self, model: Model, team: Team, dtype: DTypeLike = np.float64) -> None:
         self.model, self.team, self.dtype = model, team, np.dtype(dtype)
+        self._paced = Paced(team)
         self.lay = layout(model, dtype)
         self.plan = colour_schedule(model, dtype)
         self.real = self.plan.edge >= 0
@@ -98,9 +99,9 @@ class Stars:
         self, rule: int, count: int, msg: Floats, prev: Floats, eta: float, momentum: bool,
         shift: Floats, dot: Floats, clock: Floats,
     ) -> None:  # fmt: skip
-        self.team.run(
-            stars.sweeps, self.lay, self.plan, rule, count, msg, prev, self._origin, self._bar,
-            self._theta, eta, momentum, shift, dot, self._unused, self._sums, clock,
+        self._paced.run(
+            count, stars.sweeps, self.lay, self.plan, rule, count, msg, prev, self._origin,
+            self._bar, self._theta, eta, momentum, shift, dot, self._unused, self._sums, clock,
         )  # fmt: skip
 
     def _soft_nodes(self, messages: Floats, eta: float) -> tuple[Floats, Floats]:

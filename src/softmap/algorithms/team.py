@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from itertools import pairwise
@@ -11,7 +12,9 @@ from typing import Any
 from softmap.errors import OptionError
 from softmap.kernels.threads import new_barrier
 
-__all__ = ["Team"]
+__all__ = ["Paced", "Team"]
+
+RETRY = 25  # calls after which the slower way is tried again
 
 
 class Team:
@@ -47,3 +50,29 @@ class Team:
         kernel(*args, *parts[-1])
         for other in others:
             other.result()
+
+
+class Paced:
+    """Runs on all threads of a team or on one, whichever has been faster of late.
+
+    Threads that meet at barriers lose when a level holds little work, and lose much when another
+    program wants one of their cores; neither is known beforehand. To be used where the number of
+    threads does not show in the result.
+    """
+
+    def __init__(self, team: Team) -> None:
+        self._teams = (team, Team(1)) if team.threads > 1 else (team,)
+        self._seconds = [0.0] * len(self._teams)  # per unit of work; 0: try it
+        self._calls = 0
+
+    def run(self, amount: int, kernel: Callable[..., Any], *args: Any) -> None:
+        """`Team.run` of a kernel that does `amount` units of work."""
+        which = self._choice()
+        began = time.perf_counter()
+        self._teams[which].run(kernel, *args)
+        self._seconds[which] = (time.perf_counter() - began) / max(amount, 1)
+        self._calls += 1
+
+    def _choice(self) -> int:
+        best = min(range(len(self._seconds)), key=self._seconds.__getitem__)
+        return (best + 1) % len(self._teams) if self._calls % RETRY == RETRY - 1 else best
