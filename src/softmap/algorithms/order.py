@@ -104,20 +104,33 @@ def _by_level(level: Ints, levels: int) -> tuple[Ints, Ints]:
     return _starts(level[order], levels), order.astype(np.int64)
 
 
+def _joined(*keys: NDArray[Any]) -> Ints:
+    """One key that orders like several, the first of them foremost: sorting it is much cheaper."""
+    code, size = np.zeros(len(keys[0]), dtype=np.int64), 1
+    for key in keys:
+        low = int(key.min(initial=0))
+        width = int(key.max(initial=0)) - low + 1
+        if size * width >= 1 << 62:
+            code = np.unique(code, return_inverse=True)[1].astype(np.int64)
+            size = int(code.max()) + 1
+        code, size = code * width + (key - low), size * width
+    return code
+
+
 @dataclass(frozen=True)
 class _Runs:
-    """Columns of equal keys that follow each other."""
+    """Equal keys that follow each other."""
 
-    first: Ints  # place of each run's first column
-    run: Ints  # the run of each column
-    within: Ints  # the place of each column within its run
-    length: Ints  # the length of each column's run
+    first: Ints  # place of each run's first key
+    run: Ints  # the run of each key
+    within: Ints  # the place of each key within its run
+    length: Ints  # the length of each key's run
 
     @classmethod
     def of(cls, keys: Ints) -> _Runs:
-        count = keys.shape[1]
+        count = len(keys)
         new = np.ones(count, dtype=bool)
-        new[1:] = (keys[:, 1:] != keys[:, :-1]).any(axis=0)
+        new[1:] = keys[1:] != keys[:-1]
         first, run = np.flatnonzero(new), np.cumsum(new) - 1
         length = np.diff(np.append(first, count))
         return cls(first, run, np.arange(count) - first[run], length[run])
@@ -125,8 +138,7 @@ class _Runs:
 
 def _strip_runs(keys: Ints) -> _Runs:
     """Runs of equal keys, cut so that none is longer than a strip may be."""
-    within = _Runs.of(keys).within
-    return _Runs.of(np.vstack([keys, within // LONGEST]))
+    return _Runs.of(_joined(keys, _Runs.of(keys).within // LONGEST))
 
 
 class _Strips:
@@ -135,8 +147,8 @@ class _Strips:
     def __init__(self, model: Model, level: Ints) -> None:
         labels, degree = model.num_labels, model.graph.degree
         # boundary nodes last, so that the others line up with the strips of their edges
-        self.nodes = np.lexsort((-degree, labels, level))
-        runs = _strip_runs(np.stack([level, labels])[:, self.nodes])
+        self.nodes = np.argsort(_joined(level, labels, -degree), kind="stable")
+        runs = _strip_runs(_joined(level, labels)[self.nodes])
         step = np.where(runs.length > 1, _padded(runs.length), 1)
         begin = _offsets((step * labels[self.nodes])[runs.first])
         self.strip, self.labels = runs.run, labels[self.nodes]
@@ -164,7 +176,7 @@ def _pulls(model: Model, nodes: Ints) -> tuple[Ints, Ints]:
 
 def _rows(strips: _Strips, degree: Ints, start: Ints, at: Ints, step: NDArray[np.int32]) -> Ints:
     """Runs of up to `LANES` nodes of one strip and degree, and how to collect their messages."""
-    runs = _Runs.of(np.stack([strips.strip, degree]))
+    runs = _Runs.of(_joined(strips.strip, degree))
     first = np.flatnonzero(runs.within % LANES == 0)
     count = np.minimum(runs.length[first] - runs.within[first], LANES)
     row = np.repeat(np.arange(len(first)), count)
@@ -183,6 +195,19 @@ def _rows(strips: _Strips, degree: Ints, start: Ints, at: Ints, step: NDArray[np
     return np.ascontiguousarray(np.column_stack(columns).astype(np.int64))
 
 
+def _lined_up(keys: Ints, place: Ints) -> Ints:
+    """Order of the edges by key and place of their early ends.
+
+    Of several edges of one early end, all first ones come before all second ones: then neighbours
+    in a strip of edges end at neighbours in a strip of nodes.
+    """
+    alike = _joined(keys, place)
+    order = np.argsort(alike, kind="stable")
+    turn = np.empty_like(place)
+    turn[order] = _Runs.of(alike[order]).within
+    return np.argsort(_joined(keys, turn, place), kind="stable")
+
+
 class _Packing:
     """Edges in tiles and single blocks: where their messages, tables and lanes lie."""
 
@@ -197,9 +222,10 @@ class _Packing:
         keys = np.stack(
             [level[early], level[late], group, side, labels[early], labels[late], self.reach]
         )
-        order = self._line_up(keys, strips.at[early])
+        code = _joined(*keys)
+        order = _lined_up(code, strips.at[early])
         self.keys = keys[:, order]
-        self._cut_blocks()
+        self._cut_blocks(_strip_runs(code[order]))
         self._place(order)
         self._ends(early, late, strips)
         self._lane_costs()
@@ -224,18 +250,8 @@ class _Packing:
         plain = (weight >= 0.0) & (weight < np.inf) & (~weighed | (early == late))
         self.reach[~plain | (kind == Kind.PROJECTION)] = -1
 
-    def _line_up(self, keys: Ints, place: Ints) -> Ints:
-        """Order of the edges: like ones together; of those, all first edges of their early ends,
-        then all second ones: then neighbours in a strip of edges end at neighbours in one of nodes.
-        """
-        order = np.lexsort((place, *keys[::-1]))
-        turn = np.empty_like(place)
-        turn[order] = _Runs.of(np.vstack([keys, place])[:, order]).within
-        return np.lexsort((place, turn, *keys[::-1]))
-
-    def _cut_blocks(self) -> None:
+    def _cut_blocks(self, strips: _Runs) -> None:
         """Strips into tiles; what would fill too few lanes stays single."""
-        strips = _strip_runs(self.keys)
         lanes = np.minimum(strips.length - strips.within // LANES * LANES, LANES)
         entries = self.keys[4] * self.keys[5]
         enough = np.select([entries <= size for size, _ in FILLED], [need for _, need in FILLED])
