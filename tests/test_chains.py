@@ -154,5 +154,5 @@ def test_float32_messages_give_nearly_the_same_bound():
         chains = Chains(model, ONE, dtype)
         state = chains.start(None)
         chains.passes(state, 30, 100.0, momentum=True)
-        bounds.append(dual_bound(model, chains.bounding(state.prev).astype(np.float64)))
+        bounds.append(dual_bound(model, chains.bounding(state.msg).astype(np.float64)))
     assert bounds[1] == pytest.approx(bounds[0], abs=1e-2)

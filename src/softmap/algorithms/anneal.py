@@ -123,21 +123,21 @@ class Annealed:
                     self._sample(state)
 
     def _sample(self, state: AnnealState) -> None:
-        nodes = self.engine.nodes(state.messages.prev, state.eta)
+        nodes = self.engine.nodes(state.messages.msg, state.eta)
         state.samples += 1
         weight = (RECENT + 1.0) / (state.samples + RECENT)
         state.mean += weight * (nodes - state.mean)
 
     def _marginals(self, state: AnnealState) -> ChainMarginals:
-        return self.engine.marginals(state.messages.prev, state.messages.shift, state.eta)
+        return self.engine.marginals(state.messages.msg, state.messages.shift, state.eta)
 
     def restart_point(self, state: AnnealState) -> Floats:
         """λ from which another run may go on."""
-        return self.engine.lam(state.messages.prev)
+        return self.engine.lam(state.messages.msg)
 
     def propose(self, state: AnnealState) -> Proposal:
         found = self._marginals(state)
-        lam = self.engine.bounding(state.messages.prev)
+        lam = self.engine.bounding(state.messages.msg)
         state.node_entropy = float((self.engine.surplus * found.node_entropy).sum())
         state.smoothed = found.smoothed
         nodes = (found.nodes, state.mean.copy()) if state.samples else (found.nodes,)

@@ -73,7 +73,7 @@ class Sweeping:
 
     def restart_point(self, state: SweepState) -> Floats:
         """λ from which another run may go on."""
-        return self.stars.lam(state.messages.prev if self.momentum else state.messages.msg)
+        return self.stars.lam(state.messages.msg)
 
     def propose(self, state: SweepState) -> Proposal:
         """Where it stands."""
@@ -112,5 +112,5 @@ class Nesterov(Sweeping):
 
     def propose(self, state: SweepState) -> Proposal:
         """The last point that a gradient step reached, and its -L."""
-        smoothed = self.stars.value(state.messages.prev, self.eta)
+        smoothed = self.stars.value(state.messages.msg, self.eta)
         return Proposal(self.restart_point(state), self.eta, smoothed=smoothed)

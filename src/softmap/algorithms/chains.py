@@ -13,7 +13,7 @@ from softmap.algorithms.order import chain_schedule
 from softmap.algorithms.team import Paced, Team
 from softmap.kernels import chains, judge
 from softmap.kernels.packing import pack, unpack
-from softmap.kernels.schedule import cost_size, message_size
+from softmap.kernels.schedule import back_size, cost_size, message_size
 from softmap.kernels.vectors import aligned
 from softmap.layout import layout
 from softmap.model import Model
@@ -25,8 +25,9 @@ __all__ = ["ChainMarginals", "Chains", "Messages"]
 class Messages:
     """M = -λ along the chains, and the momentum over passes.
 
-    `msg` is the point the next pass starts from, `prev` the result of the last pass; `clock` holds
-    Nesterov's t and the number of restarts, `shift` what the last half pass took off each edge.
+    `msg` is the result of the last pass, `prev` what momentum compares it with; `clock` holds
+    Nesterov's t, the number of restarts and the last product that decides on them, `shift` what the
+    last half pass took off each edge.
     """
 
     msg: Floats
@@ -45,6 +46,7 @@ class ChainMarginals:
     smoothed: float
 
 
+CLOCK = (0.0, 0.0, -1.0)  # as `Messages.clock` begins
 POLISH = 1  # hard passes before a bound is read off
 
 
@@ -71,11 +73,11 @@ class Chains:
     def start(self, lam: Floats | None) -> Messages:
         """Messages that stand for λ (0 if None)."""
         plan = self.plan
-        msg, prev = (aligned(message_size(plan), self.dtype) for _ in range(2))
+        msg, prev = (aligned(f(plan), self.dtype) for f in (message_size, back_size))
         if lam is not None:
             pack(self.lay.half_offset, plan.half_at, plan.half_step, -lam, msg, 0, 2 * self.model.m)
-        prev[:] = msg
-        return Messages(msg, prev, np.array([1.0, 0.0]), aligned(len(plan.edge)))
+        prev[:] = msg[: len(prev)]
+        return Messages(msg, prev, np.array(CLOCK), aligned(len(plan.edge)))
 
     def lam(self, messages: Floats) -> Floats:
         """λ = -M in the order of the model."""
@@ -127,7 +129,7 @@ class Chains:
         msg = aligned(len(messages), self.dtype)
         msg[:] = messages
         shift = np.empty(len(self.plan.edge))
-        self._run(2 * POLISH + 1, msg, msg, np.inf, False, shift, np.ones(2))
+        self._run(2 * POLISH + 1, msg, msg, np.inf, False, shift, np.ones(3))
         theta = self._shares(msg)
         lam = np.empty(int(self.model.half_offset[-1]))
         self.team.split(chains.cut_chains, self.model.m, self.lay, self.plan, msg, theta, lam)

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import DTypeLike
 
 from softmap.algorithms.base import Floats
-from softmap.algorithms.chains import POLISH, ChainMarginals, Messages
+from softmap.algorithms.chains import CLOCK, POLISH, ChainMarginals, Messages
 from softmap.algorithms.order import colour_schedule
 from softmap.algorithms.team import Paced, Team
 from softmap.kernels import chains, judge, stars
@@ -54,7 +54,7 @@ class Stars:
             flat = np.where(self.barred[half_states(self.model)], 0.0, -lam)
             places = self.lay.half_offset, self.plan.half_at, self.plan.half_step
             pack(*places, flat, msg, 0, 2 * self.model.m)
-        return Messages(msg, msg.copy(), np.array([1.0, 0.0]), np.zeros(len(self.plan.edge)))
+        return Messages(msg, msg.copy(), np.array(CLOCK), np.zeros(len(self.plan.edge)))
 
     def lam(self, messages: Floats) -> Floats:
         """λ = -m in the order of the model."""
@@ -85,14 +85,14 @@ class Stars:
         """-L(λ), the value of the regularised dual (the plain bound at η = inf)."""
         dot, shift = np.empty(self.model.n), np.zeros(len(self.plan.edge))
         msg = messages.copy()
-        self._sweep(stars.VALUE, 1, msg, msg, eta, False, shift, dot, np.ones(2))
+        self._sweep(stars.VALUE, 1, msg, msg, eta, False, shift, dot, np.ones(3))
         return math.fsum(dot) + math.fsum(shift[self.real]) + self.model.constant
 
     def bounding(self, messages: Floats) -> Floats:
         """λ after a few hard sweeps, which never lower its plain bound."""
         msg, dot = messages.copy(), np.empty(self.model.n)
         shift = np.empty(len(self.plan.edge))
-        self._sweep(STAR, POLISH, msg, msg, np.inf, False, shift, dot, np.ones(2))
+        self._sweep(STAR, POLISH, msg, msg, np.inf, False, shift, dot, np.ones(3))
         return self.lam(msg)
 
     def _sweep(

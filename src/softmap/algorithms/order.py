@@ -267,11 +267,10 @@ class _Packing:
     def _place(self, order: Ints) -> None:
         head, block, step = self.head, self.block, self.step
         kind, tiled = self.lay.kind[self.keys[2, head]], self.tiled[head]
-        labels = self.keys[4, head] + self.keys[5, head]
-        begin = _offsets(np.where(self.opens, labels * step, 0))
-        self.size = int(begin[-1])
-        message = begin[:-1][np.maximum.accumulate(np.where(self.opens, np.arange(len(head)), 0))]
-        message += np.where(tiled, self.tile * LANES, 0)
+        opener = np.maximum.accumulate(np.where(self.opens, np.arange(len(head)), 0))
+        sizes = _padded(np.where(self.opens, self.keys[4:6, head] * step, 0))
+        begin = _offsets(sizes.ravel())[:-1].reshape(2, -1)[:, opener]
+        begin += np.where(tiled, self.tile * LANES, 0)
         lane = _offsets(np.where(tiled, LANES, 1))
         self.is_table = tiled & (kind == Kind.TABLE)
         entries = self.keys[4, head] * self.keys[5, head] * LANES
@@ -279,7 +278,7 @@ class _Packing:
         self.table_size = int(table[-1])
         count = np.where(tiled, np.bincount(block, minlength=len(head)), 0)
         unset = np.zeros_like(count)
-        columns = [kind, *self.keys[2:, head], count, message, step, table[:-1], lane[:-1]]
+        columns = [kind, *self.keys[2:, head], count, *begin, step, table[:-1], lane[:-1]]
         self.blocks = np.ascontiguousarray(
             np.column_stack([*columns, unset, unset]).astype(np.int64)
         )
@@ -287,10 +286,9 @@ class _Packing:
         within = np.arange(len(order)) - head[block]
         self.edge = np.full(int(lane[-1]), -1, dtype=np.int64)
         self.edge[lane[block] + within] = order
-        half, at = 2 * order + self.keys[3], message[block] + within
+        half = 2 * order + self.keys[3]
         self.half_at = np.empty(2 * len(order), dtype=np.int64)
-        self.half_at[half] = at
-        self.half_at[half ^ 1] = at + (self.keys[4, head] * step)[block]
+        self.half_at[half], self.half_at[half ^ 1] = begin[:, block] + within
         self.half_step = np.empty(2 * len(order), dtype=np.int32)
         self.half_step[half] = self.half_step[half ^ 1] = step[block]
 

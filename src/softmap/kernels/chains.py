@@ -104,7 +104,7 @@ def portion(start, level, thread, threads):
 
 
 @jit
-def half_pass(lay, plan, forward, msg, prev, theta, eta, shift, dot, buffers, team):
+def half_pass(lay, plan, forward, msg, prev, theta, eta, momentum, shift, dot, buffers, team):
     """One direction: levels in turn, every node sends along its onward edges."""
     thread, threads, barrier = team
     start = plan.forward_start if forward else plan.backward_start
@@ -117,8 +117,9 @@ def half_pass(lay, plan, forward, msg, prev, theta, eta, shift, dot, buffers, te
         wait(barrier, threads)
         low, high = portion(start, level, thread, threads)
         send_blocks(
-            lay, plan, listed, low, high, forward, theta, msg, prev, eta, shift, dot, buffers
-        )
+            lay, plan, listed, low, high, forward, theta, msg, prev, eta, momentum, shift, dot,
+            buffers,
+        )  # fmt: skip
         wait(barrier, threads)
 
 
@@ -142,16 +143,17 @@ def block_total(values, sums, team):
 
 @jit
 def extrapolate(msg, prev, product, clock, team):
-    """Nesterov's step over a whole pass: y = z + β (z - z_prev), restarted when it points back.
+    """Nesterov's step before a whole pass: y = z + β (z - z_prev), restarted when it points back.
 
-    `product` is ⟨y - z, z - z_prev⟩; `clock[0]` is Nesterov's t, `clock[1]` counts restarts.
+    `product` is the last pass's ⟨y - z, z - z_prev⟩; `clock[0]` is Nesterov's t, `clock[1]` counts
+    restarts. Only the first `len(prev)` messages take part.
     """
     thread, threads, barrier = team
     back = product > 0.0
     t = 1.0 if back else clock[0]
     following = 0.5 * (1.0 + np.sqrt(1.0 + 4.0 * t * t))
     beta = (t - 1.0) / following
-    low, high = len(msg) * thread // threads, len(msg) * (thread + 1) // threads
+    low, high = len(prev) * thread // threads, len(prev) * (thread + 1) // threads
     for k in range(low, high):
         z = msg[k]
         msg[k] = z + beta * (z - prev[k])
@@ -167,18 +169,22 @@ def extrapolate(msg, prev, product, clock, team):
 def passes(lay, plan, halves, msg, prev, theta, eta, momentum, shift, dot, sums, clock, team):
     """`halves` half passes, forward first, with momentum over whole passes if asked for.
 
-    With momentum, `msg` is the extrapolated point y on return and `prev` the last pass's result z.
+    Momentum is for the messages sent backward: those sent forward are all made anew before they are
+    read. `prev` is as long as the part of `msg` that holds them; `clock[2]` is the last product.
     One call site for both directions: the pass is compiled once.
     """
     buffers = buffers_for(lay)
-    product = 0.0
+    product = clock[2]
     for half in range(halves):
-        half_pass(lay, plan, half % 2 == 0, msg, prev, theta, eta, shift, dot, buffers, team)
-        if momentum:
-            product += block_total(dot, sums, team)
-            if half % 2 == 1:
-                extrapolate(msg, prev, product, clock, team)
-                product = 0.0
+        forward = half % 2 == 0
+        if momentum and forward:
+            extrapolate(msg, prev, product, clock, team)
+        moving = momentum and not forward
+        half_pass(lay, plan, forward, msg, prev, theta, eta, moving, shift, dot, buffers, team)
+        if moving:
+            product = block_total(dot, sums, team)
+    if team[0] == 0:
+        clock[2] = product
 
 
 @jit

@@ -8,6 +8,7 @@ from __future__ import annotations
 import numpy as np
 from numba import njit
 
+from softmap.kernels import couples
 from softmap.kernels.distances import POTTS, PROJECTION
 from softmap.kernels.fastmath import FAST, exp_nonpositive, log_positive
 from softmap.kernels.messages import begin_of, edge_costs, group_of, hard_message, weight_of
@@ -17,20 +18,19 @@ leaf = njit(cache=True, nogil=True, fastmath=FAST, error_model="numpy", _nrt=Fal
 NEGLIGIBLE = 1e-15  # mass that rounding alone explains
 
 
-@leaf
+@jit
 def node_minima(lay, lam, out, first, last):
     """min C_i - Σ λ of nodes `first..last-1`; `out` is (nodes,)."""
+    total = np.empty(lay.num_labels.max())
     for i in range(first, last):
         d, at = lay.num_labels[i], lay.node_offset[i]
-        least = np.inf
         for x in range(d):
-            if lay.unary[at + x] == np.inf:
-                continue
-            total = float(lay.unary[at + x])
-            for k in range(lay.start[i], lay.start[i + 1]):
-                total -= lam[lay.half_offset[lay.half[k]] + x]
-            least = min(least, total)
-        out[i] = least
+            total[x] = lay.unary[at + x]
+        for k in range(lay.start[i], lay.start[i + 1]):
+            at = lay.half_offset[lay.half[k]]
+            for x in range(d):
+                total[x] -= lam[at + x]
+        out[i] = total[:d].min()
 
 
 @jit
@@ -38,19 +38,32 @@ def edge_minima(lay, lam, out, first, last):
     """min C_e + λ_i + λ_j of edges `first..last-1`, over allowed states; `out` is (edges,)."""
     widest = lay.num_labels.max()
     a, message = np.empty(widest), np.empty(widest)
-    for e in range(first, last):
-        h, g = 2 * e, 2 * e + 1
-        i, j = lay.node[h], lay.node[g]
-        rows, cols = lay.num_labels[i], lay.num_labels[j]
-        for y in range(cols):
-            barred = lay.unary[lay.node_offset[j] + y] == np.inf
-            a[y] = np.inf if barred else lam[lay.half_offset[g] + y]
-        hard_message(lay, h, a[:cols], message[:rows])
-        least = np.inf
-        for x in range(rows):
-            if lay.unary[lay.node_offset[i] + x] < np.inf:
-                least = min(least, lam[lay.half_offset[h] + x] + message[x])
-        out[e] = least
+    room, places, weights = couples.room_for(widest)
+    e = first
+    while e < last:
+        rows, cols = lay.num_labels[lay.node[2 * e]], lay.num_labels[lay.node[2 * e + 1]]
+        count = couples.alike(lay, e, last)
+        if count > 1:
+            couples.minima_tile(lay, lam, e, count, rows, cols, room, places, weights, out)
+        else:
+            count = 1
+            out[e] = _edge_minimum(lay, lam, e, a[:cols], message[:rows])
+        e += count
+
+
+@leaf
+def _edge_minimum(lay, lam, e, a, message):
+    h, g = 2 * e, 2 * e + 1
+    i, j = lay.node[h], lay.node[g]
+    for y in range(len(a)):
+        barred = lay.unary[lay.node_offset[j] + y] == np.inf
+        a[y] = np.inf if barred else lam[lay.half_offset[g] + y]
+    hard_message(lay, h, a, message)
+    least = np.inf
+    for x in range(len(message)):
+        if lay.unary[lay.node_offset[i] + x] < np.inf:
+            least = min(least, lam[lay.half_offset[h] + x] + message[x])
+    return least
 
 
 @leaf

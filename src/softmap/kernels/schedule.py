@@ -16,14 +16,14 @@ class Schedule(NamedTuple):
     instruction serves them all. Edges left over are blocks of their own, with their labels side by
     side (a step of 1).
 
-    Row b of `blocks` is (kind, group, orientation, early labels, late labels, reach, lanes,
-    message, step, table, lane, straight early, straight late): the end in the earlier level has its
-    messages at `message`, the later end `step` times its labels behind; `orientation` is the side
-    of the edge that the earlier end is. Costs of the label difference are constant from `reach` on,
-    and their exponents are at most η `steepest[b]`. `lane` points into the lane arrays: `edge`,
-    where the ends' costs lie in arrays by strip (`early_at`, `early_step`, ...), `weight`,
-    `ceiling` (the cost of far labels). Lanes without an edge point at a spare number 0. An end is
-    straight if all its lanes lie side by side.
+    Row b of `blocks` is (kind, group, orientation, early labels, late labels, reach, lanes, message
+    into the early end, into the late end, step, table, lane, straight early, straight late);
+    `orientation` is the side of the edge that the earlier end is. Messages into early ends come
+    first in an array of messages, then those into late ends. Costs of the label difference are
+    constant from `reach` on, and their exponents are at most η `steepest[b]`. `lane` points into
+    the lane arrays: `edge`, where the ends' costs lie in arrays by strip (`early_at`,
+    `early_step`, ...), `weight`, `ceiling` (the cost of far labels). Lanes without an edge point at
+    a spare number 0. An end is straight if all its lanes lie side by side.
 
     `forward` lists the blocks by level of their early end, `backward` by their late end, each cut
     by its `..._start`. `nodes` are in the order of strips. The costs of node i lie at `node_at[i]`,
@@ -65,7 +65,7 @@ class Schedule(NamedTuple):
 
 # columns of `Schedule.blocks`
 KIND, GROUP, ORIENTATION, EARLY, LATE, REACH = range(6)
-COUNT, MESSAGE, STEP, TABLE_AT, LANE, STRAIGHT_EARLY, STRAIGHT_LATE = range(6, 13)
+COUNT, EARLY_AT, LATE_AT, STEP, TABLE_AT, LANE, STRAIGHT_EARLY, STRAIGHT_LATE = range(6, 14)
 # columns of `Schedule.rows`
 FIRST, NODES, LABELS, DEGREE, PLACE, ROW_STEP, WAY = range(7)
 # ways to collect the messages into a row's nodes: one node alone, lane by lane, side by side
@@ -80,6 +80,10 @@ def cost_size(plan: Schedule) -> int:
 
 def message_size(plan: Schedule) -> int:
     """Length of an array of messages, with room for a vector that begins at the last of them."""
-    labels = plan.blocks[:, EARLY] + plan.blocks[:, LATE]
-    ends = plan.blocks[:, MESSAGE] + labels * plan.blocks[:, STEP]
+    ends = plan.blocks[:, LATE_AT] + plan.blocks[:, LATE] * plan.blocks[:, STEP]
     return int(ends.max(initial=0)) + LANES
+
+
+def back_size(plan: Schedule) -> int:
+    """Length of the part that holds the messages into early ends."""
+    return int(plan.blocks[:, LATE_AT].min()) if len(plan.blocks) else 0

@@ -185,8 +185,9 @@ def _receive(lay, plan, rule, level, msg, prev, bar, eta, shift, unused, buffers
         listed = plan.backward if forward else plan.forward
         low, high = portion(start, level, thread, threads)
         send_blocks(
-            lay, plan, listed, low, high, forward, bar, msg, prev, eta, shift, unused, buffers
-        )
+            lay, plan, listed, low, high, forward, bar, msg, prev, eta, False, shift, unused,
+            buffers,
+        )  # fmt: skip
 
 
 @njit(cache=True, nogil=True)
@@ -196,15 +197,18 @@ def sweeps(
 ):  # fmt: skip
     """`count` sweeps over all colours by one rule, with momentum over whole sweeps if asked for.
 
-    On return `msg` is the point the next sweep starts from and, with momentum, `prev` the result of
-    the last one. `bar` is 0, or +inf on forbidden states; `origin`, `theta`, `unused`, `sums` are
-    scratch. Rule VALUE: -L is Σ `dot` + Σ `shift`.
+    With momentum `prev` is where the last sweep started but for its extrapolation, and `clock[2]`
+    the last product. `bar` is 0, or +inf on forbidden states; `origin`, `theta`, `unused`, `sums`
+    are scratch. Rule VALUE: -L is Σ `dot` + Σ `shift`.
     """
     thread, threads, barrier = team
     buffers = buffers_for(lay)
     room = np.empty((3, len(buffers[1])))
-    _copy(msg, origin, team)
+    product = clock[2]
     for _ in range(count):
+        if momentum:
+            extrapolate(msg, prev, product, clock, team)
+        _copy(msg, origin, team)
         for level in range(len(plan.row_start) - 1):
             _receive(lay, plan, rule, level, msg, prev, bar, eta, shift, unused, buffers, team)
             wait(barrier, threads)
@@ -216,6 +220,7 @@ def sweeps(
             wait(barrier, threads)
         if momentum:
             product = block_total(dot, sums, team)
-            extrapolate(origin, prev, product, clock, team)
-        if momentum or rule == GRADIENT:
+        if rule == GRADIENT:
             _copy(origin, msg, team)
+    if thread == 0:
+        clock[2] = product

@@ -2,10 +2,10 @@
 
 LLVM vectorises short loops over arrays badly: it has to prove, or test each time, that arrays do
 not overlap. A value of type `Lanes` lives in registers, of whatever width the processor has. It
-knows +, -, * (also with a number), `least`, `exp`, `log` and ways in and out of flat arrays of
-float64 or float32. `exp` is for x <= 0 and gives about 3e-308 under -708 and for NaN; `log` is for
-normal x > 0; both are good to about 5e-14. Functions that use vectors are compiled without fast
-math (`jit` here), which would undo the rounding in `exp`.
+knows +, -, *, / (also with a number), `least`, `choose`, `exp`, `log` and ways in and out of flat
+arrays of float64 or float32. `exp` is for x <= 0 and gives about 3e-308 under -708 and for NaN;
+`log` is for normal x > 0; both are good to about 5e-14. Functions that use vectors are compiled
+without fast math (`jit` here), which would undo the rounding in `exp`.
 """
 
 from __future__ import annotations
@@ -131,6 +131,7 @@ def _operator(symbol: Any, instruction: str) -> None:
 _operator(operator.add, "fadd")
 _operator(operator.sub, "fsub")
 _operator(operator.mul, "fmul")
+_operator(operator.truediv, "fdiv")
 
 
 @intrinsic
@@ -143,29 +144,33 @@ def spread(context, value):
     return lanes_type(types.float64), codegen
 
 
-def _choice(symbol: str) -> Any:
-    def choose(context, a, b):
-        def codegen(context, builder, signature, args):
-            return builder.select(builder.fcmp_ordered(symbol, *args), *args)
-
-        return lanes_type(lanes_type, lanes_type), codegen
-
-    return choose
-
-
-least = intrinsic(_choice("<"))  # of each pair; the second where they do not compare
-greatest = intrinsic(_choice(">"))
-
-
 @intrinsic
-def finite_or_zero(context, value):
-    """0 in the lanes that hold +inf."""
+def choose(context, a, b, x, y):
+    """x in the lanes where a < b, y in the others."""
 
     def codegen(context, builder, signature, args):
-        finite = builder.fcmp_ordered("<", args[0], _constant(float("inf")))
-        return builder.select(finite, args[0], _constant(0.0))
+        a, b, x, y = args
+        return builder.select(builder.fcmp_ordered("<", a, b), x, y)
 
-    return lanes_type(lanes_type), codegen
+    return lanes_type(*[lanes_type] * 4), codegen
+
+
+@inlined
+def least(a, b):
+    """The smaller of each pair; b where they do not compare."""
+    return choose(a, b, a, b)
+
+
+@inlined
+def greatest(a, b):
+    """The greater of each pair; b where they do not compare."""
+    return choose(b, a, a, b)
+
+
+@inlined
+def unless_infinite(a, x):
+    """x, but 0 in the lanes where a is +inf."""
+    return choose(a, spread(np.inf), x, spread(0.0))
 
 
 @intrinsic
