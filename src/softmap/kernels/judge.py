@@ -11,6 +11,7 @@ from numba import njit
 from softmap.kernels.distances import POTTS, PROJECTION
 from softmap.kernels.fastmath import FAST, exp_nonpositive, log_positive
 from softmap.kernels.messages import begin_of, edge_costs, group_of, hard_message, weight_of
+from softmap.kernels.transport import EXCHANGED, exchange
 
 jit = njit(cache=True, nogil=True, fastmath=FAST, error_model="numpy")
 leaf = njit(cache=True, nogil=True, fastmath=FAST, error_model="numpy", _nrt=False)
@@ -111,16 +112,21 @@ def _shrink(plan, p, q, rest_p, rest_q, rows, cols):
 
 
 @leaf
-def _plan_cost(cost, plan, rest_p, rest_q, missing, rows, cols):
-    """Cost of the shrunk plan plus the rank-one correction; +inf if that needs a forbidden pair."""
+def _complete(plan, rest_p, rest_q, missing, rows, cols):
+    """Add the rank-one correction: the second half of Algorithm 2 of Altschuler et al."""
+    if missing > NEGLIGIBLE:
+        for x in range(rows):
+            for y in range(cols):
+                plan[x * cols + y] += rest_p[x] * rest_q[y] / missing
+
+
+@leaf
+def _plan_cost(cost, plan, size):
+    """+inf if the plan needs a forbidden pair."""
     total = 0.0
-    for x in range(rows):
-        for y in range(cols):
-            mass = plan[x * cols + y]
-            if missing > NEGLIGIBLE:
-                mass += rest_p[x] * rest_q[y] / missing
-            if mass > 0.0:
-                total += mass * cost[x * cols + y]
+    for k in range(size):
+        if plan[k] > 0.0:
+            total += plan[k] * cost[k]
     return total
 
 
@@ -163,7 +169,8 @@ def projected_costs(lay, coupling, eta, nodes, out, first, last):
     """Edges `first..last-1` of the point that Proj makes of given node marginals.
 
     The edge marginals exp(-η (C + κ_i + κ_j)) with κ = `coupling` are moved to `nodes` by
-    Algorithm 4. Auxiliary nodes agree with their members already, so their ties cost nothing.
+    Algorithm 4, and small ones improved by `exchange`. Auxiliary nodes agree with their members
+    already, so their ties cost nothing.
     Row e of `out`: cost, entropy before the move, slack ‖ν‖₁ of both ends.
     """
     widest = lay.num_labels.max()
@@ -201,7 +208,11 @@ def projected_costs(lay, coupling, eta, nodes, out, first, last):
         if lay.kind[group] == POTTS and 0.0 <= weight_of(lay, group, e) < np.inf:
             out[e, 0] = _potts_cost(weight_of(lay, group, e), p, q, rows, cols)
         else:
-            out[e, 0] = _plan_cost(cost, plan, rest_p, rest_q, missing, rows, cols)
+            _complete(plan, rest_p, rest_q, missing, rows, cols)
+            out[e, 0] = _plan_cost(cost, plan, rows * cols)
+            if rows * cols <= EXCHANGED and out[e, 0] < np.inf:
+                exchange(cost, plan, rows, cols)
+                out[e, 0] = _plan_cost(cost, plan, rows * cols)
 
 
 @leaf
