@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from softmap import generators
-from softmap.algorithms.anneal import Anneal, cost_scale
+from softmap.algorithms.anneal import GROWTH, Anneal, cost_scale
 from softmap.algorithms.base import Verdict
 from softmap.algorithms.team import Team
 from softmap.model import Model
@@ -38,10 +38,10 @@ def test_eta_is_raised_when_smoothing_makes_the_gap(primal):
     state.smoothed, state.previous, state.node_entropy = 3.0, 2.99, 0.0
     # all of the gap 5 - 4 is entropy: the regularised pair agrees
     algorithm.heed(state, Verdict(4.0, (primal,), 2.0 * first, 0.0))
-    assert state.eta == 2 * first
+    assert state.eta == GROWTH * first
     state.smoothed, state.previous = 3.0, 1.0
     algorithm.heed(state, Verdict(4.0, (primal,), 0.0, 0.0))
-    assert state.eta == 2 * first
+    assert state.eta == GROWTH * first
 
 
 def test_the_scale_of_costs_follows_factors_and_ignores_constants():

@@ -11,7 +11,7 @@ from softmap import lp, polytope
 from softmap.errors import OptionError
 from softmap.objective import SmoothedDual, half_states
 from softmap.polytope import integral, lift, proj, transport, violation
-from softmap.transport import cheapest_coupling, nearest_coupling
+from softmap.transport import cheapest_coupling, exchanged, nearest_coupling
 from strategies import PAIRWISE, etas, models, random_lam, seeds
 
 finite = models(families=(*PAIRWISE, "mix"), hard=False)
@@ -243,5 +243,19 @@ def test_coupled_points_are_feasible_and_no_dearer_than_projected_ones(model, se
     assert violation(model, nodes, pairs).max <= 1e-12
     near = proj(model, nodes, dual.edge_marginals(lam))
     assert polytope.cost(model, nodes, pairs) <= polytope.cost(model, nodes, near) + 1e-9
-    if all(p.family != "potts" for p in model.potentials):
-        assert np.array_equal(pairs, near)
+
+
+@pytest.mark.parametrize("shape", [(2, 2), (2, 5), (3, 3), (4, 6)])
+def test_exchanges_keep_the_marginals_and_lower_the_cost(shape):
+    rng = np.random.default_rng(sum(shape))
+    costs = rng.normal(size=(50, *shape))
+    p, q = rng.dirichlet(np.ones(shape[0]), 50), rng.dirichlet(np.ones(shape[1]), 50)
+    product = p[:, :, None] * q[:, None, :]
+    plan = exchanged(costs, product.copy())
+    assert plan.min() >= 0.0
+    np.testing.assert_allclose(plan.sum(axis=2), p, atol=1e-14)
+    np.testing.assert_allclose(plan.sum(axis=1), q, atol=1e-14)
+    assert ((plan * costs).sum(axis=(1, 2)) <= (product * costs).sum(axis=(1, 2)) + 1e-14).all()
+    if shape == (2, 2):
+        best, _ = cheapest_coupling(costs, p, q)
+        np.testing.assert_allclose(plan, best, atol=1e-14)

@@ -101,14 +101,15 @@ class Judge:
 
     def _projected(self, coupling: Floats, eta: float, nodes: Floats) -> tuple[float, float, float]:
         """Cost of the projected point, entropy of its edges before projection, total slack."""
-        out = np.empty((self.model.m, 3))
+        out = np.empty((3, self.model.m))
         self.team.split(kernels.projected_costs, self.model.m, self._lay, coupling, eta, nodes, out)
-        for e in np.flatnonzero(~np.isfinite(out[:, 0])):
-            out[e, 0] = self._transported(int(e), nodes)
-            if not math.isfinite(out[e, 0]):
-                return math.inf, float(out[:, 1].sum()), float(out[:, 2].sum())
-        cost = math.fsum(out[:, 0]) + polytope.node_cost(self.model, nodes) + self.model.constant
-        return cost, float(out[:, 1].sum()), float(out[:, 2].sum())
+        costs, entropy, slack = out[0], float(out[1].sum()), float(out[2].sum())
+        for e in np.flatnonzero(~np.isfinite(costs)):
+            costs[e] = self._transported(int(e), nodes)
+            if not math.isfinite(costs[e]):
+                return math.inf, entropy, slack
+        cost = math.fsum(costs) + polytope.node_cost(self.model, nodes) + self.model.constant
+        return cost, entropy, slack
 
     def _transported(self, e: int, nodes: Floats) -> float:
         """Exact transport where `Proj` would need a forbidden pair; +inf if there is none."""

@@ -18,7 +18,7 @@ from softmap.lifting import SPECK, lift
 from softmap.model import Model
 from softmap.objective import EdgeBatch, Floats, edge_batches
 from softmap.potentials import Potts
-from softmap.transport import FEASIBLE, cheapest_coupling, nearest_coupling
+from softmap.transport import FEASIBLE, cheapest_coupling, exchanged, nearest_coupling
 
 __all__ = [
     "Violation",
@@ -130,8 +130,8 @@ def transport(model: Model, node_mu: ArrayLike, nu: ArrayLike | None = None) -> 
 def coupled(model: Model, node_mu: ArrayLike, coupling: ArrayLike, eta: float) -> Floats:
     """Edge marginals for given node marginals, from exp(-η (C_e + κ_i + κ_j)) with κ = `coupling`.
 
-    `Proj` of those, but for Potts edges of non-negative weight, where the exact transport is as
-    simple. This is the point that `softmap.judge` prices.
+    `Proj` of those, and exchanges of mass for small tables; but for Potts edges of non-negative
+    weight the exact transport, which is as simple. This is the point that `softmap.judge` prices.
     """
     nodes = _nodes(model, node_mu)
     kappa = _sized("coupling", coupling, int(model.half_offset[-1]))
@@ -139,6 +139,7 @@ def coupled(model: Model, node_mu: ArrayLike, coupling: ArrayLike, eta: float) -
     for batch in edge_batches(model):
         p, q = batch_targets(batch, nodes, None)
         plan, fits = project_batch(batch, batch.marginals(kappa, eta), p, q)
+        plan = exchanged(batch.cost, plan)
         plain = _plain_potts(model, batch)
         plan[plain] = cheapest_coupling(batch.cost[plain], p[plain], q[plain])[0]
         _check_fit(model, batch, fits)

@@ -7,7 +7,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from softmap.errors import OptionError
 from softmap.kernels import consistency
-from softmap.kernels.decode import iterated_modes, sequential
+from softmap.kernels.decode import TIE, iterated_modes, sequential
 from softmap.layout import layout
 from softmap.model import Model
 from softmap.objective import check_lam, reduced_unary
@@ -27,7 +27,7 @@ def round_nodes(model: Model, node_mu: ArrayLike) -> Labels:
         raise OptionError(f"node marginals must be {model.node_offset[-1]} numbers, not {mu.shape}")
     starts, counts = model.node_offset[:-1], model.num_labels
     label = np.arange(len(mu)) - np.repeat(starts, counts)
-    best = mu == np.repeat(np.maximum.reduceat(mu, starts), counts)
+    best = mu >= (1 - TIE) * np.repeat(np.maximum.reduceat(mu, starts), counts)
     first = np.minimum.reduceat(np.where(best, label, len(mu)), starts)
     return np.asarray(first[: model.num_variables])
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["FEASIBLE", "cheapest_coupling", "nearest_coupling"]
+__all__ = ["FEASIBLE", "cheapest_coupling", "exchanged", "nearest_coupling"]
 
 Floats = NDArray[np.float64]
 Bools = NDArray[np.bool_]
@@ -70,6 +70,16 @@ def cheapest_coupling(cost: Floats, p: Floats, q: Floats) -> tuple[Floats, Float
     if chosen.size:
         plan[chosen], stranded[chosen] = _solve(cost[chosen], p[chosen], q[chosen])
     return plan, stranded
+
+
+def exchanged(cost: Floats, plan: Floats) -> Floats:
+    """Couplings no dearer than `plan`, by moves of mass within small tables."""
+    from softmap.kernels.transport import EXCHANGED, exchange_batch
+
+    if plan[0].size <= EXCHANGED:
+        plan = np.ascontiguousarray(plan)
+        exchange_batch(np.ascontiguousarray(cost), plan)
+    return plan
 
 
 def _is_potts(cost: Floats) -> Bools:

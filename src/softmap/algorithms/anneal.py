@@ -11,17 +11,18 @@ from numpy.typing import DTypeLike
 from softmap.algorithms.base import Floats, Proposal, State, Verdict
 from softmap.algorithms.chains import ChainMarginals, Chains, Messages
 from softmap.algorithms.team import Team
+from softmap.kernels.transport import EXCHANGED
 from softmap.model import Model
 
 __all__ = ["Anneal", "AnnealState", "Annealed", "Engine", "cost_scale"]
 
 FIRST_ETA = 100.0  # times one over the scale of the costs
-GROWTH = 2.0
+GROWTH = 3.0
 SETTLED = 0.2  # progress of the smoothed dual between checks, in parts of the cost of smoothing
 READY = 0.65  # raise η when the regularised gap is under this part of the true one
-MEMORY = 2.5  # cap on Nesterov's t, times √(η · scale): a longer memory only lets marginals swing
+MEMORY = 2.0  # cap on Nesterov's t, times √(η · scale): a longer memory only lets marginals swing
 SAMPLE = 5  # passes between samples of the averaged marginals
-RECENT = 3.0  # sample k counts like k**RECENT: about the last quarter of all passes
+RECENT = 8.0  # sample k counts like k**RECENT: about the last tenth of all passes
 
 
 def cost_scale(model: Model) -> float:
@@ -38,6 +39,15 @@ def cost_scale(model: Model) -> float:
     widths = np.concatenate(ranges)
     widths = widths[widths > 0]
     return float(widths.mean()) if widths.size else 1.0
+
+
+def _easily_coupled(model: Model) -> bool:
+    """Whether good edge marginals for averaged node marginals cost little: else they do not pay."""
+    for first, last, potential in model.groups():
+        rows, cols = model.end_labels(first, last)
+        if potential.family != "potts" and last > first and (rows * cols).max() > EXCHANGED:
+            return False
+    return bool(model.m)
 
 
 class Engine(Protocol):
@@ -101,8 +111,7 @@ class Annealed:
 
     def init(self, model: Model, lam: Floats | None, seed: int) -> AnnealState:
         self.engine = self.engine_type(model, self.team, self.dtype)
-        # averaged node marginals pay where the edge marginals follow from them in closed form
-        self.averaging = bool(model.m) and all(p.family == "potts" for p in model.potentials)
+        self.averaging = _easily_coupled(model)
         self.scale = cost_scale(model)
         eta = self.first_eta or FIRST_ETA / self.scale
         mean = np.zeros(model.unary.size)

@@ -12,6 +12,7 @@ from numba import njit
 
 from softmap.kernels.distances import LINEAR, POTTS, PROJECTION, TABLE
 from softmap.kernels.messages import begin_of, group_of, truncation_of, weight_of
+from softmap.kernels.transport import BARRED, EXCHANGED, ROUNDS
 from softmap.kernels.vectors import (
     LANES,
     choose,
@@ -31,9 +32,6 @@ from softmap.kernels.vectors import (
 
 WIDEST = 64  # labels up to which edges are taken together: scratch memory stays in the cache
 NEGLIGIBLE = 1e-15  # mass that rounding alone explains
-EXCHANGED = 36  # entries of a table up to which exchanges of mass cost little
-ROUNDS = 2  # of exchanges; a third one moves next to nothing
-BARRED = 1e300  # stands for +inf, so that differences of costs are numbers
 # rows of the places that a tile reads from
 COSTS, ROW, COL, NODE_I, NODE_J, ONE = range(6)
 

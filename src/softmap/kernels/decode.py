@@ -11,6 +11,7 @@ from softmap.kernels.messages import begin_of, group_of, hard_message, truncatio
 # Without reference counts: a call that passes the layout would touch those of all its arrays, which
 # takes ten times as long as the work done here. Such functions may not create arrays.
 leaf = njit(cache=True, nogil=True, _nrt=False)
+TIE = 1e-9  # relative difference under which labels count as equally good
 
 
 @leaf
@@ -68,6 +69,18 @@ def _condition(lay, h, x, lam, reduced, cost):
         reduced[place + y] += lam[at + y] + cost[y]
 
 
+@leaf
+def _first_least(belief, tie):
+    """The first label within `tie` of the least belief: ties are not left to rounding."""
+    least = np.inf
+    for x in range(len(belief)):
+        least = min(least, belief[x])
+    for x in range(len(belief)):
+        if belief[x] <= least + tie:
+            return x
+    return 0
+
+
 @njit(cache=True, nogil=True)
 def sequential(lay, lam, reduced, order, num_variables):
     """Decide the nodes in `order`, each given those before it.
@@ -82,6 +95,7 @@ def sequential(lay, lam, reduced, order, num_variables):
     for i in order:
         d, place = lay.num_labels[i], lay.node_offset[i]
         belief[:d] = reduced[place : place + d]
+        size = 0.0
         for k in range(lay.start[i], lay.start[i + 1]):
             h = lay.half[k]
             j = lay.node[h ^ 1]
@@ -90,7 +104,8 @@ def sequential(lay, lam, reduced, order, num_variables):
                 hard_message(lay, h, a[: lay.num_labels[j]], message[:d])
                 for x in range(d):
                     belief[x] += lam[lay.half_offset[h] + x] + message[x]
-        best = np.argmin(belief[:d])
+                    size = max(size, abs(lam[lay.half_offset[h] + x]))
+        best = _first_least(belief[:d], TIE * size)
         if belief[best] == np.inf:
             best = np.argmin(reduced[place : place + d])
         labels[i] = best

@@ -12,6 +12,7 @@ from softmap.kernels import couples
 from softmap.kernels.distances import POTTS, PROJECTION
 from softmap.kernels.fastmath import FAST, exp_nonpositive, log_positive
 from softmap.kernels.messages import begin_of, edge_costs, group_of, hard_message, weight_of
+from softmap.kernels.transport import EXCHANGED, exchange
 
 jit = njit(cache=True, nogil=True, fastmath=FAST, error_model="numpy")
 leaf = njit(cache=True, nogil=True, fastmath=FAST, error_model="numpy", _nrt=False)
@@ -124,16 +125,21 @@ def _shrink(plan, p, q, rest_p, rest_q, rows, cols):
 
 
 @leaf
-def _plan_cost(cost, plan, rest_p, rest_q, missing, rows, cols):
-    """Cost of the shrunk plan plus the rank-one correction; +inf if that needs a forbidden pair."""
+def _complete(plan, rest_p, rest_q, missing, rows, cols):
+    """Add the rank-one correction: the second half of Algorithm 2 of Altschuler et al."""
+    if missing > NEGLIGIBLE:
+        for x in range(rows):
+            for y in range(cols):
+                plan[x * cols + y] += rest_p[x] * rest_q[y] / missing
+
+
+@leaf
+def _plan_cost(cost, plan, size):
+    """+inf if the plan needs a forbidden pair."""
     total = 0.0
-    for x in range(rows):
-        for y in range(cols):
-            mass = plan[x * cols + y]
-            if missing > NEGLIGIBLE:
-                mass += rest_p[x] * rest_q[y] / missing
-            if mass > 0.0:
-                total += mass * cost[x * cols + y]
+    for k in range(size):
+        if plan[k] > 0.0:
+            total += plan[k] * cost[k]
     return total
 
 
@@ -176,45 +182,64 @@ def projected_costs(lay, coupling, eta, nodes, out, first, last):
     """Edges `first..last-1` of the point that Proj makes of given node marginals.
 
     The edge marginals exp(-η (C + κ_i + κ_j)) with κ = `coupling` are moved to `nodes` by
-    Algorithm 4. Auxiliary nodes agree with their members already, so their ties cost nothing.
-    Row e of `out`: cost, entropy before the move, slack ‖ν‖₁ of both ends.
+    Algorithm 4, and small ones improved by `exchange`. Auxiliary nodes agree with their members
+    already, so their ties cost nothing.
+    Rows of `out`, by edge: cost, entropy before the move, slack ‖ν‖₁ of both ends.
     """
-    widest = lay.num_labels.max()
-    largest = 0
+    widest, largest = lay.num_labels.max(), 0
     for e in range(first, last):
         rows, cols = lay.num_labels[lay.node[2 * e]], lay.num_labels[lay.node[2 * e + 1]]
         tie = lay.kind[group_of(lay, e)] == PROJECTION
         largest = max(largest, rows if tie else rows * cols)
-    cost, plan = np.empty(largest), np.empty(largest)
-    rest_p, rest_q = np.empty(widest), np.empty(widest)
-    row, col = np.empty(widest), np.empty(widest)
-    for e in range(first, last):
-        h, g = 2 * e, 2 * e + 1
-        i, j = lay.node[h], lay.node[g]
-        rows, cols = lay.num_labels[i], lay.num_labels[j]
-        at_i, at_j = lay.node_offset[i], lay.node_offset[j]
-        p, q = nodes[at_i : at_i + rows], nodes[at_j : at_j + cols]
-        for x in range(rows):
-            barred = lay.unary[at_i + x] == np.inf
-            row[x] = np.inf if barred else coupling[lay.half_offset[h] + x]
-        for y in range(cols):
-            barred = lay.unary[at_j + y] == np.inf
-            col[y] = np.inf if barred else coupling[lay.half_offset[g] + y]
-        group = group_of(lay, e)
-        if lay.kind[group] == PROJECTION:
-            begin = begin_of(lay, group, e)
-            out[e, 0] = 0.0
-            out[e, 1], out[e, 2] = _tie(
-                lay.maps, begin, row, col, plan, rest_q, p, q, rows, cols, eta
-            )
-            continue
-        edge_costs(lay, e, cost)
-        out[e, 1] = _coupling(cost, row, col, plan, rows, cols, eta)
-        out[e, 2], missing = _shrink(plan, p, q, rest_p, rest_q, rows, cols)
-        if lay.kind[group] == POTTS and 0.0 <= weight_of(lay, group, e) < np.inf:
-            out[e, 0] = _potts_cost(weight_of(lay, group, e), p, q, rows, cols)
+    numbers = np.empty(2 * largest + 4 * widest)
+    room, places, weights = couples.room_for(widest)
+    e = first
+    while e < last:
+        rows, cols = lay.num_labels[lay.node[2 * e]], lay.num_labels[lay.node[2 * e + 1]]
+        count = couples.alike(lay, e, last)
+        if count > 1:
+            couples.projected_tile(
+                lay, coupling, eta, nodes, e, count, rows, cols, room, places, weights,
+                out[0], out[1], out[2],
+            )  # fmt: skip
         else:
-            out[e, 0] = _plan_cost(cost, plan, rest_p, rest_q, missing, rows, cols)
+            count = 1
+            _projected_edge(lay, coupling, eta, nodes, e, rows, cols, largest, numbers, out)
+        e += count
+
+
+@leaf
+def _projected_edge(lay, coupling, eta, nodes, e, rows, cols, largest, numbers, out):
+    """One edge of `projected_costs`."""
+    cost, plan, rest = numbers[:largest], numbers[largest : 2 * largest], numbers[2 * largest :]
+    row, rest_p = rest[:rows], rest[rows : 2 * rows]
+    col, rest_q = rest[2 * rows : 2 * rows + cols], rest[2 * rows + cols : 2 * rows + 2 * cols]
+    h, g = 2 * e, 2 * e + 1
+    at_i, at_j = lay.node_offset[lay.node[h]], lay.node_offset[lay.node[g]]
+    p, q = nodes[at_i : at_i + rows], nodes[at_j : at_j + cols]
+    for x in range(rows):
+        barred = lay.unary[at_i + x] == np.inf
+        row[x] = np.inf if barred else coupling[lay.half_offset[h] + x]
+    for y in range(cols):
+        barred = lay.unary[at_j + y] == np.inf
+        col[y] = np.inf if barred else coupling[lay.half_offset[g] + y]
+    group = group_of(lay, e)
+    if lay.kind[group] == PROJECTION:
+        begin = begin_of(lay, group, e)
+        out[0, e] = 0.0
+        out[1, e], out[2, e] = _tie(lay.maps, begin, row, col, plan, rest_q, p, q, rows, cols, eta)
+        return
+    edge_costs(lay, e, cost)
+    out[1, e] = _coupling(cost, row, col, plan, rows, cols, eta)
+    out[2, e], missing = _shrink(plan, p, q, rest_p, rest_q, rows, cols)
+    if lay.kind[group] == POTTS and 0.0 <= weight_of(lay, group, e) < np.inf:
+        out[0, e] = _potts_cost(weight_of(lay, group, e), p, q, rows, cols)
+        return
+    _complete(plan, rest_p, rest_q, missing, rows, cols)
+    out[0, e] = _plan_cost(cost, plan, rows * cols)
+    if rows * cols <= EXCHANGED and out[0, e] < np.inf:
+        exchange(cost, plan, rows, cols)
+        out[0, e] = _plan_cost(cost, plan, rows * cols)
 
 
 @leaf

@@ -1,7 +1,7 @@
-"""Exact transport between two small distributions, by successive shortest paths.
+"""Transport between two small distributions: exact, by successive shortest paths, and nearly so.
 
-Masses are whole multiples of 2**-52, held in integers: a path always saturates something, nothing
-is lost to rounding, and masses too small to matter are zero from the start.
+In the exact one masses are whole multiples of 2**-52, held in integers: a path always saturates
+something, nothing is lost to rounding, and masses too small to matter are zero from the start.
 """
 
 from __future__ import annotations
@@ -9,7 +9,12 @@ from __future__ import annotations
 import numpy as np
 from numba import njit
 
+from softmap.kernels.fastmath import SMALL
+
 UNIT = 2.0**52
+EXCHANGED = 36  # entries of a table up to which `exchange` costs no more than a few messages
+ROUNDS = 2  # of exchanges; a third one moves next to nothing
+BARRED = 1e300  # stands for +inf, so that differences of costs are numbers
 
 
 @njit(cache=True, nogil=True)
@@ -146,3 +151,39 @@ def transport_batch(cost, p, q, out, stranded):
     """`transport` for each of a stack of problems."""
     for k in range(len(cost)):
         stranded[k] = transport(cost[k], p[k], q[k], out[k])
+
+
+@njit(cache=True, nogil=True, **SMALL)
+def exchange(cost, plan, rows, cols):
+    """Lower the cost of a coupling, flat and row-major, by moves among two rows and two columns.
+
+    Such a move keeps all row and column sums; it goes as far as the masses let it. Exact where both
+    sides have two labels; elsewhere, from a plan made with good messages, within a few per cent of
+    what exact transport gains, at a tenth of its time.
+    """
+    for _ in range(ROUNDS):
+        for x in range(1, rows):
+            for z in range(x):
+                for y in range(1, cols):
+                    for w in range(y):
+                        a, b = x * cols + y, z * cols + w
+                        c, d = x * cols + w, z * cols + y
+                        gain = min(cost[a], BARRED) + min(cost[b], BARRED)
+                        gain -= min(cost[c], BARRED) + min(cost[d], BARRED)
+                        moved = 0.0
+                        if gain > 0.0:
+                            moved = min(plan[a], plan[b])
+                        elif gain < 0.0:
+                            moved = -min(plan[c], plan[d])
+                        plan[a] -= moved
+                        plan[b] -= moved
+                        plan[c] += moved
+                        plan[d] += moved
+
+
+@njit(cache=True, nogil=True)
+def exchange_batch(cost, plan):
+    """`exchange` for each of a stack of couplings."""
+    count, rows, cols = cost.shape
+    for k in range(count):
+        exchange(cost[k].reshape(rows * cols), plan[k].reshape(rows * cols), rows, cols)
