@@ -21,6 +21,7 @@ from softmap.model import Model
 from softmap.objective import check_lam
 from softmap.potentials import Potts
 from softmap.result import Result, Row, Snapshot, Status, Trace
+from softmap.rounding import forests
 
 __all__ = ["Run"]
 
@@ -108,9 +109,9 @@ class Run:
         """
         proposal = self.algorithm.propose(self.state)
         due = last or self.done >= 2 * self.decoded_at
-        verdict = self.judge.look(proposal, labels=due)
+        verdict = self.judge.look(proposal, labels=due, work=self.state.work)
         if not due and self.closed():
-            self.judge.decode(proposal)
+            self.judge.decode(proposal, self.state.work)
         elif due:
             self.decoded_at = self.done
         judge = self.judge
@@ -174,6 +175,7 @@ def warm_up(method: str, dtype: str) -> None:
     state = algorithm.init(model, None, 0)
     algorithm.step(state, 1)
     Judge(model, team).look(algorithm.propose(state))
+    forests(model, [0, 0], rounds=1)  # the judge does not search where the gap is closed
 
 
 def _warm_start(model: Model, given: Any) -> Floats | None:
