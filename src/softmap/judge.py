@@ -23,10 +23,9 @@ from softmap.transport import FEASIBLE, cheapest_coupling
 
 __all__ = ["Judge"]
 
-LEAST_ROUNDS = 4  # of a search for labels: together about as dear as decoding them
-ROUNDS = 1 / 8  # more of them per pass so far, for a tenth of the time of a run
-ANNEALED = 3 / 4  # of the rounds, once there are enough to cool down in
-ENOUGH = 16
+DESCENT = 4  # forests for new labels: together about as dear as decoding them
+ANNEALED = 1 / 10  # forests for the best labels per pass so far: about a tenth of a run's time
+ENOUGH = 8  # forests, under which there is no time to cool down
 HEAT = 4.0  # random costs in the first of them, in parts of what `_heat` says
 CLOSED = 1e-9  # relative gap under which a labelling counts as optimal
 
@@ -159,11 +158,10 @@ class Judge:
 
         The work so far says for how long, and is the seed: a resumed run searches like any other.
         """
-        rounds = max(LEAST_ROUNDS, int(ROUNDS * work / max(1, 2 * self.model.m)))
-        annealed = int(ANNEALED * rounds) if rounds >= ENOUGH else 0
-        self._forests(labels, rounds - annealed, 0.0, work)
-        if annealed and self._open():
-            self._forests(self.labels, annealed, self._heat(), work + 1)
+        self._forests(labels, DESCENT, 0.0, work)
+        rounds = int(ANNEALED * work / max(1, 2 * self.model.m))
+        if rounds >= ENOUGH and self._open():
+            self._forests(self.labels, rounds, self._heat(), work + 1)
 
     def _forests(self, labels: NDArray[np.int64], rounds: int, heat: float, seed: int) -> None:
         found = rounding.forests(self.model, labels, rounds, heat, seed)
