@@ -23,10 +23,10 @@ from softmap.transport import FEASIBLE, cheapest_coupling
 
 __all__ = ["Judge"]
 
-DESCENT = 4  # forests for new labels: together about as dear as decoding them
-ANNEALED = 1 / 10  # forests for the best labels per pass so far: about a tenth of a run's time
-ENOUGH = 8  # forests, under which there is no time to cool down
-HEAT = 4.0  # random costs in the first of them, in parts of what `_heat` says
+DESCENT = 2  # forests for new labels: together about as dear as decoding them
+MORE = 1 / 16  # more per pass so far, up to twice as many where the LP is as good as solved
+ENOUGH = 8  # of these, for there to be time to cool down
+HEAT = 3.0  # random costs in the first of them, in parts of what `_heat` says
 CLOSED = 1e-9  # relative gap under which a labelling counts as optimal
 
 
@@ -158,10 +158,11 @@ class Judge:
 
         The work so far says for how long, and is the seed: a resumed run searches like any other.
         """
-        self._forests(labels, DESCENT, 0.0, work)
-        rounds = int(ANNEALED * work / max(1, 2 * self.model.m))
-        if rounds >= ENOUGH and self._open():
-            self._forests(self.labels, rounds, self._heat(), work + 1)
+        more = int(MORE * (1.0 + self._stuck()) * work / max(1, 2 * self.model.m))
+        annealed = more if more >= ENOUGH else 0
+        self._forests(labels, DESCENT + more - annealed, 0.0, work)
+        if annealed and self._open():
+            self._forests(self.labels, annealed, self._heat(), work + 1)
 
     def _forests(self, labels: NDArray[np.int64], rounds: int, heat: float, seed: int) -> None:
         found = rounding.forests(self.model, labels, rounds, heat, seed)
@@ -172,9 +173,13 @@ class Judge:
         each = max(0.0, self.energy - self.bound) / self.model.num_variables
         return HEAT * math.sqrt(self._scale * each)
 
+    def _stuck(self) -> float:
+        """The part of the MAP gap that no progress in the LP can close, as far as is known."""
+        return max(0.0, self.energy - self.primal) / (self.energy - self.bound)
+
     def _open(self) -> bool:
-        """Whether there may be better labels at all."""
-        return self.energy - self.bound > CLOSED * max(1.0, abs(self.bound))
+        """Whether there are labels to start from, and may be better ones."""
+        return CLOSED * max(1.0, abs(self.bound)) < self.energy - self.bound < math.inf
 
     def _keep(self, labels: NDArray[np.int64], energy: float) -> None:
         if energy < self.energy:
