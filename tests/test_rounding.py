@@ -1,4 +1,6 @@
-"""Labellings: vertex rounding, the sequential decoder and the polish, against plain twins."""
+"""Labellings: vertex rounding, the sequential decoder and the searches, against plain twins."""
+
+from itertools import product
 
 import numpy as np
 import pytest
@@ -10,10 +12,15 @@ from oracles import brute_force
 from softmap.certificate import dual_bound
 from softmap.consistency import tighten
 from softmap.errors import ModelError, OptionError
+from softmap.kernels.forest import INSIDE, grow
+from softmap.kernels.rng import seeded
+from softmap.layout import layout
 from softmap.model import Model
 from softmap.potentials import Tables
-from softmap.rounding import best_labelling, decide, decode, icm, round_nodes
-from strategies import models, random_lam, seeds
+from softmap.rounding import best_labelling, decide, decode, forests, icm, round_nodes
+from strategies import PAIRWISE, models, random_lam, seeds
+
+PAIRS = (*PAIRWISE, "mix")
 
 
 def decode_plainly(model, lam, order):
@@ -109,6 +116,72 @@ def test_the_polish_moves_auxiliary_states_along():
     table[1, 1, 1] = 0.0
     model = softmap.Model.from_factors([2, 2, 2], [((2, 0, 1), table), ((0,), [0.5, 0.0])])
     assert icm(model, np.array([0, 1, 1])).tolist() == [1, 1, 1]
+
+
+def random_labels(model, seed):
+    return np.random.default_rng(seed).integers(0, model.num_labels[: model.num_variables])
+
+
+def first_forest(model, seed):
+    """The nodes of the first forest that `forests` solves with this seed."""
+    links, parent, nodes, frontier = np.empty((4, model.n), np.int64)
+    size = grow(layout(model), seeded(seed), links, parent, nodes, frontier)
+    assert sorted(nodes[:size]) == np.flatnonzero(links == INSIDE).tolist()
+    return nodes[:size], parent, links
+
+
+@given(models(families=PAIRS), seeds)
+def test_a_forest_is_induced_and_none_could_join(model, seed):
+    nodes, parent, links = first_forest(model, seed)
+    rank = {int(i): k for k, i in enumerate(nodes)}
+    ends = [(int(i), int(j)) for i, j in model.edges]
+    within = [e for e, (i, j) in enumerate(ends) if i in rank and j in rank]
+    assert sorted(parent[i] >> 1 for i in nodes if parent[i] >= 0) == within
+    for i in nodes:
+        if parent[i] >= 0:
+            assert model.edges.reshape(-1)[parent[i]] == i
+            assert rank[int(model.edges.reshape(-1)[parent[i] ^ 1])] < rank[int(i)]
+    assert (links[[i for i in range(model.n) if i not in rank]] > 1).all()
+
+
+@given(models(families=PAIRS, max_n=5), seeds)
+def test_a_round_finds_the_best_labels_of_its_forest(model, seed):
+    given_labels = brute_force(model)[1] if seed % 2 else random_labels(model, seed)
+    labels = forests(model, given_labels, 1, seed=seed)
+    if not np.isfinite(model.energy(given_labels)):
+        assert labels.tolist() == given_labels.tolist()
+        return
+    nodes, _, _ = first_forest(model, seed)
+    best = np.inf
+    for choice in product(*(range(model.num_labels[i]) for i in nodes)):
+        trial = given_labels.copy()
+        trial[nodes] = choice
+        best = min(best, model.energy(trial))
+    assert model.energy(labels) == pytest.approx(best, abs=1e-9)
+
+
+@given(models(), seeds, st.sampled_from([0.0, 0.5, 1e3]))
+def test_forests_never_raise_the_energy(model, seed, heat):
+    given_labels = random_labels(model, seed)
+    labels = forests(model, given_labels, 8, heat, seed)
+    assert model.energy(labels) <= model.energy(given_labels)
+    assert labels.tolist() == forests(model, given_labels, 8, heat, seed).tolist()
+
+
+@given(models(families=PAIRS, graphs=("tree",)), seeds)
+def test_one_forest_solves_a_tree(model, seed):
+    optimum, _ = brute_force(model)
+    start = icm(model, decode(tighten(model), np.zeros(int(model.half_offset[-1]))))
+    labels = forests(model, start, 1, seed=seed)
+    assert model.energy(labels) == pytest.approx(optimum, abs=1e-9)
+
+
+def test_forests_find_what_the_polish_does_not():
+    model = softmap.generators.erdos_renyi(300, 3, seed=1)
+    polished = icm(model, random_labels(model, 0))
+    descended = forests(model, polished, 30)
+    annealed = forests(model, polished, 300, heat=2.0)
+    assert model.energy(annealed) < model.energy(descended) < model.energy(polished) - 10
 
 
 def test_the_best_of_several_is_kept():

@@ -16,14 +16,17 @@ from hypothesis import strategies as st
 import softmap
 from oracles import brute_force
 from softmap import Status, generators, iterate, lp, polytope, resume, solve
-from softmap.algorithms.registry import METHODS, PASSES, UPDATES
+from softmap.algorithms.registry import METHODS, PASSES, UPDATES, make
+from softmap.algorithms.team import Team
 from softmap.certificate import dual_bound
 from softmap.errors import CheckpointError, OptionError
+from softmap.judge import Judge
 from softmap.model import Model
 from softmap.potentials import Potts, Tables
 from strategies import models
 
 TINY = 1e-7
+UNEQUAL = np.where(np.eye(2) > 0, np.inf, 0.0)
 
 
 def ternary() -> Model:
@@ -137,6 +140,17 @@ def test_promises_hold_for_random_models_of_every_family(model, method):
     relaxed, (best, _) = lp.solve(model).value, brute_force(model)
     result = solve(model, **options_of(method, max_work=2 * model.m * 40))
     promised(result, model, relaxed, best)
+
+
+def test_the_judge_lives_with_labels_that_break_constraints():
+    """Three variables that must all differ cannot with two labels, but the LP has a point."""
+    model = Model(np.zeros((3, 2)), [[0, 1], [1, 2], [0, 2]], Tables([UNEQUAL] * 3))
+    algorithm = make("trws", eta=None, team=Team(1), dtype="float64")
+    state = algorithm.init(model, None, 0)
+    judge = Judge(model, Team(1))
+    for _ in range(2):
+        judge.look(algorithm.propose(state), work=10_000)
+    assert (judge.bound, judge.primal, judge.energy) == (0.0, 0.0, np.inf)
 
 
 # --- every way to stop ----------------------------------------------------------------------------

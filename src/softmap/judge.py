@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from softmap import polytope, rounding
+from softmap.algorithms.anneal import cost_scale
 from softmap.algorithms.base import Floats, Proposal, Verdict
 from softmap.algorithms.team import Team
 from softmap.kernels import judge as kernels
@@ -21,6 +22,12 @@ from softmap.objective import reduced_unary
 from softmap.transport import FEASIBLE, cheapest_coupling
 
 __all__ = ["Judge"]
+
+DESCENT = 2  # forests for new labels: together about as dear as decoding them
+MORE = 1 / 16  # more per pass so far, up to twice as many where the LP is as good as solved
+ENOUGH = 8  # of these, for there to be time to cool down
+HEAT = 3.0  # random costs in the first of them, in parts of what `_heat` says
+CLOSED = 1e-9  # relative gap under which a labelling counts as optimal
 
 
 class Judge:
@@ -40,6 +47,7 @@ class Judge:
     def __init__(self, model: Model, team: Team) -> None:
         self.model, self.team = model, team
         self._lay = layout(model)
+        self._scale = cost_scale(model)
         self.bound = -math.inf
         self.lam: Floats = np.zeros(int(model.half_offset[-1]))
         self.primal = math.inf
@@ -49,8 +57,11 @@ class Judge:
         self.energy = math.inf
         self.labels: NDArray[np.int64] = np.zeros(model.num_variables, dtype=np.int64)
 
-    def look(self, proposal: Proposal, *, labels: bool = True) -> Verdict:
-        """Judge one proposal; decoding its labels costs as much as several passes."""
+    def look(self, proposal: Proposal, *, labels: bool = True, work: int = 0) -> Verdict:
+        """Judge one proposal; decoding its labels costs as much as several passes.
+
+        How long to search for better ones follows from the work the run has done so far.
+        """
         bound = self._bound(proposal.lam)
         coupling = proposal.lam if proposal.coupling is None else proposal.coupling
         nodes = proposal.nodes or (self._nodes_of(proposal),)
@@ -60,7 +71,7 @@ class Judge:
         if bound > self.bound:
             self.bound, self.lam = bound, proposal.lam
         if labels or not math.isfinite(self.energy):
-            self._labels(proposal.lam, nodes)
+            self._labels(proposal.lam, nodes, work)
         for (cost, _, _), candidate in zip(costs, nodes, strict=True):
             if cost < self.primal:
                 self.primal, self.nodes = cost, candidate
@@ -68,10 +79,10 @@ class Judge:
         self._integral()
         return Verdict(bound, tuple(c for c, _, _ in costs), costs[0][1], costs[0][2])
 
-    def decode(self, proposal: Proposal) -> None:
+    def decode(self, proposal: Proposal, work: int) -> None:
         """Look for better labels in a proposal already judged."""
         nodes = proposal.nodes or (self._nodes_of(proposal),)
-        self._labels(proposal.lam, nodes)
+        self._labels(proposal.lam, nodes, work)
         self._integral()
 
     def edge_marginals(self) -> Floats:
@@ -90,7 +101,8 @@ class Judge:
         nodes, edges = np.empty(self.model.n), np.empty(self.model.m)
         self.team.split(kernels.node_minima, self.model.n, self._lay, lam, nodes)
         self.team.split(kernels.edge_minima, self.model.m, self._lay, lam, edges)
-        return math.fsum(nodes) + math.fsum(edges) + self.model.constant
+        terms = np.concatenate([nodes, edges, [self.model.constant]])
+        return float(kernels.careful_sum(terms))
 
     def _nodes_of(self, proposal: Proposal) -> Floats:
         theta = reduced_unary(self.model, proposal.lam)
@@ -108,8 +120,8 @@ class Judge:
             costs[e] = self._transported(int(e), nodes)
             if not math.isfinite(costs[e]):
                 return math.inf, entropy, slack
-        cost = math.fsum(costs) + polytope.node_cost(self.model, nodes) + self.model.constant
-        return cost, entropy, slack
+        node_cost = polytope.node_cost(self.model, nodes)
+        return kernels.careful_sum(costs) + node_cost + self.model.constant, entropy, slack
 
     def _transported(self, e: int, nodes: Floats) -> float:
         """Exact transport where `Proj` would need a forbidden pair; +inf if there is none."""
@@ -126,11 +138,51 @@ class Judge:
         if self.energy < self.primal:
             self.primal, self.nodes = self.energy, None
 
-    def _labels(self, lam: Floats, nodes: tuple[Floats, ...]) -> None:
-        candidates = [rounding.round_nodes(self.model, nodes[0]), rounding.decode(self.model, lam)]
-        labels, energy = rounding.best_labelling(self.model, candidates)
+    def _labels(self, lam: Floats, nodes: tuple[Floats, ...], work: int) -> None:
+        """Decode, then search.
+
+        Variables are decided backwards: chain methods propose λ as a forward pass leaves it.
+        """
+        model = self.model
+        backwards = np.arange(model.num_variables)[::-1]
+        decoded = rounding.decode(model, lam, backwards)
+        candidates = [rounding.round_nodes(model, nodes[0]), decoded]
+        labels, energy = rounding.best_labelling(model, candidates)
         if not math.isfinite(energy):
-            decided = [rounding.decide(self.model, nodes[0])]
-            labels, energy = rounding.best_labelling(self.model, decided)
+            decided = [rounding.decide(model, nodes[0])]
+            labels, energy = rounding.best_labelling(model, decided)
+        self._keep(labels, energy)
+        if self._open():
+            self._search(labels, work)
+
+    def _search(self, labels: NDArray[np.int64], work: int) -> None:
+        """Improve new labels over random forests, then anneal the best ones.
+
+        The work so far says for how long, and is the seed: a resumed run searches like any other.
+        """
+        more = int(MORE * (1.0 + self._stuck()) * work / max(1, 2 * self.model.m))
+        annealed = more if more >= ENOUGH else 0
+        self._forests(labels, DESCENT + more - annealed, 0.0, work)
+        if annealed and self._open():
+            self._forests(self.labels, annealed, self._heat(), work + 1)
+
+    def _forests(self, labels: NDArray[np.int64], rounds: int, heat: float, seed: int) -> None:
+        found = rounding.forests(self.model, labels, rounds, heat, seed)
+        self._keep(found, float(self.model.energy(found)))
+
+    def _heat(self) -> float:
+        """Geometric mean of the scale of the costs and of what a variable may still gain."""
+        each = max(0.0, self.energy - self.bound) / self.model.num_variables
+        return HEAT * math.sqrt(self._scale * each)
+
+    def _stuck(self) -> float:
+        """The part of the MAP gap that no progress in the LP can close, as far as is known."""
+        return max(0.0, self.energy - self.primal) / (self.energy - self.bound)
+
+    def _open(self) -> bool:
+        """Whether there are labels to start from, and may be better ones."""
+        return CLOSED * max(1.0, abs(self.bound)) < self.energy - self.bound < math.inf
+
+    def _keep(self, labels: NDArray[np.int64], energy: float) -> None:
         if energy < self.energy:
             self.energy, self.labels = energy, labels

@@ -1,4 +1,4 @@
-"""Labellings: the paper's vertex rounding, a sequential decoder, and a local polish."""
+"""Labellings: the paper's vertex rounding, a sequential decoder, and searches around them."""
 
 from __future__ import annotations
 
@@ -8,11 +8,13 @@ from numpy.typing import ArrayLike, NDArray
 from softmap.errors import OptionError
 from softmap.kernels import consistency
 from softmap.kernels.decode import TIE, iterated_modes, sequential
+from softmap.kernels.forest import forest_rounds
+from softmap.kernels.rng import seeded
 from softmap.layout import layout
 from softmap.model import Model
 from softmap.objective import check_lam, reduced_unary
 
-__all__ = ["best_labelling", "decide", "decode", "icm", "round_nodes"]
+__all__ = ["best_labelling", "decide", "decode", "forests", "icm", "round_nodes"]
 
 Labels = NDArray[np.int64]
 
@@ -78,8 +80,49 @@ def icm(model: Model, labels: ArrayLike, max_sweeps: int = 100) -> Labels:
     given = model.complete(labels)
     moved = given.copy()
     iterated_modes(layout(model), moved, _strides(model), model.num_variables, max_sweeps)
+    return _better(model, given, moved)
+
+
+def forests(
+    model: Model, labels: ArrayLike, rounds: int, heat: float = 0.0, seed: int = 0
+) -> Labels:
+    """Solve random forests of variables exactly, one after the other, all others held fixed.
+
+    The variables of a forest have only its edges between them, so dynamic programming finds their
+    best labels given the rest. Random costs make it simulated annealing. Never raises the energy;
+    labels that break hard constraints come back as they are, and so do those of models with factors
+    of more than two variables.
+
+    Parameters
+    ----------
+    rounds : int
+        Forests to solve; each costs about as much as half a pass of a solver.
+    heat : float
+        Greatest random cost of a label in the first round, falling to 0 in the last. Without any,
+        every round keeps or lowers the energy; with it, the better of start and end is returned.
+    seed : int
+        Of the forests and the random costs.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import softmap
+    >>> from softmap.rounding import forests
+    >>> tree = softmap.generators.random_tree(50, 3, seed=1)
+    >>> labels = forests(tree, np.zeros(50, int), rounds=1)
+    >>> bool(np.isclose(tree.energy(labels), softmap.solve(tree).bound))
+    True
+    """
+    given = model.complete(labels)
+    moved = given.copy()
+    if model.m and not len(model.auxiliaries) and np.isfinite(model.energy(given)):
+        forest_rounds(layout(model), moved, seeded(seed), rounds, heat)
+    return _better(model, given, moved)
+
+
+def _better(model: Model, given: Labels, moved: Labels) -> Labels:
+    """The sums of a search and of `energy` round differently: compare by the latter."""
     before, after = given[: model.num_variables], moved[: model.num_variables]
-    # the sums of a sweep and of `energy` round differently: keep the promise to the last bit
     return after if model.energy(after) <= model.energy(before) else before
 
 

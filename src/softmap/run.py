@@ -21,9 +21,11 @@ from softmap.model import Model
 from softmap.objective import check_lam
 from softmap.potentials import Potts
 from softmap.result import Result, Row, Snapshot, Status, Trace
+from softmap.rounding import forests
 
 __all__ = ["Run"]
 
+EARLY = (2, 5, 10, 20)  # first checks; two passes are enough for a tree
 PATIENCE = 400  # passes without progress of either gap (and half of all passes) before giving up
 
 
@@ -61,7 +63,10 @@ class Run:
     def interval(self) -> int:
         """Steps until the next check: growing, so that judging stays a small part of the run."""
         if self.sweeping:
-            return 5 if self.done < 10 else 10 if self.done < 20 else max(20, self.done // 8)
+            for early in EARLY:
+                if self.done < early:
+                    return early - self.done
+            return max(20, self.done // 8)
         total = self.options.get("updates")
         return max(1, total // 40) if total else max(2 * self.model.m, self.done // 5)
 
@@ -108,9 +113,9 @@ class Run:
         """
         proposal = self.algorithm.propose(self.state)
         due = last or self.done >= 2 * self.decoded_at
-        verdict = self.judge.look(proposal, labels=due)
+        verdict = self.judge.look(proposal, labels=due, work=self.state.work)
         if not due and self.closed():
-            self.judge.decode(proposal)
+            self.judge.decode(proposal, self.state.work)
         elif due:
             self.decoded_at = self.done
         judge = self.judge
@@ -174,6 +179,7 @@ def warm_up(method: str, dtype: str) -> None:
     state = algorithm.init(model, None, 0)
     algorithm.step(state, 1)
     Judge(model, team).look(algorithm.propose(state))
+    forests(model, [0, 0], rounds=1)  # the judge does not search where the gap is closed
 
 
 def _warm_start(model: Model, given: Any) -> Floats | None:

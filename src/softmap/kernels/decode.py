@@ -9,8 +9,9 @@ from softmap.kernels.distances import POTTS, PROJECTION, TABLE, distance_cost
 from softmap.kernels.messages import begin_of, group_of, hard_message, truncation_of, weight_of
 
 # Without reference counts: a call that passes the layout would touch those of all its arrays, which
-# takes ten times as long as the work done here. Such functions may not create arrays.
-leaf = njit(cache=True, nogil=True, _nrt=False)
+# takes ten times as long as the work done here. Such functions may not create arrays. Inlined, as
+# handing over the hundred and more words of a layout takes three times as long as a small message.
+leaf = njit(cache=True, nogil=True, _nrt=False, forceinline=True)
 TIE = 1e-9  # relative difference under which labels count as equally good
 
 
