@@ -16,6 +16,7 @@ from softmap.algorithms.anneal import cost_scale
 from softmap.algorithms.base import Floats, Proposal, Verdict
 from softmap.algorithms.team import Team
 from softmap.kernels import judge as kernels
+from softmap.kernels.nodes import node_minima, soft_nodes
 from softmap.layout import layout
 from softmap.model import Model
 from softmap.objective import reduced_unary
@@ -24,7 +25,7 @@ from softmap.transport import FEASIBLE, cheapest_coupling
 __all__ = ["Judge"]
 
 DESCENT = 2  # forests for new labels: together about as dear as decoding them
-MORE = 1 / 16  # more per pass so far, up to twice as many where the LP is as good as solved
+MORE = 1 / 24  # more per pass so far, up to twice as many where the LP is as good as solved
 ENOUGH = 8  # of these, for there to be time to cool down
 HEAT = 3.0  # random costs in the first of them, in parts of what `_heat` says
 CLOSED = 1e-9  # relative gap under which a labelling counts as optimal
@@ -99,16 +100,16 @@ class Judge:
 
     def _bound(self, lam: Floats) -> float:
         nodes, edges = np.empty(self.model.n), np.empty(self.model.m)
-        self.team.split(kernels.node_minima, self.model.n, self._lay, lam, nodes)
+        self.team.split(node_minima, self.model.n, self._lay, lam, nodes)
         self.team.split(kernels.edge_minima, self.model.m, self._lay, lam, edges)
         terms = np.concatenate([nodes, edges, [self.model.constant]])
         return float(kernels.careful_sum(terms))
 
     def _nodes_of(self, proposal: Proposal) -> Floats:
         theta = reduced_unary(self.model, proposal.lam)
-        nodes, info = np.empty_like(theta), np.empty((self.model.n, 2))
-        offset = self.model.node_offset
-        kernels.soft_nodes(self._lay, offset, theta, proposal.eta, nodes, info, 0, self.model.n)
+        nodes, info, n = np.empty_like(theta), np.empty((2, self.model.n)), self.model.n
+        at, step = self.model.node_offset, np.ones(n, dtype=np.int64)
+        soft_nodes(self._lay, at, step, theta, proposal.eta, nodes, info[0], info[1], 0, n)
         return nodes
 
     def _projected(self, coupling: Floats, eta: float, nodes: Floats) -> tuple[float, float, float]:

@@ -25,7 +25,7 @@ from softmap.rounding import forests
 
 __all__ = ["Run"]
 
-EARLY = (2, 5, 10, 20)  # first checks; two passes are enough for a tree
+EARLY = (5, 10, 20)  # the first checks, in passes
 PATIENCE = 400  # passes without progress of either gap (and half of all passes) before giving up
 
 
@@ -112,7 +112,7 @@ class Run:
         Labels are decoded at growing intervals, at the last check, and where the LP gap is closed.
         """
         proposal = self.algorithm.propose(self.state)
-        due = last or self.done >= 2 * self.decoded_at
+        due = last or self.done >= 4 * self.decoded_at
         verdict = self.judge.look(proposal, labels=due, work=self.state.work)
         if not due and self.closed():
             self.judge.decode(proposal, self.state.work)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 
 import numpy as np
@@ -11,7 +10,9 @@ from numpy.typing import DTypeLike
 from softmap.algorithms.base import Floats
 from softmap.algorithms.order import chain_schedule
 from softmap.algorithms.team import Paced, Team
-from softmap.kernels import chains, judge
+from softmap.kernels import chains
+from softmap.kernels.judge import careful_sum
+from softmap.kernels.nodes import soft_nodes
 from softmap.kernels.packing import pack, unpack
 from softmap.kernels.schedule import back_size, cost_size, message_size
 from softmap.kernels.vectors import aligned
@@ -105,20 +106,20 @@ class Chains:
 
     def nodes(self, messages: Floats, eta: float) -> Floats:
         """Node marginals `μ_i ∝ exp(-η θ̂_i / n_i)` after a full pass."""
-        return self._soft_nodes(self._shares(messages), eta)[0]
+        self._share(messages)
+        return self._soft_nodes(eta)[0]
 
     def marginals(self, messages: Floats, shift: Floats, eta: float) -> ChainMarginals:
         """Marginals `μ_i ∝ exp(-η θ̂_i / n_i)` after a full pass; `shift` is that pass's."""
         theta = self._shares(messages)
-        nodes, info = self._soft_nodes(theta, eta)
+        nodes, entropy, minima = self._soft_nodes(eta)
         coupling = np.empty(int(self.model.half_offset[-1]))
         self.team.split(
             chains.couplings, 2 * self.model.m, self.lay, self.plan, messages, theta, coupling
         )
         ends = self.plan.backward_ends
-        taken_off = math.fsum(shift[self.real])
-        smoothed = taken_off + math.fsum(ends * info[:, 1]) + self.model.constant
-        return ChainMarginals(nodes, info[:, 0], coupling, smoothed)
+        terms = np.concatenate([shift[self.real], ends * minima, [self.model.constant]])
+        return ChainMarginals(nodes, entropy, coupling, float(careful_sum(terms)))
 
     def bounding(self, messages: Floats) -> Floats:
         """λ whose plain bound is the chain bound after `POLISH` hard passes and a half.
@@ -135,15 +136,23 @@ class Chains:
         self.team.split(chains.cut_chains, self.model.m, self.lay, self.plan, msg, theta, lam)
         return lam
 
-    def _soft_nodes(self, theta: Floats, eta: float) -> tuple[Floats, Floats]:
-        nodes, info = np.empty_like(theta), np.empty((self.model.n, 2))
-        at = self.model.node_offset
-        self.team.split(judge.soft_nodes, self.model.n, self.lay, at, theta, eta, nodes, info)
-        return nodes, info
+    def _soft_nodes(self, eta: float) -> tuple[Floats, Floats, Floats]:
+        """Marginals, entropies and soft minima of the shares last computed."""
+        n, plan, nodes = self.model.n, self.plan, np.empty(self.model.unary.size)
+        entropy, minima = np.empty((2, n))
+        self.team.split(
+            soft_nodes, n, self.lay, plan.node_at, plan.node_step, self._theta, eta, nodes,
+            entropy, minima,
+        )  # fmt: skip
+        return nodes, entropy, minima
+
+    def _share(self, messages: Floats) -> None:
+        rows = len(self.plan.rows)
+        self.team.split(chains.shares, rows, self.lay, self.plan, messages, self._theta)
 
     def _shares(self, messages: Floats) -> Floats:
         """θ̂_i / n_i in the order of the model."""
-        theta, out, plan = self._theta, np.empty(self.model.unary.size), self.plan
-        self.team.split(chains.shares, len(plan.rows), self.lay, plan, messages, theta)
-        self.team.split(chains.by_node, self.model.n, self.lay, plan, theta, out)
+        self._share(messages)
+        out = np.empty(self.model.unary.size)
+        self.team.split(chains.by_node, self.model.n, self.lay, self.plan, self._theta, out)
         return out

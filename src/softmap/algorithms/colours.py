@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import math
-
 import numpy as np
 from numpy.typing import DTypeLike
 
@@ -11,7 +9,9 @@ from softmap.algorithms.base import Floats
 from softmap.algorithms.chains import CLOCK, POLISH, ChainMarginals, Messages
 from softmap.algorithms.order import colour_schedule
 from softmap.algorithms.team import Paced, Team
-from softmap.kernels import chains, judge, stars
+from softmap.kernels import chains, stars
+from softmap.kernels.judge import careful_sum
+from softmap.kernels.nodes import soft_nodes
 from softmap.kernels.packing import pack, unpack
 from softmap.kernels.schedule import cost_size, message_size
 from softmap.kernels.stars import DIFFUSION, GRADIENT, STAR
@@ -78,15 +78,15 @@ class Stars:
 
     def marginals(self, messages: Floats, shift: Floats, eta: float) -> ChainMarginals:
         """Marginals of λ, and -L(λ)."""
-        nodes, info = self._soft_nodes(messages, eta)
-        return ChainMarginals(nodes, info[:, 0], self.lam(messages), self.value(messages, eta))
+        nodes, entropy = self._soft_nodes(messages, eta)
+        return ChainMarginals(nodes, entropy, self.lam(messages), self.value(messages, eta))
 
     def value(self, messages: Floats, eta: float) -> float:
         """-L(λ), the value of the regularised dual (the plain bound at η = inf)."""
         dot, shift = np.empty(self.model.n), np.zeros(len(self.plan.edge))
         msg = messages.copy()
         self._sweep(stars.VALUE, 1, msg, msg, eta, False, shift, dot, np.ones(3))
-        return math.fsum(dot) + math.fsum(shift[self.real]) + self.model.constant
+        return float(careful_sum(np.concatenate([dot, shift[self.real], [self.model.constant]])))
 
     def bounding(self, messages: Floats) -> Floats:
         """λ after a few hard sweeps, which never lower its plain bound."""
@@ -105,10 +105,11 @@ class Stars:
         )  # fmt: skip
 
     def _soft_nodes(self, messages: Floats, eta: float) -> tuple[Floats, Floats]:
-        nodes, info = np.empty(self.model.unary.size), np.empty((self.model.n, 2))
-        n, plan, theta, flat = self.model.n, self.plan, self._theta, np.empty_like(nodes)
+        n, plan, theta = self.model.n, self.plan, self._theta
+        nodes, (entropy, minima) = np.empty(self.model.unary.size), np.empty((2, n))
         self.team.split(chains.shares, len(plan.rows), self.lay, plan, messages, theta)
-        self.team.split(chains.by_node, n, self.lay, plan, theta, flat)
-        at = self.model.node_offset
-        self.team.split(judge.soft_nodes, n, self.lay, at, flat, eta, nodes, info)
-        return nodes, info
+        self.team.split(
+            soft_nodes, n, self.lay, plan.node_at, plan.node_step, theta, eta, nodes, entropy,
+            minima,
+        )  # fmt: skip
+        return nodes, entropy

@@ -214,25 +214,33 @@ def _complete(plan, rest_p, rest_q, rows, cols, room):
 
 
 @jit
-def _exchange(cost, plan, rows, cols, room):
-    """Lower the cost of a plan by moves among two rows and two columns, which keep all sums."""
+def _exchange(cost, plan, ahead, rows, cols, room):
+    """Lower the cost of a plan by moves among two rows and two columns, which keep all sums.
+
+    `transport.exchange` for all lanes; `ahead` is room for what each column costs more in row x
+    than in row z.
+    """
     none, barred = spread(0.0), spread(BARRED)
     for x in range(1, rows):
         for z in range(x):
-            for y in range(1, cols):
-                for w in range(y):
-                    a, b = LANES * (x * cols + y), LANES * (z * cols + w)
-                    c, d = LANES * (x * cols + w), LANES * (z * cols + y)
-                    gain = least(load(room, cost + a), barred) + least(load(room, cost + b), barred)
-                    gain = gain - least(load(room, cost + c), barred)
-                    gain = gain - least(load(room, cost + d), barred)
-                    here = least(load(room, plan + a), load(room, plan + b))
-                    there = least(load(room, plan + c), load(room, plan + d))
-                    moved = choose(none, gain, here, choose(gain, none, 0.0 - there, none))
-                    store(room, plan + a, load(room, plan + a) - moved)
-                    store(room, plan + b, load(room, plan + b) - moved)
-                    store(room, plan + c, load(room, plan + c) + moved)
-                    store(room, plan + d, load(room, plan + d) + moved)
+            upper, lower = LANES * x * cols, LANES * z * cols
+            for y in range(0, LANES * cols, LANES):
+                more = least(load(room, cost + upper + y), barred)
+                more = more - least(load(room, cost + lower + y), barred)
+                store(room, ahead + y, more)
+            for y in range(LANES, LANES * cols, LANES):
+                here = load(room, ahead + y)
+                a, d = load(room, plan + upper + y), load(room, plan + lower + y)
+                for w in range(0, y, LANES):
+                    c, b = load(room, plan + upper + w), load(room, plan + lower + w)
+                    gain = here - load(room, ahead + w)
+                    back = choose(gain, none, 0.0 - least(c, d), none)
+                    moved = choose(none, gain, least(a, b), back)
+                    a, d = a - moved, d + moved
+                    store(room, plan + upper + w, c + moved)
+                    store(room, plan + lower + w, b - moved)
+                store(room, plan + upper + y, a)
+                store(room, plan + lower + y, d)
 
 
 @jit
@@ -282,7 +290,7 @@ def projected_tile(
     before = _cost(cost, plan, rows * cols, room)
     if rows * cols <= EXCHANGED:
         for _ in range(ROUNDS):
-            _exchange(cost, plan, rows, cols, room)
+            _exchange(cost, plan, rest_q, rows, cols, room)
         after = _cost(cost, plan, rows * cols, room)
         before = choose(before, spread(np.inf), after, before)
     store_some(cost_of, e, before, count)

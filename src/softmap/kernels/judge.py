@@ -20,21 +20,6 @@ NEGLIGIBLE = 1e-15  # mass that rounding alone explains
 
 
 @jit
-def node_minima(lay, lam, out, first, last):
-    """min C_i - Σ λ of nodes `first..last-1`; `out` is (nodes,)."""
-    total = np.empty(lay.num_labels.max())
-    for i in range(first, last):
-        d, at = lay.num_labels[i], lay.node_offset[i]
-        for x in range(d):
-            total[x] = lay.unary[at + x]
-        for k in range(lay.start[i], lay.start[i + 1]):
-            at = lay.half_offset[lay.half[k]]
-            for x in range(d):
-                total[x] -= lam[at + x]
-        out[i] = total[:d].min()
-
-
-@jit
 def edge_minima(lay, lam, out, first, last):
     """min C_e + λ_i + λ_j of edges `first..last-1`, over allowed states; `out` is (edges,)."""
     widest = lay.num_labels.max()
@@ -240,31 +225,6 @@ def _projected_edge(lay, coupling, eta, nodes, e, rows, cols, largest, numbers, 
     if rows * cols <= EXCHANGED and out[0, e] < np.inf:
         exchange(cost, plan, rows, cols)
         out[0, e] = _plan_cost(cost, plan, rows * cols)
-
-
-@leaf
-def soft_nodes(lay, at, share, eta, out, info, first, last):
-    """μ_i ∝ exp(-η s_i) of nodes `first..last-1`, s_i their costs at `share[at[i]:]`, into `out`.
-
-    Row i of `info`: entropy of μ_i, soft minimum of s_i.
-    """
-    for i in range(first, last):
-        d, place, begin = lay.num_labels[i], lay.node_offset[i], at[i]
-        least = np.inf
-        for x in range(d):
-            least = min(least, share[begin + x])
-        total, mean = 0.0, 0.0
-        for x in range(d):
-            cost = share[begin + x]
-            excess = min(cost, 1e300) - least
-            mass = exp_nonpositive(-eta * excess) if cost < np.inf else 0.0
-            out[place + x] = mass
-            total += mass
-            mean += mass * excess if mass > 1e-300 else 0.0
-        for x in range(place, place + d):
-            out[x] /= total
-        info[i, 0] = eta * mean / total + log_positive(total)
-        info[i, 1] = least - log_positive(total) / eta
 
 
 @njit(cache=True, nogil=True, fastmath=False)

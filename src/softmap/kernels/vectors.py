@@ -311,15 +311,22 @@ def gather(context, array, places, steps, at, spacing, x, count):
 
 
 @intrinsic
-def store_some(context, array, at, value, count):
-    """`store` of the first `count` lanes only."""
+def scatter(context, array, at, spacing, value, count):
+    """`array[at + k spacing]` from each of the first `count` lanes k."""
 
     def codegen(context, builder, signature, args):
-        array, at, value, count = args
+        array, at, spacing, value, count = args
         first = builder.gep(_data(context, builder, signature.args[0], array), [at])
         for k in reversed(range(LANES)):  # the last lane that counts is written last
+            lane = builder.mul(_lane(builder, k, count), spacing)
             number = builder.extract_element(value, _place(k))
-            builder.store(number, builder.gep(first, [_lane(builder, k, count)]))
+            builder.store(number, builder.gep(first, [lane]))
         return context.get_dummy_value()
 
-    return types.void(array, types.intp, lanes_type, types.intp), codegen
+    return types.void(array, types.intp, types.intp, lanes_type, types.intp), codegen
+
+
+@inlined
+def store_some(array, at, value, count):
+    """`store` of the first `count` lanes only."""
+    scatter(array, at, 1, value, count)
