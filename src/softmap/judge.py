@@ -24,8 +24,8 @@ from softmap.transport import FEASIBLE, cheapest_coupling
 
 __all__ = ["Judge"]
 
-DESCENT = 2  # forests for new labels: together about as dear as decoding them
-MORE = 1 / 24  # more per pass so far, up to twice as many where the LP is as good as solved
+DESCENT = 1  # forests for new labels: about as dear as decoding them
+MORE = 1 / 32  # more per pass so far, up to twice as many where the LP is as good as solved
 ENOUGH = 8  # of these, for there to be time to cool down
 HEAT = 3.0  # random costs in the first of them, in parts of what `_heat` says
 CLOSED = 1e-9  # relative gap under which a labelling counts as optimal

@@ -32,6 +32,7 @@ from softmap.kernels.vectors import (
 
 WIDEST = 64  # labels up to which edges are taken together: scratch memory stays in the cache
 NEGLIGIBLE = 1e-15  # mass that rounding alone explains
+TRACE = 1e-150  # mass that is left out: products of such are slow, being too small for a float
 # rows of the places that a tile reads from
 COSTS, ROW, COL, NODE_I, NODE_J, ONE = range(6)
 
@@ -150,7 +151,8 @@ def _marginals(lay, kind, places, weights, cost, plan, row, col, rows, cols, eta
     for k in range(plan, plan + LANES * rows * cols, LANES):
         value = load(room, k)
         excess = least(value - low, spread(BARRED))
-        mass = unless_infinite(value, exp(-eta * excess))
+        mass = exp(-eta * excess)
+        mass = choose(spread(TRACE), mass, unless_infinite(value, mass), spread(0.0))
         store(room, k, mass)
         total = total + mass
         mean = mean + mass * excess

@@ -5,9 +5,11 @@ from __future__ import annotations
 import numpy as np
 from numba import njit
 
+from softmap.kernels.couples import TRACE
 from softmap.kernels.fastmath import FAST
 from softmap.kernels.vectors import (
     LANES,
+    choose,
     exp,
     gather,
     jit,
@@ -58,7 +60,8 @@ def soft_nodes(lay, at, step, share, eta, out, entropy, minimum, first, last):
         for x in range(d):
             cost = gather(share, at, step, i, 1, x, count)
             excess = least(cost - low, spread(1e300))
-            mass = unless_infinite(cost, exp(-eta * excess)) * scale
+            mass = exp(-eta * excess)
+            mass = choose(spread(TRACE), mass, unless_infinite(cost, mass), spread(0.0)) * scale
             mean = mean + mass * excess
             scatter(out, place + x, d, mass, count)
         logarithm = log(total)

@@ -13,7 +13,7 @@ from softmap.kernels.fastmath import SMALL
 
 UNIT = 2.0**52
 EXCHANGED = 36  # entries of a table up to which `exchange` costs no more than a few messages
-ROUNDS = 2  # of exchanges; a third one moves next to nothing
+ROUNDS = 1  # of exchanges; a second one moves next to nothing
 BARRED = 1e300  # stands for +inf, so that differences of costs are numbers
 
 

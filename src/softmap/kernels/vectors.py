@@ -3,7 +3,7 @@
 LLVM vectorises short loops over arrays badly: it has to prove, or test each time, that arrays do
 not overlap. A value of type `Lanes` lives in registers, of whatever width the processor has. It
 knows +, -, *, / (also with a number), `least`, `choose`, `exp`, `log` and ways in and out of flat
-arrays of float64 or float32. `exp` is for x <= 0 and gives about 3e-308 under -708 and for NaN;
+arrays of float64 or float32. `exp` is for x <= 0 and gives about 1e-300 under -690 and for NaN;
 `log` is for normal x > 0; both are good to about 5e-14. Functions that use vectors are compiled
 without fast math (`jit` here), which would undo the rounding in `exp`.
 """
@@ -47,7 +47,7 @@ ATANH = (
 LOG2E = 1.4426950408889634
 LN2 = 0.6931471805599453
 ROUND = 1.5 * 2.0**52  # adding it leaves the nearest integer in the low bits of a float64
-SMALLEST = -708.0
+SMALLEST = -690.0  # 1e-300: products with it are still normal numbers, which are fast
 SQRT_HALF = 0x3FE6A09E667F3BCD  # the bits of sqrt(1/2)
 
 
