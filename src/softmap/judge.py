@@ -148,6 +148,9 @@ class Judge:
         backwards = np.arange(model.num_variables)[::-1]
         decoded = rounding.decode(model, lam, backwards)
         candidates = [rounding.round_nodes(model, nodes[0]), decoded]
+        energies = [float(model.energy(labels)) for labels in candidates]
+        if math.isfinite(min(energies)):  # else polishing may mend either
+            candidates = [candidates[int(np.argmin(energies))]]
         labels, energy = rounding.best_labelling(model, candidates)
         if not math.isfinite(energy):
             decided = [rounding.decide(model, nodes[0])]

@@ -127,13 +127,7 @@ def _better(model: Model, given: Labels, moved: Labels) -> Labels:
 
 
 def best_labelling(model: Model, candidates: list[Labels]) -> tuple[Labels, float]:
-    """The best of some labellings, polished with `icm`, and its energy.
-
-    Where all of them break hard constraints, each is polished: one may be mended.
-    """
-    energies = [float(model.energy(labels)) for labels in candidates]
-    if np.isfinite(min(energies)):
-        candidates = [candidates[int(np.argmin(energies))]]
+    """Polish each labelling with `icm`; the best one and its energy."""
     polished = [icm(model, labels) for labels in candidates]
     energies = [float(model.energy(labels)) for labels in polished]
     best = int(np.argmin(energies))
