@@ -48,7 +48,6 @@ class Judge:
     def __init__(self, model: Model, team: Team) -> None:
         self.model, self.team = model, team
         self._lay = layout(model)
-        self._scale = cost_scale(model)
         self.bound = -math.inf
         self.lam: Floats = np.zeros(int(model.half_offset[-1]))
         self.primal = math.inf
@@ -177,7 +176,7 @@ class Judge:
     def _heat(self) -> float:
         """Geometric mean of the scale of the costs and of what a variable may still gain."""
         each = max(0.0, self.energy - self.bound) / self.model.num_variables
-        return HEAT * math.sqrt(self._scale * each)
+        return HEAT * math.sqrt(cost_scale(self.model) * each)
 
     def _stuck(self) -> float:
         """The part of the MAP gap that no progress in the LP can close, as far as is known."""

@@ -149,7 +149,7 @@ class Annealed:
         lam = self.engine.bounding(state.messages.msg)
         state.node_entropy = float((self.engine.surplus * found.node_entropy).sum())
         state.smoothed = found.smoothed
-        nodes = (found.nodes, state.mean.copy()) if state.samples else (found.nodes,)
+        nodes = (found.nodes, state.mean.copy()) if state.samples > 1 else (found.nodes,)
         return Proposal(lam, state.eta, found.coupling, nodes, found.smoothed)
 
     def heed(self, state: AnnealState, verdict: Verdict) -> None:

@@ -188,7 +188,7 @@ def _rows(strips: _Strips, degree: Ints, start: Ints, at: Ints, step: NDArray[np
     lane = np.repeat(np.arange(len(row)) - first[row], degree)
     odd = (at != at[lead] + lane) | (step != step[lead])
     crooked = np.bincount(np.repeat(row, degree)[odd], minlength=len(first)) > 0
-    way = np.where(count == 1, ALONE, np.where(crooked | (count < LANES), GATHERED, STRAIGHT))
+    way = np.where(count == 1, ALONE, np.where(crooked, GATHERED, STRAIGHT))
     head = strips.nodes[first]
     columns = [first, count, strips.labels[first], degree[first]]
     columns += [strips.at[head], strips.step[head], way]

@@ -15,6 +15,7 @@ from softmap.kernels.threads import new_barrier
 __all__ = ["Paced", "Team"]
 
 RETRY = 25  # calls after which the slower way is tried again
+WORTHWHILE = 8192  # items under which handing some to another thread takes longer than doing them
 
 
 class Team:
@@ -41,7 +42,7 @@ class Team:
 
     def split(self, kernel: Callable[..., Any], count: int, *args: Any) -> None:
         """`kernel(*args, first, last)` over `count` independent items, one part per thread."""
-        if self._pool is None or count < 256:
+        if self._pool is None or count < WORTHWHILE:
             kernel(*args, 0, count)
             return
         cuts = [count * t // self.threads for t in range(self.threads + 1)]

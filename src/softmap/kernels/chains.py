@@ -25,7 +25,7 @@ from softmap.kernels.schedule import (
 )
 from softmap.kernels.sending import buffers_for, send_blocks
 from softmap.kernels.threads import wait
-from softmap.kernels.vectors import gather, load, store, store_some
+from softmap.kernels.vectors import LANES, gather, load, store, store_some
 
 unsigned = np.uint64  # an index that cannot be negative needs no test, and then loops vectorise
 jit = njit(cache=True, nogil=True, fastmath=FAST, error_model="numpy", _nrt=False)
@@ -47,15 +47,18 @@ def shares(lay, plan, msg, theta, first, last):
 
 @vectors.inlined
 def _straight_row(plan, r, msg, theta):
-    """A full row whose messages lie side by side: all by whole vectors."""
-    k, d, degree = plan.rows[r, FIRST], plan.rows[r, LABELS], plan.rows[r, DEGREE]
-    place, step, pull = plan.rows[r, PLACE], plan.rows[r, ROW_STEP], plan.pull_start[k]
-    part = load(plan.share, k)
+    """A row whose messages lie side by side: all by whole vectors."""
+    k, count, d = plan.rows[r, FIRST], plan.rows[r, NODES], plan.rows[r, LABELS]
+    degree, place, step = plan.rows[r, DEGREE], plan.rows[r, PLACE], plan.rows[r, ROW_STEP]
+    pull, part = plan.pull_start[k], load(plan.share, k)
     for x in range(d):
         value = load(plan.unary, place + x * step)
         for p in range(unsigned(pull), unsigned(pull + degree)):
             value = value + load(msg, plan.pull_at[p] + x * plan.pull_step[p])
-        store(theta, place + x * step, value * part)
+        if count == LANES:
+            store(theta, place + x * step, value * part)
+        else:
+            store_some(theta, place + x * step, value * part, count)
 
 
 @vectors.inlined
