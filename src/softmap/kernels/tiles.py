@@ -26,6 +26,14 @@ def hard_tables(table, begin, step_x, step_y, a, out, senders, receivers):
 def soft_tables(table, begin, step_x, step_y, a, out, work, senders, receivers, eta):
     """`hard_tables`, soft at η. The least term of each sum is 1; only the others are computed."""
     cold, small = -eta, -1.0 / eta
+    if senders == 2:  # worth lines of its own: such models have nothing but overhead
+        first, second = load(a, 0), load(a, LANES)
+        for y in range(receivers):
+            entry = begin + y * step_y
+            value, low = first + load(table, entry), second + load(table, entry + step_x)
+            mass = 1.0 + exp(cold * (greatest(value, low) - least(value, low)))
+            store(out, LANES * y, least(value, low) + small * log(mass))
+        return
     for y in range(receivers):
         entry = begin + y * step_y
         low = load(a, 0) + load(table, entry)
