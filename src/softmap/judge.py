@@ -15,6 +15,7 @@ from softmap import polytope, rounding
 from softmap.algorithms.anneal import cost_scale
 from softmap.algorithms.base import Floats, Proposal, Verdict
 from softmap.algorithms.team import Team
+from softmap.errors import OptionError
 from softmap.kernels import judge as kernels
 from softmap.kernels.nodes import node_minima, soft_nodes
 from softmap.layout import layout
@@ -40,7 +41,7 @@ class Judge:
         The best bound and the λ that proves it.
     primal, nodes, coupling, eta
         The best point of the local polytope: its cost, its node marginals, and what its edge
-        marginals are made from.
+        marginals are made from (the cheapest transport at η = ∞).
     energy, labels
         The best labelling.
     """
@@ -85,10 +86,26 @@ class Judge:
         self._labels(proposal.lam, nodes, work)
         self._integral()
 
+    def accept(self, lam: Floats, nodes: Floats, work: int) -> None:
+        """Look at the solution of an exact LP solver: edges get the cheapest transport there is."""
+        bound = self._bound(lam)
+        if bound > self.bound:
+            self.bound, self.lam = bound, lam
+        try:
+            cost = polytope.cost(self.model, nodes, polytope.transport(self.model, nodes))
+        except OptionError:  # next to hard constraints, rounding may leave no coupling
+            cost = math.inf
+        if cost < self.primal:
+            self.primal, self.nodes, self.eta = cost, nodes, math.inf
+        self._labels(lam, (nodes,), work)
+        self._integral()
+
     def edge_marginals(self) -> Floats:
         """Edge marginals of the best point, made when asked for."""
         if self.nodes is None:
             return polytope.integral(self.model, self.labels)[1]
+        if math.isinf(self.eta):
+            return polytope.transport(self.model, self.nodes)
         return polytope.coupled(self.model, self.nodes, self.coupling, self.eta)
 
     def node_marginals(self) -> Floats:

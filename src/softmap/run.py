@@ -26,6 +26,8 @@ from softmap.rounding import forests
 __all__ = ["Run"]
 
 EARLY = (5, 10, 20)  # the first checks, in passes
+HAND_OVER = 5_000  # passes after which a small LP that is still open goes to an exact solver
+SMALL = 50_000  # node states and edge pairs of such an LP: HiGHS takes seconds
 PATIENCE = 400  # passes without progress of either gap (and half of all passes) before giving up
 
 
@@ -118,6 +120,8 @@ class Run:
             self.judge.decode(proposal, self.state.work)
         elif due:
             self.decoded_at = self.done
+        if not last and self._slow():
+            self._solve_exactly()
         judge = self.judge
         smoothed = math.nan if proposal.smoothed is None else proposal.smoothed
         row = Row(
@@ -129,6 +133,29 @@ class Run:
             self.algorithm.heed(self.state, verdict)
         self.next_check = self.done + self.interval()
         return Snapshot(row, judge.labels)
+
+    def _slow(self) -> bool:
+        """Whether this check is the first one past `HAND_OVER`, and the LP small but still open."""
+        before = self.trace[-1].sweeps if len(self.trace) else 0.0
+        annealed = hasattr(self.algorithm, "heed")
+        if not annealed or not before < HAND_OVER <= self.done or self.closed():
+            return False
+        size = self.model.unary.size + int(self.model.edge_offset[-1])
+        return size <= SMALL and not len(self.model.auxiliaries)
+
+    def _solve_exactly(self) -> None:
+        """Let an interior-point method end what passes would take long for (decision 11)."""
+        from softmap import lp
+
+        limit = self.options["time_limit"]
+        left = None if limit is None else max(0.0, limit - self.seconds)
+        # on one thread, as the last digits would depend on their number
+        found = lp.solve(self.model, "ipm", time_limit=left, threads=1)
+        if found.status == "Optimal":
+            nodes = np.maximum(found.node_marginals, 0.0)
+            mass = np.add.reduceat(nodes, self.model.node_offset[:-1])
+            nodes /= np.repeat(mass, self.model.num_labels)
+            self.judge.accept(found.lam, nodes, self.state.work)
 
     def gaps(self) -> tuple[float, float]:
         """Relative LP gap and relative MAP gap."""
