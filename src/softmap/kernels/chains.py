@@ -148,7 +148,7 @@ def block_total(values, sums, team):
 def extrapolate(msg, prev, product, clock, team):
     """Nesterov's step before a whole pass: y = z + β (z - z_prev), restarted when it points back.
 
-    `product` is the last pass's ⟨y - z, z - z_prev⟩; `clock[0]` is Nesterov's t, `clock[1]` counts
+    `product` is the last pass's (see `sending`); `clock[0]` is Nesterov's t, `clock[1]` counts
     restarts. Only the first `len(prev)` messages take part.
     """
     thread, threads, barrier = team

@@ -1,7 +1,7 @@
 """Send the messages of the blocks of a `Schedule`, in one direction.
 
 Messages are normalised to a least entry of 0; what was taken off goes into `shift`. With momentum
-the product ⟨y - z, z - z_prev⟩ goes into `dot`, one number per block, and `prev` is left as
+the product ⟨y - z, z - z_prev - τ (y - z)⟩ goes into `dot`, one number per block, and `prev` is left as
 `z_prev + ρ (y - z)`: that over-relaxes Nesterov's β (z - prev) by ρβ (z - y), as in the optimised
 gradient method (Kim and Fessler 2016, where ρ → 1 for gradient steps).
 """
@@ -44,6 +44,7 @@ from softmap.kernels.vectors import (
 )
 
 RELAX = 0.75  # ρ; at 1 some directions would only swing to and fro
+TURN = 0.3  # τ: how far momentum has to point back for a restart; at 0 noise restarts random graphs
 
 
 @njit(cache=True, nogil=True)
@@ -93,7 +94,7 @@ def _write(out, msg, prev, begin, message_step, receivers, shift, lane, momentum
         value = unless_infinite(value, value)
         if momentum:
             step, before = load(msg, at) - value, load(prev, at)
-            product = product + step * (value - before)
+            product = product + step * (value - before - TURN * step)
             store(prev, at, before + RELAX * step)
         store(msg, at, value)
     return total(product) if momentum else 0.0
@@ -138,7 +139,7 @@ def _single(
         value = out[y] - low if out[y] < np.inf else 0.0
         if momentum:
             back = msg[got + y] - value
-            product += back * (value - prev[got + y])
+            product += back * (value - prev[got + y] - TURN * back)
             prev[got + y] += RELAX * back
         msg[got + y] = value
     return low, product
