@@ -1,9 +1,9 @@
 """Send the messages of the blocks of a `Schedule`, in one direction.
 
 Messages are normalised to a least entry of 0; what was taken off goes into `shift`. With momentum
-the product ⟨y - z, z - z_prev - τ (y - z)⟩ goes into `dot`, one number per block, and `prev` is left as
-`z_prev + ρ (y - z)`: that over-relaxes Nesterov's β (z - prev) by ρβ (z - y), as in the optimised
-gradient method (Kim and Fessler 2016, where ρ → 1 for gradient steps).
+the product ⟨y - z, z - z_prev - τ (y - z)⟩ goes into `dot`, one number per block, and `prev` is
+left as `z_prev + ρ (y - z)`: that over-relaxes Nesterov's β (z - prev) by ρβ (z - y), as in the
+optimised gradient method (Kim and Fessler 2016, where ρ → 1 for gradient steps).
 """
 
 from __future__ import annotations
