@@ -15,6 +15,7 @@ from softmap.kernels.threads import new_barrier
 __all__ = ["Paced", "Team"]
 
 RETRY = 25  # calls after which the slower way is tried again
+FORGET = 1.1  # by which the least time seen grows with every call, as machines change
 WORTHWHILE = 8192  # items under which handing some to another thread takes longer than doing them
 
 
@@ -71,7 +72,9 @@ class Paced:
         which = self._choice()
         began = time.perf_counter()
         self._teams[which].run(kernel, *args)
-        self._seconds[which] = (time.perf_counter() - began) / max(amount, 1)
+        taken, known = (time.perf_counter() - began) / max(amount, 1), self._seconds[which]
+        # one slow moment of the machine is not held against a way of working
+        self._seconds[which] = min(taken, FORGET * known) if known else taken
         self._calls += 1
 
     def _choice(self) -> int:
