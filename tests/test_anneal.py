@@ -6,10 +6,11 @@ import numpy as np
 import pytest
 
 from softmap import generators
-from softmap.algorithms.anneal import GROWTH, Anneal, cost_scale
+from softmap.algorithms.anneal import GROWTH, Anneal
 from softmap.algorithms.base import Verdict
 from softmap.algorithms.team import Team
 from softmap.model import Model
+from softmap.objective import cost_scale
 from softmap.potentials import Tables
 from softmap.solve import solve
 

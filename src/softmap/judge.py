@@ -12,7 +12,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from softmap import polytope, rounding
-from softmap.algorithms.anneal import cost_scale
 from softmap.algorithms.base import Floats, Proposal, Verdict
 from softmap.algorithms.team import Team
 from softmap.errors import OptionError
@@ -20,7 +19,7 @@ from softmap.kernels import judge as kernels
 from softmap.kernels.nodes import node_minima, soft_nodes
 from softmap.layout import layout
 from softmap.model import Model
-from softmap.objective import reduced_unary
+from softmap.objective import cost_scale, reduced_unary
 from softmap.transport import FEASIBLE, cheapest_coupling
 
 __all__ = ["Judge"]

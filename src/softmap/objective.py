@@ -16,7 +16,15 @@ from softmap.consistency import tighten
 from softmap.errors import OptionError
 from softmap.model import Model
 
-__all__ = ["EdgeBatch", "SmoothedDual", "check_lam", "edge_batches", "half_states", "reduced_unary"]
+__all__ = [
+    "EdgeBatch",
+    "SmoothedDual",
+    "check_lam",
+    "cost_scale",
+    "edge_batches",
+    "half_states",
+    "reduced_unary",
+]
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -200,3 +208,19 @@ def _softmin_by_node(model: Model, cost: Floats, eta: float) -> Floats:
     least = np.minimum.reduceat(cost, starts)
     mass = np.add.reduceat(np.exp(-eta * (cost - np.repeat(least, counts))), starts)
     return np.asarray(least - np.log(mass) / eta)
+
+
+def cost_scale(model: Model) -> float:
+    """A typical range of costs within one table: not moved by constants, scales with the costs."""
+    finite = np.where(np.isfinite(model.unary), model.unary, np.nan)
+    with np.errstate(invalid="ignore"):
+        low = np.fmin.reduceat(finite, model.node_offset[:-1])
+        high = np.fmax.reduceat(finite, model.node_offset[:-1])
+    ranges = [np.nan_to_num(high - low)]
+    for first, last, potential in model.groups():
+        ends = model.num_labels[model.edges[first:last]]
+        least, greatest = potential.extremes(ends[:, 0], ends[:, 1])
+        ranges.append(greatest - least)
+    widths = np.concatenate(ranges)
+    widths = widths[widths > 0]
+    return float(widths.mean()) if widths.size else 1.0

@@ -13,8 +13,9 @@ from softmap.algorithms.chains import ChainMarginals, Chains, Messages
 from softmap.algorithms.team import Team
 from softmap.kernels.transport import EXCHANGED
 from softmap.model import Model
+from softmap.objective import cost_scale
 
-__all__ = ["Anneal", "AnnealState", "Annealed", "Engine", "cost_scale"]
+__all__ = ["Anneal", "AnnealState", "Annealed", "Engine"]
 
 FIRST_ETA = 100.0  # times one over the scale of the costs
 GROWTH = 3.0
@@ -23,22 +24,6 @@ READY = 0.65  # raise η when the regularised gap is under this part of the true
 MEMORY = 2.0  # cap on Nesterov's t, times √(η · scale): a longer memory only lets marginals swing
 SAMPLE = 5  # passes between samples of the averaged marginals
 RECENT = 8.0  # sample k counts like k**RECENT: about the last tenth of all passes
-
-
-def cost_scale(model: Model) -> float:
-    """A typical range of costs within one table: not moved by constants, scales with the costs."""
-    finite = np.where(np.isfinite(model.unary), model.unary, np.nan)
-    with np.errstate(invalid="ignore"):
-        low = np.fmin.reduceat(finite, model.node_offset[:-1])
-        high = np.fmax.reduceat(finite, model.node_offset[:-1])
-    ranges = [np.nan_to_num(high - low)]
-    for first, last, potential in model.groups():
-        ends = model.num_labels[model.edges[first:last]]
-        least, greatest = potential.extremes(ends[:, 0], ends[:, 1])
-        ranges.append(greatest - least)
-    widths = np.concatenate(ranges)
-    widths = widths[widths > 0]
-    return float(widths.mean()) if widths.size else 1.0
 
 
 def _easily_coupled(model: Model) -> bool:

@@ -12,13 +12,14 @@ from typing import ClassVar
 import numpy as np
 from numpy.typing import DTypeLike
 
-from softmap.algorithms.anneal import Annealed, cost_scale
+from softmap.algorithms.anneal import Annealed
 from softmap.algorithms.base import Floats, Proposal, State
 from softmap.algorithms.chains import Messages
 from softmap.algorithms.colours import DIFFUSION, GRADIENT, STAR, Stars
 from softmap.algorithms.team import Team
 from softmap.algorithms.trws import SHARPNESS
 from softmap.model import Model
+from softmap.objective import cost_scale
 
 __all__ = ["MPLP", "AnnealStar", "Diffusion", "Nesterov"]
 

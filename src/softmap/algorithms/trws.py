@@ -8,11 +8,11 @@ from typing import ClassVar
 import numpy as np
 from numpy.typing import DTypeLike
 
-from softmap.algorithms.anneal import cost_scale
 from softmap.algorithms.base import Floats, Proposal, State
 from softmap.algorithms.chains import Chains, Messages
 from softmap.algorithms.team import Team
 from softmap.model import Model
+from softmap.objective import cost_scale
 
 __all__ = ["TRWS"]
 
