@@ -1,0 +1,107 @@
+// Messages of any family from single entries: O(senders · receivers).
+#pragma once
+
+#include "../schedule.hpp"
+
+namespace softmap {
+
+// Soft minimum of `count` packs value(0), value(1), ... with room for as many in `work`. The least
+// term of each sum is 1; only the others are computed. N > 0 fixes the count at compile time.
+template <int N, int W, class Value>
+inline Pack<W> soft_minimum(Index count, Value value, Pack<W> *work, double eta) {
+    const Pack<W> cold(-eta);
+    Pack<W> low = value(0), mass(1.0);
+    const auto gather = [&](Pack<W> *room, Index number) {
+        for (Index x = 1; x < number; ++x) {
+            const Pack<W> next = value(x);
+            room[x] = greatest(next, low);
+            low = least(next, low);
+        }
+        for (Index x = 1; x < number; ++x)
+            mass += exp(cold * (room[x] - low));
+    };
+    if constexpr (N > 0) {
+        Pack<W> room[N];
+        gather(room, N);
+    } else {
+        gather(work, count);
+    }
+    return low - log(mass) * Pack<W>(1.0 / eta);
+}
+
+template <int W, class Value> inline Pack<W> hard_minimum(Index count, Value value) {
+    Pack<W> low = value(0);
+    for (Index x = 1; x < count; ++x)
+        low = least(value(x), low);
+    return low;
+}
+
+// out[y] = min over x of a[x] + entry(x, y), soft at η or hard (η = ∞), for one label count N
+// known at compile time or (0) for any. Lanes are edges.
+template <int N, int W, class Edges>
+void dense_by_edges(const Edges &edges, const Pack<W> *a, Pack<W> *out, Pack<W> *work, double eta) {
+    const Index senders = N > 0 ? N : edges.senders, receivers = N > 0 ? N : edges.receivers;
+    for (Index y = 0; y < receivers; ++y) {
+        const auto value = [&](Index x) { return a[x] + edges.entry(x, y); };
+        out[y] = eta == infinity ? hard_minimum<W>(senders, value)
+                                 : soft_minimum<N, W>(senders, value, work, eta);
+    }
+}
+
+// The same for one edge: lanes are labels of the receiver, those past the last repeat it.
+template <class Edge>
+void dense_by_labels(const Edge &edge, const Pack<1> *a, Pack<1> *out, double *room, double eta) {
+    const auto work = reinterpret_cast<Pack<lanes> *>(room);
+    for (Index y = 0; y < edge.receivers; y += lanes) {
+        const auto value = [&](Index x) { return Pack<lanes>(a[x].part[0]) + edge.entries(x, y); };
+        const Pack<lanes> found = eta == infinity
+                                      ? hard_minimum<lanes>(edge.senders, value)
+                                      : soft_minimum<0, lanes>(edge.senders, value, work, eta);
+        const Index left = edge.receivers - y;
+        found.each(left < lanes ? int(left) : lanes,
+                   [&](int k, double one) { out[y + k].part[0] = one; });
+    }
+}
+
+// Small label counts get loops of their own, unrolled by the compiler.
+template <int W, class Edges>
+void dense_message(const Edges &edges, const Pack<W> *a, Pack<W> *out, double *room, double eta) {
+    if constexpr (W == 1) {
+        dense_by_labels(edges, a, out, room, eta);
+    } else {
+        const auto work = reinterpret_cast<Pack<W> *>(room);
+        const Index d = edges.senders == edges.receivers ? edges.senders : 0;
+        if (d == 2)
+            dense_by_edges<2, W>(edges, a, out, work, eta);
+        else if (d == 3)
+            dense_by_edges<3, W>(edges, a, out, work, eta);
+        else if (d == 4)
+            dense_by_edges<4, W>(edges, a, out, work, eta);
+        else if (d == 8)
+            dense_by_edges<8, W>(edges, a, out, work, eta);
+        else
+            dense_by_edges<0, W>(edges, a, out, work, eta);
+    }
+}
+
+// What every family has: label counts, and eight entries of one edge from single ones.
+template <int W, class Edges> struct EdgesBase {
+    Index senders, receivers;
+
+    // Entries (x, y), (x, y + 1), ... of one edge; past the last receiver the last one again.
+    Pack<lanes> entries(Index x, Index y) const {
+        static_assert(W == 1, "lanes are either edges or labels");
+        const auto &self = static_cast<const Edges &>(*this);
+        return Pack<lanes>::of([&](int k) {
+            const Index label = y + k < receivers ? y + k : receivers - 1;
+            return self.entry(x, label).part[0];
+        });
+    }
+};
+
+// Room that a message between nodes of up to `labels` labels may ask for, in numbers.
+constexpr Index message_room(Index labels, int width) {
+    return width == 1 ? lanes * labels + 4 * (labels + 2) : width * (4 * labels + 8);
+}
+
+} // namespace softmap

@@ -1,0 +1,76 @@
+// Dense tables: one per edge, or a few shared by many edges with a weight each.
+#pragma once
+
+#include "dense.hpp"
+
+namespace softmap {
+
+// Tables of a tile, packed so that equal entries of all lanes lie side by side, weights included.
+template <class S> struct PackedTables : EdgesBase<lanes, PackedTables<S>> {
+    const S *table;
+    Index step_x, step_y;
+
+    Pack<lanes> entry(Index x, Index y) const {
+        return Pack<lanes>::load(table + x * step_x + y * step_y);
+    }
+    void message(const Pack<lanes> *a, Pack<lanes> *out, double *room, double eta) const {
+        dense_message(*this, a, out, room, eta);
+    }
+};
+
+// Tables of W edges where the model has them.
+template <class S, int W> struct PlacedTables : EdgesBase<W, PlacedTables<S, W>> {
+    const S *table[W];
+    Pack<W> weight;
+    Index step_x, step_y;
+
+    Pack<W> entry(Index x, Index y) const {
+        const Index at = x * step_x + y * step_y;
+        return weight * Pack<W>::of([&](int k) { return double(table[k][at]); });
+    }
+    Pack<lanes> entries(Index x, Index y) const {
+        static_assert(W == 1, "lanes are either edges or labels");
+        const S *from = table[0] + x * step_x + y * step_y;
+        const Index last = this->receivers - 1 - y;
+        const Pack<lanes> factor(weight.part[0]);
+        if (step_y == 1 && last >= lanes - 1)
+            return factor * Pack<lanes>::load(from);
+        return factor *
+               Pack<lanes>::of([&](int k) { return double(from[(k < last ? k : last) * step_y]); });
+    }
+    void message(const Pack<W> *a, Pack<W> *out, double *room, double eta) const {
+        dense_message(*this, a, out, room, eta);
+    }
+};
+
+struct Tables {
+    static constexpr const char *name = "tables";
+
+    template <int W, class S>
+    static PlacedTables<S, W> at(const Layout<S> &lay, Index g, const Index *edges, int receiver) {
+        const Index h = 2 * edges[0] + receiver;
+        const Index cols = lay.labels_at(2 * edges[0] + 1);
+        PlacedTables<S, W> out{{lay.labels_at(h ^ 1), lay.labels_at(h)}, {}, {}, 0, 0};
+        out.step_x = receiver == 1 ? cols : 1;
+        out.step_y = receiver == 1 ? 1 : cols;
+        for (int k = 0; k < W; ++k)
+            out.table[k] = lay.table + lay.begin_of(g, edges[k]);
+        out.weight = Pack<W>::of([&](int k) { return lay.weight_of(g, edges[k]); });
+        return out;
+    }
+
+    // Rows of a packed table belong to the early end.
+    template <class S>
+    static PackedTables<S> tile(const Layout<S> &, const Schedule<S> &plan, const Block &b,
+                                bool forward) {
+        const S *table = plan.table + b.table_at;
+        const Index wide = b.late * lanes;
+        return forward ? PackedTables<S>{{b.early, b.late}, table, wide, lanes}
+                       : PackedTables<S>{{b.late, b.early}, table, lanes, wide};
+    }
+
+    // Numbers that the tables of a tile take up when packed.
+    static Index packed_size(Index early, Index late) { return early * late * lanes; }
+};
+
+} // namespace softmap

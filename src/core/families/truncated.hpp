@@ -1,0 +1,194 @@
+// weight · min(distance(|x - y|), truncation): the linear and the quadratic distance.
+#pragma once
+
+#include "potts.hpp"
+
+#include <cmath>
+
+namespace softmap {
+
+struct LinearDistance {
+    static constexpr const char *name = "linear";
+    static constexpr bool linear = true;
+    static double of(Index k) { return double(k); }
+    static double inverse(double distance) { return distance; }
+};
+
+struct QuadraticDistance {
+    static constexpr const char *name = "quadratic";
+    static constexpr bool linear = false;
+    static double of(Index k) { return double(k * k); }
+    static double inverse(double distance) { return std::sqrt(distance); }
+};
+
+template <int W, class Distance> struct TruncatedEdges : EdgesBase<W, TruncatedEdges<W, Distance>> {
+    Pack<W> weight, truncation;
+    Index reach;     // the first label difference whose cost is the truncated one in every lane
+    Pack<W> ceiling; // the cost of far labels
+    double steepest; // the largest cost that a recursion over labels may meet
+    bool plain;      // weights in [0, ∞), equally many labels at both ends
+
+    TruncatedEdges(Index senders, Index receivers, const Pack<W> &weights, const Pack<W> &cut,
+                   Index reaches)
+        : EdgesBase<W, TruncatedEdges<W, Distance>>{senders, receivers}, weight(weights),
+          truncation(cut), reach(reaches) {
+        ceiling = weight * least(Pack<W>(Distance::of(senders)), truncation);
+        steepest = largest(greatest(weight * Pack<W>(double(reach)), ceiling));
+        plain = senders == receivers && largest(0.0 - weights) <= 0.0;
+    }
+
+    Pack<W> entry(Index x, Index y) const {
+        return weight * least(Pack<W>(Distance::of(x < y ? y - x : x - y)), truncation);
+    }
+
+    void message(const Pack<W> *a, Pack<W> *out, double *room, double eta) const {
+        const auto work = reinterpret_cast<Pack<W> *>(room);
+        if (!plain)
+            dense_message(*this, a, out, room, eta);
+        else if (eta == infinity)
+            Distance::linear ? hard_linear(a, out) : hard_window(a, out, work);
+        else if (Distance::linear && eta * steepest <= safe_exponent)
+            soft_linear(a, out, work, eta);
+        else
+            soft_window(a, out, work, eta);
+    }
+
+    static Index reach_of(double truncation, Index labels) {
+        const double cut = Distance::inverse(truncation);
+        return cut >= double(labels) ? labels : cut > 1.0 ? Index(std::ceil(cut)) : 1;
+    }
+
+  private:
+    Index first(Index y) const { return y - reach + 1 > 0 ? y - reach + 1 : 0; }
+    Index last(Index y) const { return y + reach < this->senders ? y + reach : this->senders; }
+
+    Pack<W> lowest(const Pack<W> *a) const {
+        return hard_minimum<W>(this->senders, [&](Index x) { return a[x]; });
+    }
+
+    // Costs of label differences up to `reach`, from where on they are constant.
+    void profile(Pack<W> *out) const {
+        for (Index k = 0; k < reach; ++k)
+            out[k] = weight * Pack<W>(Distance::of(k));
+        out[reach] = ceiling;
+    }
+
+    // Distance transform forwards and backwards, then the truncation.
+    void hard_linear(const Pack<W> *a, Pack<W> *out) const {
+        Pack<W> low = a[0], value = a[0];
+        out[0] = value;
+        for (Index y = 1; y < this->receivers; ++y) {
+            low = least(a[y], low);
+            value = least(a[y], value + weight);
+            out[y] = value;
+        }
+        const Pack<W> far = low + ceiling;
+        value += weight;
+        for (Index y = this->receivers - 1; y >= 0; --y) {
+            value = least(out[y], value);
+            out[y] = least(value, far);
+            value += weight;
+        }
+    }
+
+    void hard_window(const Pack<W> *a, Pack<W> *out, Pack<W> *near) const {
+        profile(near);
+        const Pack<W> far = lowest(a) + ceiling;
+        for (Index y = 0; y < this->receivers; ++y) {
+            out[y] = far;
+            for (Index x = first(y); x < last(y); ++x)
+                out[y] = least(a[x] + near[x < y ? y - x : x - y], out[y]);
+        }
+    }
+
+    // Near labels one by one, far ones through sums of exponentials: O(labels · reach).
+    void soft_window(const Pack<W> *a, Pack<W> *out, Pack<W> *work, double eta) const {
+        const Index labels = this->senders;
+        const Pack<W> cold(-eta), small(-1.0 / eta);
+        Pack<W> *near = work, *before = work + labels + 1, *after = before + labels + 1;
+        profile(near);
+        const Pack<W> low = lowest(a);
+        before[0] = Pack<W>(0.0);
+        after[labels] = Pack<W>(0.0);
+        for (Index x = 0; x < labels; ++x) {
+            after[x] = exp(cold * (a[x] - low));
+            before[x + 1] = before[x] + after[x];
+        }
+        for (Index x = labels - 1; x >= 0; --x)
+            after[x] += after[x + 1];
+        for (Index y = 0; y < labels; ++y) {
+            Pack<W> best = low + ceiling;
+            for (Index x = first(y); x < last(y); ++x)
+                best = least(a[x] + near[x < y ? y - x : x - y], best);
+            Pack<W> mass = (before[first(y)] + after[last(y)]) * exp(cold * (low + ceiling - best));
+            for (Index x = first(y); x < last(y); ++x)
+                mass += exp(cold * (a[x] + near[x < y ? y - x : x - y] - best));
+            out[y] = best + small * log(mass);
+        }
+    }
+
+    // O(labels) recursion over sums of exponentials; needs η · ceiling <= safe_exponent.
+    //
+    // What lies past the truncation is taken out of the recursion again, and put in at the
+    // truncated cost as the difference of two sums. Nothing is lost to cancellation: the total is
+    // at least the whole mass at the truncated cost.
+    void soft_linear(const Pack<W> *a, Pack<W> *out, Pack<W> *work, double eta) const {
+        const Index labels = this->senders;
+        const Pack<W> cold(-eta), small(-1.0 / eta), low = lowest(a);
+        Pack<W> *up = work, *down = work + labels, *mass = down + labels;
+        const Pack<W> q = exp(cold * weight), cut = exp(cold * ceiling);
+        const Pack<W> falling = exp(cold * weight * Pack<W>(double(reach)));
+        const Pack<W> shy = exp(cold * weight * Pack<W>(double(reach - 1)));
+        Pack<W> near(0.0), sum(0.0), behind(0.0);
+        mass[0] = sum;
+        for (Index x = 0; x < labels; ++x) {
+            out[x] = exp(cold * (a[x] - low));
+            near = near * q + out[x];
+            sum += out[x];
+            up[x] = near; // Σ q^(y - x) over x <= y
+            mass[x + 1] = sum;
+        }
+        for (Index y = labels - 1; y >= 0; --y) {
+            const Index begin = first(y), end = last(y);
+            Pack<W> value = up[y] + behind + cut * (sum - (mass[end] - mass[begin]));
+            behind = (behind + out[y]) * q;
+            down[y] = behind; // Σ q^(x - y + 1) over x >= y
+            if (begin > 0)
+                value -= falling * up[begin - 1];
+            if (end < labels)
+                value -= shy * down[end];
+            out[y] = low + small * log(greatest(value, Pack<W>(1e-300)));
+        }
+    }
+};
+
+template <class Distance> struct Truncated {
+    static constexpr const char *name = Distance::name;
+
+    template <int W, class S>
+    static TruncatedEdges<W, Distance> at(const Layout<S> &lay, Index g, const Index *edges,
+                                          int receiver) {
+        const Index h = 2 * edges[0] + receiver, labels = lay.labels_at(h ^ 1);
+        Index reach = 1;
+        for (int k = 0; k < W; ++k) {
+            const Index own =
+                TruncatedEdges<W, Distance>::reach_of(lay.truncation_of(g, edges[k]), labels);
+            reach = own > reach ? own : reach;
+        }
+        return {labels, lay.labels_at(h),
+                Pack<W>::of([&](int k) { return lay.weight_of(g, edges[k]); }),
+                Pack<W>::of([&](int k) { return lay.truncation_of(g, edges[k]); }), reach};
+    }
+
+    template <class S>
+    static TruncatedEdges<lanes, Distance> tile(const Layout<S> &, const Schedule<S> &plan,
+                                                const Block &b, bool forward) {
+        return {forward ? b.early : b.late, forward ? b.late : b.early,
+                Pack<lanes>::load(plan.weight + b.lane),
+                Pack<lanes>::load(plan.truncation + b.lane), b.key};
+    }
+
+    static Index packed_size(Index, Index) { return 0; }
+};
+
+} // namespace softmap

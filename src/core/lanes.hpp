@@ -1,0 +1,253 @@
+// A pack of W numbers, one per lane: the same operation on W edges (or labels) at once.
+//
+// Pack<1> is one plain double, so that a kernel written over Pack<W> is its own scalar case. Wider
+// packs consist of parts of the processor's native width: compilers split wider vectors badly.
+// exp is for x <= 0 and gives about 1e-300 below -690 and for NaN; log is for normal x > 0; both
+// are good to about 1e-13.
+#pragma once
+
+#include <bit>
+#include <cstdint>
+#include <cstring>
+#include <limits>
+#include <type_traits>
+
+namespace softmap {
+
+inline constexpr double infinity = std::numeric_limits<double>::infinity();
+inline constexpr int lanes = 8; // edges in one tile, on every machine
+
+#if defined(__AVX512F__)
+inline constexpr int native = 8;
+#elif defined(__AVX__)
+inline constexpr int native = 4;
+#else
+inline constexpr int native = 2; // 128-bit registers: SSE2, NEON
+#endif
+
+namespace detail {
+using Vector = double __attribute__((vector_size(native * sizeof(double))));
+using VectorBits = std::int64_t __attribute__((vector_size(native * sizeof(double))));
+using Singles = float __attribute__((vector_size(native * sizeof(float))));
+
+template <int W> struct Parts {
+    static_assert(W % native == 0);
+    using Part = Vector;
+    using Bits = VectorBits;
+    static constexpr int count = W / native;
+    static constexpr int width = native;
+};
+template <> struct Parts<1> {
+    using Part = double;
+    using Bits = std::int64_t;
+    static constexpr int count = 1;
+    static constexpr int width = 1;
+};
+
+inline Vector load_part(const double *from) {
+    Vector part;
+    std::memcpy(&part, from, sizeof part);
+    return part;
+}
+inline Vector load_part(const float *from) {
+    Singles part;
+    std::memcpy(&part, from, sizeof part);
+    return __builtin_convertvector(part, Vector);
+}
+inline void store_part(double *to, Vector part) { std::memcpy(to, &part, sizeof part); }
+inline void store_part(float *to, Vector part) {
+    const Singles narrow = __builtin_convertvector(part, Singles);
+    std::memcpy(to, &narrow, sizeof narrow);
+}
+} // namespace detail
+
+template <int W> struct alignas(W == 1 ? 8 : 8 * native) Pack {
+    using Part = typename detail::Parts<W>::Part;
+    using Bits = typename detail::Parts<W>::Bits;
+    static constexpr int parts = detail::Parts<W>::count;
+    static constexpr int width = detail::Parts<W>::width;
+
+    Part part[parts];
+
+    Pack() = default;
+    Pack(double value) {
+        for (int p = 0; p < parts; ++p)
+            part[p] = Part{} + value;
+    }
+
+    template <class S> static Pack load(const S *from) {
+        Pack out;
+        if constexpr (W == 1)
+            out.part[0] = static_cast<double>(*from);
+        else
+            for (int p = 0; p < parts; ++p)
+                out.part[p] = detail::load_part(from + p * width);
+        return out;
+    }
+
+    template <class S> void store(S *to) const {
+        if constexpr (W == 1)
+            *to = static_cast<S>(part[0]);
+        else
+            for (int p = 0; p < parts; ++p)
+                detail::store_part(to + p * width, part[p]);
+    }
+
+    // The pack whose lane k is at(k).
+    template <class At> static Pack of(At at) {
+        double value[W];
+        for (int k = 0; k < W; ++k)
+            value[k] = at(k);
+        return load(value);
+    }
+
+    // Give the first `count` lanes to put(k, value).
+    template <class Put> void each(int count, Put put) const {
+        double value[W];
+        store(value);
+        for (int k = 0; k < count; ++k)
+            put(k, value[k]);
+    }
+
+    Pack &operator+=(const Pack &b) { return *this = *this + b; }
+    Pack &operator-=(const Pack &b) { return *this = *this - b; }
+    Pack &operator*=(const Pack &b) { return *this = *this * b; }
+
+    friend Pack operator+(const Pack &a, const Pack &b) {
+        return map(a, b, [](Part x, Part y) { return x + y; });
+    }
+    friend Pack operator-(const Pack &a, const Pack &b) {
+        return map(a, b, [](Part x, Part y) { return x - y; });
+    }
+    friend Pack operator*(const Pack &a, const Pack &b) {
+        return map(a, b, [](Part x, Part y) { return x * y; });
+    }
+    friend Pack operator/(const Pack &a, const Pack &b) {
+        return map(a, b, [](Part x, Part y) { return x / y; });
+    }
+
+    template <class F> static Pack map(const Pack &a, const Pack &b, F f) {
+        Pack out;
+        for (int p = 0; p < parts; ++p)
+            out.part[p] = f(a.part[p], b.part[p]);
+        return out;
+    }
+};
+
+// The smaller of each pair; b where they do not compare.
+template <int W> Pack<W> least(const Pack<W> &a, const Pack<W> &b) {
+    using Part = typename Pack<W>::Part;
+    return Pack<W>::map(a, b, [](Part x, Part y) -> Part { return x < y ? x : y; });
+}
+
+// The greater of each pair; b where they do not compare.
+template <int W> Pack<W> greatest(const Pack<W> &a, const Pack<W> &b) {
+    using Part = typename Pack<W>::Part;
+    return Pack<W>::map(a, b, [](Part x, Part y) -> Part { return x > y ? x : y; });
+}
+
+// x in the lanes where a < b, y in the others.
+template <int W>
+Pack<W> choose(const Pack<W> &a, const Pack<W> &b, const Pack<W> &x, const Pack<W> &y) {
+    Pack<W> out;
+    for (int p = 0; p < Pack<W>::parts; ++p)
+        out.part[p] = a.part[p] < b.part[p] ? x.part[p] : y.part[p];
+    return out;
+}
+
+// x, but 0 in the lanes where a is +inf (or NaN).
+template <int W> Pack<W> unless_infinite(const Pack<W> &a, const Pack<W> &x) {
+    return choose(a, Pack<W>(infinity), x, Pack<W>(0.0));
+}
+
+template <int W> Pack<W> size_of(const Pack<W> &a) { return greatest(a, 0.0 - a); }
+
+// Sum over the lanes, in a fixed order by halves: the same on every machine.
+template <int W> double total(const Pack<W> &a) {
+    double value[W];
+    a.store(value);
+    for (int half = W / 2; half > 0; half /= 2)
+        for (int k = 0; k < half; ++k)
+            value[k] += value[k + half];
+    return value[0];
+}
+
+template <int W> double largest(const Pack<W> &a) {
+    double value[W];
+    a.store(value);
+    double out = value[0];
+    for (int k = 1; k < W; ++k)
+        out = value[k] > out ? value[k] : out;
+    return out;
+}
+
+namespace detail {
+inline constexpr double log2e = 1.4426950408889634;
+inline constexpr double ln2 = 0.6931471805599453;
+inline constexpr double rounder =
+    6755399441055744.0; // 1.5 · 2^52: leaves an integer in the low bits
+inline constexpr double lowest =
+    -690.0; // exp of it is 1e-300: products with it stay normal numbers
+inline constexpr std::int64_t sqrt_half = 0x3FE6A09E667F3BCD; // the bits of sqrt(1/2)
+// The best polynomial for exp(r) on |r| <= log(2) / 2 in the relative sense, to 1.4e-14.
+inline constexpr double exp_terms[] = {
+    2.7482182513431903e-06, 2.4884026451421244e-05, 1.984159649626849e-04,  1.3888802794591272e-03,
+    8.333333002656124e-03,  4.166666703268063e-02,  1.6666666667827756e-01, 0.4999999999945755,
+    0.9999999999998926,     1.0000000000000129};
+// The best polynomial for (atanh(s) / s - 1) / s² in s² up to that of sqrt(2), to 2.4e-14.
+inline constexpr double atanh_terms[] = {0.08311681001527367, 0.09070040555845871,
+                                         0.11111432578152125, 0.14285712054190225,
+                                         0.20000000005657737, 0.3333333333333101};
+
+template <class Part, class Bits> Part exp_part(Part x) {
+    const Part low = Part{} + lowest;
+    const Part t = x > low ? x : low;
+    const Part shifted = t * log2e + rounder;
+    const Part r = (shifted - rounder) * -ln2 + t;
+    Part p = Part{} + exp_terms[0];
+    for (int k = 1; k < 10; ++k)
+        p = p * r + exp_terms[k];
+    return std::bit_cast<Part>(std::bit_cast<Bits>(p) + (std::bit_cast<Bits>(shifted) << 52));
+}
+
+template <class Bits> auto to_doubles(Bits whole) {
+    if constexpr (std::is_same_v<Bits, std::int64_t>)
+        return static_cast<double>(whole);
+    else
+        return __builtin_convertvector(whole, Vector);
+}
+
+template <class Part, class Bits> Part log_part(Part x) {
+    const Bits bits = std::bit_cast<Bits>(x);
+    const Bits shift = (bits - sqrt_half) >> 52;
+    const Part mantissa = std::bit_cast<Part>(bits - (shift << 52)); // in [sqrt(1/2), sqrt(2))
+    const Part s = (mantissa - 1.0) / (mantissa + 1.0);
+    const Part z = s * s;
+    Part p = Part{} + atanh_terms[0];
+    for (int k = 1; k < 6; ++k)
+        p = p * z + atanh_terms[k];
+    const Part inner = (s * z) * p + s;
+    return to_doubles(shift) * ln2 + (inner + inner);
+}
+} // namespace detail
+
+template <int W> Pack<W> exp(const Pack<W> &x) {
+    using P = Pack<W>;
+    P out;
+    for (int p = 0; p < P::parts; ++p)
+        out.part[p] = detail::exp_part<typename P::Part, typename P::Bits>(x.part[p]);
+    return out;
+}
+
+template <int W> Pack<W> log(const Pack<W> &x) {
+    using P = Pack<W>;
+    P out;
+    for (int p = 0; p < P::parts; ++p)
+        out.part[p] = detail::log_part<typename P::Part, typename P::Bits>(x.part[p]);
+    return out;
+}
+
+inline double exp_one(double x) { return detail::exp_part<double, std::int64_t>(x); }
+inline double log_one(double x) { return detail::log_part<double, std::int64_t>(x); }
+
+} // namespace softmap

@@ -1,0 +1,63 @@
+// The flat arrays of a model that every kernel reads; costs are stored as S (float or double).
+#pragma once
+
+#include "lanes.hpp"
+
+#include <cstdint>
+
+namespace softmap {
+
+using Index = std::int64_t;
+
+// Nodes, half-edges (h = 2e + side) and edge costs.
+//
+// Edge e of group g reads weight[weight_at[g] + k], truncation[truncation_at[g] + k] and its table
+// (or map) from table_at[g] + (offset[offset_at[g] + k] or stride[g] · k), where
+// k = e - group_start[g]; a negative ..._at says that the group has none. States whose unary cost
+// is +inf are forbidden.
+template <class S> struct Layout {
+    Index n, m, groups, widest; // nodes, edges, groups of edges, most labels of a node
+    const std::int32_t *node;   // [2m] node of each half-edge
+    const Index *num_labels;    // [n]
+    const Index *node_offset;   // [n + 1] where each node's labels begin in node arrays
+    const Index *half_offset;   // [2m + 1] where each half-edge's labels begin in λ-like arrays
+    const S *unary;             // [Σ labels]
+    const Index *start;         // [n + 1] half-edges of node i: half[start[i]..start[i + 1] - 1]
+    const Index *half;          // [2m]
+    const Index *group_start;   // [groups + 1]
+    const Index *kind;          // [groups] place in the list of families
+    const S *weight;
+    const Index *weight_at;
+    const S *truncation;
+    const Index *truncation_at;
+    const Index *offset;
+    const Index *offset_at;
+    const Index *stride;
+    const S *table;
+    const std::int32_t *maps;
+    const Index *table_at;
+
+    // Groups are few, so a scan beats a search.
+    Index group_of(Index e) const {
+        Index g = 0;
+        while (group_start[g + 1] <= e)
+            ++g;
+        return g;
+    }
+    Index labels_at(Index h) const { return num_labels[node[h]]; }
+    double weight_of(Index g, Index e) const {
+        return weight_at[g] < 0 ? 1.0 : double(weight[weight_at[g] + e - group_start[g]]);
+    }
+    double truncation_of(Index g, Index e) const {
+        return truncation_at[g] < 0 ? 0.0
+                                    : double(truncation[truncation_at[g] + e - group_start[g]]);
+    }
+    // Where the table or map of edge e begins.
+    Index begin_of(Index g, Index e) const {
+        const Index k = e - group_start[g];
+        return table_at[g] + (offset_at[g] < 0 ? stride[g] * k : offset[offset_at[g] + k]);
+    }
+    bool forbidden(Index i, Index x) const { return double(unary[node_offset[i] + x]) == infinity; }
+};
+
+} // namespace softmap
