@@ -8,4 +8,6 @@
 NB_MODULE(SOFTMAP_MODULE, m) {
     m.doc() = "Inner loops of softmap over flat arrays.";
     softmap::bind_layout(m);
+    softmap::bind_passes(m);
+    softmap::bind_stars(m);
 }

@@ -41,11 +41,15 @@ template <int W, class Value> inline Pack<W> hard_minimum(Index count, Value val
 template <int N, int W, class Edges>
 void dense_by_edges(const Edges &edges, const Pack<W> *a, Pack<W> *out, Pack<W> *work, double eta) {
     const Index senders = N > 0 ? N : edges.senders, receivers = N > 0 ? N : edges.receivers;
-    for (Index y = 0; y < receivers; ++y) {
-        const auto value = [&](Index x) { return a[x] + edges.entry(x, y); };
-        out[y] = eta == infinity ? hard_minimum<W>(senders, value)
-                                 : soft_minimum<N, W>(senders, value, work, eta);
-    }
+    const auto from = [&](Index y) {
+        return [&edges, a, y](Index x) { return a[x] + edges.entry(x, y); };
+    };
+    if (eta == infinity)
+        for (Index y = 0; y < receivers; ++y)
+            out[y] = hard_minimum<W>(senders, from(y));
+    else
+        for (Index y = 0; y < receivers; ++y)
+            out[y] = soft_minimum<N, W>(senders, from(y), work, eta);
 }
 
 // The same for one edge: lanes are labels of the receiver, those past the last repeat it.
