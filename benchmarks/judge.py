@@ -13,12 +13,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from benchmarks.peers.base import Answer
-from softmap import polytope
-from softmap.certificate import dual_bound, relative_gap
-from softmap.consistency import tighten
 from softmap.errors import OptionError
+from softmap.labels import best_labelling, decode, round_nodes
 from softmap.model import Model
-from softmap.rounding import best_labelling, decode, round_nodes
+from softmap.relaxation import polytope
+from softmap.relaxation.bounds import dual_bound
+from softmap.relaxation.consistency import tighten
+from softmap.relaxation.gaps import relative_gap
 
 Floats = NDArray[np.float64]
 

@@ -18,7 +18,7 @@ import numpy as np
 from softmap import generators
 from softmap.algorithms.registry import UPDATES, make
 from softmap.model import Model
-from softmap.objective import SmoothedDual
+from softmap.relaxation.dual import SmoothedDual
 
 ETA = 1000.0
 

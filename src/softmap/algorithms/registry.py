@@ -6,14 +6,14 @@ from typing import Any
 
 from numpy.typing import DTypeLike
 
-from softmap.algorithms import paper
-from softmap.algorithms.anneal import Anneal
 from softmap.algorithms.base import Algorithm
-from softmap.algorithms.baselines import MPLP, AnnealStar, Diffusion, Nesterov
-from softmap.algorithms.team import Team
-from softmap.algorithms.trws import TRWS
+from softmap.algorithms.paper import methods as paper
+from softmap.algorithms.sweeps.anneal import Anneal
+from softmap.algorithms.sweeps.baselines import MPLP, AnnealStar, Diffusion, Nesterov
+from softmap.algorithms.sweeps.team import Team
+from softmap.algorithms.sweeps.trws import TRWS
 from softmap.errors import OptionError
-from softmap.objective import check_eta
+from softmap.relaxation.dual import check_eta
 
 __all__ = ["METHODS", "PASSES", "make"]
 

@@ -105,9 +105,9 @@ def _exact(model: Model, options: dict[str, Any]) -> Run:
     """The LP relaxation by HiGHS, judged like the others: the bound is what its duals prove."""
     import numpy as np
 
-    from softmap import lp
-    from softmap.certificate import dual_bound
-    from softmap.rounding import round_nodes
+    from softmap.labels import round_nodes
+    from softmap.relaxation import lp
+    from softmap.relaxation.bounds import dual_bound
 
     limits = {name: options[name] for name in ("time_limit", "threads")}
     solution = lp.solve(model, **limits)

@@ -9,7 +9,7 @@ import typer
 
 if TYPE_CHECKING:
     from softmap.demos import Demo
-    from softmap.result import Result
+    from softmap.solving.result import Result
 
 __all__ = ["demo_command"]
 

@@ -16,7 +16,7 @@ from rich.table import Table
 from softmap.cli.console import messages, number, ratio
 
 if TYPE_CHECKING:
-    from softmap.result import Snapshot
+    from softmap.solving.result import Snapshot
 
 __all__ = ["Display", "LiveDisplay", "PlainLines", "Silent", "display"]
 

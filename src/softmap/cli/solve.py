@@ -13,7 +13,7 @@ from softmap.cli.options import ModelArgument, ValuesOption
 
 if TYPE_CHECKING:
     from softmap.model import Model
-    from softmap.result import Result
+    from softmap.solving.result import Result
 
 __all__ = ["solve_command"]
 

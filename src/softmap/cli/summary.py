@@ -13,7 +13,7 @@ from softmap.report.facts import arity_max
 from softmap.report.words import certificate_sentences
 
 if TYPE_CHECKING:
-    from softmap.result import Result
+    from softmap.solving.result import Result
 
 __all__ = ["as_object", "exit_code", "print_result"]
 

@@ -11,8 +11,8 @@ from softmap.demos.base import Demo, Options
 from softmap.demos.scenes import regions
 from softmap.generators import grid_edges
 from softmap.model import Model
+from softmap.model.potentials import TruncatedQuadratic
 from softmap.plotting import load_image, save_image
-from softmap.potentials import TruncatedQuadratic
 
 __all__ = ["build"]
 

@@ -8,8 +8,8 @@ from softmap.demos.base import Demo, Options, accuracy
 from softmap.demos.scenes import regions
 from softmap.generators import grid_edges
 from softmap.model import Model
+from softmap.model.potentials import Potts
 from softmap.plotting import save_labelling
-from softmap.potentials import Potts
 
 __all__ = ["build"]
 

@@ -9,8 +9,8 @@ from softmap.demos.base import Demo, Options, accuracy
 from softmap.demos.scenes import regions
 from softmap.generators import grid_edges
 from softmap.model import Model
+from softmap.model.potentials import Potts
 from softmap.plotting import load_image, save_image
-from softmap.potentials import Potts
 
 __all__ = ["build"]
 

@@ -12,8 +12,8 @@ from softmap.demos.scenes import stereo_pair
 from softmap.errors import OptionError
 from softmap.generators import grid_edges
 from softmap.model import Model
+from softmap.model.potentials import TruncatedLinear
 from softmap.plotting import load_image, save_image, save_labelling
-from softmap.potentials import TruncatedLinear
 
 __all__ = ["build", "matching_cost"]
 

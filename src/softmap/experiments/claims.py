@@ -11,11 +11,11 @@ from collections.abc import Callable, Mapping
 
 import numpy as np
 
-from softmap import theory
 from softmap.experiments.claim import AHEAD, APPENDIX, MAIN, Claim, Shares, Verdict
 from softmap.experiments.curves import Curve, curve, first_below, ratio_curve
 from softmap.experiments.methods import FORMS
 from softmap.experiments.table import Table
+from softmap.relaxation import theory
 
 __all__ = ["Tables", "decide"]
 

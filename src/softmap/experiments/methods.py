@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from softmap.algorithms import paper
 from softmap.algorithms.base import Algorithm
+from softmap.algorithms.paper import methods as paper
 from softmap.algorithms.registry import PASSES, make
-from softmap.algorithms.team import Team
+from softmap.algorithms.sweeps.team import Team
 from softmap.errors import OptionError
 
 __all__ = ["FORMS", "PAPER", "AccelBCDPrinted", "Method", "solvers"]

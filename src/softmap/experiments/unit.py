@@ -11,11 +11,11 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from softmap.algorithms.base import Algorithm, Floats, Proposal
-from softmap.algorithms.paper import StandardState
-from softmap.algorithms.team import Team
+from softmap.algorithms.paper.methods import StandardState
+from softmap.algorithms.sweeps.team import Team
 from softmap.experiments.methods import Method
 from softmap.experiments.truth import Problem
-from softmap.judge import Judge
+from softmap.solving.judge import Judge
 
 __all__ = ["Point", "Unit", "follow", "passes_until", "star_size", "trial_seed"]
 

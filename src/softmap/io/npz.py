@@ -16,7 +16,7 @@ from softmap.io.atomic import write_bytes
 from softmap.io.limits import check_entries, human
 from softmap.io.streams import Content, Source, implausible, load, open_content
 from softmap.model import Auxiliaries, Model
-from softmap.potentials import FAMILIES, Potential, Projection, SharedTables, Tables
+from softmap.model.potentials import FAMILIES, Potential, Projection, SharedTables, Tables
 
 __all__ = ["parse_npz", "read_npz", "write_npz"]
 

@@ -12,16 +12,16 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from softmap import __version__
-from softmap.certificate import relative_gap
 from softmap.errors import MissingExtra
 from softmap.io.atomic import replacing
+from softmap.relaxation.gaps import relative_gap
 from softmap.report.facts import model_facts
 from softmap.report.payload import payload
 from softmap.report.picture import data_uri, palette
 from softmap.report.words import certificate_sentences
 
 if TYPE_CHECKING:
-    from softmap.result import Result
+    from softmap.solving.result import Result
 
 __all__ = ["render", "write"]
 

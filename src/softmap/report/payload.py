@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 if TYPE_CHECKING:
-    from softmap.result import Result
+    from softmap.solving.result import Result
 
 __all__ = ["likeliest", "payload"]
 

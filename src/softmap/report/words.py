@@ -5,10 +5,10 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING
 
-from softmap.certificate import relative_gap
+from softmap.relaxation.gaps import relative_gap
 
 if TYPE_CHECKING:
-    from softmap.result import Result
+    from softmap.solving.result import Result
 
 __all__ = ["EXACT", "certificate_sentences"]
 
