@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 
 from softmap.algorithms.sweeps.chains import Chains
-from softmap.algorithms.sweeps.team import Team
+from softmap.algorithms.team import Team
 from softmap.model import Model
 from softmap.relaxation.consistency import tighten
 

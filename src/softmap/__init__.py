@@ -34,8 +34,9 @@ if TYPE_CHECKING:
     from softmap.relaxation.consistency import arc_consistency
     from softmap.relaxation.dual import SmoothedDual
     from softmap.solving.certificate import certificate
-    from softmap.solving.result import Result, Snapshot, Status, Trace
+    from softmap.solving.result import Result, load_result
     from softmap.solving.solve import iterate, resume, solve
+    from softmap.solving.trace import Snapshot, Status, Trace
 
 # Public name -> the module or package that it is an attribute of.
 _HOME = {
@@ -52,16 +53,17 @@ _HOME = {
     "Result": "solving.result",
     "SharedTables": "model",
     "SmoothedDual": "relaxation.dual",
-    "Snapshot": "solving.result",
+    "Snapshot": "solving.trace",
     "SoftmapError": "errors",
-    "Status": "solving.result",
+    "Status": "solving.trace",
     "Tables": "model",
-    "Trace": "solving.result",
+    "Trace": "solving.trace",
     "TruncatedLinear": "model",
     "TruncatedQuadratic": "model",
     "arc_consistency": "relaxation.consistency",
     "certificate": "solving.certificate",
     "iterate": "solving.solve",
+    "load_result": "solving.result",
     "read": "io",
     "resume": "solving.solve",
     "solve": "solving.solve",
@@ -97,6 +99,7 @@ __all__ = [
     "certificate",
     "generators",
     "iterate",
+    "load_result",
     "lp",
     "read",
     "resume",

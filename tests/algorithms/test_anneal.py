@@ -8,7 +8,7 @@ import pytest
 from softmap import generators
 from softmap.algorithms.base import Verdict
 from softmap.algorithms.sweeps.anneal import GROWTH, Anneal
-from softmap.algorithms.sweeps.team import Team
+from softmap.algorithms.team import Team
 from softmap.model import Model
 from softmap.model.potentials import Tables
 from softmap.relaxation.dual import cost_scale

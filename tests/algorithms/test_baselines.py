@@ -11,12 +11,13 @@ from hypothesis import strategies as st
 from test_chains import models_of
 
 from families import FAMILIES
+from methods import PASSES
 from oracles import dense_lp, tree_optimum
 from softmap import generators, lp, solve
-from softmap.algorithms.registry import PASSES, make
+from softmap.algorithms.registry import make
 from softmap.algorithms.sweeps.baselines import MPLP, Diffusion, Nesterov, Sweeping
 from softmap.algorithms.sweeps.stars import DIFFUSION, GRADIENT, STAR, Stars
-from softmap.algorithms.sweeps.team import Team
+from softmap.algorithms.team import Team
 from softmap.model import Model
 from softmap.relaxation.bounds import dual_bound
 from softmap.relaxation.consistency import tighten

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from families import FAMILIES
 from softmap import generators, lp
 from softmap.algorithms.sweeps.chains import Chains
-from softmap.algorithms.sweeps.team import Team
+from softmap.algorithms.team import Team
 from softmap.model import Model
 from softmap.relaxation.bounds import dual_bound
 from softmap.relaxation.consistency import tighten

@@ -10,7 +10,7 @@ import pytest
 import numpy_twins as twins
 from softmap import generators
 from softmap.algorithms.paper import rules
-from softmap.algorithms.paper.rules import Order, Rule
+from softmap.algorithms.paper.rules import Blocks, Rule
 from softmap.algorithms.paper.star_order import star_order
 from softmap.algorithms.registry import METHODS, make
 from softmap.errors import OptionError
@@ -39,7 +39,7 @@ def model():
 def _blocks(model, order):
     """All blocks as lists of half-edges, with their probabilities."""
     halves = 2 * model.m
-    if order is Order.EDGES:
+    if order is Blocks.EDGES:
         return [([h], 1 / halves) for h in range(halves)]
     stars = [twins.halves_of(model, i) for i in range(model.n)]
     return [(star, len(star) / halves) for star in stars if star]
@@ -51,9 +51,9 @@ def _entries(model, block):
 
 def _curvature(model, algorithm):
     """Γ: the curvature of φ_0 over the entries of λ, 1 / (p_b · gain_b) on block b."""
-    gain = rules.gain(algorithm.constants, model, algorithm.order, algorithm.eta)
+    gain = rules.gain(algorithm.constants, model, algorithm.blocks, algorithm.eta)
     out = np.empty(int(model.half_offset[-1]))
-    for block, p in _blocks(model, algorithm.order):
+    for block, p in _blocks(model, algorithm.blocks):
         out[_entries(model, block)] = 1 / (p * gain[model.edges.reshape(-1)[block[0]]])
     return out
 
@@ -66,14 +66,14 @@ def test_steps_of_v_are_those_of_the_statements(model):
     s = theory.sizes(model)
     q, degree = s.half_edges, model.graph.degree
     used = degree > 0
-    edges = rules.gain("lemma", model, Order.EDGES, ETA)
+    edges = rules.gain("lemma", model, Blocks.EDGES, ETA)
     np.testing.assert_allclose(edges, q / theory.gamma_0(s, ETA, "edges"))
-    stars = rules.gain("lemma", model, Order.STARS, ETA)[used]
+    stars = rules.gain("lemma", model, Blocks.STARS, ETA)[used]
     np.testing.assert_allclose(stars, q / degree[used] / theory.gamma_0(s, ETA, "stars"))
-    sharp = rules.gain("sharp", model, Order.EDGES, ETA)
+    sharp = rules.gain("sharp", model, Blocks.EDGES, ETA)
     np.testing.assert_allclose(sharp, q / theory.gamma_0(s, ETA, "edges", "zero-sum"))
-    np.testing.assert_allclose(sharp, rules.gain("printed", model, Order.EDGES, ETA))
-    printed = rules.gain("printed", model, Order.STARS, ETA)[used]
+    np.testing.assert_allclose(sharp, rules.gain("printed", model, Blocks.EDGES, ETA))
+    printed = rules.gain("printed", model, Blocks.STARS, ETA)[used]
     np.testing.assert_allclose(printed, s.min_degree / (2 * degree[used] * ETA))
 
 
@@ -81,7 +81,7 @@ def test_the_block_curvature_bounds_the_hessian(model):
     """L_b = η (|B| + 1) / 2 bounds the largest eigenvalue of the Hessian of L on block b."""
     rng = np.random.default_rng(0)
     dual = SmoothedDual(model, ETA)
-    for order in Order:
+    for order in Blocks:
         bound = rules.block_curvature(model, order, ETA)
         for block, _ in _blocks(model, order):
             at = _entries(model, block)
@@ -139,7 +139,7 @@ def test_phi_keeps_its_quadratic_form(model, name, constants):
     for theta in theory.thetas(40):
         h = twin.half_edge(model)
         node = model.edges.reshape(-1)[h]
-        block = [h] if algorithm.order is Order.EDGES else twins.halves_of(model, node)
+        block = [h] if algorithm.blocks is Blocks.EDGES else twins.halves_of(model, node)
         at, p = _entries(model, block), len(block) / (2 * model.m)
         v = to_model(state.v)
         y = v + theta**2 * to_model(state.w)
@@ -158,7 +158,7 @@ def _induction_step(model, algorithm, y):
     dual = SmoothedDual(model, algorithm.eta)
     nu, value, curvature = dual.slack(y), dual.value(y), _curvature(model, algorithm)
     mean, bound = 0.0, value
-    for block, p in _blocks(model, algorithm.order):
+    for block, p in _blocks(model, algorithm.blocks):
         at, new = _entries(model, block), y.copy()
         update = twins.TWINS[algorithm.name].update
         for h, values in update(model, y, algorithm.eta, block[0]).items():
@@ -217,7 +217,7 @@ def test_the_mean_dual_error_stays_under_the_proved_rate(name, constants):
     assert (errors <= rate).all()
     assert rate[-1] < gap  # the bound says more than that L fell
     s = theory.sizes(model)
-    blocks = "stars" if algorithm.order is Order.STARS else "edges"
+    blocks = "stars" if algorithm.blocks is Blocks.STARS else "edges"
     assert (rate <= theory.growth(s, ETA, blocks) ** 2 / (checks + 2) ** 2).all()
 
 

@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
-from softmap.algorithms.sweeps import team as module
-from softmap.algorithms.sweeps.team import RETRY, WORTHWHILE, Paced, Team
+from softmap.algorithms import team as module
+from softmap.algorithms.team import RETRY, WORTHWHILE, Paced, Team
 from softmap.errors import OptionError
 
 

@@ -4,7 +4,7 @@ import math
 
 import numpy as np
 import pytest
-from benchmarks.judge import judge, repair
+from benchmarks.certify import certify, repair
 from benchmarks.peers import PEERS, Answer
 from benchmarks.peers.local_polytope import program
 
@@ -23,10 +23,10 @@ MODELS = {
 def test_exact_lp_answer_is_certified_exact(name: str) -> None:
     model = MODELS[name]
     found = lp.solve(model, "simplex")
-    verdict = judge(model, Answer(found.lam, found.node_marginals, "Optimal"))
-    assert verdict.bound == pytest.approx(found.value, abs=1e-7)
-    assert verdict.primal == pytest.approx(found.value, abs=1e-7)
-    assert verdict.energy >= verdict.bound
+    certified = certify(model, Answer(found.lam, found.node_marginals, "Optimal"))
+    assert certified.bound == pytest.approx(found.value, abs=1e-7)
+    assert certified.primal == pytest.approx(found.value, abs=1e-7)
+    assert certified.energy >= certified.bound
 
 
 @pytest.mark.parametrize("name", MODELS)
@@ -39,17 +39,17 @@ def test_rough_answers_stay_on_their_side_of_the_optimum(name: str) -> None:
         nodes=rng.normal(size=int(model.node_offset[-1])),
         status="rough",
     )
-    verdict = judge(model, answer)
-    assert verdict.bound <= optimum + 1e-9
-    assert verdict.primal >= optimum - 1e-9
+    certified = certify(model, answer)
+    assert certified.bound <= optimum + 1e-9
+    assert certified.primal >= optimum - 1e-9
 
 
 def test_an_answer_without_multipliers_certifies_nothing() -> None:
     model = MODELS["potts"]
-    verdict = judge(model, Answer(None, np.ones(int(model.node_offset[-1])), "half"))
-    assert verdict.bound == -math.inf
-    assert verdict.lp_gap == math.inf
-    assert math.isfinite(verdict.primal)
+    certified = certify(model, Answer(None, np.ones(int(model.node_offset[-1])), "half"))
+    assert certified.bound == -math.inf
+    assert certified.lp_gap == math.inf
+    assert math.isfinite(certified.primal)
 
 
 def test_repaired_marginals_are_distributions_without_forbidden_mass() -> None:

@@ -14,11 +14,11 @@ pytest.importorskip("matplotlib")
 image_module = pytest.importorskip("PIL.Image")
 
 SMALL = {
-    "potts": demos.Options(size=24, labels=4),
-    "stereo": demos.Options(size=24, labels=6),
-    "denoise": demos.Options(size=24, labels=12),
-    "segment": demos.Options(size=24, labels=3),
-    "matching": demos.Options(size=7),
+    "potts": demos.DemoOptions(size=24, labels=4),
+    "stereo": demos.DemoOptions(size=24, labels=6),
+    "denoise": demos.DemoOptions(size=24, labels=12),
+    "segment": demos.DemoOptions(size=24, labels=3),
+    "matching": demos.DemoOptions(size=7),
 }
 
 
@@ -47,14 +47,14 @@ def test_a_demo_is_the_same_every_time(name):
 
 
 def test_solving_finds_more_of_the_truth_than_looking_at_each_pixel():
-    demo = demos.build("potts", demos.Options(size=32, labels=4))
+    demo = demos.build("potts", demos.DemoOptions(size=32, labels=4))
     alone = demo.model.unary.reshape(demo.model.n, -1).argmin(axis=1)
     together = softmap.solve(demo.model, lp_gap=1e-2, time_limit=5).labels
     assert share(demo.score(together)) > share(demo.score(alone)) + 20
 
 
 def test_matching_gives_everyone_a_partner_of_their_own():
-    demo = demos.build("matching", demos.Options(size=8))
+    demo = demos.build("matching", demos.DemoOptions(size=8))
     result = softmap.solve(demo.model, time_limit=5)
     assert np.isfinite(result.energy)
     assert len(set(result.labels.tolist())) == len(result.labels)
@@ -84,7 +84,7 @@ def test_clusters_of_colours_are_found():
 def test_own_pictures_are_taken_and_made_smaller(name, tmp_path):
     pixels = np.random.default_rng(0).integers(0, 255, (40, 60, 3), dtype=np.uint8)
     image_module.fromarray(pixels).save(tmp_path / "own.png")
-    options = demos.Options(image=tmp_path / "own.png", size=30, labels=3)
+    options = demos.DemoOptions(image=tmp_path / "own.png", size=30, labels=3)
     assert demos.build(name, options).model.shape == (20, 30)
 
 
@@ -93,15 +93,15 @@ def test_stereo_wants_two_pictures_of_one_size(tmp_path):
         image_module.fromarray(np.zeros(size, np.uint8)).save(tmp_path / f"{name}.png")
     left, right = tmp_path / "left.png", tmp_path / "right.png"
     with pytest.raises(softmap.OptionError, match="both"):
-        demos.build("stereo", demos.Options(left=left))
+        demos.build("stereo", demos.DemoOptions(left=left))
     with pytest.raises(softmap.OptionError, match="differ in size"):
-        demos.build("stereo", demos.Options(left=left, right=right))
+        demos.build("stereo", demos.DemoOptions(left=left, right=right))
 
 
 def test_what_is_not_a_picture_is_refused(tmp_path):
     (tmp_path / "junk.png").write_bytes(b"not a picture")
     with pytest.raises(softmap.FormatError, match=r"junk\.png"):
-        demos.build("denoise", demos.Options(image=tmp_path / "junk.png"))
+        demos.build("denoise", demos.DemoOptions(image=tmp_path / "junk.png"))
 
 
 def test_middlebury_truth_is_found_beside_the_picture():
@@ -110,7 +110,7 @@ def test_middlebury_truth_is_found_beside_the_picture():
         pytest.skip("no folder of shared instances")
     pair = folder / "images-stereo" / "tsukuba"
     demo = demos.build(
-        "stereo", demos.Options(left=pair / "im2.png", right=pair / "im6.png", labels=16)
+        "stereo", demos.DemoOptions(left=pair / "im2.png", right=pair / "im6.png", labels=16)
     )
     assert demo.model.shape == (288, 384)
     assert demo.score is not None

@@ -9,9 +9,9 @@ import pytest
 from data import ROOT
 from softmap.errors import FormatError
 from softmap.experiments import claims, curves
-from softmap.experiments.claim import Claim, Shares, Verdict
+from softmap.experiments.claim import Claim, Outcome, Shares
+from softmap.experiments.claims_page import overview, write_claims
 from softmap.experiments.table import Table
-from softmap.experiments.verdicts import overview, write_claims
 
 DOCS = ROOT / "docs" / "reproduction"
 NAMES = (
@@ -112,26 +112,26 @@ def test_shares_know_a_draw():
     assert not Shares(0.5, 0.3, 0.2).consistent
 
 
-def verdicts(tables, name):
-    return {form: v.holds for form, v in getattr(claims, name)(tables).verdicts.items()}
+def outcomes(tables, name):
+    return {form: v.holds for form, v in getattr(claims, name)(tables).outcomes.items()}
 
 
 def test_claims_of_figure_1():
     table = figure1({"printed": (1.2, 1.2, 1.2, 1.2), "proved": (0.5, 0.5, 2.0, 4.0)})
     tables = {"figure1": table, "truth": TRUTH}
-    assert verdicts(tables, "stars_first") == {"standard": True, "printed": True, "proved": True}
-    assert verdicts(tables, "edges_before_descent")["standard"]
-    assert verdicts(tables, "marginal") == {"printed": True, "proved": True}
-    assert verdicts(tables, "consistent") == {"printed": True, "proved": False}
-    assert verdicts(tables, "especially_stars") == {"printed": False, "proved": False}
-    assert verdicts(tables, "conservative") == {"standard": True}
-    assert verdicts(tables, "dearer_stars")["standard"]
-    assert verdicts(tables, "equal_descent")["proved"]
-    assert verdicts(tables, "pairwise_matters") == {"standard": True}
-    assert verdicts(tables, "solvable") == {"standard": True}
-    numbers = claims.marginal(tables).verdicts["printed"].numbers
+    assert outcomes(tables, "stars_first") == {"standard": True, "printed": True, "proved": True}
+    assert outcomes(tables, "edges_before_descent")["standard"]
+    assert outcomes(tables, "marginal") == {"printed": True, "proved": True}
+    assert outcomes(tables, "consistent") == {"printed": True, "proved": False}
+    assert outcomes(tables, "especially_stars") == {"printed": False, "proved": False}
+    assert outcomes(tables, "conservative") == {"standard": True}
+    assert outcomes(tables, "dearer_stars")["standard"]
+    assert outcomes(tables, "equal_descent")["proved"]
+    assert outcomes(tables, "pairwise_matters") == {"standard": True}
+    assert outcomes(tables, "solvable") == {"standard": True}
+    numbers = claims.marginal(tables).outcomes["printed"].numbers
     assert "EMP 1.2 (at the end 1.2, within 5% of 1 up to 0 updates)" in numbers
-    assert "SMP 6.00, EMP 1.00" in claims.dearer_stars(tables).verdicts["standard"].numbers
+    assert "SMP 6.00, EMP 1.00" in claims.dearer_stars(tables).outcomes["standard"].numbers
 
 
 def test_claims_fail_when_the_numbers_do():
@@ -140,13 +140,13 @@ def test_claims_fail_when_the_numbers_do():
         {**TRUTH.columns, "unary_energy": np.array([-180.0]), "cvxpy_optimum": np.array([-191.0])}
     )
     tables = {"figure1": table, "truth": truth}
-    assert verdicts(tables, "consistent") == {"printed": False, "proved": True}
-    assert verdicts(tables, "marginal") == {"printed": True, "proved": False}
-    assert verdicts(tables, "pairwise_matters") == {"standard": False}
-    assert verdicts(tables, "solvable") == {"standard": False}
+    assert outcomes(tables, "consistent") == {"printed": False, "proved": True}
+    assert outcomes(tables, "marginal") == {"printed": True, "proved": False}
+    assert outcomes(tables, "pairwise_matters") == {"standard": False}
+    assert outcomes(tables, "solvable") == {"standard": False}
     other = [{"emp": "smp", "smp": "emp"}.get(m, m) for m in table["method"]]
     swapped = Table({**table.columns, "method": np.array(other, dtype=object)})
-    assert not claims.stars_first({"figure1": swapped}).verdicts["standard"].holds
+    assert not claims.stars_first({"figure1": swapped}).outcomes["standard"].holds
 
 
 def test_claims_of_figure_2():
@@ -156,9 +156,9 @@ def test_claims_of_figure_2():
         rows += runs("smp", "printed", (40, 30, 19, 9.9), n=n)  # ahead at first, then tapering
         rows += runs("smp", "proved", (160, 60, 20, 5), n=n)  # behind at first, then ahead
     tables = {"figure2": Table.from_rows(NAMES, rows)}
-    assert verdicts(tables, "all_sizes") == {"printed": True, "proved": False}
-    assert verdicts(tables, "at_the_beginning") == {"printed": True, "proved": False}
-    assert verdicts(tables, "tapers") == {"printed": True, "proved": False}
+    assert outcomes(tables, "all_sizes") == {"printed": True, "proved": False}
+    assert outcomes(tables, "at_the_beginning") == {"printed": True, "proved": False}
+    assert outcomes(tables, "tapers") == {"printed": True, "proved": False}
     assert len(claims.decide(tables)) == 3
 
 
@@ -167,9 +167,9 @@ def test_claims_are_written_with_their_numbers():
         "A says B.",
         "section X",
         "B is so",
-        {"printed": Verdict(True, "seven"), "proved": Verdict(False, "one")},
+        {"printed": Outcome(True, "seven"), "proved": Outcome(False, "one")},
     )
-    plain = Claim("C.", "section Y", "D", {"standard": Verdict(True, "two")})
+    plain = Claim("C.", "section Y", "D", {"standard": Outcome(True, "two")})
     text = write_claims([claim, plain])
     assert "| 1 | A says B. | holds | **does not hold** |" in text
     assert "| 2 | C. | holds | holds |" in overview([claim, plain])

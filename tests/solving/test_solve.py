@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import dataclasses
 import functools
+import inspect
+import json
 import signal
 import subprocess
 import sys
@@ -14,16 +17,19 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import softmap
+from methods import PASSES, UPDATES
 from oracles import brute_force
 from softmap import Status, generators, iterate, lp, resume, solve
-from softmap.algorithms.registry import METHODS, PASSES, UPDATES, make
-from softmap.algorithms.sweeps.team import Team
+from softmap.algorithms.registry import METHODS, make
+from softmap.algorithms.team import Team
 from softmap.errors import CheckpointError, OptionError
+from softmap.labels import LabelSearch
 from softmap.model import Model
 from softmap.model.potentials import Potts, Tables
 from softmap.relaxation import polytope
 from softmap.relaxation.bounds import dual_bound
 from softmap.solving.judge import Judge
+from softmap.solving.options import Options
 from strategies import models
 
 TINY = 1e-7
@@ -148,10 +154,13 @@ def test_the_judge_lives_with_labels_that_break_constraints():
     model = Model(np.zeros((3, 2)), [[0, 1], [1, 2], [0, 2]], Tables([UNEQUAL] * 3))
     algorithm = make("trws", eta=None, team=Team(1), dtype="float64")
     state = algorithm.init(model, None, 0)
-    judge = Judge(model, Team(1))
+    judge, search = Judge(model, Team(1)), LabelSearch(model)
     for _ in range(2):
-        judge.look(algorithm.propose(state), work=10_000)
-    assert (judge.bound, judge.primal, judge.energy) == (0.0, 0.0, np.inf)
+        proposal = algorithm.propose(state)
+        nodes = judge.look(proposal).nodes[0]
+        search.look(proposal.lam, nodes, bound=judge.bound, primal=judge.primal, work=10_000)
+        judge.credit(search.labels, search.energy)
+    assert (judge.bound, judge.primal, search.energy) == (0.0, 0.0, np.inf)
 
 
 # --- every way to stop ----------------------------------------------------------------------------
@@ -256,10 +265,63 @@ def test_iterate_yields_what_solve_sees(problem):
     np.testing.assert_array_equal(snapshots[-1].labels, result.labels)
 
 
+NUMBERS = ("lp_gap", "gap", "time_limit", "max_work", "updates", "threads", "seed", "eta")
+NO_NUMBERS = ("2", "x", [1.0], np.array([1.0, 2.0]), True, np.False_, float("nan"), -1, 1j)
+
+
+@pytest.mark.parametrize("name", NUMBERS)
+@pytest.mark.parametrize("value", NO_NUMBERS, ids=repr)
+def test_an_option_that_is_no_number_is_named(name, value):
+    with pytest.raises(OptionError, match=f"{name}=.*expected a"):
+        Options(**{name: value})
+
+
+@pytest.mark.parametrize("name", ["lp_gap", "gap", "seed", "dtype", "method", "backend"])
+def test_an_option_that_must_be_given_is_not_none(name):
+    with pytest.raises(OptionError, match=f"{name}=None: expected"):
+        Options(**{name: None})
+
+
+def test_numbers_of_any_type_are_taken():
+    options = Options(gap=np.float32(0.5), threads=np.int64(2), max_work=1e6, dtype=np.float32)
+    assert (options.gap, options.threads, options.max_work) == (0.5, 2, 1_000_000)
+    assert (type(options.max_work), options.dtype) == (int, "float32")
+
+
+def test_solve_and_iterate_take_every_option_with_its_default():
+    expected = {f.name: f.default for f in dataclasses.fields(Options)}
+    for function in (solve, iterate):
+        parameters = dict(inspect.signature(function).parameters)
+        del parameters["model"]
+        assert {name: p.default for name, p in parameters.items()} == expected
+        assert all(p.kind is p.KEYWORD_ONLY for p in parameters.values())
+
+
+def test_a_typo_is_named_after_solve():
+    with pytest.raises(
+        TypeError, match=r"solve\(\) got an unexpected keyword argument 'timelimit'"
+    ):
+        solve(generators.potts_grid(2, 2, 2), timelimit=1.0)
+
+
+def test_what_is_no_model_is_refused():
+    with pytest.raises(OptionError, match=r"expected a softmap\.Model, not ndarray"):
+        solve(np.zeros((3, 2)))
+
+
+@pytest.mark.parametrize("name", [".", "missing/run.npz"])
+def test_a_checkpoint_that_cannot_be_written_is_refused_at_once(name, tmp_path):
+    with pytest.raises(OptionError, match=r"checkpoint=.*folder that exists"):
+        Options(checkpoint=tmp_path / name)
+
+
 @pytest.mark.parametrize(
     "wrong",
     [
         {"method": "magic"},
+        {"on_snapshot": 3},
+        {"checkpoint": 7},
+        {"checkpoint": ""},
         {"lp_gap": -1.0},
         {"gap": float("nan")},
         {"time_limit": -1},
@@ -344,10 +406,15 @@ def test_a_checkpoint_that_does_not_fit_is_refused(problem, tmp_path):
     other = model.replace(unary=model.unary + 1e-12)
     with pytest.raises(CheckpointError, match="another model"):
         resume(path, other)
-    with pytest.raises(OptionError, match="method"):
+    with pytest.raises(TypeError, match="method"):
         resume(path, model, method="trws")
-    with pytest.raises(OptionError, match="colour"):
-        resume(path, model, colour="red")
+    with np.load(path) as file:
+        arrays = dict(file)
+    old = json.loads(arrays["header"].tobytes()) | {"version": 1}
+    arrays["header"] = np.frombuffer(json.dumps(old).encode(), np.uint8)
+    np.savez(tmp_path / "old.npz", **arrays)
+    with pytest.raises(CheckpointError, match="a checkpoint of format 1, but this version"):
+        resume(tmp_path / "old.npz", model)
     with pytest.raises(CheckpointError, match="no such"):
         resume(tmp_path / "missing.npz", model)
     whole = path.read_bytes()

@@ -44,7 +44,7 @@ def demo_command(
 
     out.mkdir(parents=True, exist_ok=True)
     check_targets(report=report)
-    options = demos.Options(
+    options = demos.DemoOptions(
         size=size,
         labels=labels,
         seed=seed,

@@ -2,5 +2,6 @@
 
 from softmap.labels.decoding import decide, decode, round_nodes
 from softmap.labels.improving import best_labelling, forests, icm
+from softmap.labels.search import LabelSearch
 
-__all__ = ["best_labelling", "decide", "decode", "forests", "icm", "round_nodes"]
+__all__ = ["LabelSearch", "best_labelling", "decide", "decode", "forests", "icm", "round_nodes"]

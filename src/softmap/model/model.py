@@ -93,6 +93,10 @@ class Model:
     def __setattr__(self, name: str, value: object) -> None:
         raise AttributeError(f"a Model is immutable: {name} stays; see Model.replace")
 
+    def __getstate__(self) -> dict[str, Any]:
+        # what others have cached with the model is made again after unpickling
+        return {name: value for name, value in self.__dict__.items() if name in _CARRIED}
+
     def _check_potentials(self) -> None:
         for first, last, potential in self.groups():
             potential.check(*self.end_labels(first, last))

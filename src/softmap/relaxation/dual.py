@@ -14,6 +14,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from softmap.errors import OptionError
 from softmap.model import Model
+from softmap.model.softmin import softmin, softmin_by_block
 from softmap.relaxation.consistency import tighten
 
 __all__ = [
@@ -22,6 +23,7 @@ __all__ = [
     "check_lam",
     "cost_scale",
     "edge_batches",
+    "edge_entries",
     "half_states",
     "reduced_unary",
 ]
@@ -101,8 +103,14 @@ def _batch(model: Model, edges: Ints, cost: Floats) -> EdgeBatch:
         cols=model.half_offset[2 * edges + 1][:, None] + y,
         row_states=row_states,
         col_states=col_states,
-        entries=model.edge_offset[edges][:, None, None] + x[:, None] * d_j + y,
+        entries=edge_entries(model, edges[:, None, None], x[:, None], y),
     )
+
+
+def edge_entries(model: Model, edges: Ints, x: Ints, y: Ints) -> Ints:
+    """Where pairs of labels (x at the first end, y at the second) lie in edge arrays."""
+    entries: Ints = model.edge_offset[edges] + x * model.num_labels[model.edges[edges, 1]] + y
+    return entries
 
 
 def half_states(model: Model) -> Ints:
@@ -160,12 +168,11 @@ class SmoothedDual:
     def value(self, lam: ArrayLike) -> float:
         """L(λ)."""
         lam = check_lam(self.model, lam)
-        total = _softmin_by_node(self.model, reduced_unary(self.model, lam), self.eta).sum()
+        reduced = reduced_unary(self.model, lam)
+        total = softmin_by_block(reduced, self.model.node_offset[:-1], self.eta).sum()
         for batch in edge_batches(self.model):
             cost = batch.reduced(lam).reshape(len(batch.edges), -1)
-            least = cost.min(axis=1)
-            mass = np.exp(-self.eta * (cost - least[:, None])).sum(axis=1)
-            total += (least - np.log(mass) / self.eta).sum()
+            total += softmin(cost, self.eta).sum()
         return float(-total - self.model.constant)
 
     def node_marginals(self, lam: ArrayLike) -> Floats:
@@ -201,13 +208,6 @@ class SmoothedDual:
     def gradient(self, lam: ArrayLike) -> Floats:
         """∂L/∂λ_{e,i}(x) = μ_i(x) - S_{e,i}(x) = -ν_{e,i}(x)."""
         return -self.slack(lam)
-
-
-def _softmin_by_node(model: Model, cost: Floats, eta: float) -> Floats:
-    starts, counts = model.node_offset[:-1], model.num_labels
-    least = np.minimum.reduceat(cost, starts)
-    mass = np.add.reduceat(np.exp(-eta * (cost - np.repeat(least, counts))), starts)
-    return np.asarray(least - np.log(mass) / eta)
 
 
 def cost_scale(model: Model) -> float:

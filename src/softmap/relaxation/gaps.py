@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-__all__ = ["Gaps", "relative_gap"]
+__all__ = ["Gaps", "gap_unit", "relative_gap"]
 
 
 class Gaps:
@@ -27,6 +27,11 @@ class Gaps:
         return relative_gap(gap, self.bound)
 
 
+def gap_unit(bound: float) -> float:
+    """`max(1, |bound|)`: the unit of relative gaps."""
+    return max(1.0, abs(bound))
+
+
 def relative_gap(gap: float, bound: float) -> float:
     """`gap / max(1, |bound|)`: the gap in units of the bound, or of 1 where that is small."""
-    return gap / max(1.0, abs(bound))
+    return gap / gap_unit(bound)

@@ -7,7 +7,6 @@ import time
 from dataclasses import dataclass
 from typing import Any
 
-import highspy
 import numpy as np
 
 from softmap.errors import OptionError
@@ -150,6 +149,8 @@ def _highs(
         options["time_limit"] = float(time_limit)
     if threads is not None:
         options["threads"] = int(threads)
+    import highspy
+
     highs: Any = highspy.Highs()  # type: ignore[no-untyped-call]
     for name, value in options.items():
         if highs.setOptionValue(name, value) != highspy.HighsStatus.kOk:
@@ -158,6 +159,8 @@ def _highs(
 
 
 def _pass(highs: Any, program: _Program) -> None:
+    import highspy
+
     lp = highspy.HighsLp()
     height, width = program.matrix.shape
     lp.num_col_, lp.num_row_ = width, height

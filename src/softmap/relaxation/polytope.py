@@ -16,7 +16,7 @@ from numpy.typing import ArrayLike, NDArray
 from softmap.errors import OptionError
 from softmap.model import Model
 from softmap.model.potentials import Potts
-from softmap.relaxation.dual import EdgeBatch, Floats, edge_batches
+from softmap.relaxation.dual import EdgeBatch, Floats, edge_batches, edge_entries
 from softmap.relaxation.lifting import SPECK, lift
 from softmap.relaxation.transport import FEASIBLE, cheapest_coupling, exchanged, nearest_coupling
 
@@ -127,11 +127,19 @@ def transport(model: Model, node_mu: ArrayLike, nu: ArrayLike | None = None) -> 
     return out
 
 
-def coupled(model: Model, node_mu: ArrayLike, coupling: ArrayLike, eta: float) -> Floats:
+def coupled(
+    model: Model,
+    node_mu: ArrayLike,
+    coupling: ArrayLike,
+    eta: float,
+    *,
+    exact: ArrayLike = (),
+) -> Floats:
     """Edge marginals for given node marginals, from exp(-η (C_e + κ_i + κ_j)) with κ = `coupling`.
 
     `Proj` of those, and exchanges of mass for small tables; but for Potts edges of non-negative
-    weight the exact transport, which is as simple. This is the point that the judge prices.
+    weight, and the edges listed as `exact`, the cheapest transport. This is the point that the
+    judge prices.
     """
     nodes = _nodes(model, node_mu)
     kappa = _sized("coupling", coupling, int(model.half_offset[-1]))
@@ -140,7 +148,7 @@ def coupled(model: Model, node_mu: ArrayLike, coupling: ArrayLike, eta: float) -
         p, q = batch_targets(batch, nodes, None)
         plan, fits = project_batch(batch, batch.marginals(kappa, eta), p, q)
         plan = exchanged(batch.cost, plan)
-        plain = _plain_potts(model, batch)
+        plain = _plain_potts(model, batch) | np.isin(batch.edges, exact)
         plan[plain] = cheapest_coupling(batch.cost[plain], p[plain], q[plain])[0]
         _check_fit(model, batch, fits)
         out[batch.entries] = plan
@@ -186,11 +194,9 @@ def _misfit(plan: Floats, p: Floats, q: Floats) -> Floats:
 
 def integral(model: Model, labels: ArrayLike) -> tuple[Floats, Floats]:
     """The vertex of the polytope that a labelling is: its node and edge marginals."""
-    x = model.complete(labels)
+    ends = model.complete(labels)[model.edges]
     pairs = np.zeros(int(model.edge_offset[-1]))
-    ends = x[model.edges]
-    place = ends[:, 0] * model.num_labels[model.edges[:, 1]] + ends[:, 1]
-    pairs[model.edge_offset[:-1] + place] = 1.0
+    pairs[edge_entries(model, np.arange(model.m), ends[:, 0], ends[:, 1])] = 1.0
     return integral_nodes(model, labels), pairs
 
 

@@ -9,19 +9,22 @@ from typing import Any
 
 import numpy as np
 
-from softmap.algorithms.base import Algorithm, Floats
-from softmap.algorithms.registry import PASSES, make
-from softmap.algorithms.sweeps.team import Team
+from softmap.algorithms.base import Floats, Proposal, Verdict
+from softmap.algorithms.registry import make
+from softmap.algorithms.team import Team
 from softmap.errors import OptionError
-from softmap.labels import forests
-from softmap.model import Model
-from softmap.model.potentials import Potts
+from softmap.labels import LabelSearch, forests
+from softmap.model import Model, Potts
+from softmap.relaxation import lp
 from softmap.relaxation.consistency import tighten
 from softmap.relaxation.dual import check_lam
 from softmap.relaxation.gaps import relative_gap
+from softmap.relaxation.point import PrimalPoint
 from softmap.solving.interrupts import Interrupts
 from softmap.solving.judge import Judge
-from softmap.solving.result import Result, Row, Snapshot, Status, Trace
+from softmap.solving.options import Options
+from softmap.solving.result import Result
+from softmap.solving.trace import Row, Snapshot, Status, Trace
 
 __all__ = ["Run"]
 
@@ -32,22 +35,34 @@ PATIENCE = 400  # passes without progress of either gap (and half of all passes)
 
 
 class Run:
-    """One run: the algorithm's state, the judge, the clock."""
+    """One run: the algorithm's state, the judge, the search for labels, the clock.
 
-    def __init__(self, model: Model, algorithm: Algorithm, team: Team, **options: Any) -> None:
+    Attributes
+    ----------
+    given, model : Model
+        As handed over, and without the states that hard constraints rule out.
+    done : int
+        Steps of the algorithm so far.
+    next_check, decoded_at, improved_at : int
+        Steps at the next check, at the last search for labels, and when a gap last improved.
+    """
+
+    def __init__(self, model: Model, options: Options) -> None:
         started = time.perf_counter()
-        warm_up(algorithm.name, str(options["dtype"]))
-        self.given, self.model = model, tighten(model)
-        self.algorithm, self.team, self.options = algorithm, team, options
-        warm = _warm_start(self.model, options.get("warm_start"))
-        self.state = algorithm.init(self.model, warm, options["seed"])
-        self.judge = Judge(self.model, team)
+        warm_up(options.method, options.dtype)
+        self.given, self.model, self.options = model, tighten(model), options
+        self.team = Team(options.threads)
+        algorithm = make(options.method, eta=options.eta, team=self.team, dtype=options.dtype)
+        self.algorithm = algorithm
+        warm = _warm_start(self.model, options.warm_start)
+        self.state = algorithm.init(self.model, warm, options.seed)
+        self.judge = Judge(self.model, self.team)
+        self.search = LabelSearch(self.model, algorithm.decode_order(self.model))
         self.trace = Trace()
         self.interrupts = Interrupts()
         self.done, self.earlier = 0, 0.0
         self.best_gaps: tuple[float, float] = (math.inf, math.inf)
         self.improved_at, self.decoded_at = 0, 0
-        self.sweeping = algorithm.name in PASSES
         self.next_check = self.interval()
         self.setup_seconds = time.perf_counter() - started
         self.started = time.perf_counter()
@@ -64,21 +79,21 @@ class Run:
 
     def interval(self) -> int:
         """Steps until the next check: growing, so that judging stays a small part of the run."""
-        if self.sweeping:
+        if self.algorithm.sweeping:
             for early in EARLY:
                 if self.done < early:
                     return early - self.done
             return max(20, self.done // 8)
-        total = self.options.get("updates")
+        total = self.options.updates
         return max(1, total // 40) if total else max(2 * self.model.m, self.done // 5)
 
     def advance(self) -> Status | None:
         """Go on to the next check, or to the first limit on the way."""
-        pace = 1 if self.sweeping else max(1, self.model.n // 10)
+        pace = 1 if self.algorithm.sweeping else max(1, self.model.n // 10)
         while self.done < self.next_check:
             if status := self.limit():
                 return status
-            goal = min(self.next_check, self.options.get("updates") or self.next_check)
+            goal = min(self.next_check, self.options.updates or self.next_check)
             count = min(pace, goal - self.done, self.affordable())
             began = time.perf_counter()
             self.algorithm.step(self.state, count)
@@ -89,65 +104,80 @@ class Run:
 
     def affordable(self) -> int:
         """Steps that certainly stay within `max_work`, at least one: every run stops alike."""
-        if self.options["max_work"] is None:
+        if self.options.max_work is None:
             return self.next_check
         graph = self.model.graph
-        dearest = 2 * self.model.m if self.sweeping else int(graph.degree.max())
-        return max(1, int(self.options["max_work"] - self.state.work) // max(1, dearest))
+        dearest = 2 * self.model.m if self.algorithm.sweeping else int(graph.degree.max())
+        return max(1, (self.options.max_work - self.state.work) // max(1, dearest))
 
     def limit(self) -> Status | None:
         """The limit that has been reached, if any."""
         options = self.options
         if self.interrupts.noted:
             return Status.INTERRUPTED
-        if options.get("updates") is not None and self.done >= options["updates"]:
+        if options.updates is not None and self.done >= options.updates:
             return Status.UPDATES
-        if options["max_work"] is not None and self.state.work >= options["max_work"]:
+        if options.max_work is not None and self.state.work >= options.max_work:
             return Status.WORK_LIMIT
-        if options["time_limit"] is not None and self.seconds >= options["time_limit"]:
+        if options.time_limit is not None and self.seconds >= options.time_limit:
             return Status.TIME_LIMIT
         return None
 
     def check(self, *, last: bool = False) -> Snapshot:
-        """Judge where the algorithm stands; it may heed the verdict.
+        """Judge where the algorithm stands, and let it heed the verdict.
 
-        Labels are decoded at growing intervals, at the last check, and where the LP gap is closed.
+        Labels are searched for at growing intervals, at the last check, where the LP gap is closed,
+        and at every check until some obey the hard constraints.
         """
         proposal = self.algorithm.propose(self.state)
         due = last or self.done >= 4 * self.decoded_at
-        verdict = self.judge.look(proposal, labels=due, work=self.state.work)
-        if not due and self.closed():
-            self.judge.decode(proposal, self.state.work)
-        elif due:
+        primal = self.judge.primal
+        verdict = self.judge.look(proposal)
+        if due or not math.isfinite(self.search.energy):
+            self._find_labels(proposal.lam, verdict.nodes[0], primal)
+        if due:
             self.decoded_at = self.done
+        elif self.closed():
+            self._find_labels(proposal.lam, verdict.nodes[0], self.judge.primal)
         if not last and self._slow():
             self._solve_exactly()
-        judge = self.judge
-        smoothed = math.nan if proposal.smoothed is None else proposal.smoothed
-        row = Row(
-            self.state.work, self.sweeps, self.seconds, proposal.eta, judge.bound, smoothed,
-            judge.primal, judge.energy, verdict.slack,
-        )  # fmt: skip
+        row = self._row(proposal, verdict)
         self.trace.rows.append(row)
-        if hasattr(self.algorithm, "heed"):
-            self.algorithm.heed(self.state, verdict)
+        self.algorithm.heed(self.state, verdict)
         self.next_check = self.done + self.interval()
-        return Snapshot(row, judge.labels)
+        return Snapshot(row, self.search.labels)
+
+    def _row(self, proposal: Proposal, verdict: Verdict) -> Row:
+        return Row(
+            work=self.state.work,
+            sweeps=self.sweeps,
+            seconds=self.seconds,
+            eta=proposal.eta,
+            bound=self.judge.bound,
+            smoothed=math.nan if proposal.smoothed is None else proposal.smoothed,
+            primal=self.judge.primal,
+            energy=self.search.energy,
+            slack=verdict.slack,
+        )
+
+    def _find_labels(self, lam: Floats, nodes: Floats, primal: float) -> None:
+        """Search for labels around λ; `primal` tells how much of the gap the LP may still close."""
+        search, bound = self.search, self.judge.bound
+        search.look(lam, nodes, bound=bound, primal=primal, work=self.state.work)
+        self.judge.credit(search.labels, search.energy)
 
     def _slow(self) -> bool:
         """Whether this check is the first one past `HAND_OVER`, and the LP small but still open."""
         before = self.trace[-1].sweeps if len(self.trace) else 0.0
-        annealed = hasattr(self.algorithm, "heed")
-        if not annealed or not before < HAND_OVER <= self.done or self.closed():
+        passed = self.algorithm.exact_finish and before < HAND_OVER <= self.done
+        if not passed or self.closed():
             return False
         size = self.model.unary.size + int(self.model.edge_offset[-1])
         return size <= SMALL and not len(self.model.auxiliaries)
 
     def _solve_exactly(self) -> None:
         """Let an interior-point method end what passes would take long for (decision 11)."""
-        from softmap.relaxation import lp
-
-        limit = self.options["time_limit"]
+        limit = self.options.time_limit
         left = None if limit is None else max(0.0, limit - self.seconds)
         # on one thread, as the last digits would depend on their number
         found = lp.solve(self.model, "ipm", time_limit=left, threads=1)
@@ -155,20 +185,21 @@ class Run:
             nodes = np.maximum(found.node_marginals, 0.0)
             mass = np.add.reduceat(nodes, self.model.node_offset[:-1])
             nodes /= np.repeat(mass, self.model.num_labels)
-            self.judge.accept(found.lam, nodes, self.state.work)
+            self.judge.accept(found.lam, nodes)
+            self._find_labels(found.lam, nodes, self.judge.primal)
 
     def gaps(self) -> tuple[float, float]:
         """Relative LP gap and relative MAP gap."""
-        judge = self.judge
-        lp, label = (max(0.0, upper - judge.bound) for upper in (judge.primal, judge.energy))
-        return relative_gap(lp, judge.bound), relative_gap(label, judge.bound)
+        bound, uppers = self.judge.bound, (self.judge.primal, self.search.energy)
+        relaxed, labelled = (relative_gap(max(0.0, upper - bound), bound) for upper in uppers)
+        return relaxed, labelled
 
     def closed(self) -> Status | None:
         """Whether a gap is small enough."""
         lp_gap, gap = self.gaps()
-        if gap <= self.options["gap"]:
+        if gap <= self.options.gap:
             return Status.GAP
-        return Status.LP_GAP if lp_gap <= self.options["lp_gap"] else None
+        return Status.LP_GAP if lp_gap <= self.options.lp_gap else None
 
     def stalled(self) -> Status | None:
         """Whether neither gap has moved for long."""
@@ -176,26 +207,31 @@ class Run:
         if any(new < 0.99 * old for new, old in zip(gaps, self.best_gaps, strict=True)):
             self.best_gaps, self.improved_at = gaps, self.done
         patience = max(PATIENCE, self.done // 2)
-        waiting = self.sweeping and self.done - self.improved_at > patience
+        waiting = self.algorithm.sweeping and self.done - self.improved_at > patience
         return Status.STALLED if waiting else None
-
-    def restart_point(self) -> Floats:
-        """λ from which a warm-started run goes on best."""
-        if hasattr(self.algorithm, "restart_point"):
-            point: Floats = self.algorithm.restart_point(self.state)
-            return point
-        return self.algorithm.propose(self.state).lam
 
     def result(self, status: Status) -> Result:
         """The best of the run."""
-        judge = self.judge
+        judge, search = self.judge, self.search
         return Result(
-            model=self.given, method=self.algorithm.name, status=status, labels=judge.labels,
-            energy=judge.energy, bound=judge.bound, primal=judge.primal, lam=judge.lam,
-            eta=self.trace[-1].eta, trace=self.trace, work=self.state.work, sweeps=self.sweeps,
-            seconds=self.seconds, setup_seconds=self.setup_seconds, threads=self.team.threads,
-            messages=self.restart_point(), _judge=judge,
-        )  # fmt: skip
+            model=self.given,
+            method=self.algorithm.name,
+            status=status,
+            labels=search.labels,
+            energy=search.energy,
+            bound=judge.bound,
+            primal=judge.primal,
+            lam=judge.lam,
+            eta=self.trace[-1].eta,
+            trace=self.trace,
+            work=self.state.work,
+            sweeps=self.sweeps,
+            seconds=self.seconds,
+            setup_seconds=self.setup_seconds,
+            threads=self.team.threads,
+            messages=self.algorithm.restart_point(self.state),
+            point=judge.point or PrimalPoint(self.model, labels=search.labels),
+        )
 
 
 @cache
@@ -206,14 +242,16 @@ def warm_up(method: str, dtype: str) -> None:
     state = algorithm.init(model, None, 0)
     algorithm.step(state, 1)
     Judge(model, team).look(algorithm.propose(state))
-    forests(model, [0, 0], rounds=1)  # the judge does not search where the gap is closed
+    forests(model, [0, 0], rounds=1)
 
 
 def _warm_start(model: Model, given: Any) -> Floats | None:
     if given is None:
         return None
     lam = given.messages if isinstance(given, Result) else given
-    flat = check_lam(model, lam).copy()
-    if not np.isfinite(flat).all():
-        raise OptionError("warm_start holds values that are not finite")
-    return flat
+    try:
+        return check_lam(model, lam).copy()
+    except (OptionError, ValueError, TypeError) as error:
+        raise OptionError(
+            f"warm_start: expected a Result, or λ of this model as a flat array ({error})"
+        ) from error

@@ -1,7 +1,7 @@
-"""The paper's methods: block rule × order × scheme, each class one line of that table.
+"""The paper's methods: rule × blocks × scheme, each class one line of that table.
 
 `Standard` is Algorithm 1 and `Accelerated` the scheme of Algorithms 2 and 3; a method names its
-rule and its order and inherits the rest. Constants are derived in `docs/theory/acceleration.md`.
+rule and its blocks and inherits the rest. Constants are derived in `docs/theory/acceleration.md`.
 """
 
 from __future__ import annotations
@@ -12,8 +12,8 @@ from typing import ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from softmap.algorithms.base import Floats, Proposal, State
-from softmap.algorithms.paper.rules import Order, Rule, gain
+from softmap.algorithms.base import Algorithm, Floats, Proposal, State
+from softmap.algorithms.paper.rules import Blocks, Rule, gain
 from softmap.algorithms.paper.star_order import star_order
 from softmap.kernels import accelerated, rng, standard
 from softmap.kernels.blocks import OWNER
@@ -97,7 +97,7 @@ class AcceleratedState(RandomisedState):
     gain: Floats
 
 
-class Randomised:
+class Randomised(Algorithm):
     """What the two schemes share: η, the first λ, the switches of the kernels.
 
     Parameters
@@ -106,9 +106,9 @@ class Randomised:
         Inverse temperature, in one over the units of the costs.
     """
 
-    name: ClassVar[str]
+    fixed_eta = True
     rule: ClassVar[Rule]
-    order: ClassVar[Order]
+    blocks: ClassVar[Blocks]
 
     def __init__(self, eta: float) -> None:
         self.eta = check_eta(eta)
@@ -122,7 +122,7 @@ class Randomised:
 
     @property
     def _whole(self) -> bool:
-        return self.order is Order.STARS
+        return self.blocks is Blocks.STARS
 
     @property
     def _exact(self) -> bool:
@@ -193,7 +193,7 @@ class Accelerated(Randomised):
             rng=rng.seeded(seed),
             v=first,
             w=first.copy() if self.printed else np.zeros_like(first),
-            gain=gain(self.constants, model, self.order, self.eta),
+            gain=gain(self.constants, model, self.blocks, self.eta),
         )
 
     def step(self, state: AcceleratedState, count: int) -> None:
@@ -218,42 +218,42 @@ class EMP(Standard):
     """Algorithm 1 with edge updates."""
 
     name = "emp"
-    rule, order = Rule.MINIMISE, Order.EDGES
+    rule, blocks = Rule.MINIMISE, Blocks.EDGES
 
 
 class SMP(Standard):
     """Algorithm 1 with star updates."""
 
     name = "smp"
-    rule, order = Rule.MINIMISE, Order.STARS
+    rule, blocks = Rule.MINIMISE, Blocks.STARS
 
 
 class BCD(Standard):
     """Block-coordinate descent with step 1/η, the baseline of the paper's experiments."""
 
     name = "bcd"
-    rule, order = Rule.GRADIENT, Order.EDGES
+    rule, blocks = Rule.GRADIENT, Blocks.EDGES
 
 
 class AccelEMP(Accelerated):
     """Algorithm 2 as its proof needs it: λ^(k+1) = y^(k) off the block."""
 
     name = "accel-emp"
-    rule, order = Rule.MINIMISE, Order.EDGES
+    rule, blocks = Rule.MINIMISE, Blocks.EDGES
 
 
 class AccelSMP(Accelerated):
     """Algorithm 3 as its proof needs it: λ^(k+1) = y^(k) off the block, v-step of the proof."""
 
     name = "accel-smp"
-    rule, order = Rule.MINIMISE, Order.STARS
+    rule, blocks = Rule.MINIMISE, Blocks.STARS
 
 
 class AccelBCD(Accelerated):
     """Accelerated block-coordinate descent (Lee and Sidford), in the same estimate sequence."""
 
     name = "accel-bcd"
-    rule, order = Rule.GRADIENT, Order.EDGES
+    rule, blocks = Rule.GRADIENT, Blocks.EDGES
 
 
 class AccelEMPPrinted(AccelEMP):

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar, Protocol
+from typing import ClassVar, Protocol, Self
 
 import numpy as np
 from numpy.typing import DTypeLike
 
-from softmap.algorithms.base import Floats, Proposal, State, Verdict
+from softmap.algorithms.base import Algorithm, Floats, Proposal, State, Verdict
 from softmap.algorithms.sweeps.chains import ChainMarginals, Chains, Messages
-from softmap.algorithms.sweeps.team import Team
+from softmap.algorithms.team import Team
 from softmap.kernels.transport import EXCHANGED
 from softmap.model import Model
 from softmap.relaxation.dual import cost_scale
@@ -73,7 +73,7 @@ class AnnealState(State):
     node_entropy: float = 0.0
 
 
-class Annealed:
+class Annealed(Algorithm):
     """Momentum over passes of an engine, warm-started from one η to the next.
 
     Parameters
@@ -85,7 +85,8 @@ class Annealed:
         Precision of the messages; bounds and primals are float64 in any case.
     """
 
-    name: ClassVar[str]
+    sweeping = True
+    exact_finish = True
     engine_type: ClassVar[type[Engine]]
 
     def __init__(
@@ -93,6 +94,10 @@ class Annealed:
     ) -> None:
         self.first_eta, self.dtype = eta, dtype
         self.team = team or Team()
+
+    @classmethod
+    def configured(cls, eta: float | None, team: Team, dtype: DTypeLike) -> Self:
+        return cls(eta=eta, team=team, dtype=dtype)
 
     def init(self, model: Model, lam: Floats | None, seed: int) -> AnnealState:
         self.engine = self.engine_type(model, self.team, self.dtype)
@@ -126,7 +131,6 @@ class Annealed:
         return self.engine.marginals(state.messages.msg, state.messages.shift, state.eta)
 
     def restart_point(self, state: AnnealState) -> Floats:
-        """λ from which another run may go on."""
         return self.engine.lam(state.messages.msg)
 
     def propose(self, state: AnnealState) -> Proposal:

@@ -7,17 +7,17 @@ Nesterov's gradient method on the smoothed dual (Savchynskyy et al. 2011).
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import ClassVar, Self
 
 import numpy as np
 from numpy.typing import DTypeLike
 
-from softmap.algorithms.base import Floats, Proposal, State
+from softmap.algorithms.base import Algorithm, Floats, Proposal, State
 from softmap.algorithms.sweeps.anneal import Annealed
 from softmap.algorithms.sweeps.chains import Messages
 from softmap.algorithms.sweeps.stars import DIFFUSION, GRADIENT, STAR, Stars
-from softmap.algorithms.sweeps.team import Team
 from softmap.algorithms.sweeps.trws import SHARPNESS
+from softmap.algorithms.team import Team
 from softmap.model import Model
 from softmap.relaxation.dual import cost_scale
 
@@ -40,7 +40,7 @@ class SweepState(State):
     messages: Messages
 
 
-class Sweeping:
+class Sweeping(Algorithm):
     """Sweeps by one rule, from which the method proposes λ itself.
 
     Parameters
@@ -49,7 +49,7 @@ class Sweeping:
         Of the marginals that the judge is shown; from the scale of the costs if left out.
     """
 
-    name: ClassVar[str]
+    sweeping = True
     rule: ClassVar[int] = STAR
     sharpness: ClassVar[float] = SHARPNESS
     momentum: ClassVar[bool] = False
@@ -58,6 +58,10 @@ class Sweeping:
         self, *, eta: float | None = None, team: Team | None = None, dtype: DTypeLike = np.float64
     ) -> None:
         self.given, self.dtype, self.team = eta, dtype, team or Team()
+
+    @classmethod
+    def configured(cls, eta: float | None, team: Team, dtype: DTypeLike) -> Self:
+        return cls(eta=eta, team=team, dtype=dtype)
 
     def init(self, model: Model, lam: Floats | None, seed: int) -> SweepState:
         """Begin at λ (0 if None)."""
@@ -73,7 +77,6 @@ class Sweeping:
         state.work += 2 * self.stars.model.m * count
 
     def restart_point(self, state: SweepState) -> Floats:
-        """λ from which another run may go on."""
         return self.stars.lam(state.messages.msg)
 
     def propose(self, state: SweepState) -> Proposal:

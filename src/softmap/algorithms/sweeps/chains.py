@@ -9,7 +9,7 @@ from numpy.typing import DTypeLike
 
 from softmap.algorithms.base import Floats
 from softmap.algorithms.sweeps.schedule import chain_schedule
-from softmap.algorithms.sweeps.team import Paced, Team
+from softmap.algorithms.team import Paced, Team
 from softmap.kernels import chains
 from softmap.kernels.judge import careful_sum
 from softmap.kernels.nodes import soft_nodes

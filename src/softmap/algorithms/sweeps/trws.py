@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import Self
 
 import numpy as np
 from numpy.typing import DTypeLike
 
-from softmap.algorithms.base import Floats, Proposal, State
+from softmap.algorithms.base import Algorithm, Floats, Proposal, State
 from softmap.algorithms.sweeps.chains import Chains, Messages
-from softmap.algorithms.sweeps.team import Team
+from softmap.algorithms.team import Team
 from softmap.model import Model
 from softmap.relaxation.dual import cost_scale
 
@@ -26,7 +26,7 @@ class TRWSState(State):
     messages: Messages
 
 
-class TRWS:
+class TRWS(Algorithm):
     """Hard-min passes over monotonic chains: its bound never falls, and may stall below the LP.
 
     Parameters
@@ -35,12 +35,17 @@ class TRWS:
         Only for the marginals that the judge is shown; the messages know no temperature.
     """
 
-    name: ClassVar[str] = "trws"
+    name = "trws"
+    sweeping = True
 
     def __init__(
         self, *, eta: float | None = None, team: Team | None = None, dtype: DTypeLike = np.float64
     ) -> None:
         self.sharpness, self.dtype, self.team = eta, dtype, team or Team()
+
+    @classmethod
+    def configured(cls, eta: float | None, team: Team, dtype: DTypeLike) -> Self:
+        return cls(eta=eta, team=team, dtype=dtype)
 
     def init(self, model: Model, lam: Floats | None, seed: int) -> TRWSState:
         self.chains = Chains(model, self.team, self.dtype)
@@ -58,5 +63,4 @@ class TRWS:
         return Proposal(self.chains.bounding(msg), self.eta, found.coupling, (found.nodes,))
 
     def restart_point(self, state: TRWSState) -> Floats:
-        """λ from which another run may go on."""
         return self.chains.lam(state.messages.msg)

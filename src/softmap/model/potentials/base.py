@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from softmap.errors import ModelError
+from softmap.model.softmin import softmin
 
 __all__ = [
     "Costs",
@@ -157,12 +158,7 @@ class Potential(ABC):
 
         `side` is the end that receives; `a` are costs on the labels of the other end.
         """
-        total = self._incoming(k, side, a, d_out)
-        least = total.min(axis=1)
-        shift = np.where(np.isfinite(least), least, 0.0)
-        with np.errstate(divide="ignore"):
-            sums = np.log(np.exp(-eta * (total - shift[:, None])).sum(axis=1))
-        return shift - sums / eta
+        return softmin(self._incoming(k, side, a, d_out), eta)
 
     def hard_message(self, k: int, side: int, a: Costs, d_out: int) -> Costs:
         """Minimum over the far end, `min_x a(x) + C(x, ·)`: `soft_message` as η → ∞."""

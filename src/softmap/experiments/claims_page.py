@@ -1,10 +1,10 @@
-"""claims.md: the verdicts at a glance, then claim by claim with the numbers."""
+"""claims.md: the outcomes at a glance, then claim by claim with the numbers."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
-from softmap.experiments.claim import Claim, Verdict
+from softmap.experiments.claim import Claim, Outcome
 from softmap.experiments.methods import FORMS
 
 __all__ = ["details", "overview", "write_claims"]
@@ -29,7 +29,7 @@ def overview(claims: Sequence[Claim]) -> str:
     """A table with one line per claim."""
     lines = ["| | claim | as printed | as proved |", "| --- | --- | --- | --- |"]
     for k, claim in enumerate(claims, 1):
-        cells = " | ".join(_word(claim.verdicts, form) for form in FORMS)
+        cells = " | ".join(_word(claim.outcomes, form) for form in FORMS)
         lines.append(f"| {k} | {claim.says} | {cells} |")
     return "\n".join(lines)
 
@@ -39,19 +39,19 @@ def details(claims: Sequence[Claim]) -> str:
     return "\n".join(_section(k, claim) for k, claim in enumerate(claims, 1))
 
 
-def _word(verdicts: dict[str, Verdict], form: str) -> str:
-    verdict = verdicts.get(form, verdicts.get("standard"))
-    if verdict is None:
+def _word(outcomes: dict[str, Outcome], form: str) -> str:
+    outcome = outcomes.get(form, outcomes.get("standard"))
+    if outcome is None:
         return "–"
-    return "holds" if verdict.holds else "**does not hold**"
+    return "holds" if outcome.holds else "**does not hold**"
 
 
 def _section(k: int, claim: Claim) -> str:
     lines = [f"## {k}. {claim.says}", "", f"From the {claim.where}. Holds if: {claim.rule}.", ""]
-    for form, verdict in claim.verdicts.items():
+    for form, outcome in claim.outcomes.items():
         name = "standard methods" if form == "standard" else f"as {form}"
-        word = "holds" if verdict.holds else "does not hold"
-        lines.append(f"- *{name}*: **{word}**. {_capital(verdict.numbers)}.")
+        word = "holds" if outcome.holds else "does not hold"
+        lines.append(f"- *{name}*: **{word}**. {_capital(outcome.numbers)}.")
     return "\n".join([*lines, ""])
 
 

@@ -1,4 +1,4 @@
-"""The judge: certified bound, primal and energy of what any method left, with the clock stopped.
+"""Certify what any method left: a bound, a primal value and an energy, with the clock stopped.
 
 Bounds come from multipliers and hold for any; a primal point is repaired first, so that every gap
 in a table means the same thing.
@@ -25,7 +25,7 @@ Floats = NDArray[np.float64]
 
 
 @dataclass(frozen=True)
-class Verdict:
+class Certified:
     """What an answer is worth; infinite where there is nothing to show."""
 
     bound: float
@@ -48,13 +48,13 @@ class Verdict:
         return relative_gap(max(0.0, value - self.bound), self.bound)
 
 
-def judge(model: Model, answer: Answer) -> Verdict:
+def certify(model: Model, answer: Answer) -> Certified:
     """Certify an answer. A labelling is a point of the polytope too, and may be the better one."""
     tight = tighten(model)
     bound = -math.inf if answer.lam is None else dual_bound(tight, answer.lam)
     energy = labelling_energy(tight, answer)
     primal = min(energy, primal_value(tight, answer.nodes))
-    return Verdict(bound=bound, primal=primal, energy=energy)
+    return Certified(bound=bound, primal=primal, energy=energy)
 
 
 def primal_value(model: Model, nodes: Floats | None) -> float:
