@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import math
 
-from softmap.algorithms.chains import Chains
+from softmap.algorithms.sweeps.chains import Chains
 from softmap.algorithms.team import Team
-from softmap.consistency import tighten
 from softmap.model import Model
+from softmap.relaxation.consistency import tighten
 
 ETA = 100.0
 

@@ -13,7 +13,7 @@ from kernel_cache import kernel_cache
 
 os.environ.setdefault("NUMBA_CACHE_DIR", str(kernel_cache()))
 
-from softmap.run import warm_up
+from softmap.solving.run import warm_up
 
 METHODS = ("anneal", "anneal-star", "smp", "accel-smp")
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
@@ -11,6 +10,7 @@ from typing import Any
 
 from softmap.errors import OptionError
 from softmap.kernels.threads import new_barrier
+from softmap.machine import usable_cores
 
 __all__ = ["Paced", "Team"]
 
@@ -23,11 +23,15 @@ class Team:
     """Runs `kernel(*args, (thread, threads, barrier))` on every thread and waits for all."""
 
     def __init__(self, threads: int | None = None) -> None:
-        available = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else None
-        self.threads = (available or os.cpu_count() or 1) if threads is None else threads
+        self.threads = usable_cores() if threads is None else threads
         if self.threads < 1:
             raise OptionError(f"threads must be at least 1, not {threads}")
         self._pool = ThreadPoolExecutor(self.threads - 1) if self.threads > 1 else None
+
+    def close(self) -> None:
+        """End the threads; the team must not be used afterwards."""
+        if self._pool is not None:
+            self._pool.shutdown(wait=False)
 
     def run(self, kernel: Callable[..., Any], *args: Any) -> None:
         """One call on every thread; the calling thread is the last of them."""

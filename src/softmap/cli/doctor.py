@@ -10,6 +10,7 @@ from pathlib import Path
 
 from softmap import __version__
 from softmap.cli.console import facts_table, results
+from softmap.machine import usable_cores
 
 __all__ = ["doctor_command"]
 
@@ -48,9 +49,8 @@ def _installed(package: str, source: str) -> str:
 
 
 def _threads() -> str:
-    usable = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
     wanted = os.environ.get("NUMBA_NUM_THREADS")
-    return f"{usable} usable" + (f", NUMBA_NUM_THREADS={wanted}" if wanted else "")
+    return f"{usable_cores()} usable" + (f", NUMBA_NUM_THREADS={wanted}" if wanted else "")
 
 
 def _devices() -> str:

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from softmap.algorithms import paper
 from softmap.algorithms.base import Algorithm
-from softmap.algorithms.registry import PASSES, make
+from softmap.algorithms.paper import methods as paper
+from softmap.algorithms.registry import make
 from softmap.algorithms.team import Team
 from softmap.errors import OptionError
 
@@ -83,6 +83,6 @@ PAPER = tuple(
 
 def solvers() -> tuple[Method, ...]:
     """Momentum over passes at a fixed η, and annealed, for every kind of pass there is."""
-    kinds = [name for name in ("anneal", "anneal-star") if name in PASSES]
+    kinds = ("anneal", "anneal-star")
     fixed = [Method(kind.replace("anneal", "momentum"), "fixed") for kind in kinds]
     return (*fixed, *(Method(kind, "annealed") for kind in kinds))
