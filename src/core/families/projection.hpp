@@ -53,11 +53,12 @@ struct Projection {
     }
 
     template <class S>
-    static ProjectionEdges<lanes> tile(const Layout<S> &lay, const Schedule<S> &, const Block &b,
+    static ProjectionEdges<lanes> tile(const Layout<S> &lay, const Schedule<S> &plan, const Block &b,
                                        bool forward) {
         const bool from_joint = forward == (b.orientation == 0);
+        const auto map = lay.maps + lay.begin_of(b.group, plan.edge[b.lane]);
         return {
-            {forward ? b.early : b.late, forward ? b.late : b.early}, lay.maps + b.key, from_joint};
+            {forward ? b.early : b.late, forward ? b.late : b.early}, map, from_joint};
     }
 
     static Index packed_size(Index, Index) { return 0; }

@@ -9,7 +9,6 @@ from typing import Any, ClassVar, Self
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
-from softmap.algorithms.team import Team
 from softmap.model import Model
 
 __all__ = ["Algorithm", "Floats", "Proposal", "State", "Verdict"]
@@ -99,7 +98,7 @@ class Algorithm(ABC):
     exact_finish: ClassVar[bool] = False
 
     @classmethod
-    def configured(cls, eta: float | None, team: Team, dtype: DTypeLike) -> Self:
+    def configured(cls, eta: float | None, threads: int, dtype: DTypeLike) -> Self:
         """The method with those options of a run that concern it: η only, unless overridden."""
         return cls(eta=eta)  # type: ignore[call-arg]
 

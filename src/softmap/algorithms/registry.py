@@ -9,8 +9,8 @@ from softmap.algorithms.paper import methods as paper
 from softmap.algorithms.sweeps.anneal import Anneal
 from softmap.algorithms.sweeps.baselines import MPLP, AnnealStar, Diffusion, Nesterov
 from softmap.algorithms.sweeps.trws import TRWS
-from softmap.algorithms.team import Team
 from softmap.errors import OptionError
+from softmap.machine import usable_cores
 from softmap.relaxation.dual import check_eta
 
 __all__ = ["METHODS", "find", "make"]
@@ -47,7 +47,7 @@ def make(
     method: str,
     *,
     eta: float | None = None,
-    team: Team | None = None,
+    threads: int | None = None,
     dtype: DTypeLike = "float64",
 ) -> Algorithm:
     """A method by name, configured.
@@ -58,7 +58,7 @@ def make(
         One of `METHODS`.
     eta : float
         Inverse temperature; the paper's methods need it, others choose their own.
-    team : Team
+    threads : int
         Threads of the methods that pass over the whole graph.
     """
     if eta is not None:
@@ -66,4 +66,4 @@ def make(
     found = find(method)
     if found.fixed_eta and eta is None:
         raise OptionError(f"method {method!r} works at a fixed η: give eta=..., for example 1000.0")
-    return found.configured(eta, team or Team(), dtype)
+    return found.configured(eta, threads or usable_cores(), dtype)

@@ -7,22 +7,47 @@ from typing import Any
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
-from softmap.kernels.layout import Layout
+from softmap import core
+from softmap.errors import ModelError
 from softmap.model.model import Model
 
-__all__ = ["layout"]
+__all__ = ["kinds", "layout"]
 
 
-def layout(model: Model, dtype: DTypeLike = np.float64) -> Layout:
-    """The model's arrays for kernels, in one precision; built once per model and precision."""
-    cache: dict[str, Layout] = model.__dict__.setdefault("_layouts", {})
+def layout(model: Model, dtype: DTypeLike = np.float64) -> Any:
+    """The model's arrays for kernels, in one precision; built once per model and precision.
+
+    Returns
+    -------
+    `core.Layout` (float64) or `core.SingleLayout` (float32)
+    """
+    cache: dict[str, Any] = model.__dict__.setdefault("_layouts", {})
     key = np.dtype(dtype).name
     if key not in cache:
-        cache[key] = _build(model, np.dtype(dtype))
+        make = core.Layout if key == "float64" else core.SingleLayout
+        arrays = _arrays(model, np.dtype(dtype))
+        cache[key] = make({name: np.ascontiguousarray(a) for name, a in arrays.items()})
     return cache[key]
 
 
-def _build(model: Model, dtype: np.dtype[Any]) -> Layout:
+def kinds(model: Model) -> NDArray[np.int64]:
+    """The kernel that reads the costs of each group: its place in `core.KINDS`."""
+    names = [
+        p.kernel_data(*model.end_labels(first, last)).kind for first, last, p in model.groups()
+    ]
+    return np.array([_kind(name) for name in names], dtype=np.int64)
+
+
+def _kind(name: str) -> int:
+    if name not in core.KINDS:
+        raise ModelError(
+            f"no compiled kernel reads potentials of kind {name!r}; "
+            f"there are {', '.join(core.KINDS)}"
+        )
+    return core.KINDS.index(name)
+
+
+def _arrays(model: Model, dtype: np.dtype[Any]) -> dict[str, NDArray[Any]]:
     data = [p.kernel_data(*model.end_labels(first, last)) for first, last, p in model.groups()]
     weight, weight_at = _join([d.weight for d in data], dtype)
     truncation, truncation_at = _join([d.truncation for d in data], dtype)
@@ -30,35 +55,27 @@ def _build(model: Model, dtype: np.dtype[Any]) -> Layout:
     table, in_table = _join([d.table for d in data], dtype)
     maps, in_maps = _join([d.maps for d in data], np.dtype(np.int32))
     graph = model.graph
-    built = Layout(
-        node=graph.node,
-        num_labels=model.num_labels,
-        node_offset=model.node_offset,
-        half_offset=model.half_offset,
-        unary=model.unary.astype(dtype, copy=False),
-        start=graph.start,
-        half=graph.half,
-        group_start=model.group_start,
-        kind=np.array([d.kind for d in data], dtype=np.int64),
-        weight=weight,
-        weight_at=weight_at,
-        truncation=truncation,
-        truncation_at=truncation_at,
-        offset=offset,
-        offset_at=offset_at,
-        stride=np.array([d.stride for d in data], dtype=np.int64),
-        table=table,
-        maps=maps,
-        table_at=np.maximum(in_table, in_maps),
-    )
-    return Layout(*(_read_only(a) for a in built))
-
-
-def _read_only(array: NDArray[Any]) -> NDArray[Any]:
-    # numba compiles read-only and writable arrays apart: one kind means one compilation
-    view = np.ascontiguousarray(array).view()
-    view.flags.writeable = False
-    return view
+    return {
+        "node": graph.node,
+        "num_labels": model.num_labels,
+        "node_offset": model.node_offset,
+        "half_offset": model.half_offset,
+        "unary": model.unary.astype(dtype, copy=False),
+        "start": graph.start,
+        "half": graph.half,
+        "group_start": model.group_start,
+        "kind": np.array([_kind(d.kind) for d in data], dtype=np.int64),
+        "weight": weight,
+        "weight_at": weight_at,
+        "truncation": truncation,
+        "truncation_at": truncation_at,
+        "offset": offset,
+        "offset_at": offset_at,
+        "stride": np.array([d.stride for d in data], dtype=np.int64),
+        "table": table,
+        "maps": maps,
+        "table_at": np.maximum(in_table, in_maps),
+    }
 
 
 def _join(

@@ -10,8 +10,6 @@ from numpy.typing import DTypeLike
 
 from softmap.algorithms.base import Algorithm, Floats, Proposal, State, Verdict
 from softmap.algorithms.sweeps.chains import ChainMarginals, Chains, Messages
-from softmap.algorithms.team import Team
-from softmap.kernels.transport import EXCHANGED
 from softmap.model import Model
 from softmap.relaxation.dual import cost_scale
 
@@ -44,7 +42,7 @@ class Engine(Protocol):
     model: Model
     surplus: Floats
 
-    def __init__(self, model: Model, team: Team, dtype: DTypeLike) -> None: ...
+    def __init__(self, model: Model, threads: int, dtype: DTypeLike) -> None: ...
 
     def start(self, lam: Floats | None) -> Messages: ...
 
@@ -90,17 +88,17 @@ class Annealed(Algorithm):
     engine_type: ClassVar[type[Engine]]
 
     def __init__(
-        self, *, eta: float | None = None, team: Team | None = None, dtype: DTypeLike = np.float64
+        self, *, eta: float | None = None, threads: int = 1, dtype: DTypeLike = np.float64
     ) -> None:
         self.first_eta, self.dtype = eta, dtype
-        self.team = team or Team()
+        self.threads = threads
 
     @classmethod
-    def configured(cls, eta: float | None, team: Team, dtype: DTypeLike) -> Self:
-        return cls(eta=eta, team=team, dtype=dtype)
+    def configured(cls, eta: float | None, threads: int, dtype: DTypeLike) -> Self:
+        return cls(eta=eta, threads=threads, dtype=dtype)
 
     def init(self, model: Model, lam: Floats | None, seed: int) -> AnnealState:
-        self.engine = self.engine_type(model, self.team, self.dtype)
+        self.engine = self.engine_type(model, self.threads, self.dtype)
         self.averaging = _easily_coupled(model)
         self.scale = cost_scale(model)
         eta = self.first_eta or FIRST_ETA / self.scale

@@ -15,9 +15,8 @@ from numpy.typing import DTypeLike
 from softmap.algorithms.base import Algorithm, Floats, Proposal, State
 from softmap.algorithms.sweeps.anneal import Annealed
 from softmap.algorithms.sweeps.chains import Messages
-from softmap.algorithms.sweeps.stars import DIFFUSION, GRADIENT, STAR, Stars
+from softmap.algorithms.sweeps.stars import Rule, Stars
 from softmap.algorithms.sweeps.trws import SHARPNESS
-from softmap.algorithms.team import Team
 from softmap.model import Model
 from softmap.relaxation.dual import cost_scale
 
@@ -50,28 +49,28 @@ class Sweeping(Algorithm):
     """
 
     sweeping = True
-    rule: ClassVar[int] = STAR
+    rule: ClassVar[Rule] = Rule.STAR
     sharpness: ClassVar[float] = SHARPNESS
     momentum: ClassVar[bool] = False
 
     def __init__(
-        self, *, eta: float | None = None, team: Team | None = None, dtype: DTypeLike = np.float64
+        self, *, eta: float | None = None, threads: int = 1, dtype: DTypeLike = np.float64
     ) -> None:
-        self.given, self.dtype, self.team = eta, dtype, team or Team()
+        self.given, self.dtype, self.threads = eta, dtype, threads
 
     @classmethod
-    def configured(cls, eta: float | None, team: Team, dtype: DTypeLike) -> Self:
-        return cls(eta=eta, team=team, dtype=dtype)
+    def configured(cls, eta: float | None, threads: int, dtype: DTypeLike) -> Self:
+        return cls(eta=eta, threads=threads, dtype=dtype)
 
     def init(self, model: Model, lam: Floats | None, seed: int) -> SweepState:
         """Begin at λ (0 if None)."""
-        self.stars = Stars(model, self.team, self.dtype)
+        self.stars = Stars(model, self.threads, self.dtype)
         self.eta = self.given or self.sharpness / cost_scale(model)
         return SweepState(messages=self.stars.start(lam))
 
     def step(self, state: SweepState, count: int) -> None:
         """`count` sweeps over all colours."""
-        eta = self.eta if self.rule == GRADIENT else np.inf
+        eta = self.eta if self.rule is Rule.GRADIENT else np.inf
         momentum, rule = self.momentum, self.rule
         self.stars.passes(state.messages, count, eta, momentum=momentum, rule=rule)
         state.work += 2 * self.stars.model.m * count
@@ -94,7 +93,7 @@ class Diffusion(Sweeping):
     """Max-sum diffusion: at one half-edge after the other, `C_i - Σ λ` and `min C_e + λ` meet."""
 
     name = "diffusion"
-    rule = DIFFUSION
+    rule = Rule.DIFFUSION
 
 
 class Nesterov(Sweeping):
@@ -110,7 +109,7 @@ class Nesterov(Sweeping):
     """
 
     name = "nesterov"
-    rule = GRADIENT
+    rule = Rule.GRADIENT
     sharpness = FIXED_ETA
     momentum = True
 

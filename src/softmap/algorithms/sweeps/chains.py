@@ -8,14 +8,10 @@ import numpy as np
 from numpy.typing import DTypeLike
 
 from softmap.algorithms.base import Floats
-from softmap.algorithms.sweeps.schedule import chain_schedule
-from softmap.algorithms.team import Paced, Team
-from softmap.kernels import chains
-from softmap.kernels.judge import careful_sum
-from softmap.kernels.nodes import soft_nodes
-from softmap.kernels.packing import pack, unpack
-from softmap.kernels.schedule import back_size, cost_size, message_size
-from softmap.kernels.vectors import aligned
+from softmap import core
+from softmap.algorithms.pace import Pace
+from softmap.algorithms.sweeps.planning import chain_schedule
+from softmap.algorithms.sweeps.schedule import aligned
 from softmap.model import Model
 from softmap.model.layout import layout
 
@@ -58,50 +54,44 @@ class Chains:
     node marginals come out in the order of the model.
     """
 
-    def __init__(self, model: Model, team: Team, dtype: DTypeLike = np.float64) -> None:
-        self.model, self.team = model, team
-        self.lay = layout(model, dtype)
+    def __init__(self, model: Model, threads: int, dtype: DTypeLike = np.float64) -> None:
+        self.model, self.threads, self.dtype = model, threads, np.dtype(dtype)
+        self._layout = layout(model, dtype)
         self.plan = chain_schedule(model, dtype)
-        self.dtype = np.dtype(dtype)
-        self._soft, self._hard = Paced(team), Paced(team)
-        self.real = self.plan.edge >= 0
+        self._soft, self._hard = Pace(threads), Pace(threads)
+        self._real = self.plan.edge >= 0
         self.surplus: Floats = model.graph.degree.astype(np.float64)
         self.surplus[self.plan.nodes] -= 1.0 / self.plan.share[: model.n]
-        self._theta = aligned(cost_size(self.plan))
+        self._theta = aligned(self.plan.cost_size)
         self._dot = np.zeros(len(self.plan.blocks))
-        self._sums = np.zeros(chains.BLOCKS)
 
     def start(self, lam: Floats | None) -> Messages:
         """Messages that stand for λ (0 if None)."""
         plan = self.plan
-        msg, prev = (aligned(f(plan), self.dtype) for f in (message_size, back_size))
+        msg, prev = (aligned(size, self.dtype) for size in (plan.message_size, plan.back_size))
         if lam is not None:
-            pack(self.lay.half_offset, plan.half_at, plan.half_step, -lam, msg, 0, 2 * self.model.m)
+            core.to_messages(self._layout, plan.native, lam, msg)
         prev[:] = msg[: len(prev)]
         return Messages(msg, prev, np.array(CLOCK), aligned(len(plan.edge)))
 
     def lam(self, messages: Floats) -> Floats:
         """λ = -M in the order of the model."""
         flat = np.empty(int(self.model.half_offset[-1]))
-        plan = self.plan
-        unpack(
-            self.lay.half_offset, plan.half_at, plan.half_step, messages, flat,
-            0, 2 * self.model.m,
-        )  # fmt: skip
-        return -flat
+        core.to_lam(self._layout, self.plan.native, messages, flat)
+        return flat
 
     def passes(self, state: Messages, count: int, eta: float, *, momentum: bool) -> None:
         """`count` passes at η (inf: hard-min), forward and backward each."""
-        self._run(2 * count, state.msg, state.prev, eta, momentum, state.shift, state.clock)
+        self._run(2 * count, state, eta, momentum)
 
-    def _run(
-        self, halves: int, msg: Floats, prev: Floats, eta: float, momentum: bool, shift: Floats,
-        clock: Floats,
-    ) -> None:  # fmt: skip
-        paced = self._hard if eta == np.inf else self._soft
-        paced.run(
-            halves, chains.passes, self.lay, self.plan, halves, msg, prev, self._theta, eta,
-            momentum, shift, self._dot, self._sums, clock,
+    def _run(self, halves: int, state: Messages, eta: float, momentum: bool) -> None:
+        pace = self._hard if eta == np.inf else self._soft
+        pace.run(
+            halves,
+            lambda threads: core.passes(
+                self._layout, self.plan.native, halves, state.msg, state.prev, self._theta, eta,
+                momentum, state.shift, self._dot, state.clock, threads,
+            ),
         )  # fmt: skip
 
     def nodes(self, messages: Floats, eta: float) -> Floats:
@@ -114,12 +104,10 @@ class Chains:
         theta = self._shares(messages)
         nodes, entropy, minima = self._soft_nodes(eta)
         coupling = np.empty(int(self.model.half_offset[-1]))
-        self.team.split(
-            chains.couplings, 2 * self.model.m, self.lay, self.plan, messages, theta, coupling
-        )
+        core.couplings(self._layout, self.plan.native, messages, theta, coupling, self.threads)
         ends = self.plan.backward_ends
-        terms = np.concatenate([shift[self.real], ends * minima, [self.model.constant]])
-        return ChainMarginals(nodes, entropy, coupling, float(careful_sum(terms)))
+        terms = np.concatenate([shift[self._real], ends * minima, [self.model.constant]])
+        return ChainMarginals(nodes, entropy, coupling, float(core.careful_sum(terms)))
 
     def bounding(self, messages: Floats) -> Floats:
         """λ whose plain bound is the chain bound after `POLISH` hard passes and a half.
@@ -130,29 +118,30 @@ class Chains:
         msg = aligned(len(messages), self.dtype)
         msg[:] = messages
         shift = np.empty(len(self.plan.edge))
-        self._run(2 * POLISH + 1, msg, msg, np.inf, False, shift, np.ones(3))
+        self._run(2 * POLISH + 1, Messages(msg, msg, np.ones(3), shift), np.inf, False)
         theta = self._shares(msg)
         lam = np.empty(int(self.model.half_offset[-1]))
-        self.team.split(chains.cut_chains, self.model.m, self.lay, self.plan, msg, theta, lam)
+        core.cut_chains(
+            self._layout, self.plan.native, self.plan.rank, msg, theta, lam, self.threads
+        )
         return lam
 
     def _soft_nodes(self, eta: float) -> tuple[Floats, Floats, Floats]:
         """Marginals, entropies and soft minima of the shares last computed."""
-        n, plan, nodes = self.model.n, self.plan, np.empty(self.model.unary.size)
-        entropy, minima = np.empty((2, n))
-        self.team.split(
-            soft_nodes, n, self.lay, plan.node_at, plan.node_step, self._theta, eta, nodes,
-            entropy, minima,
+        plan, nodes = self.plan, np.empty(self.model.unary.size)
+        entropy, minima = np.empty(self.model.n), np.empty(self.model.n)
+        core.soft_nodes(
+            layout(self.model), plan.node_at, plan.node_step, self._theta, eta, nodes, entropy,
+            minima, self.threads,
         )  # fmt: skip
         return nodes, entropy, minima
 
     def _share(self, messages: Floats) -> None:
-        rows = len(self.plan.rows)
-        self.team.split(chains.shares, rows, self.lay, self.plan, messages, self._theta)
+        core.shares(self.plan.native, messages, self._theta, self.threads)
 
     def _shares(self, messages: Floats) -> Floats:
         """θ̂_i / n_i in the order of the model."""
         self._share(messages)
         out = np.empty(self.model.unary.size)
-        self.team.split(chains.by_node, self.model.n, self.lay, self.plan, self._theta, out)
+        core.by_node(self._layout, self.plan.native, self._theta, out, self.threads)
         return out

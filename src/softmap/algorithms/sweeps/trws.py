@@ -10,7 +10,6 @@ from numpy.typing import DTypeLike
 
 from softmap.algorithms.base import Algorithm, Floats, Proposal, State
 from softmap.algorithms.sweeps.chains import Chains, Messages
-from softmap.algorithms.team import Team
 from softmap.model import Model
 from softmap.relaxation.dual import cost_scale
 
@@ -39,16 +38,16 @@ class TRWS(Algorithm):
     sweeping = True
 
     def __init__(
-        self, *, eta: float | None = None, team: Team | None = None, dtype: DTypeLike = np.float64
+        self, *, eta: float | None = None, threads: int = 1, dtype: DTypeLike = np.float64
     ) -> None:
-        self.sharpness, self.dtype, self.team = eta, dtype, team or Team()
+        self.sharpness, self.dtype, self.threads = eta, dtype, threads
 
     @classmethod
-    def configured(cls, eta: float | None, team: Team, dtype: DTypeLike) -> Self:
-        return cls(eta=eta, team=team, dtype=dtype)
+    def configured(cls, eta: float | None, threads: int, dtype: DTypeLike) -> Self:
+        return cls(eta=eta, threads=threads, dtype=dtype)
 
     def init(self, model: Model, lam: Floats | None, seed: int) -> TRWSState:
-        self.chains = Chains(model, self.team, self.dtype)
+        self.chains = Chains(model, self.threads, self.dtype)
         self.eta = self.sharpness or SHARPNESS / cost_scale(model)
         return TRWSState(messages=self.chains.start(lam))
 

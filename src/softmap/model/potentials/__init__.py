@@ -1,6 +1,6 @@
 """Potential families: each is a type with the same few verbs (see `base.Potential`)."""
 
-from softmap.model.potentials.base import KernelData, Kind, Potential
+from softmap.model.potentials.base import KernelData, Potential
 from softmap.model.potentials.distance import Potts, TruncatedLinear, TruncatedQuadratic
 from softmap.model.potentials.projection import Projection
 from softmap.model.potentials.tables import SharedTables, Tables
@@ -13,7 +13,6 @@ FAMILIES: dict[str, type[Potential]] = {
 __all__ = [
     "FAMILIES",
     "KernelData",
-    "Kind",
     "Potential",
     "Potts",
     "Projection",

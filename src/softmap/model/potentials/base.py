@@ -16,7 +16,6 @@ __all__ = [
     "Costs",
     "Ints",
     "KernelData",
-    "Kind",
     "Potential",
     "finite_extremes",
     "frozen",
@@ -30,20 +29,15 @@ Costs = NDArray[np.float64]
 Ints = NDArray[np.int64]
 
 
-class Kind:
-    """How a compiled kernel reads the costs of an edge; `kernels.messages` branches on these."""
-
-    TABLE, POTTS, LINEAR, QUADRATIC, PROJECTION = range(5)
-
-
 @dataclass(frozen=True)
 class KernelData:
     """Flat arrays of one group, as the compiled kernels want them; None where not used.
 
+    `kind` names the header in `src/core/families` that reads them, one of `softmap.core.KINDS`.
     `offset[k]` (or `stride * k`) is where edge k begins in `table` (or `maps`); `weight` scales it.
     """
 
-    kind: int
+    kind: str
     weight: Costs | None = None
     truncation: Costs | None = None
     offset: Ints | None = None
@@ -189,7 +183,11 @@ class Potential(ABC):
         offset = np.zeros(len(self) + 1, dtype=np.int64)
         np.cumsum(rows * cols, out=offset[1:])
         flat = np.concatenate(tables) if tables else np.zeros(0)
-        return KernelData(Kind.TABLE, offset=offset[:-1], table=flat)
+        return KernelData("tables", offset=offset[:-1], table=flat)
+
+    def tile_key(self, rows: Ints, cols: Ints) -> Ints:
+        """Which edges may be computed side by side: those with equal keys; -1: none with any."""
+        return np.zeros(len(self), dtype=np.int64)
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({len(self)} edges)"

@@ -13,7 +13,6 @@ from softmap.model.potentials.base import (
     Costs,
     Ints,
     KernelData,
-    Kind,
     Potential,
     frozen,
     per_edge,
@@ -57,13 +56,13 @@ class Potts(Potential):
         return np.minimum(reach, 0.0), np.maximum(reach, 0.0)
 
     def kernel_data(self, rows: Ints, cols: Ints) -> KernelData:
-        return KernelData(Kind.POTTS, weight=self.weights)
+        return KernelData("potts", weight=self.weights)
 
 
 class _Truncated(Potential):
     """`weights[k] * min(distance(x, y), truncation[k])`."""
 
-    kind: ClassVar[int]
+    kind: ClassVar[str]
 
     def __init__(self, weights: ArrayLike, truncation: ArrayLike = np.inf) -> None:
         name = type(self).__name__
@@ -104,6 +103,12 @@ class _Truncated(Potential):
     def kernel_data(self, rows: Ints, cols: Ints) -> KernelData:
         return KernelData(self.kind, weight=self.weights, truncation=self.truncation)
 
+    def tile_key(self, rows: Ints, cols: Ints) -> Ints:
+        """The first label difference whose cost is the truncated one: edges share their window."""
+        differences = np.arange(int(max(rows.max(initial=1), cols.max(initial=1))) + 1)
+        reach = np.searchsorted(self._distance(differences, 0), self.truncation)
+        return np.clip(reach, 1, np.maximum(rows, cols)).astype(np.int64)
+
     def extremes(self, rows: Ints, cols: Ints) -> tuple[Costs, Costs]:
         far = np.maximum(rows, cols) - 1
         reach = self.weights * np.minimum(self._distance(far, 0), self.truncation)
@@ -121,7 +126,7 @@ class TruncatedLinear(_Truncated):
     """
 
     family = "truncated-linear"
-    kind = Kind.LINEAR
+    kind = "linear"
 
     @staticmethod
     def _distance(x: Any, y: Any) -> Costs:
@@ -139,7 +144,7 @@ class TruncatedQuadratic(_Truncated):
     """
 
     family = "truncated-quadratic"
-    kind = Kind.QUADRATIC
+    kind = "quadratic"
 
     @staticmethod
     def _distance(x: Any, y: Any) -> Costs:

@@ -13,7 +13,6 @@ from softmap.model.potentials.base import (
     Costs,
     Ints,
     KernelData,
-    Kind,
     Potential,
     frozen,
     integers,
@@ -21,6 +20,8 @@ from softmap.model.potentials.base import (
 )
 
 __all__ = ["Projection"]
+
+TILED_STATES = 1024  # joint states up to which several edges are computed side by side
 
 
 class Projection(Potential):
@@ -111,4 +112,9 @@ class Projection(Potential):
             )
 
     def kernel_data(self, rows: Ints, cols: Ints) -> KernelData:
-        return KernelData(Kind.PROJECTION, offset=self._offset[self.index], maps=self._flat)
+        return KernelData("projection", offset=self._offset[self.index], maps=self._flat)
+
+    def tile_key(self, rows: Ints, cols: Ints) -> Ints:
+        # edges side by side share one map; of many joint states each edge fills the cache alone
+        begin = self._offset[self.index]
+        return np.where(rows <= TILED_STATES, begin, -1)

@@ -14,7 +14,6 @@ from softmap.model.potentials.base import (
     Costs,
     Ints,
     KernelData,
-    Kind,
     Potential,
     frozen,
     integers,
@@ -169,7 +168,7 @@ class Tables(Potential):
     def kernel_data(self, rows: Ints, cols: Ints) -> KernelData:
         s = self._stack
         offset = None if s.stride else s.offset
-        return KernelData(Kind.TABLE, offset=offset, stride=s.stride, table=s.flat)
+        return KernelData("tables", offset=offset, stride=s.stride, table=s.flat)
 
 
 class SharedTables(Potential):
@@ -247,4 +246,4 @@ class SharedTables(Potential):
 
     def kernel_data(self, rows: Ints, cols: Ints) -> KernelData:
         offset = self._stack.offset[self.index]
-        return KernelData(Kind.TABLE, weight=self.weights, offset=offset, table=self._stack.flat)
+        return KernelData("tables", weight=self.weights, offset=offset, table=self._stack.flat)
