@@ -1,0 +1,37 @@
+// One seeded generator for all loops: xoshiro256++, its four words in an array of the caller.
+//
+// The words travel with the state of a run, so that runs can be stored, resumed and put on any
+// thread without changing a bit.
+#pragma once
+
+#include "layout.hpp"
+
+#include <bit>
+#include <cstdint>
+
+namespace softmap {
+
+// The next 64 random bits.
+inline std::uint64_t next_word(std::uint64_t *s) {
+    const std::uint64_t result = std::rotl(s[0] + s[3], 23) + s[0];
+    const std::uint64_t t = s[1] << 17;
+    s[2] ^= s[0];
+    s[3] ^= s[1];
+    s[1] ^= s[2];
+    s[0] ^= s[3];
+    s[2] ^= t;
+    s[3] = std::rotl(s[3], 45);
+    return result;
+}
+
+// An integer of 0..bound-1, exactly uniform: masked bits, drawn again when too large.
+inline Index below(std::uint64_t *s, Index bound) {
+    const std::uint64_t limit = std::uint64_t(bound);
+    const std::uint64_t mask = bound > 1 ? ~std::uint64_t(0) >> std::countl_zero(limit - 1) : 0;
+    std::uint64_t word = next_word(s) & mask;
+    while (word >= limit)
+        word = next_word(s) & mask;
+    return Index(word);
+}
+
+} // namespace softmap
