@@ -11,4 +11,6 @@ NB_MODULE(SOFTMAP_MODULE, m) {
     bind_layout(m);
     bind_passes(m);
     bind_stars(m);
+    bind_paper(m);
+    bind_labels(m);
 }

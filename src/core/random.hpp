@@ -1,38 +1,45 @@
-// One seeded generator, xoshiro256++. Its four words are an array that travels with the state of a
-// run, so that runs can be stored, resumed and put on any thread without changing a bit.
+// One seeded generator for all loops: xoshiro256++, its four words in an array of the caller.
+//
+// The words travel with the state of a run, so that runs can be stored, resumed and put on any
+// thread without changing a bit.
 #pragma once
 
 #include "layout.hpp"
 
 #include <bit>
+#include <cstdint>
 
 namespace softmap {
 
+// The next 64 random bits.
+inline std::uint64_t next_word(std::uint64_t *s) {
+    const std::uint64_t result = std::rotl(s[0] + s[3], 23) + s[0];
+    const std::uint64_t t = s[1] << 17;
+    s[2] ^= s[0];
+    s[3] ^= s[1];
+    s[1] ^= s[2];
+    s[0] ^= s[3];
+    s[2] ^= t;
+    s[3] = std::rotl(s[3], 45);
+    return result;
+}
+
+// An integer of 0..bound-1, exactly uniform: masked bits, drawn again when too large.
+inline Index below(std::uint64_t *s, Index bound) {
+    const std::uint64_t limit = std::uint64_t(bound);
+    const std::uint64_t mask = bound > 1 ? ~std::uint64_t(0) >> std::countl_zero(limit - 1) : 0;
+    std::uint64_t word = next_word(s) & mask;
+    while (word >= limit)
+        word = next_word(s) & mask;
+    return Index(word);
+}
+
+// The words of a run's state, with the two calls as members.
 struct Random {
     std::uint64_t word[4];
 
-    // The next 64 random bits.
-    std::uint64_t next() {
-        const std::uint64_t result = std::rotl(word[0] + word[3], 23) + word[0];
-        const std::uint64_t shifted = word[1] << 17;
-        word[2] ^= word[0];
-        word[3] ^= word[1];
-        word[1] ^= word[2];
-        word[0] ^= word[3];
-        word[2] ^= shifted;
-        word[3] = std::rotl(word[3], 45);
-        return result;
-    }
-
-    // An integer of 0..bound-1, exactly uniform: masked bits, drawn again when too large.
-    Index below(Index bound) {
-        const auto limit = static_cast<std::uint64_t>(bound);
-        const std::uint64_t mask = std::bit_ceil(limit) - 1;
-        std::uint64_t found = next() & mask;
-        while (found >= limit)
-            found = next() & mask;
-        return static_cast<Index>(found);
-    }
+    std::uint64_t next() { return next_word(word); }
+    Index below(Index bound) { return softmap::below(word, bound); }
 };
 
 } // namespace softmap

@@ -1,0 +1,121 @@
+// Labellings: decoding, local search, arc consistency, and orders of nodes.
+#include "arcs.hpp"
+#include "bind.hpp"
+#include "decoding.hpp"
+#include "forests.hpp"
+#include "graph.hpp"
+
+#include <nanobind/stl/tuple.h>
+
+namespace softmap {
+namespace {
+
+using Lay = HeldLayout<double>;
+using Words = nb::ndarray<std::uint64_t, nb::shape<4>, nb::c_contig, nb::device::cpu>;
+
+void require_labels(const Layout<double> &lay, const Out<Index> &labels) {
+    require_size(labels, lay.n, "labels");
+    for (Index i = 0; i < lay.n; ++i)
+        require(0 <= labels.data()[i] && labels.data()[i] < lay.num_labels[i],
+                "node " + std::to_string(i) + " has no label " + std::to_string(labels.data()[i]));
+}
+
+void require_nodes(const In<Index> &order, Index n) {
+    for (std::size_t k = 0; k < order.size(); ++k)
+        require(0 <= order.data()[k] && order.data()[k] < n,
+                "there is no node " + std::to_string(order.data()[k]));
+}
+
+void sequential(const Lay &held, In<double> lam, Out<double> reduced, In<Index> order,
+                Index variables, Out<Index> labels) {
+    const Layout<double> &lay = held.view;
+    require_size(lam, lay.half_offset[2 * lay.m], "lam");
+    require_size(reduced, lay.node_offset[lay.n], "reduced");
+    require_size(labels, lay.n, "labels");
+    require_nodes(order, lay.n);
+    SequentialDecoder decoder(lay, lam.data(), reduced.data(), variables);
+    std::fill_n(labels.data(), lay.n, Index(-1));
+    for (std::size_t k = 0; k < order.size(); ++k)
+        decoder.decide(order.data()[k], labels.data());
+}
+
+void iterated_modes(const Lay &held, Out<Index> labels, In<Index> stride, Index variables,
+                    Index max_sweeps) {
+    require_labels(held.view, labels);
+    require_size(stride, 2 * held.view.m, "stride");
+    require_range(0, variables, held.view.n);
+    IteratedModes(held.view, stride.data(), variables, labels.data()).run(max_sweeps);
+}
+
+void forest_rounds(const Lay &held, Out<Index> labels, Words words, Index count, double heat) {
+    require_labels(held.view, labels);
+    Forests(held.view, labels.data(), words.data()).run(count, heat);
+}
+
+Index arc_consistency(const Lay &held, Out<bool> allowed) {
+    require_size(allowed, held.view.node_offset[held.view.n], "allowed");
+    return Arcs(held.view, allowed.data()).everywhere();
+}
+
+bool decide_labels(const Lay &held, In<double> preference, Out<bool> allowed, In<Index> order,
+                   Out<Index> labels) {
+    const Layout<double> &lay = held.view;
+    require_size(preference, lay.node_offset[lay.n], "preference");
+    require_size(allowed, lay.node_offset[lay.n], "allowed");
+    require_size(labels, lay.n, "labels");
+    require_nodes(order, lay.n);
+    Arcs arcs(lay, allowed.data());
+    std::fill_n(labels.data(), lay.n, Index(0));
+    return decide(arcs, preference.data(), order.data(), Index(order.size()), labels.data());
+}
+
+Incidence incidence(const In<std::int32_t> &node, const In<Index> &start, const In<Index> &half) {
+    require(start.size() > 0, "start needs n + 1 entries");
+    const Index n = Index(start.size()) - 1, halves = Index(node.size());
+    require_size(half, halves, "half");
+    require(halves % 2 == 0 && start.data()[0] == 0 && start.data()[n] == halves,
+            "start must run from 0 to the number of half-edges");
+    for (Index k = 0; k < halves; ++k)
+        require(0 <= half.data()[k] && half.data()[k] < halves && 0 <= node.data()[k] &&
+                    node.data()[k] < n,
+                "half-edge " + std::to_string(k) + " is out of range");
+    return {n, node.data(), start.data(), half.data()};
+}
+
+void colour_nodes(In<std::int32_t> node, In<Index> start, In<Index> half, Out<std::int32_t> out) {
+    const Incidence graph = incidence(node, start, half);
+    require_size(out, graph.n, "colour");
+    greedy_colouring(graph, out.data());
+}
+
+void level_nodes(In<std::int32_t> node, In<Index> start, In<Index> half, In<Index> rank,
+                 Out<std::int32_t> out) {
+    const Incidence graph = incidence(node, start, half);
+    require_size(rank, graph.n, "rank");
+    require_size(out, graph.n, "level");
+    depth_levels(graph, rank.data(), out.data());
+}
+
+} // namespace
+
+void bind_labels(nb::module_ &m) {
+    m.def("sequential", &sequential, arg("layout"), arg("lam"), arg("reduced"), arg("order"),
+          arg("num_variables"), arg("labels"), Unlocked(),
+          "Decide the nodes in an order, each given those before it.");
+    m.def("iterated_modes", &iterated_modes, arg("layout"), arg("labels"), arg("stride"),
+          arg("num_variables"), arg("max_sweeps"), Unlocked(),
+          "Coordinate descent in place: fewer broken constraints first, then less cost.");
+    m.def("forest_rounds", &forest_rounds, arg("layout"), arg("labels"), arg("words"), arg("count"),
+          arg("heat"), Unlocked(),
+          "Solve random forests in place, with noise that falls from heat to 0.");
+    m.def("arc_consistency", &arc_consistency, arg("layout"), arg("allowed"), Unlocked(),
+          "Clear `allowed` in place; a node that ran out of states, or -1.");
+    m.def("decide", &decide_labels, arg("layout"), arg("preference"), arg("allowed"), arg("order"),
+          arg("labels"), Unlocked(), "Labels one by one, arc consistency kept after each.");
+    m.def("greedy_colouring", &colour_nodes, arg("node"), arg("start"), arg("half"), arg("colour"),
+          Unlocked(), "First-fit colours in node order.");
+    m.def("depth_levels", &level_nodes, arg("node"), arg("start"), arg("half"), arg("rank"),
+          arg("level"), Unlocked(), "Depth of each node in the graph directed along rank.");
+}
+
+} // namespace softmap
