@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from softmap.algorithms.base import Algorithm
 from softmap.algorithms.paper import methods as paper
 from softmap.algorithms.registry import make
-from softmap.algorithms.team import Team
 from softmap.errors import OptionError
 
 __all__ = ["FORMS", "PAPER", "AccelBCDPrinted", "Method", "solvers"]
@@ -66,7 +65,7 @@ class Method:
         """The algorithm, on one thread; an annealed one chooses its η itself."""
         if self.sweeping:
             name = self.method.replace("momentum", "anneal")
-            return make(name, eta=None if self.steered else eta, team=Team(1))
+            return make(name, eta=None if self.steered else eta, threads=1)
         if (self.method, self.form) == ("bcd", "printed"):
             printed: Algorithm = AccelBCDPrinted(eta)
             return printed

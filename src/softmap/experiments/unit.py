@@ -12,7 +12,6 @@ import numpy as np
 
 from softmap.algorithms.base import Algorithm, Floats, Proposal
 from softmap.algorithms.paper.methods import StandardState
-from softmap.algorithms.team import Team
 from softmap.experiments.methods import Method
 from softmap.experiments.truth import Problem
 from softmap.labels import LabelSearch
@@ -82,7 +81,7 @@ def passes_until(last: int) -> tuple[int, ...]:
 def follow(unit: Unit, given: Problem) -> list[Point]:
     """Run a trial; the clock stands still while it is judged, unless the method heeds the judge."""
     algorithm = unit.method.make(unit.eta)
-    judge = Judge(given.model, Team(1))
+    judge = Judge(given.model, 1)
     search = LabelSearch(given.model, algorithm.decode_order(given.model))
     state = algorithm.init(given.model, None, trial_seed(unit.seed, unit.trial))
     done, seconds, points = 0, 0.0, []

@@ -5,14 +5,15 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from softmap import core
 from softmap.errors import OptionError
-from softmap.kernels import consistency
-from softmap.kernels.decode import TIE, sequential
 from softmap.model import Model
 from softmap.model.layout import layout
 from softmap.relaxation.dual import check_lam, reduced_unary
 
 __all__ = ["decide", "decode", "round_nodes"]
+
+TIE = 1e-9  # relative difference under which labels count as equally good
 
 Labels = NDArray[np.int64]
 
@@ -51,7 +52,8 @@ def decode(model: Model, lam: ArrayLike, order: ArrayLike | None = None) -> Labe
         raise OptionError(f"order must be a permutation of 0..{model.num_variables - 1}")
     sequence = np.concatenate([visible, np.arange(model.num_variables, model.n)])
     reduced = reduced_unary(model, flat)
-    labels: Labels = sequential(layout(model), flat, reduced, sequence, model.num_variables)
+    labels = np.empty(model.n, dtype=np.int64)
+    core.sequential(layout(model), flat, reduced, sequence, model.num_variables, labels)
     return labels[: model.num_variables]
 
 
@@ -66,5 +68,6 @@ def decide(model: Model, node_mu: ArrayLike) -> Labels:
     sure = np.maximum.reduceat(mu, model.node_offset[:-1])
     order = np.argsort(-sure[: model.num_variables], kind="stable")
     allowed = np.isfinite(model.unary)
-    _, labels = consistency.decide(layout(model), mu, allowed, order)
+    labels = np.empty(model.n, dtype=np.int64)
+    core.decide(layout(model), mu, allowed, order, labels)
     return np.asarray(labels[: model.num_variables])

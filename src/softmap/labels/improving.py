@@ -5,11 +5,10 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from softmap.kernels.decode import iterated_modes
-from softmap.kernels.forest import forest_rounds
-from softmap.kernels.rng import seeded
+from softmap import core
 from softmap.model import Model
 from softmap.model.layout import layout
+from softmap.randomness import seeded
 
 __all__ = ["best_labelling", "forests", "icm"]
 
@@ -23,7 +22,7 @@ def icm(model: Model, labels: ArrayLike, max_sweeps: int = 100) -> Labels:
     """
     given = model.complete(labels)
     moved = given.copy()
-    iterated_modes(layout(model), moved, _strides(model), model.num_variables, max_sweeps)
+    core.iterated_modes(layout(model), moved, _strides(model), model.num_variables, max_sweeps)
     return _better(model, given, moved)
 
 
@@ -60,7 +59,7 @@ def forests(
     given = model.complete(labels)
     moved = given.copy()
     if model.m and not len(model.auxiliaries) and np.isfinite(model.energy(given)):
-        forest_rounds(layout(model), moved, seeded(seed), rounds, heat)
+        core.forest_rounds(layout(model), moved, seeded(seed), rounds, heat)
     return _better(model, given, moved)
 
 

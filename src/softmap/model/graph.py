@@ -7,6 +7,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from softmap import core
+
 __all__ = ["Graph"]
 
 
@@ -45,9 +47,15 @@ class Graph:
 
     def colouring(self) -> NDArray[np.int32]:
         """Colours by greedy first fit in node order: nodes of one colour share no edge."""
-        from softmap.kernels.graph import greedy_colouring
+        colour = np.empty(len(self.start) - 1, dtype=np.int32)
+        core.greedy_colouring(self.node, self.start, self.half, colour)
+        return colour
 
-        return greedy_colouring(self.node, self.start, self.half)
+    def levels(self, rank: NDArray[np.int64]) -> NDArray[np.int32]:
+        """Depth of each node when edges point from lower to higher rank."""
+        level = np.empty(len(self.start) - 1, dtype=np.int32)
+        core.depth_levels(self.node, self.start, self.half, rank, level)
+        return level
 
     def components(self) -> NDArray[np.int32]:
         """Connected component of each node, numbered by first appearance."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
+from softmap import core
 from softmap.errors import InfeasibleModel
 from softmap.model import Model
 from softmap.model.layout import layout
@@ -23,14 +24,12 @@ def arc_consistency(model: Model) -> NDArray[np.bool_]:
     InfeasibleModel
         If a variable is left without states; `variable` names it.
     """
-    from softmap.kernels import consistency
-
     allowed = np.isfinite(model.unary)
     kept = np.logical_or.reduceat(allowed, model.node_offset[:-1])
     if not kept.all():
         raise _infeasible(model, int(np.argmin(kept)))
     if model.has_forbidden:
-        empty = int(consistency.arc_consistency(layout(model), allowed))
+        empty = core.arc_consistency(layout(model), allowed)
         if empty >= 0:
             raise _infeasible(model, empty)
     return allowed

@@ -1,20 +1,65 @@
-"""A point of the local polytope, kept as what it is made from: edge marginals are large."""
+"""A point of the local polytope: one function makes it, prices it and hands it out."""
 
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
+from softmap import core
+from softmap.errors import OptionError
 from softmap.model import Model
+from softmap.model.layout import layout
 from softmap.relaxation import polytope
 from softmap.relaxation.dual import Floats
 
-__all__ = ["MadePoint", "PrimalPoint"]
+__all__ = ["Coupled", "MadePoint", "PrimalPoint", "couple"]
 
 Ints = NDArray[np.int64]
+
+
+@dataclass(frozen=True, eq=False)
+class Coupled:
+    """Edge marginals for given node marginals, and what they cost.
+
+    Attributes
+    ----------
+    cost
+        ⟨C, μ⟩ + constant; +inf where some edge has no coupling without a forbidden pair.
+    entropy, slack
+        Entropy of the edge marginals before they were made feasible; Σ ‖ν_{e,i}‖₁.
+    plan
+        The edge marginals, flat over `model.edge_offset`; None unless asked for.
+    """
+
+    cost: float
+    entropy: float
+    slack: float
+    plan: Floats | None
+
+
+def couple(
+    model: Model,
+    nodes: Floats,
+    coupling: Floats,
+    eta: float,
+    *,
+    threads: int = 1,
+    plans: bool = False,
+) -> Coupled:
+    """The point of the local polytope over given node marginals, near exp(-η (C_e + κ_i + κ_j)).
+
+    `Proj` (Algorithm 4), improved by exchanges of mass in small tables; cheapest transport for
+    Potts edges and where `Proj` would need a forbidden pair.
+    """
+    cost, entropy, slack = np.empty((3, model.m))
+    plan = np.empty(int(model.edge_offset[-1])) if plans else None
+    core.couple(layout(model), coupling, eta, nodes, None, plan, cost, entropy, slack, threads)
+    terms = np.append(cost, [polytope.node_cost(model, nodes), model.constant])
+    total = float(core.careful_sum(terms)) if np.isfinite(terms).all() else math.inf
+    return Coupled(total, float(entropy.sum()), float(slack.sum()), plan)
 
 
 @dataclass(frozen=True, eq=False)
@@ -26,13 +71,9 @@ class MadePoint:
     cost: float
 
 
-def _no_edges() -> Ints:
-    return np.zeros(0, dtype=np.int64)
-
-
 @dataclass(frozen=True, eq=False)
 class PrimalPoint:
-    """How to make one point of the local polytope of a tightened model.
+    """How to make one point of the local polytope of a tightened model: edge marginals are large.
 
     Attributes
     ----------
@@ -40,9 +81,7 @@ class PrimalPoint:
     nodes : node marginals, or None where the point is a labelling
     labels : the labelling, where `nodes` is None
     coupling, eta
-        Edge marginals are made from `exp(-η (C_e + κ_i + κ_j))` with κ = `coupling`; at η = ∞ every
-        edge gets its cheapest transport instead.
-    exact : edges that get their cheapest transport at any η
+        What `couple` takes; at η = ∞ every edge gets its cheapest transport instead.
     """
 
     model: Model
@@ -50,7 +89,6 @@ class PrimalPoint:
     labels: Ints | None = None
     coupling: Floats | None = None
     eta: float = math.inf
-    exact: Ints = field(default_factory=_no_edges)
 
     def node_marginals(self) -> Floats:
         """Node marginals, flat over `model.node_offset`."""
@@ -60,15 +98,20 @@ class PrimalPoint:
 
     def edge_marginals(self) -> Floats:
         """Edge marginals, flat over `model.edge_offset`."""
-        if self.nodes is None:
-            return polytope.integral(self.model, self._labels())[1]
-        if math.isinf(self.eta) or self.coupling is None:
-            return polytope.transport(self.model, self.nodes)
-        return polytope.coupled(self.model, self.nodes, self.coupling, self.eta, exact=self.exact)
+        return self.make().edges
 
     def make(self) -> MadePoint:
         """The point itself, with its cost."""
-        nodes, edges = self.node_marginals(), self.edge_marginals()
+        nodes = self.node_marginals()
+        if self.nodes is None:
+            edges = polytope.integral(self.model, self._labels())[1]
+        elif math.isinf(self.eta) or self.coupling is None:
+            edges = polytope.transport(self.model, self.nodes)
+        else:
+            found = couple(self.model, nodes, self.coupling, self.eta, plans=True)
+            if found.plan is None or math.isinf(found.cost):
+                raise OptionError("no coupling of these node marginals avoids forbidden pairs")
+            return MadePoint(nodes, found.plan, found.cost)
         return MadePoint(nodes, edges, polytope.cost(self.model, nodes, edges))
 
     def _labels(self) -> Ints:

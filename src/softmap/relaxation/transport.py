@@ -8,6 +8,8 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
+from softmap import core
+
 __all__ = ["FEASIBLE", "cheapest_coupling", "exchanged", "nearest_coupling"]
 
 Floats = NDArray[np.float64]
@@ -74,11 +76,9 @@ def cheapest_coupling(cost: Floats, p: Floats, q: Floats) -> tuple[Floats, Float
 
 def exchanged(cost: Floats, plan: Floats) -> Floats:
     """Couplings no dearer than `plan`, by moves of mass within small tables."""
-    from softmap.kernels.transport import EXCHANGED, exchange_batch
-
-    if plan[0].size <= EXCHANGED:
+    if plan[0].size <= core.EXCHANGED:
         plan = np.ascontiguousarray(plan)
-        exchange_batch(np.ascontiguousarray(cost), plan)
+        core.exchange_batch(np.ascontiguousarray(cost), plan)
     return plan
 
 
@@ -138,8 +138,8 @@ def _is_forced(cost: Floats) -> Bools:
 
 
 def _solve(cost: Floats, p: Floats, q: Floats) -> tuple[Floats, Floats]:
-    from softmap.kernels.transport import transport_batch
-
     plan, stranded = np.zeros(cost.shape), np.zeros(len(cost))
-    transport_batch(np.ascontiguousarray(cost), p, q, plan, stranded)
+    core.transport_batch(
+        np.ascontiguousarray(cost), np.ascontiguousarray(p), np.ascontiguousarray(q), plan, stranded
+    )
     return plan, stranded

@@ -4,17 +4,16 @@ from __future__ import annotations
 
 import math
 import time
-from functools import cache
 from typing import Any
 
 import numpy as np
 
 from softmap.algorithms.base import Floats, Proposal, Verdict
 from softmap.algorithms.registry import make
-from softmap.algorithms.team import Team
 from softmap.errors import OptionError
-from softmap.labels import LabelSearch, forests
-from softmap.model import Model, Potts
+from softmap.labels import LabelSearch
+from softmap.machine import usable_cores
+from softmap.model import Model
 from softmap.relaxation import lp
 from softmap.relaxation.consistency import tighten
 from softmap.relaxation.dual import check_lam
@@ -49,14 +48,13 @@ class Run:
 
     def __init__(self, model: Model, options: Options) -> None:
         started = time.perf_counter()
-        warm_up(options.method, options.dtype)
         self.given, self.model, self.options = model, tighten(model), options
-        self.team = Team(options.threads)
-        algorithm = make(options.method, eta=options.eta, team=self.team, dtype=options.dtype)
+        self.threads = options.threads or usable_cores()
+        algorithm = make(options.method, eta=options.eta, threads=self.threads, dtype=options.dtype)
         self.algorithm = algorithm
         warm = _warm_start(self.model, options.warm_start)
         self.state = algorithm.init(self.model, warm, options.seed)
-        self.judge = Judge(self.model, self.team)
+        self.judge = Judge(self.model, self.threads)
         self.search = LabelSearch(self.model, algorithm.decode_order(self.model))
         self.trace = Trace()
         self.interrupts = Interrupts()
@@ -228,21 +226,10 @@ class Run:
             sweeps=self.sweeps,
             seconds=self.seconds,
             setup_seconds=self.setup_seconds,
-            threads=self.team.threads,
+            threads=self.threads,
             messages=self.algorithm.restart_point(self.state),
             point=judge.point or PrimalPoint(self.model, labels=search.labels),
         )
-
-
-@cache
-def warm_up(method: str, dtype: str) -> None:
-    """Compile (or load) the kernels of a method, so that no clock of a user's runs meanwhile."""
-    model, team = Model([[0.0, 1.0], [1.0, 0.0]], [[0, 1]], Potts([0.5])), Team(1)
-    algorithm = make(method, eta=1.0, team=team, dtype=dtype)
-    state = algorithm.init(model, None, 0)
-    algorithm.step(state, 1)
-    Judge(model, team).look(algorithm.propose(state))
-    forests(model, [0, 0], rounds=1)
 
 
 def _warm_start(model: Model, given: Any) -> Floats | None:

@@ -154,7 +154,7 @@ def resume(
     )  # fmt: skip
     run = Run(model, options)
     stored.restore(run)
-    return _exhaust(_results(run))
+    return _exhaust(_loop(run))
 
 
 def _checked(model: Model) -> Model:
@@ -190,14 +190,6 @@ def _loop(run: Run) -> Generator[Snapshot, None, Result]:
         if not len(run.trace):
             run.check(last=True)
     return run.result(status)
-
-
-def _results(run: Run) -> Generator[Snapshot, None, Result]:
-    """The loop of a run, after which its threads end."""
-    try:
-        return (yield from _loop(run))
-    finally:
-        run.team.close()
 
 
 def _exhaust(run: Generator[Snapshot, None, Result]) -> Result:

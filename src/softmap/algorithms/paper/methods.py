@@ -12,13 +12,12 @@ from typing import ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
+from softmap import core
 from softmap.algorithms.base import Algorithm, Floats, Proposal, State
 from softmap.algorithms.paper.rules import Blocks, Rule, gain
 from softmap.algorithms.paper.star_order import star_order
-from softmap.kernels import accelerated, rng, standard
-from softmap.kernels.blocks import OWNER
 from softmap.model import Model
-from softmap.model.layout import layout
+from softmap.randomness import seeded
 from softmap.relaxation.dual import check_eta, check_lam, half_states
 
 __all__ = [
@@ -58,7 +57,23 @@ class RandomisedState(State):
 
 @dataclass(kw_only=True)
 class StandardState(RandomisedState):
-    """Current λ, what follows from it, and the best iterate; see `kernels.standard.Standard`."""
+    """Current λ, what follows from it, and the best iterate.
+
+    Attributes
+    ----------
+    lam, incoming, S : float64[Σ d]
+        λ^(k), the messages into every half-edge, and S = softmax(-η (incoming + λ)).
+    mu : float64[Σ d]
+        Node marginals at λ^(k).
+    half : float64[2m, 2]
+        ‖ν‖₁² and the normaliser of S at every half-edge.
+    node_level : float64[n]
+        The normalisers of μ.
+    total : float64[3]
+        Σ ‖ν‖₁² as a pair (high, low), and the least so far.
+    saved, stamp, epoch : float64[Σ d], int64[2m], int64[1]
+        Position k of the best iterate is `saved` where `stamp[k] == epoch[0]`, else `lam`.
+    """
 
     lam: Floats
     incoming: Floats
@@ -71,9 +86,12 @@ class StandardState(RandomisedState):
     stamp: NDArray[np.int64]
     epoch: NDArray[np.int64]
 
-    def arrays(self) -> standard.Standard:
-        """The arrays as the kernels take them."""
-        return standard.Standard(*(getattr(self, name) for name in standard.Standard._fields))
+    def native(self) -> core.StandardRun:
+        """The arrays as the compiled loops take them."""
+        return core.StandardRun(
+            star_order(self.model).native, self.lam, self.incoming, self.S, self.mu, self.half,
+            self.node_level, self.total, self.saved, self.stamp, self.epoch,
+        )  # fmt: skip
 
     def current(self) -> Floats:
         """λ^(k)."""
@@ -82,8 +100,7 @@ class StandardState(RandomisedState):
     def best(self) -> Floats:
         """The iterate of least Σ ‖ν‖₁² so far."""
         order = star_order(self.model)
-        labels = self.model.num_labels[order.stars.position[:, OWNER]]
-        old = np.repeat(self.stamp == self.epoch[0], labels)
+        old = np.repeat(self.stamp == self.epoch[0], order.labels)
         return order.to_model(np.where(old, self.saved, self.lam))
 
 
@@ -98,7 +115,7 @@ class AcceleratedState(RandomisedState):
 
 
 class Randomised(Algorithm):
-    """What the two schemes share: η, the first λ, the switches of the kernels.
+    """What the two schemes share: η, the first λ, the switches of the compiled loops.
 
     Parameters
     ----------
@@ -121,7 +138,7 @@ class Randomised(Algorithm):
         return star_order(model).from_model(np.where(barred, 0.0, check_lam(model, lam)))
 
     @property
-    def _whole(self) -> bool:
+    def _stars(self) -> bool:
         return self.blocks is Blocks.STARS
 
     @property
@@ -134,10 +151,10 @@ class Standard(Randomised):
 
     def init(self, model: Model, lam: Floats | None, seed: int) -> StandardState:
         """Begin at λ (0 if None)."""
-        first, order = self._first(model, lam), star_order(model)
+        first = self._first(model, lam)
         state = StandardState(
             model=model,
-            rng=rng.seeded(seed),
+            rng=seeded(seed),
             lam=first,
             incoming=np.empty_like(first),
             S=np.empty_like(first),
@@ -149,18 +166,15 @@ class Standard(Randomised):
             stamp=np.zeros(2 * model.m, dtype=np.int64),
             epoch=np.ones(1, dtype=np.int64),
         )
-        standard.begin(layout(model), order.stars, order.hard, self.eta, state.arrays())
+        state.native().begin(self.eta)
         return state
 
     def step(self, state: StandardState, count: int) -> None:
         """Do `count` updates; a model without edges has nothing to update."""
         if not state.model.m:
             return
-        lay, order = layout(state.model), star_order(state.model)
-        state.work += standard.run_standard(
-            lay, order.stars, order.hard, self._whole, self._exact, self.eta, count,
-            state.arrays(), state.rng, order.widest,
-        )  # fmt: skip
+        run = state.native()
+        state.work += run.run(self.eta, self._stars, self._exact, count, state.rng)
         state.updates += count
 
     def propose(self, state: StandardState) -> Proposal:
@@ -190,7 +204,7 @@ class Accelerated(Randomised):
         first = self._first(model, lam)
         return AcceleratedState(
             model=model,
-            rng=rng.seeded(seed),
+            rng=seeded(seed),
             v=first,
             w=first.copy() if self.printed else np.zeros_like(first),
             gain=gain(self.constants, model, self.blocks, self.eta),
@@ -200,10 +214,9 @@ class Accelerated(Randomised):
         """Do `count` updates; a model without edges has nothing to update."""
         if not state.model.m:
             return
-        lay, order = layout(state.model), star_order(state.model)
-        state.theta, work = accelerated.run_accelerated(
-            lay, order.stars, order.hard, self._whole, self._exact, self.printed, self.eta,
-            state.gain, count, state.theta, state.v, state.w, state.rng, order.widest,
+        state.theta, work = core.run_accelerated(
+            star_order(state.model).native, self.eta, self._stars, self._exact, self.printed,
+            count, state.theta, state.v, state.w, state.gain, state.rng,
         )  # fmt: skip
         state.work += work
         state.updates += count

@@ -1,4 +1,4 @@
-"""Half-edges in star order, as the randomised kernels keep them; see `kernels.blocks.Stars`."""
+"""Half-edges in star order, as the randomised methods keep them; see `src/core/blocks.hpp`."""
 
 from __future__ import annotations
 
@@ -7,33 +7,31 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from softmap import core
 from softmap.algorithms.base import Floats
-from softmap.kernels.blocks import Stars
 from softmap.model import Model
+from softmap.model.layout import layout
 
 __all__ = ["StarOrder", "star_order"]
 
 
 @dataclass(frozen=True)
 class StarOrder:
-    """The half-edges of each node one after the other.
+    """The half-edges of each node one after the other: position k is half-edge `graph.half[k]`.
 
     Attributes
     ----------
-    stars : Stars
-        What the kernels read.
+    native : core.StarOrder
+        What the compiled loops read.
+    labels : int64[2m]
+        Label count of every half-edge, by position.
     index : int64[Σ d]
         Place in λ, of which the half-edges are in the model's order, of every entry in star order.
-    widest : int
-        max |N_i| · d_i: room for the largest star.
-    hard : bool
-        Whether any state is forbidden.
     """
 
-    stars: Stars
+    native: core.StarOrder
+    labels: NDArray[np.int64]
     index: NDArray[np.int64]
-    widest: int
-    hard: bool
 
     def from_model(self, lam: Floats) -> Floats:
         """λ in star order."""
@@ -56,19 +54,7 @@ def star_order(model: Model) -> StarOrder:
 
 def _build(model: Model) -> StarOrder:
     graph = model.graph
-    owner = graph.node[graph.half].astype(np.int64)
-    labels = model.num_labels[owner]
+    labels = model.num_labels[graph.node[graph.half]]
     place = np.cumsum(labels) - labels
-    where = np.empty_like(graph.half)
-    where[graph.half] = np.arange(len(where))
-    position = np.stack([graph.half, where[graph.half ^ 1], owner, place], axis=1)
-    vertex = np.stack(
-        [graph.start[:-1], graph.degree, model.node_offset[:-1], model.num_labels], axis=1
-    )
     shift = np.repeat(model.half_offset[graph.half] - place, labels)
-    return StarOrder(
-        stars=Stars(position, vertex),
-        index=shift + np.arange(len(shift)),
-        widest=int((graph.degree * model.num_labels).max()),
-        hard=bool(np.isposinf(model.unary).any()),
-    )
+    return StarOrder(core.StarOrder(layout(model)), labels, shift + np.arange(len(shift)))

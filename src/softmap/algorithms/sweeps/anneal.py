@@ -8,6 +8,7 @@ from typing import ClassVar, Protocol, Self
 import numpy as np
 from numpy.typing import DTypeLike
 
+from softmap import core
 from softmap.algorithms.base import Algorithm, Floats, Proposal, State, Verdict
 from softmap.algorithms.sweeps.chains import ChainMarginals, Chains, Messages
 from softmap.model import Model
@@ -28,7 +29,7 @@ def _easily_coupled(model: Model) -> bool:
     """Whether good edge marginals for averaged node marginals cost little: else they do not pay."""
     for first, last, potential in model.groups():
         rows, cols = model.end_labels(first, last)
-        if potential.family != "potts" and last > first and (rows * cols).max() > EXCHANGED:
+        if potential.family != "potts" and last > first and (rows * cols).max() > core.EXCHANGED:
             return False
     return bool(model.m)
 

@@ -27,10 +27,9 @@ def chain_schedule(model: Model, dtype: DTypeLike = np.float64) -> Schedule:
 
     Node i lies on `max(#earlier neighbours, #later neighbours)` chains.
     """
-    graph = model.graph
     rank = np.arange(model.n)
-    level = core.depth_levels(graph.node, graph.start, graph.half, rank)
-    return _schedule(model, rank, level.astype(np.int64), dtype)
+    level = model.graph.levels(rank).astype(np.int64)
+    return _schedule(model, rank, level, dtype)
 
 
 def colour_schedule(model: Model, dtype: DTypeLike = np.float64) -> Schedule:
