@@ -33,6 +33,15 @@ class Forests {
         }
     }
 
+    // The forest that the next round would solve: its size, and by node its links and its parent.
+    Index next(Index *nodes, Index *links, Index *parent) {
+        grow();
+        std::copy_n(forest_.data(), size_, nodes);
+        std::copy_n(links_.data(), lay_.n, links);
+        std::copy_n(parent_.data(), lay_.n, parent);
+        return size_;
+    }
+
   private:
     static constexpr Index inside = -1; // of the forest
 

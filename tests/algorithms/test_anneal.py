@@ -8,7 +8,6 @@ import pytest
 from softmap import generators
 from softmap.algorithms.base import Verdict
 from softmap.algorithms.sweeps.anneal import GROWTH, Anneal
-from softmap.algorithms.team import Team
 from softmap.model import Model
 from softmap.model.potentials import Tables
 from softmap.relaxation.dual import cost_scale
@@ -33,7 +32,7 @@ def test_the_temperature_is_annealed_without_a_primal_point():
 @pytest.mark.parametrize("primal", [5.0, np.inf])
 def test_eta_is_raised_when_smoothing_makes_the_gap(primal):
     model = generators.potts_grid(3, 3, 2, seed=1)
-    algorithm = Anneal(team=Team(1))
+    algorithm = Anneal(threads=1)
     state = algorithm.init(model, None, 0)
     first = state.eta
     state.smoothed, state.previous, state.node_entropy = 3.0, 2.99, 0.0

@@ -17,14 +17,13 @@ from softmap import generators, lp, solve
 from softmap.algorithms.registry import make
 from softmap.algorithms.sweeps.baselines import MPLP, Diffusion, Nesterov, Sweeping
 from softmap.algorithms.sweeps.stars import DIFFUSION, GRADIENT, STAR, Stars
-from softmap.algorithms.team import Team
 from softmap.model import Model
 from softmap.relaxation.bounds import dual_bound
 from softmap.relaxation.consistency import tighten
 from softmap.relaxation.dual import SmoothedDual, half_states, reduced_unary
 from strategies import models, random_lam, seeds
 
-ONE = Team(1)
+ONE = 1
 RULES = {"star": STAR, "diffusion": DIFFUSION, "gradient": GRADIENT}
 MONOTONE = ("trws", "mplp", "diffusion")
 
@@ -215,7 +214,7 @@ def test_threads_do_not_change_a_bit(rule):
     model = generators.erdos_renyi(300, 3, seed=5)
     found = []
     for threads in (1, 2, 3):
-        stars = Stars(model, Team(threads))
+        stars = Stars(model, threads)
         state = stars.start(None)
         stars.passes(state, 7, 50.0, momentum=True, rule=rule)
         found.append((stars.lam(state.msg), state.clock.copy(), stars.value(state.msg, 50.0)))

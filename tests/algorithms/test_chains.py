@@ -12,12 +12,11 @@ from hypothesis import strategies as st
 from families import FAMILIES
 from softmap import generators, lp
 from softmap.algorithms.sweeps.chains import Chains
-from softmap.algorithms.team import Team
 from softmap.model import Model
 from softmap.relaxation.bounds import dual_bound
 from softmap.relaxation.consistency import tighten
 
-ONE = Team(1)
+ONE = 1
 
 
 def many_edges(name: str, seed: int) -> Model:
@@ -126,7 +125,7 @@ def test_threads_do_not_change_a_bit(seed):
     model = generators.erdos_renyi(60, 3, seed=seed % 1000)
     results = []
     for threads in (1, 2, 3):
-        chains = Chains(model, Team(threads))
+        chains = Chains(model, threads)
         state = chains.start(None)
         chains.passes(state, 7, 50.0, momentum=True)
         results.append(chains.lam(state.msg))

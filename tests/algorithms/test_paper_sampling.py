@@ -12,42 +12,43 @@ from hypothesis import strategies as st
 from scipy.stats import chisquare
 
 import numpy_twins as twins
-from softmap import generators
+from softmap import core, generators
 from softmap.algorithms.paper.star_order import star_order
 from softmap.algorithms.registry import make
-from softmap.kernels import rng
-from softmap.kernels.blocks import HALF, draw_block
-from softmap.kernels.standard import NORM
+from softmap.randomness import seeded
 from softmap.relaxation.consistency import tighten
 from softmap.relaxation.dual import SmoothedDual
 
+NORM = 0  # column of StandardState.half
 PAPER = tuple(twins.TWINS)
 
 
 @given(seed=st.integers(0, 2**64), bound=st.integers(1, 2**40))
 def test_the_generator_is_xoshiro(seed, bound):
-    words = rng.seeded(seed)
+    words = seeded(seed)
     twin = twins.Xoshiro(words)
-    assert [int(rng.next_word(words)) for _ in range(5)] == [twin.word() for _ in range(5)]
-    assert [rng.below(words, bound) for _ in range(5)] == [twin.below(bound) for _ in range(5)]
+    assert [core.random_word(words) for _ in range(5)] == [twin.word() for _ in range(5)]
+    assert [core.random_below(words, bound) for _ in range(5)] == [
+        twin.below(bound) for _ in range(5)
+    ]
 
 
 def test_the_generator_gives_the_published_numbers():
     """First outputs of xoshiro256++ from the state (1, 2, 3, 4)."""
     words = np.array([1, 2, 3, 4], dtype=np.uint64)
-    assert [int(rng.next_word(words)) for _ in range(3)] == [41943041, 58720359, 3588806011781223]
+    assert [core.random_word(words) for _ in range(3)] == [41943041, 58720359, 3588806011781223]
 
 
 @pytest.mark.parametrize("stars", [False, True])
 def test_blocks_are_drawn_from_the_papers_distributions(stars):
     """Uniform over (e, i); vertices with probability |N_i| / N, exactly."""
     model = generators.erdos_renyi(9, seed=2)
-    position, vertex = star_order(model).stars
-    halves, words = 2 * model.m, rng.seeded(11)
+    order = star_order(model)
+    halves, words = 2 * model.m, seeded(11)
     seen = np.zeros(halves)
     for _ in range(20_000):
-        first, size = draw_block(position, vertex, stars, words)
-        block = position[first : first + size, HALF]
+        first, size = core.draw_block(order.native, stars, words)
+        block = model.graph.half[first : first + size]
         node = model.edges.reshape(-1)[block[0]]
         assert sorted(block) == (twins.halves_of(model, node) if stars else [block[0]])
         seen[block] += 1

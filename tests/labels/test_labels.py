@@ -9,13 +9,13 @@ from hypothesis import strategies as st
 
 import softmap
 from oracles import brute_force
+from softmap import core
 from softmap.errors import ModelError, OptionError
-from softmap.kernels.forest import INSIDE, grow
-from softmap.kernels.rng import seeded
 from softmap.labels import best_labelling, decide, decode, forests, icm, round_nodes
 from softmap.model import Model
 from softmap.model.layout import layout
 from softmap.model.potentials import Tables
+from softmap.randomness import seeded
 from softmap.relaxation.bounds import dual_bound
 from softmap.relaxation.consistency import tighten
 from strategies import PAIRWISE, models, random_lam, seeds
@@ -124,9 +124,9 @@ def random_labels(model, seed):
 
 def first_forest(model, seed):
     """The nodes of the first forest that `forests` solves with this seed."""
-    links, parent, nodes, frontier = np.empty((4, model.n), np.int64)
-    size = grow(layout(model), seeded(seed), links, parent, nodes, frontier)
-    assert sorted(nodes[:size]) == np.flatnonzero(links == INSIDE).tolist()
+    nodes, links, parent = np.empty((3, model.n), np.int64)
+    size = core.next_forest(layout(model), seeded(seed), nodes, links, parent)
+    assert sorted(nodes[:size]) == np.flatnonzero(links < 0).tolist()
     return nodes[:size], parent, links
 
 

@@ -9,7 +9,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from softmap.generators import grid_edges
-from softmap.kernels.graph import depth_levels
 from softmap.model.graph import Graph
 
 
@@ -87,7 +86,7 @@ def test_levels_are_the_longest_paths_along_the_order(case, random):
     rank = np.arange(n)
     random.shuffle(rank)
     graph = Graph.from_edges(edges, n)
-    level = depth_levels(graph.node, graph.start, graph.half, rank)
+    level = graph.levels(rank)
     expected = [0] * n
     for i in np.argsort(rank):
         near = [int(b if a == i else a) for a, b in edges if i in (a, b)]

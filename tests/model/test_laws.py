@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from oracles import energy_by_hand
-from softmap.kernels import messages
+from softmap import core
 from softmap.model.layout import layout
 from softmap.model.potentials import Tables
 from strategies import FAMILIES, _Maker, build, models, random_lam, recipes, reparametrised, seeds
@@ -63,9 +63,9 @@ def test_messages_are_those_of_the_table(model, seed, eta):
             k, out = e - first, np.empty(d_out)
             assert np.allclose(potential.soft_message(k, side, a, eta, d_out), soft, atol=1e-9)
             assert np.allclose(potential.hard_message(k, side, a, d_out), hard, atol=1e-12)
-            messages.soft_message(lay, 2 * e + side, a, out, eta)
+            core.message(lay, 2 * e + side, a, out, eta)
             assert np.allclose(out, soft, atol=1e-9)
-            messages.hard_message(lay, 2 * e + side, a, out)
+            core.message(lay, 2 * e + side, a, out, np.inf)
             assert np.allclose(out, hard, atol=1e-12)
 
 

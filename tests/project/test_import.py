@@ -5,7 +5,7 @@ from __future__ import annotations
 import subprocess
 import sys
 
-HEAVY = ("numba", "scipy", "highspy", "matplotlib", "plotly", "h5py", "pandas", "networkx")
+HEAVY = ("scipy", "highspy", "matplotlib", "plotly", "h5py", "pandas", "networkx")
 FOUNDATION = ("errors", "model", "generators", "io", "relaxation.dual", "relaxation.polytope")
 
 BUILD = """

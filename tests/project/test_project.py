@@ -13,7 +13,7 @@ import softmap
 from data import ROOT
 
 SOURCES = sorted((ROOT / "src" / "softmap").rglob("*.py"))
-HEAVY = {"numba", "scipy", "highspy", "matplotlib", "plotly", "h5py", "typer", "pandas", "jax"}
+HEAVY = {"scipy", "highspy", "matplotlib", "plotly", "h5py", "typer", "pandas", "jax"}
 
 
 def run_python(code: str) -> str:

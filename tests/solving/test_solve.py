@@ -21,7 +21,6 @@ from methods import PASSES, UPDATES
 from oracles import brute_force
 from softmap import Status, generators, iterate, lp, resume, solve
 from softmap.algorithms.registry import METHODS, make
-from softmap.algorithms.team import Team
 from softmap.errors import CheckpointError, OptionError
 from softmap.labels import LabelSearch
 from softmap.model import Model
@@ -152,9 +151,9 @@ def test_promises_hold_for_random_models_of_every_family(model, method):
 def test_the_judge_lives_with_labels_that_break_constraints():
     """Three variables that must all differ cannot with two labels, but the LP has a point."""
     model = Model(np.zeros((3, 2)), [[0, 1], [1, 2], [0, 2]], Tables([UNEQUAL] * 3))
-    algorithm = make("trws", eta=None, team=Team(1), dtype="float64")
+    algorithm = make("trws", eta=None, threads=1, dtype="float64")
     state = algorithm.init(model, None, 0)
-    judge, search = Judge(model, Team(1)), LabelSearch(model)
+    judge, search = Judge(model, 1), LabelSearch(model)
     for _ in range(2):
         proposal = algorithm.propose(state)
         nodes = judge.look(proposal).nodes[0]

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import DTypeLike
 
-from softmap.algorithms.base import Floats
 from softmap import core
+from softmap.algorithms.base import Floats
 from softmap.algorithms.pace import Pace
 from softmap.algorithms.sweeps.planning import chain_schedule
 from softmap.algorithms.sweeps.schedule import aligned

@@ -279,7 +279,10 @@ class _Packing:
         first = np.repeat(begin, np.diff(np.append(begin, len(used))))
         lane = np.arange(len(used)) - first
         found = []
-        for column, nodes in ((Column.STRAIGHT_EARLY, self.early), (Column.STRAIGHT_LATE, self.late)):
+        for column, nodes in (
+            (Column.STRAIGHT_EARLY, self.early),
+            (Column.STRAIGHT_LATE, self.late),
+        ):
             at = np.full(len(used), strips.size, dtype=np.int64)
             step = np.zeros(len(used), dtype=np.int32)
             at[used], step[used] = strips.at[nodes[edges]], strips.step[nodes[edges]]

@@ -7,8 +7,8 @@ from enum import Enum
 import numpy as np
 from numpy.typing import DTypeLike
 
-from softmap.algorithms.base import Floats
 from softmap import core
+from softmap.algorithms.base import Floats
 from softmap.algorithms.pace import Pace
 from softmap.algorithms.sweeps.chains import CLOCK, POLISH, ChainMarginals, Messages
 from softmap.algorithms.sweeps.planning import colour_schedule

@@ -8,9 +8,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from families import FAMILIES
-from softmap.kernels import fastmath, messages
-from softmap.model import Model
+from softmap import core
+from softmap.errors import ModelError
+from softmap.model import Model, Potts
 from softmap.model.layout import layout
+from softmap.model.potentials import KernelData
 
 ETAS = (1e-3, 1.0, 100.0, 1e5, 1e8)
 
@@ -36,7 +38,7 @@ def test_soft_message_equals_numpy(name, seed):
     out = np.empty(model.num_labels[side])
     scale = 1.0 + np.abs(a[np.isfinite(a)]).max(initial=0.0)
     for eta in ETAS:
-        messages.soft_message(layout(model), side, a, out, eta)
+        core.message(layout(model), side, a, out, eta)
         expected = potential.soft_message(0, side, a, eta, len(out))
         np.testing.assert_allclose(out, expected, rtol=1e-12, atol=1e-11 * (scale + 1 / eta))
 
@@ -46,32 +48,40 @@ def test_soft_message_equals_numpy(name, seed):
 def test_hard_message_equals_numpy(name, seed):
     model, potential, side, a = _random_case(name, seed)
     out = np.empty(model.num_labels[side])
-    messages.hard_message(layout(model), side, a, out)
+    core.message(layout(model), side, a, out, np.inf)
     np.testing.assert_allclose(out, potential.hard_message(0, side, a, len(out)), atol=1e-12)
 
 
 @pytest.mark.parametrize("name", FAMILIES)
 @given(seed=st.integers(0, 2**32 - 1))
-def test_edge_costs_are_the_table(name, seed):
-    model, _, _, _ = _random_case(name, seed)
-    table = model.table(0)
-    out = np.empty(table.size)
-    messages.edge_costs(layout(model), 0, out)
-    np.testing.assert_array_equal(out.reshape(table.shape), table)
-    x, y = (int(s) - 1 for s in table.shape)
-    assert messages.pair_cost(layout(model), 0, x, y) == table[x, y]
+def test_entries_are_the_table(name, seed):
+    """A far end that allows one label only sends exactly that label's costs."""
+    model, _, side, _ = _random_case(name, seed)
+    table = model.table(0) if side == 0 else model.table(0).T
+    out = np.empty(model.num_labels[side])
+    for x in range(table.shape[1]):
+        a = np.full(table.shape[1], np.inf)
+        a[x] = 0.0
+        core.message(layout(model), side, a, out, np.inf)
+        np.testing.assert_array_equal(out, table[:, x])
 
 
-def test_exp_and_log_are_accurate():
-    rng = np.random.default_rng(0)
-    x = -np.concatenate([rng.exponential(50.0, 10_000), [0.0, 1e-300]])
-    x = x[x > -700]
-    out = np.empty_like(x)
-    fastmath.exp_array(x, out)
-    np.testing.assert_allclose(out, np.exp(x), rtol=1e-12)
-    fastmath.exp_array(np.array([-np.inf, -1e9]), out[:2])
-    assert (out[:2] < 1e-300).all()
-    x = 10.0 ** rng.uniform(-300, 15, 10_000)
-    out = np.empty_like(x)
-    fastmath.log_array(x, out)
-    np.testing.assert_allclose(out, np.log(x), rtol=1e-14, atol=1e-15)
+def test_an_unknown_kind_is_refused():
+    class Strange(Potts):
+        def kernel_data(self, rows, cols):
+            return KernelData("strange", weight=self.weights)
+
+    model = Model([[0.0, 1.0], [1.0, 0.0]], [[0, 1]], Strange([0.5]))
+    with pytest.raises(ModelError, match="no compiled kernel reads potentials of kind 'strange'"):
+        layout(model)
+
+
+def test_arrays_of_another_type_or_size_are_refused():
+    model = Model([[0.0, 1.0], [1.0, 0.0]], [[0, 1]], Potts([0.5]))
+    out = np.empty(2)
+    with pytest.raises(TypeError):
+        core.message(layout(model), 0, np.zeros(2, np.float32), out, 1.0)
+    with pytest.raises(TypeError):
+        core.message(layout(model), 0, np.zeros(4)[::2], out, 1.0)
+    with pytest.raises(ValueError, match="a must have 2 entries, not 3"):
+        core.message(layout(model), 0, np.zeros(3), out, 1.0)
