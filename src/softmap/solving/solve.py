@@ -85,7 +85,7 @@ def solve(  # noqa: PLR0913 - one keyword per thing a user may want to say
         updates=updates, threads=threads, dtype=dtype, seed=seed, warm_start=warm_start,
         checkpoint=checkpoint, on_snapshot=on_snapshot, backend=backend, eta=eta,
     )  # fmt: skip
-    return _exhaust(_results(Run(_checked(model), options)))
+    return _exhaust(_loop(Run(_checked(model), options)))
 
 
 def iterate(  # noqa: PLR0913 - the keywords of `solve`
@@ -123,7 +123,7 @@ def iterate(  # noqa: PLR0913 - the keywords of `solve`
         updates=updates, threads=threads, dtype=dtype, seed=seed, warm_start=warm_start,
         checkpoint=checkpoint, on_snapshot=on_snapshot, backend=backend, eta=eta,
     )  # fmt: skip
-    return _results(Run(_checked(model), options))
+    return _loop(Run(_checked(model), options))
 
 
 def resume(
