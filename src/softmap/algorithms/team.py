@@ -14,8 +14,8 @@ from softmap.machine import usable_cores
 
 __all__ = ["Paced", "Team"]
 
-RETRY = 25  # calls after which the slower way is tried again
-FORGET = 1.1  # by which the least time seen grows with every call, as machines change
+RETRY = 25  # every so many calls, the number of threads that was slower is tried again
+FORGET = 1.1  # the least time seen counts this much more at every call: machines change
 WORTHWHILE = 8192  # items under which handing some to another thread takes longer than doing them
 
 
@@ -68,7 +68,7 @@ class Paced:
 
     def __init__(self, team: Team) -> None:
         self._teams = (team, Team(1)) if team.threads > 1 else (team,)
-        self._seconds = [0.0] * len(self._teams)  # per unit of work; 0: try it
+        self._seconds = [0.0] * len(self._teams)  # per unit of work; 0 where not yet tried
         self._calls = 0
 
     def run(self, amount: int, kernel: Callable[..., Any], *args: Any) -> None:
@@ -77,7 +77,7 @@ class Paced:
         began = time.perf_counter()
         self._teams[which].run(kernel, *args)
         taken, known = (time.perf_counter() - began) / max(amount, 1), self._seconds[which]
-        # one slow moment of the machine is not held against a way of working
+        # the least time counts: a single slow moment of the machine says nothing
         self._seconds[which] = min(taken, FORGET * known) if known else taken
         self._calls += 1
 

@@ -20,9 +20,10 @@ __all__ = ["chain_schedule", "colour_schedule"]
 
 Ints = NDArray[np.int64]
 Nodes = NDArray[np.int32]
-# By table entries: a tile with fewer edges than this wastes more lanes than it gains.
+# (table entries up to, edges a tile needs at least): with fewer edges, single ones are faster.
 FILLED = ((16, 2), (64, 3), (1 << 60, 5))
-LONGEST = 31 * LANES  # of a strip: its labels should lie in few pages, and in different cache sets
+# Longest strip: its labels should lie in few memory pages, and in different sets of the cache.
+LONGEST = 31 * LANES
 
 
 def chain_schedule(model: Model, dtype: DTypeLike = np.float64) -> Schedule:
@@ -180,11 +181,12 @@ def _rows(strips: _Strips, degree: Ints, start: Ints, at: Ints, step: NDArray[np
     first = np.flatnonzero(runs.within % LANES == 0)
     count = np.minimum(runs.length[first] - runs.within[first], LANES)
     row = np.repeat(np.arange(len(first)), count)
+    # for each message, the corresponding one into the first node of its row
     lead = (
         np.repeat(start[:-1][first[row]], degree)
         + np.arange(len(at))
         - np.repeat(start[:-1], degree)
-    )  # of each message, the like one into the first node of the row
+    )
     lane = np.repeat(np.arange(len(row)) - first[row], degree)
     odd = (at != at[lead] + lane) | (step != step[lead])
     crooked = np.bincount(np.repeat(row, degree)[odd], minlength=len(first)) > 0
@@ -258,7 +260,7 @@ class _Packing:
         self.tiled = (self.keys[6] >= 0) & (lanes >= enough)
         self.head = np.flatnonzero(~self.tiled | (strips.within % LANES == 0))
         self.block = np.searchsorted(self.head, np.arange(len(lanes)), side="right") - 1
-        # a strip holds its tiles; single edges behind them lie elsewhere
+        # only tiled edges count for the length of a strip: single ones are stored elsewhere
         tiled = np.bincount(strips.run, self.tiled, len(strips.first)).astype(np.int64)
         self.step = np.where(self.tiled, _padded(tiled)[strips.run], 1)[self.head]
         self.opens = (~self.tiled | (strips.within == 0))[self.head]
