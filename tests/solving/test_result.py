@@ -40,8 +40,9 @@ def test_a_result_survives_pickling_copying_and_saving(name, tmp_path):
     same(pickle.loads(pickle.dumps(result)), result)
     same(copy.deepcopy(result), result)
     path = tmp_path / "result.npz"
-    result.save(path)
-    same(softmap.load_result(path), result)
+    for target in (path, tmp_path / "result.npz.gz"):
+        result.save(target)
+        same(softmap.load_result(target), result)
     same(softmap.load_result(path, MODELS[name]()), result)
     result.save(path, with_model=False)
     same(softmap.load_result(path, MODELS[name]()), result)

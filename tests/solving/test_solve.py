@@ -443,7 +443,7 @@ def test_a_signal_loses_nothing(number, method, problem, tmp_path):
     command = [sys.executable, "-c", "import softmap.solving.solve\n" + RUN, str(path), method]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as child:
         assert child.stdout is not None
-        while float(child.stdout.readline()) < 40:
+        while float(child.stdout.readline()) < 41:  # the check before this one is stored
             pass
         time.sleep(0.01)
         child.send_signal(number)

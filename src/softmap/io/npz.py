@@ -34,7 +34,7 @@ def write_npz(model: Model, target: Source, *, compress: bool = True) -> None:
     arrays = model_arrays(model)
     buffer = io.BytesIO()
     save(buffer, **arrays)
-    if implausible(model.nbytes, buffer.tell()):  # nobody would believe it, our reader included
+    if implausible(model.nbytes, buffer.tell()):  # our reader would take it for a bomb
         buffer = io.BytesIO()
         np.savez(buffer, **arrays)
     write_bytes(target, [buffer.getbuffer()])

@@ -38,7 +38,7 @@ def lift(model: Model, node_mu: ArrayLike) -> Floats:
         missing = np.maximum(nodes[tie.members] - tie.marginals(joint), 0.0)
         total = np.add.reduceat(missing, tie.start)
         share = missing / np.repeat(np.where(total > 0, total, 1.0), tie.counts)
-        # the first member gives the mass, the others how it is shared out
+        # the missing mass comes from the first member, its distribution also from the others
         rest[tie.states] *= (missing if tie.first else share)[tie.key]
     if ties:
         begin = int(model.node_offset[model.num_variables])

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 from zipfile import BadZipFile
 
 import numpy as np
@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from softmap.errors import SoftmapError
 from softmap.io.atomic import replacing
+from softmap.io.streams import COMPRESSED
 
 __all__ = ["Arrays", "read_archive", "under", "write_archive"]
 
@@ -35,7 +36,7 @@ def read_archive(
 ) -> tuple[dict[str, Any], Arrays]:
     """Header and arrays; whatever is wrong is raised as `problem(sentence)`."""
     try:
-        with open(path, "rb") as raw, np.load(raw, allow_pickle=False) as file:
+        with _open(path) as raw, np.load(raw, allow_pickle=False) as file:
             arrays = {name: file[name] for name in file.files}
         header = json.loads(arrays.pop("header").tobytes())
         found = header["version"]
@@ -51,6 +52,13 @@ def read_archive(
             "only; run solve() again"
         )
     return header, arrays
+
+
+def _open(path: Path) -> BinaryIO:
+    """The bytes of a file, unpacked if `replacing` has packed it."""
+    opener: Any = COMPRESSED.get(path.suffix.lower(), open)
+    file: BinaryIO = opener(path, "rb")
+    return file
 
 
 def under(prefix: str, arrays: Arrays) -> Arrays:

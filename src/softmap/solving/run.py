@@ -30,7 +30,8 @@ __all__ = ["Run"]
 EARLY = (5, 10, 20)  # the first checks, in passes
 HAND_OVER = 5_000  # passes after which a small LP that is still open goes to an exact solver
 SMALL = 50_000  # node states and edge pairs of such an LP: HiGHS takes seconds
-PATIENCE = 400  # passes without progress of either gap (and half of all passes) before giving up
+# A run gives up when neither gap has improved for so many passes, and for half of all passes.
+PATIENCE = 400
 
 
 class Run:
@@ -177,7 +178,7 @@ class Run:
         """Let an interior-point method end what passes would take long for (decision 11)."""
         limit = self.options.time_limit
         left = None if limit is None else max(0.0, limit - self.seconds)
-        # on one thread, as the last digits would depend on their number
+        # the last digits depend on the number of threads, so it is always one
         found = lp.solve(self.model, "ipm", time_limit=left, threads=1)
         if found.status == "Optimal":
             nodes = np.maximum(found.node_marginals, 0.0)

@@ -52,19 +52,15 @@ def solve(  # noqa: PLR0913 - one keyword per thing a user may want to say
         `energy - bound` of 1e-6, whichever comes first.
     time_limit, max_work, updates
         Stop after so many seconds, half-edge messages, or updates of a randomised method.
-    threads : int
-        All available ones if left out.
+    threads : int, all available ones if left out
     dtype : "float64" or "float32"
         Precision of the iterates; bounds and primals are always evaluated in float64.
-    seed : int
-        Of the randomised methods.
+    seed : int, of the randomised methods
     warm_start : λ or an earlier `Result`, also of a model whose costs changed a little
     checkpoint : path
         Written at intervals, at the end and when interrupted; see `resume`.
-    on_snapshot : callable
-        Called with each `Snapshot`; return False to stop.
-    backend : "cpu"
-        Where to compute.
+    on_snapshot : function, called with each `Snapshot`; return False to stop
+    backend : "cpu", the only one
     eta : float
         Inverse temperature: fixed for the paper's methods, the first one for "anneal".
 
@@ -173,7 +169,7 @@ def _loop(run: Run) -> Generator[Snapshot, None, Result]:
             with run.interrupts:
                 status = run.advance()
                 if path and status:
-                    # before the judge looks: the run that goes on will not look here
+                    # stored before this check: a run without this limit does not check here
                     storage.save(Path(path), run)
                 snapshot = run.check(last=status is not None)
             limited, status = status, run.closed() or status or run.stalled()

@@ -16,11 +16,12 @@ from softmap.relaxation.dual import cost_scale
 
 __all__ = ["Anneal", "AnnealState", "Annealed", "Engine"]
 
-FIRST_ETA = 100.0  # times one over the scale of the costs
-GROWTH = 3.0
-SETTLED = 0.2  # progress of the smoothed dual between checks, in parts of the cost of smoothing
-READY = 0.65  # raise η when the regularised gap is under this part of the true one
-MEMORY = 2.0  # cap on Nesterov's t, times √(η · scale): a longer memory only lets marginals swing
+FIRST_ETA = 100.0  # the first η, in units of 1 / scale of the costs
+GROWTH = 3.0  # factor by which η is raised
+SETTLED = 0.2  # without a primal point, raise η when the smoothed dual moved by less than this
+# part of what smoothing costs the bound
+READY = 0.65  # raise η when the gap of the regularised problem is below this part of the LP gap
+MEMORY = 2.0  # Nesterov's t is at most this times √(η · scale): beyond, marginals oscillate
 SAMPLE = 5  # passes between samples of the averaged marginals
 RECENT = 8.0  # sample k counts like k**RECENT: about the last tenth of all passes
 

@@ -22,7 +22,7 @@ from softmap.relaxation.dual import cost_scale
 
 __all__ = ["MPLP", "AnnealStar", "Diffusion", "Nesterov"]
 
-FIXED_ETA = 1e3  # of Nesterov's method, in one over the scale of the costs
+FIXED_ETA = 1e3  # η of Nesterov's method, in units of 1 / scale of the costs
 
 
 class AnnealStar(Annealed):

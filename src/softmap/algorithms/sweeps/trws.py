@@ -15,7 +15,7 @@ from softmap.relaxation.dual import cost_scale
 
 __all__ = ["TRWS"]
 
-SHARPNESS = 1e4  # η, in one over the scale of the costs, of the marginals that are rounded
+SHARPNESS = 1e4  # η of the marginals that are rounded, in units of 1 / scale of the costs
 
 
 @dataclass(kw_only=True)
