@@ -8,4 +8,5 @@
 NB_MODULE(SOFTMAP_MODULE, m) {
     m.doc() = "Inner loops of softmap over flat arrays.";
     softmap::bind_layout(m);
+    softmap::bind_proof(m);
 }
