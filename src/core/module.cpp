@@ -13,4 +13,5 @@ NB_MODULE(SOFTMAP_MODULE, m) {
     bind_stars(m);
     bind_paper(m);
     bind_labels(m);
+    bind_proof(m);
 }
