@@ -15,8 +15,8 @@ struct SlackTotal {
     double high, low;
     double least; // the least `high` so far
 
-    // Not inlined: the caller's products must be rounded before they come here, since the same
-    // rounded number is taken out again later.
+    // Not inlined, so that no compiler fuses the caller's product into the sum: the term must be
+    // the rounded number that is taken out again later.
     [[gnu::noinline]] void replace(double old_term, double new_term) {
         add(-old_term);
         add(new_term);
