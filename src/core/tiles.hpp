@@ -73,16 +73,6 @@ template <class Work> void split_by_lanes(int threads, Index count, Work work) {
     split(threads, count, [&](Index first, Index last) { work(up(first), up(last)); });
 }
 
-// Numbers for packs to lie in.
-class Room {
-  public:
-    explicit Room(Index numbers) : packs_(std::size_t(numbers / lanes + 1)) {}
-    double *numbers() { return reinterpret_cast<double *>(packs_.data()); }
-
-  private:
-    std::vector<Pack<lanes>> packs_;
-};
-
 // Entries x of one label array per lane: array[at[k] + x].
 template <int W> Pack<W> across(const double *array, const Index *at, Index x) {
     return Pack<W>::of([&](int k) { return array[at[k] + x]; });

@@ -108,12 +108,11 @@ struct Projection : FamilyBase {
     }
 
     template <class S>
-    static ProjectionEdges<lanes> tile(const Layout<S> &lay, const Schedule<S> &plan, const Block &b,
-                                       bool forward) {
+    static ProjectionEdges<lanes> tile(const Layout<S> &lay, const Schedule<S> &plan,
+                                       const Block &b, bool forward) {
         const bool from_joint = forward == (b.orientation == 0);
         const auto map = lay.maps + lay.begin_of(b.group, plan.edge[b.lane]);
-        return {
-            {forward ? b.early : b.late, forward ? b.late : b.early}, map, from_joint};
+        return {{forward ? b.early : b.late, forward ? b.late : b.early}, map, from_joint};
     }
 
     template <class S> static bool alike(const Layout<S> &lay, Index g, Index e, Index f) {
