@@ -16,7 +16,7 @@ from oracles import dense_lp, tree_optimum
 from softmap import generators, lp, solve
 from softmap.algorithms.registry import make
 from softmap.algorithms.sweeps.baselines import MPLP, Diffusion, Nesterov, Sweeping
-from softmap.algorithms.sweeps.stars import DIFFUSION, GRADIENT, STAR, Stars
+from softmap.algorithms.sweeps.stars import Rule, Stars
 from softmap.model import Model
 from softmap.relaxation.bounds import dual_bound
 from softmap.relaxation.consistency import tighten
@@ -24,7 +24,7 @@ from softmap.relaxation.dual import SmoothedDual, half_states, reduced_unary
 from strategies import models, random_lam, seeds
 
 ONE = 1
-RULES = {"star": STAR, "diffusion": DIFFUSION, "gradient": GRADIENT}
+RULES = {"star": Rule.STAR, "diffusion": Rule.DIFFUSION, "gradient": Rule.GRADIENT}
 MONOTONE = ("trws", "mplp", "diffusion")
 
 
@@ -145,7 +145,7 @@ def test_marginals_are_those_of_the_smoothed_dual(model, seed, eta):
 def test_smooth_sweeps_never_raise_L(model, seed, eta):
     model = tighten(model)
     stars = Stars(model, ONE)
-    for rule in (STAR, GRADIENT):
+    for rule in (Rule.STAR, Rule.GRADIENT):
         state, values = stars.start(random_lam(model, seed)), []
         for _ in range(4):
             stars.passes(state, 1, eta, momentum=False, rule=rule)
@@ -209,7 +209,7 @@ def test_trws_is_exact_on_trees(model):
     assert bounds_of("trws", model, 3 * model.n)[-1] == pytest.approx(tree_optimum(model), abs=1e-7)
 
 
-@pytest.mark.parametrize("rule", [STAR, GRADIENT])
+@pytest.mark.parametrize("rule", [Rule.STAR, Rule.GRADIENT])
 def test_threads_do_not_change_a_bit(rule):
     model = generators.erdos_renyi(300, 3, seed=5)
     found = []

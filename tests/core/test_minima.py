@@ -7,18 +7,18 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
+
+import softmap
 from proof_models import FAMILIES, Case, Sizes, case
-
-from softmap.layout import layout
-
-core = pytest.importorskip("softmap.core")
+from softmap import core
+from softmap.model.layout import layout
 
 TINY = Fraction(1, 2**1074)
 U = Fraction(1, 2**52)
 
 
 def native(model):
-    return core.Layout(layout(model)._asdict())
+    return layout(model)
 
 
 def bound_of(case: Case, threads: int = 1) -> float:
@@ -164,7 +164,6 @@ def test_minima_agree_with_plain_numpy():
 def test_threads_change_no_bit():
     rng = np.random.default_rng(0)
     n = 12_000
-    import softmap
 
     edges = np.stack([np.arange(n - 1), np.arange(1, n)], axis=1)
     weights = rng.normal(size=n - 1)

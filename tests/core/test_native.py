@@ -54,7 +54,7 @@ def test_the_levels_are_those_of_the_processor():
 
 @pytest.mark.parametrize("level", core.available())
 def test_every_available_level_can_be_asked_for(level):
-    done = run_core("print(core.level(), core.lanes())", level)
+    done = run_core("print(core.level(), core.width())", level)
     assert done.stdout.split() == [level, str(LANES[level])], done.stderr
 
 
@@ -75,4 +75,4 @@ def test_all_levels_offer_the_same_functions(level):
 @pytest.mark.threads
 def test_the_core_may_be_called_from_several_threads():
     with ThreadPoolExecutor(4) as pool:
-        assert set(pool.map(lambda _: core.lanes(), range(1000))) == {core.lanes()}
+        assert set(pool.map(lambda _: core.width(), range(1000))) == {core.width()}

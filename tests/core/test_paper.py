@@ -13,12 +13,10 @@ from hypothesis import strategies as st
 from scipy.stats import chisquare
 
 import numpy_twins as twins
-from softmap import generators
-from softmap.consistency import tighten
-from softmap.layout import layout
+from softmap import core, generators
+from softmap.model.layout import layout
+from softmap.relaxation.consistency import tighten
 from strategies import FAMILIES, Recipe, build, models, random_lam
-
-core = pytest.importorskip("softmap.core")
 
 NORM = 0  # column of `half`
 STANDARD = ("emp", "smp", "bcd")
@@ -30,7 +28,7 @@ def _words(seed):
 
 
 def _order(model):
-    return core.StarOrder(core.Layout(layout(model)._asdict()))
+    return core.StarOrder(layout(model))
 
 
 def _star_index(model):

@@ -12,6 +12,7 @@ import pytest
 from hypothesis import given
 
 from oracles import energy_by_hand
+from softmap import core
 from softmap.errors import ModelError, SoftmapError
 from softmap.generators import grid_edges
 from softmap.model import Model
@@ -311,12 +312,15 @@ def test_replacing_costs_leaves_no_stale_cache():
     hard = model.replace(unary=[[INF, 0, 0]] * 3)
     assert hard.has_forbidden
     assert layout(hard) is not lay
-    assert np.isposinf(layout(hard).unary).any()
-    assert np.isposinf(layout(hard, np.float32).unary).any()
+    assert layout(hard, np.float32) is not lay32
     assert not hard.replace(unary=UNARY.ravel()).has_forbidden
     weighted = model.replace(potentials=[Potts([INF, 0.0])])
     assert weighted.has_forbidden
-    assert layout(weighted).weight.tolist() == [INF, 0.0]
+    out = np.empty(3)
+    core.message(layout(weighted), 1, np.zeros(3), out, np.inf)
+    assert out.tolist() == [0.0, 0.0, 0.0]
+    core.message(layout(weighted), 1, np.array([0.0, INF, INF]), out, np.inf)
+    assert out.tolist() == [0.0, INF, INF]
     assert layout(model) is lay
     assert layout(model, np.float32) is lay32
     for new in (hard, weighted):

@@ -334,8 +334,8 @@ def test_a_new_family_has_tables_energies_and_extremes(ordered):
 @pytest.mark.parametrize("h", range(4))
 def test_a_new_family_sends_compiled_messages(ordered, h):
     lay, potential = layout(ordered), ordered.potentials[0]
-    a = np.linspace(-1.0, 1.0, ordered.num_labels[lay.node[h ^ 1]])
-    out = np.empty(ordered.num_labels[lay.node[h]])
+    a = np.linspace(-1.0, 1.0, ordered.num_labels[ordered.graph.node[h ^ 1]])
+    out = np.empty(ordered.num_labels[ordered.graph.node[h]])
     core.message(lay, h, a, out, 10.0)
     expected = potential.soft_message(h >> 1, h & 1, a, 10.0, len(out))
     np.testing.assert_allclose(out, expected, rtol=1e-12)
