@@ -9,11 +9,11 @@ from softmap.cli.app import main
 from softmap.errors import OptionError
 from softmap.experiments import figure1, figure2, figure3, runner, unit
 from softmap.experiments.methods import PAPER, Method, solvers
+from softmap.experiments.pictures import draw_all
 from softmap.experiments.reproduce import Plan, read_tables, reproduce
 from softmap.experiments.settings import Settings, settings_for, spaced
 from softmap.experiments.store import Store
 from softmap.experiments.truth import cvxpy_optimum, problem
-from softmap.plotting.experiments import draw_all
 from softmap.solving.judge import Judge
 
 TINY = Settings(

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Sequence
-from importlib import import_module
 
 import typer
 
@@ -48,7 +47,8 @@ app.command(name="doctor")(doctor.doctor_command)
 )
 def reproduce(context: typer.Context) -> None:
     """Run the paper's experiments again."""
-    experiments = import_module("softmap.experiments.cli")
+    from softmap.experiments import cli as experiments
+
     experiments.app(context.args, prog_name="softmap reproduce", standalone_mode=False)
 
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from functools import cached_property
-from importlib import import_module
 from importlib.util import find_spec
 from pathlib import Path
 
@@ -16,6 +15,7 @@ from softmap.experiments.claims_page import write_claims
 from softmap.experiments.curves import ratio_curve
 from softmap.experiments.manifest import write_manifest
 from softmap.experiments.methods import FORMS
+from softmap.experiments.pictures import draw_all
 from softmap.experiments.runner import OnDone, Results, run_units
 from softmap.experiments.settings import Settings
 from softmap.experiments.store import Store
@@ -92,7 +92,7 @@ def reproduce(
     claims = folder / "claims.md"
     write_text(claims, [write_claims(decide(tables))])
     if draw or (draw is None and find_spec("matplotlib")):
-        written += import_module("softmap.plotting.experiments").draw_all(tables, folder)
+        written += draw_all(tables, folder)
     written.append(claims)
     what = "all" if set(plan.figures) == set(FIGURES) else " ".join(plan.figures)
     return [*written, write_manifest(folder, what, plan.settings, store.code, written)]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -10,7 +10,7 @@ from typing import Any
 from softmap.errors import MissingExtra
 from softmap.io.atomic import replacing
 
-__all__ = ["figure"]
+__all__ = ["drawing_for", "figure"]
 
 
 @contextmanager
@@ -24,3 +24,20 @@ def figure(path: Path | str, width: float, height: float, panels: int = 1) -> It
     yield list(drawing.subplots(1, panels, squeeze=False)[0])
     with replacing(path) as file:
         drawing.savefig(file, format=Path(path).suffix.lstrip(".") or "png")
+
+
+@contextmanager
+def drawing_for(paths: Sequence[Path], width: float, height: float, style: Any) -> Iterator[Any]:
+    """Yield an empty figure in a style of its own; write it to all paths, the same bytes always."""
+    try:
+        import matplotlib
+        from matplotlib.figure import Figure
+    except ImportError as error:
+        raise MissingExtra("A picture", "plot") from error
+    with matplotlib.rc_context(style):
+        drawing = Figure(figsize=(width, height), layout="constrained")
+        yield drawing
+        for path in paths:
+            metadata = {"Date": None} if path.suffix == ".svg" else {}
+            with replacing(path) as file:
+                drawing.savefig(file, format=path.suffix[1:], dpi=130, metadata=metadata)

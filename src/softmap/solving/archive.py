@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import json
 from collections.abc import Callable, Mapping
 from pathlib import Path
@@ -28,7 +29,12 @@ def write_archive(path: Path, header: Mapping[str, Any], arrays: Mapping[str, An
     text = np.frombuffer(json.dumps(header).encode(), dtype=np.uint8)
     members: dict[str, Any] = {"header": text, **arrays}
     with replacing(path) as file:
-        np.savez(file, **members)
+        if path.suffix.lower() not in COMPRESSED:
+            np.savez(file, **members)
+        else:  # zip files are written with steps back, which a packed file does not allow
+            whole = io.BytesIO()
+            np.savez(whole, **members)
+            file.write(whole.getbuffer())
 
 
 def read_archive(

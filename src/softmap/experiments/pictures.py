@@ -1,4 +1,4 @@
-"""The figures of `softmap.experiments`, as PNG and SVG, the same bytes every time."""
+"""The figures of a reproduction, as PNG and SVG, the same bytes every time."""
 
 from __future__ import annotations
 
@@ -8,11 +8,10 @@ from typing import Any
 
 import numpy as np
 
-from softmap.errors import MissingExtra
 from softmap.experiments.curves import Curve, curve, ratio_curve
 from softmap.experiments.methods import FORMS, Method
 from softmap.experiments.table import Table
-from softmap.io.atomic import replacing
+from softmap.plotting.figure import drawing_for
 
 __all__ = ["draw_all"]
 
@@ -51,11 +50,6 @@ STYLE: Any = {
 
 def draw_all(tables: Tables, folder: Path) -> list[Path]:
     """Every picture that the tables at hand allow."""
-    try:
-        import matplotlib
-        from matplotlib.figure import Figure
-    except ImportError as error:
-        raise MissingExtra("A picture", "plot") from error
     pictures: dict[str, tuple[float, float, Callable[[Any, Tables], None]]] = {
         "figure1": (10.5, 4.3, _figure1),
         "figure2": (8.0, 3.9, _figure2),
@@ -63,22 +57,13 @@ def draw_all(tables: Tables, folder: Path) -> list[Path]:
         "figure3-eta": (9.0, 4.6, _figure3_eta),
     }
     written = []
-    with matplotlib.rc_context(STYLE):
-        for name, (width, height, draw) in pictures.items():
-            if name in tables:
-                drawing = Figure(figsize=(width, height), layout="constrained")
+    for name, (width, height, draw) in pictures.items():
+        if name in tables:
+            paths = [folder / f"{name}.png", folder / f"{name}.svg"]
+            with drawing_for(paths, width, height, STYLE) as drawing:
                 draw(drawing, tables)
-                written += _save(drawing, folder / name)
+            written += paths
     return written
-
-
-def _save(drawing: Any, stem: Path) -> list[Path]:
-    """PNG and SVG, without the date."""
-    paths = [stem.with_suffix(".png"), stem.with_suffix(".svg")]
-    for path, metadata in zip(paths, ({}, {"Date": None}), strict=True):
-        with replacing(path) as file:
-            drawing.savefig(file, format=path.suffix[1:], dpi=130, metadata=metadata)
-    return paths
 
 
 def _band(axes: Any, x: Any, found: Curve, label: str, *, positive: bool, **style: Any) -> None:
