@@ -176,7 +176,7 @@ def test_the_step_of_nesterov_is_within_the_curvature(seed, eta):
 
 
 def bounds_of(method: str, model: Model, count: int) -> list[float]:
-    algorithm = make(method, team=ONE)
+    algorithm = make(method, threads=ONE)
     state = algorithm.init(model, None, 0)
     found = [dual_bound(model, algorithm.propose(state).lam)]
     for _ in range(count):
@@ -265,7 +265,7 @@ def test_hard_star_sweeps_are_the_limit_of_smooth_ones():
 def test_fixed_points_are_arc_consistent(method: type[Sweeping]):
     """Where hard sweeps stop, every least node cost is supported by an edge at its least cost."""
     model = generators.random_grid(5, 5, 3, seed=2)
-    algorithm = method(team=ONE)
+    algorithm = method(threads=ONE)
     state = algorithm.init(model, None, 0)
     algorithm.step(state, 4000)
     lam = algorithm.propose(state).lam
@@ -279,7 +279,7 @@ def test_fixed_points_are_arc_consistent(method: type[Sweeping]):
 
 def test_nesterov_reaches_the_optimum_of_L():
     model = generators.erdos_renyi(30, 3, seed=7)
-    algorithm = Nesterov(eta=20.0, team=ONE)
+    algorithm = Nesterov(eta=20.0, threads=ONE)
     state = algorithm.init(model, None, 0)
     algorithm.step(state, 3000)
     proposal = algorithm.propose(state)

@@ -181,7 +181,7 @@ def point_arrays(point: PrimalPoint) -> Arrays:
     """What a point is made from, its model apart, as arrays by name."""
     optional = {"nodes": point.nodes, "labels": point.labels, "coupling": point.coupling}
     given = {name: array for name, array in optional.items() if array is not None}
-    return {"eta": np.asarray(point.eta), "exact": point.exact, **given}
+    return {"eta": np.asarray(point.eta), **given}
 
 
 def point_from_arrays(model: Model, arrays: Arrays) -> PrimalPoint:
