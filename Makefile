@@ -20,6 +20,7 @@ WERROR := $(if $(STRICT),--config-settings=cmake.define.SOFTMAP_WERROR=ON)
 ifeq ($(origin CXX),default)
 ifeq ($(shell command -v c++ || command -v g++ || command -v clang++),)
 ZIG := $(abspath $(VENV))/zig
+export CXX := $(ZIG)/c++
 export PATH := $(ZIG):$(PATH)
 endif
 endif
@@ -40,10 +41,10 @@ ifdef ZIG
 $(ZIG)/c++: tools/zig.sh | $(BIN)/python
 	$(INSTALL) ziglang
 	mkdir -p $(ZIG)
-	for name in c++ ar ranlib; do \
-	  sed "s|@PYTHON@|$(abspath $(BIN))/python|; s|@TOOL@|$$name|" $< > $(ZIG)/$$name; \
-	  chmod +x $(ZIG)/$$name; \
-	done
+	sed "s|@PYTHON@|$(abspath $(BIN))/python|" $< > $@
+	chmod +x $@
+	ln -sf c++ $(ZIG)/ar
+	ln -sf c++ $(ZIG)/ranlib
 endif
 
 $(VENV)/built $(VENV)/built-strict: pyproject.toml $(CORE) | $(VENV)/tools $(if $(ZIG),$(ZIG)/c++)

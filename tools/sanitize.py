@@ -57,7 +57,8 @@ def run_tests(sanitizers: str, target: Path, arguments: list[str]) -> int:
     python = [str(Path(sys.executable).resolve()), "-s"]
     check = "import softmap.core as core; print('testing', core.native.__file__)"
     subprocess.run([*python, "-c", check], check=True, env=environment)
-    tests = [*python, "-m", "pytest", "-p", "no:cacheprovider", *arguments]
+    # A sanitizer ends the process: what it says must not end in a buffer of pytest.
+    tests = [*python, "-m", "pytest", "--capture=sys", "-p", "no:cacheprovider", *arguments]
     return subprocess.run(tests, cwd=ROOT, env=environment, check=False).returncode
 
 
