@@ -62,9 +62,9 @@ class Maker:
         if family == "projection":
             maps = [rng.integers(0, cols, rows) for _ in range(2)]
             index = rng.integers(0, 2, m)
-            return Projection(maps, np.full(m, cols), index), lambda k, x, y: (
-                Fraction(0) if maps[index[k]][x] == y else None
-            )
+            return Projection(
+                maps, np.full(m, cols), index
+            ), lambda k, x, y: Fraction(0) if maps[index[k]][x] == y else None
         weights = self.costs(m, hard=family == "potts")
         if rng.random() < 0.7:
             weights = np.abs(weights)

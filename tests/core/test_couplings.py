@@ -24,7 +24,9 @@ def native(model):
 def marginals(model, seed: int, sharp: bool = False) -> np.ndarray:
     """Random node marginals; no mass on forbidden labels, and on one in ten others."""
     rng = np.random.default_rng(seed)
-    mass = rng.random(model.unary.size) ** (9 if sharp else 1) * (rng.random(model.unary.size) > 0.1)
+    mass = rng.random(model.unary.size) ** (9 if sharp else 1) * (
+        rng.random(model.unary.size) > 0.1
+    )
     mass[np.isinf(model.unary)] = 0.0
     for i in range(model.n):
         at = model.node_slice(i)
@@ -199,8 +201,8 @@ def test_a_projection_between_variables_that_disagree_has_no_coupling():
     answer = projected([[0, 0, 1], [0, 1, 1], [0, 0, 1]], 2, p, q)
     np.testing.assert_array_equal(answer.cost, [0.0, np.inf, 0.0])
     np.testing.assert_array_equal(answer.plans[0], [[0.2, 0], [0.3, 0], [0, 0.5]])
-    near = projected([[0, 0, 1]], 2, p, q + [1e-14, -1e-14])
-    far = projected([[0, 0, 1]], 2, p, q + [1e-10, -1e-10])
+    near = projected([[0, 0, 1]], 2, p, q + np.array([1e-14, -1e-14]))
+    far = projected([[0, 0, 1]], 2, p, q + np.array([1e-10, -1e-10]))
     assert near.cost[0] == 0.0
     assert far.cost[0] == np.inf
 

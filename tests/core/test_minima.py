@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 from proof_models import FAMILIES, Case, Sizes, case
 
+import softmap
 from softmap.layout import layout
 
 core = pytest.importorskip("softmap.core")
@@ -164,8 +165,6 @@ def test_minima_agree_with_plain_numpy():
 def test_threads_change_no_bit():
     rng = np.random.default_rng(0)
     n = 12_000
-    import softmap
-
     edges = np.stack([np.arange(n - 1), np.arange(1, n)], axis=1)
     weights = rng.normal(size=n - 1)
     model = softmap.Model(
