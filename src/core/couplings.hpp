@@ -7,97 +7,12 @@
 // edge gets its cheapest transport. The price is +inf where no coupling avoids the forbidden pairs.
 #pragma once
 
-#include "tiles.hpp"
+#include "cells.hpp"
 #include "transport.hpp"
 
 namespace softmap {
 
 inline constexpr double negligible = 1e-15; // mass that rounding alone explains
-
-// What is asked about, and where the answers go; a null pointer says: not wanted.
-struct Couplings {
-    const double *kappa; // by half-edge
-    const double *nodes; // by node
-    double eta;
-    double *cost;         // [edges]
-    double *entropy;      // [edges] before anything is moved
-    double *slack;        // [edges] ℓ₁, of both ends
-    double *plan;         // row-major tables one after the other
-    const Index *plan_at; // where the tables begin
-};
-
-// Couplings of the lanes of one view. Lanes are edges (W = lanes), or labels of the second end of a
-// single edge (W = 1): a cell is `lanes` numbers in either case, and a table has `cells` of them in
-// each row, +inf standing in the cost of labels that are not there.
-template <int W> class Cells {
-  public:
-    using Cell = Pack<lanes>;
-
-    // `tables`: whether costs and plans need room.
-    Cells(double *room, const Layout<double> &lay, const Run &run, const Couplings &ask,
-          bool tables)
-        : rows(run.rows), cols(run.cols), cells(width_of(cols)),
-          cost(reinterpret_cast<Cell *>(room)), plan(cost + (tables ? rows * cells : 0)),
-          ahead(plan + (tables ? rows * cells : 0)) {
-        const Index high = (rows * W + lanes - 1) / lanes;
-        double *at = reinterpret_cast<double *>(ahead + cells);
-        for (double **array : {&row, &p, &rest_p})
-            *array = at, at += high * lanes;
-        for (double **array : {&col, &q, &rest_q})
-            *array = at, at += cells * lanes;
-        spare = at;
-        load(Side<W>(lay, run, 0), lay, ask, rows, high, row, p);
-        load(Side<W>(lay, run, 1), lay, ask, cols, cells, col, q);
-    }
-
-    static Index room_for(Index rows, Index cols, bool tables) {
-        const Index cells = width_of(cols);
-        return lanes * ((tables ? 2 * rows * cells : 0) + cells) + 3 * W * (rows + cols) +
-               6 * lanes + transport_room(rows, cols, W);
-    }
-
-    Cell in_row(const double *array, Index x) const {
-        return W > 1 ? Cell::load(array + lanes * x) : Cell(array[x]);
-    }
-    Cell in_col(const double *array, Index c) const { return Cell::load(array + lanes * c); }
-    void put_row(double *array, Index x, const Cell &value) const {
-        if constexpr (W > 1)
-            value.store(array + lanes * x);
-        else
-            value.each(1, [&](int, double one) { array[x] = one; });
-    }
-    // Sums and minima over labels, in every lane.
-    static Cell summed(const Cell &a) { return W > 1 ? a : Cell(total(a)); }
-    static Cell lowered(const Cell &a) { return W > 1 ? a : Cell(-largest(0.0 - a)); }
-
-    const Pack<W> *packs(const double *array) const {
-        return reinterpret_cast<const Pack<W> *>(array);
-    }
-    double &entry(Cell *table, Index x, Index y, int lane) const {
-        const auto numbers = reinterpret_cast<double *>(table + x * cells);
-        return W > 1 ? numbers[lanes * y + lane] : numbers[y];
-    }
-
-    const Index rows, cols, cells;
-    Cell *const cost, *const plan, *const ahead;
-    double *row, *col, *p, *q, *rest_p, *rest_q; // κ with +inf at forbidden labels; marginals
-    double *spare;
-
-  private:
-    static Index width_of(Index cols) { return W > 1 ? cols : (cols + lanes - 1) / lanes; }
-
-    static void load(const Side<W> &side, const Layout<double> &lay, const Couplings &ask,
-                     Index labels, Index width, double *kappa, double *nodes) {
-        for (Index x = 0; x < labels; ++x) {
-            side.free(lay, ask.kappa, x).store(kappa + W * x);
-            across<W>(ask.nodes, side.node, x).store(nodes + W * x);
-        }
-        for (Index k = W * labels; k < lanes * width; ++k) {
-            kappa[k] = infinity;
-            nodes[k] = 0.0;
-        }
-    }
-};
 
 template <int W, class Edges> void fill_costs(const Cells<W> &t, const Edges &edges) {
     for (Index x = 0; x < t.rows; ++x) {
@@ -113,51 +28,56 @@ template <int W, class Edges> void fill_costs(const Cells<W> &t, const Edges &ed
     }
 }
 
-// plan ∝ exp(-η (C + κ_i + κ_j)); returns its entropy.
-template <int W> Pack<lanes> soften(const Cells<W> &t, double eta) {
+// plan = exp(-η (C + κ_i + κ_j)) up to a factor; its row sums go into `rest_p`.
+template <int W> struct Soft {
+    Pack<lanes> entropy;
+    Pack<lanes> scale; // what makes the masses of the plan sum to 1
+};
+
+template <int W> Soft<W> soften(const Cells<W> &t, double eta) {
     using Cell = Pack<lanes>;
-    Cell low(infinity), mass_of_all(0.0), mean(0.0);
+    Cell low(infinity), sum(0.0), mean(0.0);
     for (Index x = 0; x < t.rows; ++x) {
         const Cell here = t.in_row(t.row, x);
+        Cell *line = t.plan + x * t.cells;
         for (Index c = 0; c < t.cells; ++c) {
-            const Index k = x * t.cells + c;
-            t.plan[k] = t.cost[k] + here + t.in_col(t.col, c);
-            low = least(t.plan[k], low);
+            line[c] = t.cost[x * t.cells + c] + here + t.in_col(t.col, c);
+            low = least(line[c], low);
         }
     }
     low = t.lowered(low);
-    for (Index k = 0; k < t.rows * t.cells; ++k) {
-        const Cell excess = least(t.plan[k] - low, Cell(barred));
-        Cell mass = unless_infinite(t.plan[k], exp(Cell(-eta) * excess));
-        mass = choose(Cell(trace), mass, mass, Cell(0.0));
-        t.plan[k] = mass;
-        mass_of_all += mass;
-        mean += mass * excess;
+    for (Index x = 0; x < t.rows; ++x) {
+        Cell *line = t.plan + x * t.cells, sum_of_row(0.0);
+        for (Index c = 0; c < t.cells; ++c) {
+            const Cell excess = least(line[c] - low, Cell(barred));
+            Cell mass = unless_infinite(line[c], exp(Cell(-eta) * excess));
+            mass = choose(Cell(trace), mass, mass, Cell(0.0));
+            line[c] = mass;
+            sum_of_row += mass;
+            mean += mass * excess;
+        }
+        sum_of_row = t.summed(sum_of_row);
+        t.put_row(t.rest_p, x, sum_of_row);
+        sum += sum_of_row;
     }
-    mass_of_all = t.summed(mass_of_all);
-    const Cell scale = 1.0 / mass_of_all;
-    for (Index k = 0; k < t.rows * t.cells; ++k)
-        t.plan[k] *= scale;
-    return Cell(eta) * t.summed(mean) * scale + log(mass_of_all);
+    const Cell scale = 1.0 / sum;
+    return {Cell(eta) * t.summed(mean) * scale + log(sum), scale};
 }
 
 // Scale rows, then columns, down to at most p and q; what is missing goes into `rest_*`. The first
 // half of Algorithm 2 of Altschuler et al.; returns the slack before.
-template <int W> Pack<lanes> shrink(const Cells<W> &t) {
+template <int W> Pack<lanes> shrink(const Cells<W> &t, const Pack<lanes> &scale) {
     using Cell = Pack<lanes>;
     const Cell one(1.0), none(0.0);
     Cell slack(0.0), slack_of_cols(0.0);
-    double *have = t.rest_q, *scale = t.col; // κ was used for the last time
+    double *have = t.rest_q, *scale_of = t.col; // κ was used for the last time
     for (Index c = 0; c < t.cells; ++c)
         none.store(have + lanes * c);
     for (Index x = 0; x < t.rows; ++x) {
-        Cell sum(0.0), want = t.in_row(t.p, x);
-        Cell *line = t.plan + x * t.cells;
-        for (Index c = 0; c < t.cells; ++c)
-            sum += line[c];
-        sum = t.summed(sum);
+        const Cell sum = t.in_row(t.rest_p, x) * scale, want = t.in_row(t.p, x);
         slack += size_of(sum - want);
-        const Cell less = least(want / sum, one);
+        const Cell less = least(want / sum, one) * scale;
+        Cell *line = t.plan + x * t.cells;
         for (Index c = 0; c < t.cells; ++c) {
             line[c] *= less;
             (t.in_col(have, c) + line[c]).store(have + lanes * c);
@@ -166,14 +86,13 @@ template <int W> Pack<lanes> shrink(const Cells<W> &t) {
     for (Index c = 0; c < t.cells; ++c) {
         const Cell sum = t.in_col(have, c), want = t.in_col(t.q, c), less = least(want / sum, one);
         slack_of_cols += size_of(sum - want);
-        less.store(scale + lanes * c);
+        less.store(scale_of + lanes * c);
         greatest(want - sum * less, none).store(t.rest_q + lanes * c);
     }
     for (Index x = 0; x < t.rows; ++x) {
-        Cell sum(0.0);
-        Cell *line = t.plan + x * t.cells;
+        Cell *line = t.plan + x * t.cells, sum(0.0);
         for (Index c = 0; c < t.cells; ++c) {
-            line[c] *= t.in_col(scale, c);
+            line[c] *= t.in_col(scale_of, c);
             sum += line[c];
         }
         t.put_row(t.rest_p, x, greatest(t.in_row(t.p, x) - t.summed(sum), none));
@@ -181,32 +100,39 @@ template <int W> Pack<lanes> shrink(const Cells<W> &t) {
     return slack + t.summed(slack_of_cols);
 }
 
-// Add the rank-one correction: the second half of Algorithm 2 of Altschuler et al.
-template <int W> void complete(const Cells<W> &t) {
+// mass · cost, 0 where there is no mass; NaN and +inf stay.
+inline Pack<lanes> priced(const Pack<lanes> &mass, const Pack<lanes> &cost) {
+    const Pack<lanes> tiny(std::numeric_limits<double>::denorm_min());
+    return choose(mass, tiny, Pack<lanes>(0.0), mass * cost);
+}
+
+// Add the rank-one correction: the second half of Algorithm 2 of Altschuler et al. Returns the
+// price, which is no finite number where mass lies on forbidden pairs.
+template <int W> Pack<lanes> complete(const Cells<W> &t) {
     using Cell = Pack<lanes>;
-    const Cell none(0.0);
-    Cell missing(0.0);
+    const Cell none(0.0), speck(negligible);
+    Cell missing(0.0), price(0.0);
     for (Index x = 0; x < t.rows; ++x)
         missing += t.in_row(t.rest_p, x);
-    const Cell scale = choose(Cell(negligible), missing, 1.0 / missing, none);
+    const Cell scale = choose(speck, missing, 1.0 / missing, none);
     for (Index x = 0; x < t.rows; ++x) {
         const Cell share = t.in_row(t.rest_p, x) * scale;
         for (Index c = 0; c < t.cells; ++c) {
+            const Cell cost = t.cost[x * t.cells + c];
             Cell &mass = t.plan[x * t.cells + c];
             mass += share * t.in_col(t.rest_q, c);
-            const Cell speck = choose(mass, Cell(negligible), none, mass); // NaN stays NaN
-            mass = choose(t.cost[x * t.cells + c], Cell(infinity), mass, speck);
+            mass = choose(cost, Cell(infinity), mass, choose(mass, speck, none, mass));
+            price += priced(mass, cost);
         }
     }
+    return t.summed(price);
 }
 
-// Σ plan · cost; not a finite number where mass lies on forbidden pairs or is none.
+// Σ plan · cost.
 template <int W> Pack<lanes> price(const Cells<W> &t) {
-    using Cell = Pack<lanes>;
-    const Cell tiny(std::numeric_limits<double>::denorm_min());
-    Cell sum(0.0);
+    Pack<lanes> sum(0.0);
     for (Index k = 0; k < t.rows * t.cells; ++k)
-        sum += choose(t.plan[k], tiny, Cell(0.0), t.plan[k] * t.cost[k]);
+        sum += priced(t.plan[k], t.cost[k]);
     return t.summed(sum);
 }
 
@@ -278,16 +204,18 @@ Pack<lanes> mended(const Cells<W> &t, const Run &run, const Pack<lanes> &found, 
                    Transport &solve) {
     double price_of[lanes];
     found.store(price_of);
-    bool fits[lanes];
-    for (int k = 0; k < lanes; ++k)
-        fits[k] = true;
-    for (int k = 0; k < int(run.count); ++k)
-        if (all || !(std::abs(price_of[k]) < infinity))
-            fits[k] = transported(t, k, solve);
-    if (!all && exchangeable(t))
+    bool fits[lanes], changed = false;
+    for (int k = 0; k < lanes; ++k) {
+        const bool redo = k < int(run.count) && (all || !(std::abs(price_of[k]) < infinity));
+        fits[k] = redo ? transported(t, k, solve) : true;
+        changed = changed || redo;
+    }
+    if (!all && exchangeable(t)) {
         exchange_cells(t);
-    const Pack<lanes> again = price(t);
-    again.store(price_of);
+        changed = true;
+    }
+    if (changed)
+        price(t).store(price_of);
     return Pack<lanes>::of([&](int k) { return fits[k] ? price_of[k] : infinity; });
 }
 
@@ -300,10 +228,10 @@ void couple_generally(const Cells<W> &t, const Edges &edges, const Run &run, con
     const bool exactly = ask.eta == infinity;
     Cell entropy(0.0), slack(0.0), found(0.0);
     if (!exactly) {
-        entropy = soften(t, ask.eta);
-        slack = shrink(t);
-        complete(t);
-        found = price(t);
+        const Soft<W> soft = soften(t, ask.eta);
+        entropy = soft.entropy;
+        slack = shrink(t, soft.scale);
+        found = complete(t);
     }
     answers.put(ask.cost, mended(t, run, found, exactly, solve));
     answers.put(ask.entropy, entropy);

@@ -16,12 +16,14 @@ inline void soft_nodes(const Layout<double> &lay, const Index *at, const Index *
         const Index labels = lay.num_labels[i], end = std::min(last, (i / lanes + 1) * lanes);
         for (count = 1; i + count < end && lay.num_labels[i + count] == labels;)
             ++count;
+        Index place[lanes], stride[lanes];
+        for (int k = 0; k < lanes; ++k) {
+            const Index node = i + std::min(Index(k), count - 1);
+            place[k] = at[node], stride[k] = step[node];
+        }
         P low(infinity), total(0.0), mean(0.0);
         for (Index x = 0; x < labels; ++x) {
-            excess[x] = P::of([&](int k) {
-                const Index node = k < count ? i + k : i;
-                return share[at[node] + x * step[node]];
-            });
+            excess[x] = P::of([&](int k) { return share[place[k] + x * stride[k]]; });
             low = least(excess[x], low);
         }
         for (Index x = 0; x < labels; ++x) {
@@ -34,8 +36,8 @@ inline void soft_nodes(const Layout<double> &lay, const Index *at, const Index *
         for (Index x = 0; x < labels; ++x) {
             const P share_of = choose(P(trace), mass[x], mass[x], P(0.0)) * scale;
             mean += share_of * excess[x];
-            share_of.each(int(count),
-                          [&](int k, double one) { out[lay.node_offset[i + k] + x] = one; });
+            double *to = out + lay.node_offset[i] + x; // labels of nodes follow each other
+            share_of.each(int(count), [&](int k, double one) { to[k * labels] = one; });
         }
         const P logarithm = log(total);
         (P(eta) * mean + logarithm).each(int(count), [&](int k, double one) {

@@ -9,8 +9,6 @@
 
 namespace softmap {
 
-inline constexpr Index widest_tile = 64; // labels up to which tiles stay in the cache
-
 // Edges of one run, at positions first..first + count - 1 of the list; lanes past `count` repeat
 // the last edge.
 struct Run {
@@ -31,7 +29,7 @@ template <class Family>
 Run run_from(const Layout<double> &lay, const EdgeList &list, Index g, Index first, Index last) {
     const Index e = list[first];
     Run run{g, first, 0, lay.labels_at(2 * e), lay.labels_at(2 * e + 1), {}};
-    if (run.rows > widest_tile || run.cols > widest_tile)
+    if (run.rows > Family::widest_tile || run.cols > Family::widest_tile)
         last = first + 1;
     for (Index k = first; k < last; ++k) {
         const Index f = list[k];

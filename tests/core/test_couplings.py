@@ -23,8 +23,9 @@ def native(model):
 def marginals(model, seed: int, sharp: bool = False) -> np.ndarray:
     """Random node marginals; no mass on forbidden labels, and on one in ten others."""
     rng = np.random.default_rng(seed)
-    size = model.unary.size
-    mass = rng.random(size) ** (9 if sharp else 1) * (rng.random(size) > 0.1)
+    mass = rng.random(model.unary.size) ** (9 if sharp else 1) * (
+        rng.random(model.unary.size) > 0.1
+    )
     mass[np.isinf(model.unary)] = 0.0
     for i in range(model.n):
         at = model.node_slice(i)

@@ -164,7 +164,6 @@ def test_minima_agree_with_plain_numpy():
 def test_threads_change_no_bit():
     rng = np.random.default_rng(0)
     n = 12_000
-
     edges = np.stack([np.arange(n - 1), np.arange(1, n)], axis=1)
     weights = rng.normal(size=n - 1)
     model = softmap.Model(

@@ -94,6 +94,7 @@ void dense_message(const Edges &edges, const Pack<W> *a, Pack<W> *out, double *r
 
 // What every family has unless it says otherwise.
 struct FamilyBase {
+    static constexpr Index widest_tile = 64; // labels up to which lanes are edges, not labels
     // Whether two edges of a group, with equal label counts, may be lanes of one view.
     template <class S> static bool alike(const Layout<S> &, Index, Index, Index) { return true; }
 };

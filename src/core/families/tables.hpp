@@ -45,6 +45,7 @@ template <class S, int W> struct PlacedTables : EdgesBase<W, PlacedTables<S, W>>
 
 struct Tables : FamilyBase {
     static constexpr const char *name = "tables";
+    static constexpr Index widest_tile = 24; // larger tables are read faster one by one
 
     template <int W, class S>
     static PlacedTables<S, W> at(const Layout<S> &lay, Index g, const Index *edges, int receiver) {
