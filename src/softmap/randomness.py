@@ -10,4 +10,5 @@ __all__ = ["seeded"]
 
 def seeded(seed: int) -> NDArray[np.uint64]:
     """The four words of the generator, from any non-negative integer."""
-    return np.random.SeedSequence(seed).generate_state(4, np.uint64)
+    words: NDArray[np.uint64] = np.random.SeedSequence(seed).generate_state(4, np.uint64)  # type: ignore[assignment]
+    return words

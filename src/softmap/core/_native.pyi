@@ -1,10 +1,693 @@
 """The compiled core of softmap, for one instruction set."""
 
+from typing import Annotated, overload
+
+import numpy
+from numpy.typing import NDArray
+
 def level() -> str:
     """The instruction set this module is compiled for."""
 
-def lanes() -> int:
+def width() -> int:
     """Doubles in one vector register."""
 
 def cpu_level() -> str:
     """The highest instruction set that this machine runs."""
+
+class Layout:
+    """The flat arrays of a model that every kernel reads."""
+
+    def __init__(self, arrays: dict) -> None: ...
+    @property
+    def widest(self) -> int: ...
+
+class SingleLayout:
+    """The flat arrays of a model that every kernel reads."""
+
+    def __init__(self, arrays: dict) -> None: ...
+    @property
+    def widest(self) -> int: ...
+
+KINDS: tuple = ...
+
+LANES: int = 8
+
+def message(
+    layout: Layout,
+    h: int,
+    a: Annotated[
+        NDArray[numpy.float64], dict(shape=(None,), order="C", device="cpu", writable=False)
+    ],
+    out: Annotated[NDArray[numpy.float64], dict(shape=(None,), order="C", device="cpu")],
+    eta: float,
+) -> None:
+    """Message into half-edge h from costs a on the labels of its far end."""
+
+class Schedule:
+    """What one pass over the graph does."""
+
+    def __init__(self, arrays: dict) -> None: ...
+
+@overload
+def pack_lanes(
+    layout: Layout,
+    blocks: Annotated[
+        NDArray[numpy.int64], dict(shape=(None,), order="C", device="cpu", writable=False)
+    ],
+    edge: Annotated[
+        NDArray[numpy.int64], dict(shape=(None,), order="C", device="cpu", writable=False)
+    ],
+    weight: Annotated[NDArray[numpy.float64], dict(shape=(None,), order="C", device="cpu")],
+    truncation: Annotated[NDArray[numpy.float64], dict(shape=(None,), order="C", device="cpu")],
+    table: Annotated[NDArray[numpy.float64], dict(shape=(None,), order="C", device="cpu")],
+) -> None: ...
+@overload
+def pack_lanes(
+    layout: SingleLayout,
+    blocks: Annotated[
+        NDArray[numpy.int64], dict(shape=(None,), order="C", device="cpu", writable=False)
+    ],
+    edge: Annotated[
+        NDArray[numpy.int64], dict(shape=(None,), order="C", device="cpu", writable=False)
+    ],
+    weight: Annotated[NDArray[numpy.float64], dict(shape=(None,), order="C", device="cpu")],
+    truncation: Annotated[NDArray[numpy.float64], dict(shape=(None,), order="C", device="cpu")],
+    table: Annotated[NDArray[numpy.float32], dict(shape=(None,), order="C", device="cpu")],
+) -> None: ...
+@overload
+def to_messages(
+    layout: Layout,
+    schedule: Schedule,
+    lam: Annotated[
+        NDArray[numpy.float64], dict(shape=(None,), order="C", device="cpu", writable=False)
+    ],
+    msg: Annotated[NDArray[numpy.float64], dict(shape=(None,), order="C", device="cpu")],
+) -> None: ...
+@overload
+def to_messages(
+    layout: SingleLayout,
+    schedule: SingleSchedule,
+    lam: Annotated[
+        NDArray[numpy.float64], dict(shape=(None,), order="C", device="cpu", writable=False)
+    ],
+    msg: Annotated[NDArray[numpy.float32], dict(shape=(None,), order="C", device="cpu")],
+) -> None: ...
+@overload
+def to_lam(
+    layout: Layout,
+    schedule: Schedule,
+    msg: Annotated[
+        NDArray[numpy.float64], dict(shape=(None,), order="C", device="cpu", writable=False)
+    ],
+    lam: Annotated[NDArray[numpy.float64], dict(shape=(None,), order="C", device="cpu")],
+) -> None: ...
+@overload
+def to_lam(
+    layout: SingleLayout,
+    schedule: SingleSchedule,
+    msg: Annotated[
+        NDArray[numpy.float32], dict(shape=(None,), order="C", device="cpu", writable=False)
+    ],
+    lam: Annotated[NDArray[numpy.float64], dict(shape=(None,), order="C", device="cpu")],
+) -> None: ...
+@overload
+def passes(
+    layout: Layout,
+    schedule: Schedule,
+    halves: int,
+    msg: Annotated[NDArray[numpy.float64], dict(shape=(None,), order="C", device="cpu")],
+    prev: Annotated[NDArray[numpy.float64], dict(shape=(None,), order="C", device="cpu")],
+    theta: Annotated[NDArray[numpy.float64], dict(shape=(None,), order="C", device="cpu")],
+    eta: float,
+    momentum: bool,
+    shift: Annotated[NDArray[numpy.float64], dict(shape=(None,), order="C", device="cpu")],
+    dot: Annotated[NDArray[numpy.float64], dict(shape=(None,), order="C", device="cpu")],
+    clock: Annotated[NDArray[numpy.float64], dict(shape=(None,), order="C", device="cpu")],
+    threads: int,
+) -> None: ...
+@overload
+def passes(
+    layout: SingleLayout,
+    schedule: SingleSchedule,
+    halves: int,
+    msg: Annotated[NDArray[numpy.float32], dict(shape=(None,), order="C", device="cpu")],
+    prev: Annotated[NDArray[numpy.float32], dict(shape=(None,), order="C", device="cpu")],
+    theta: Annotated[NDArray[numpy.float64], dict(shape=(None,), order="C", device="cpu")],
+    eta: float,
+    momentum: bool,
+    shift: Annotated[NDArray[numpy.float64], dict(shape=(None,), order="C", device="cpu")],
+    dot: Annotated[NDArray[numpy.float64], dict(shape=(None,), order="C", device="cpu")],
+    clock: Annotated[NDArray[numpy.float64], dict(shape=(None,), order="C", device="cpu")],
+    threads: int,
+) -> None: ...
+@overload
+def shares(
+    schedule: Schedule,
+    msg: Annotated[
+        NDArray[numpy.float64], dict(shape=(None,), order="C", device="cpu", writable=False)
+    ],
+    theta: Annotated[NDArray[numpy.float64], dict(shape=(None,), order="C", device="cpu")],
+    threads: int,
+) -> None: ...
+@overload
+def shares(
+    schedule: SingleSchedule,
+    msg: Annotated[
+        NDArray[numpy.float32], dict(shape=(None,), order="C", device="cpu", writable=False)
+    ],
+    theta: Annotated[NDArray[numpy.float64], dict(shape=(None,), order="C", device="cpu")],
+    threads: int,
+) -> None: ...
+@overload
+def by_node(
+    layout: Layout,
+    schedule: Schedule,
+    theta: Annotated[
+        NDArray[numpy.float64], dict(shape=(None,), order="C", device="cpu", writable=False)
+    ],
+    out: Annotated[NDArray[numpy.float64], dict(shape=(None,), order="C", device="cpu")],
+    threads: int,
+) -> None: ...
+@overload
+def by_node(
+    layout: SingleLayout,
+    schedule: SingleSchedule,
+    theta: Annotated[
+        NDArray[numpy.float64], dict(shape=(None,), order="C", device="cpu", writable=False)
+    ],
+    out: Annotated[NDArray[numpy.float64], dict(shape=(None,), order="C", device="cpu")],
+    threads: int,
+) -> None: ...
+@overload
+def cut_chains(
+    layout: Layout,
+    schedule: Schedule,
+    rank: Annotated[
+        NDArray[numpy.int64], dict(shape=(None,), order="C", device="cpu", writable=False)
+    ],
+    msg: Annotated[
+        NDArray[numpy.float64], dict(shape=(None,), order="C", device="cpu", writable=False)
+    ],
+    theta: Annotated[
+        NDArray[numpy.float64], dict(shape=(None,), order="C", device="cpu", writable=False)
+    ],
+    lam: Annotated[NDArray[numpy.float64], dict(shape=(None,), order="C", device="cpu")],
+    threads: int,
+) -> None: ...
+@overload
+def cut_chains(
+    layout: SingleLayout,
+    schedule: SingleSchedule,
+    rank: Annotated[
+        NDArray[numpy.int64], dict(shape=(None,), order="C", device="cpu", writable=False)
+    ],
+    msg: Annotated[
+        NDArray[numpy.float32], dict(shape=(None,), order="C", device="cpu", writable=False)
+    ],
+    theta: Annotated[
+        NDArray[numpy.float64], dict(shape=(None,), order="C", device="cpu", writable=False)
+    ],
+    lam: Annotated[NDArray[numpy.float64], dict(shape=(None,), order="C", device="cpu")],
+    threads: int,
+) -> None: ...
+@overload
+def couplings(
+    layout: Layout,
+    schedule: Schedule,
+    msg: Annotated[
+        NDArray[numpy.float64], dict(shape=(None,), order="C", device="cpu", writable=False)
+    ],
+    theta: Annotated[
+        NDArray[numpy.float64], dict(shape=(None,), order="C", device="cpu", writable=False)
+    ],
+    out: Annotated[NDArray[numpy.float64], dict(shape=(None,), order="C", device="cpu")],
+    threads: int,
+) -> None: ...
+@overload
+def couplings(
+    layout: SingleLayout,
+    schedule: SingleSchedule,
+    msg: Annotated[
+        NDArray[numpy.float32], dict(shape=(None,), order="C", device="cpu", writable=False)
+    ],
+    theta: Annotated[
+        NDArray[numpy.float64], dict(shape=(None,), order="C", device="cpu", writable=False)
+    ],
+    out: Annotated[NDArray[numpy.float64], dict(shape=(None,), order="C", device="cpu")],
+    threads: int,
+) -> None: ...
+
+class SingleSchedule:
+    """What one pass over the graph does."""
+
+    def __init__(self, arrays: dict) -> None: ...
+
+def packed_size(arg0: int, arg1: int, arg2: int, /) -> int: ...
+@overload
+def star_sweeps(
+    layout: Layout,
+    schedule: Schedule,
+    count: int,
+    msg: Annotated[NDArray[numpy.float64], dict(shape=(None,), order="C", device="cpu")],
+    prev: Annotated[NDArray[numpy.float64], dict(shape=(None,), order="C", device="cpu")],
+    origin: Annotated[NDArray[numpy.float64], dict(shape=(None,), order="C", device="cpu")],
+    bar: Annotated[
+        NDArray[numpy.float64], dict(shape=(None,), order="C", device="cpu", writable=False)
+    ],
+    theta: Annotated[NDArray[numpy.float64], dict(shape=(None,), order="C", device="cpu")],
+    eta: float,
+    momentum: bool,
+    shift: Annotated[NDArray[numpy.float64], dict(shape=(None,), order="C", device="cpu")],
+    dot: Annotated[NDArray[numpy.float64], dict(shape=(None,), order="C", device="cpu")],
+    clock: Annotated[NDArray[numpy.float64], dict(shape=(None,), order="C", device="cpu")],
+    threads: int,
+) -> None: ...
+@overload
+def star_sweeps(
+    layout: SingleLayout,
+    schedule: SingleSchedule,
+    count: int,
+    msg: Annotated[NDArray[numpy.float32], dict(shape=(None,), order="C", device="cpu")],
+    prev: Annotated[NDArray[numpy.float32], dict(shape=(None,), order="C", device="cpu")],
+    origin: Annotated[NDArray[numpy.float32], dict(shape=(None,), order="C", device="cpu")],
+    bar: Annotated[
+        NDArray[numpy.float64], dict(shape=(None,), order="C", device="cpu", writable=False)
+    ],
+    theta: Annotated[NDArray[numpy.float64], dict(shape=(None,), order="C", device="cpu")],
+    eta: float,
+    momentum: bool,
+    shift: Annotated[NDArray[numpy.float64], dict(shape=(None,), order="C", device="cpu")],
+    dot: Annotated[NDArray[numpy.float64], dict(shape=(None,), order="C", device="cpu")],
+    clock: Annotated[NDArray[numpy.float64], dict(shape=(None,), order="C", device="cpu")],
+    threads: int,
+) -> None: ...
+@overload
+def diffusion_sweeps(
+    layout: Layout,
+    schedule: Schedule,
+    count: int,
+    msg: Annotated[NDArray[numpy.float64], dict(shape=(None,), order="C", device="cpu")],
+    prev: Annotated[NDArray[numpy.float64], dict(shape=(None,), order="C", device="cpu")],
+    origin: Annotated[NDArray[numpy.float64], dict(shape=(None,), order="C", device="cpu")],
+    bar: Annotated[
+        NDArray[numpy.float64], dict(shape=(None,), order="C", device="cpu", writable=False)
+    ],
+    theta: Annotated[NDArray[numpy.float64], dict(shape=(None,), order="C", device="cpu")],
+    eta: float,
+    momentum: bool,
+    shift: Annotated[NDArray[numpy.float64], dict(shape=(None,), order="C", device="cpu")],
+    dot: Annotated[NDArray[numpy.float64], dict(shape=(None,), order="C", device="cpu")],
+    clock: Annotated[NDArray[numpy.float64], dict(shape=(None,), order="C", device="cpu")],
+    threads: int,
+) -> None: ...
+@overload
+def diffusion_sweeps(
+    layout: SingleLayout,
+    schedule: SingleSchedule,
+    count: int,
+    msg: Annotated[NDArray[numpy.float32], dict(shape=(None,), order="C", device="cpu")],
+    prev: Annotated[NDArray[numpy.float32], dict(shape=(None,), order="C", device="cpu")],
+    origin: Annotated[NDArray[numpy.float32], dict(shape=(None,), order="C", device="cpu")],
+    bar: Annotated[
+        NDArray[numpy.float64], dict(shape=(None,), order="C", device="cpu", writable=False)
+    ],
+    theta: Annotated[NDArray[numpy.float64], dict(shape=(None,), order="C", device="cpu")],
+    eta: float,
+    momentum: bool,
+    shift: Annotated[NDArray[numpy.float64], dict(shape=(None,), order="C", device="cpu")],
+    dot: Annotated[NDArray[numpy.float64], dict(shape=(None,), order="C", device="cpu")],
+    clock: Annotated[NDArray[numpy.float64], dict(shape=(None,), order="C", device="cpu")],
+    threads: int,
+) -> None: ...
+@overload
+def gradient_sweeps(
+    layout: Layout,
+    schedule: Schedule,
+    count: int,
+    msg: Annotated[NDArray[numpy.float64], dict(shape=(None,), order="C", device="cpu")],
+    prev: Annotated[NDArray[numpy.float64], dict(shape=(None,), order="C", device="cpu")],
+    origin: Annotated[NDArray[numpy.float64], dict(shape=(None,), order="C", device="cpu")],
+    bar: Annotated[
+        NDArray[numpy.float64], dict(shape=(None,), order="C", device="cpu", writable=False)
+    ],
+    theta: Annotated[NDArray[numpy.float64], dict(shape=(None,), order="C", device="cpu")],
+    eta: float,
+    momentum: bool,
+    shift: Annotated[NDArray[numpy.float64], dict(shape=(None,), order="C", device="cpu")],
+    dot: Annotated[NDArray[numpy.float64], dict(shape=(None,), order="C", device="cpu")],
+    clock: Annotated[NDArray[numpy.float64], dict(shape=(None,), order="C", device="cpu")],
+    threads: int,
+) -> None: ...
+@overload
+def gradient_sweeps(
+    layout: SingleLayout,
+    schedule: SingleSchedule,
+    count: int,
+    msg: Annotated[NDArray[numpy.float32], dict(shape=(None,), order="C", device="cpu")],
+    prev: Annotated[NDArray[numpy.float32], dict(shape=(None,), order="C", device="cpu")],
+    origin: Annotated[NDArray[numpy.float32], dict(shape=(None,), order="C", device="cpu")],
+    bar: Annotated[
+        NDArray[numpy.float64], dict(shape=(None,), order="C", device="cpu", writable=False)
+    ],
+    theta: Annotated[NDArray[numpy.float64], dict(shape=(None,), order="C", device="cpu")],
+    eta: float,
+    momentum: bool,
+    shift: Annotated[NDArray[numpy.float64], dict(shape=(None,), order="C", device="cpu")],
+    dot: Annotated[NDArray[numpy.float64], dict(shape=(None,), order="C", device="cpu")],
+    clock: Annotated[NDArray[numpy.float64], dict(shape=(None,), order="C", device="cpu")],
+    threads: int,
+) -> None: ...
+@overload
+def star_values(
+    layout: Layout,
+    schedule: Schedule,
+    rank: Annotated[
+        NDArray[numpy.int64], dict(shape=(None,), order="C", device="cpu", writable=False)
+    ],
+    msg: Annotated[NDArray[numpy.float64], dict(shape=(None,), order="C", device="cpu")],
+    origin: Annotated[NDArray[numpy.float64], dict(shape=(None,), order="C", device="cpu")],
+    bar: Annotated[
+        NDArray[numpy.float64], dict(shape=(None,), order="C", device="cpu", writable=False)
+    ],
+    theta: Annotated[NDArray[numpy.float64], dict(shape=(None,), order="C", device="cpu")],
+    eta: float,
+    shift: Annotated[NDArray[numpy.float64], dict(shape=(None,), order="C", device="cpu")],
+    dot: Annotated[NDArray[numpy.float64], dict(shape=(None,), order="C", device="cpu")],
+    threads: int,
+) -> None: ...
+@overload
+def star_values(
+    layout: SingleLayout,
+    schedule: SingleSchedule,
+    rank: Annotated[
+        NDArray[numpy.int64], dict(shape=(None,), order="C", device="cpu", writable=False)
+    ],
+    msg: Annotated[NDArray[numpy.float32], dict(shape=(None,), order="C", device="cpu")],
+    origin: Annotated[NDArray[numpy.float32], dict(shape=(None,), order="C", device="cpu")],
+    bar: Annotated[
+        NDArray[numpy.float64], dict(shape=(None,), order="C", device="cpu", writable=False)
+    ],
+    theta: Annotated[NDArray[numpy.float64], dict(shape=(None,), order="C", device="cpu")],
+    eta: float,
+    shift: Annotated[NDArray[numpy.float64], dict(shape=(None,), order="C", device="cpu")],
+    dot: Annotated[NDArray[numpy.float64], dict(shape=(None,), order="C", device="cpu")],
+    threads: int,
+) -> None: ...
+def random_word(
+    words: Annotated[NDArray[numpy.uint64], dict(shape=(None,), order="C", device="cpu")],
+) -> int:
+    """The next 64 random bits."""
+
+def random_below(
+    words: Annotated[NDArray[numpy.uint64], dict(shape=(None,), order="C", device="cpu")],
+    bound: int,
+) -> int:
+    """An integer of 0..bound-1, exactly uniform."""
+
+class StarOrder:
+    """The half-edges of each node one after the other."""
+
+    def __init__(self, layout: Layout) -> None: ...
+
+def draw_block(
+    order: StarOrder,
+    stars: bool,
+    words: Annotated[NDArray[numpy.uint64], dict(shape=(None,), order="C", device="cpu")],
+) -> tuple[int, int]:
+    """Draw a block as an update does: its first position and its size."""
+
+class StandardRun:
+    """The arrays of a run of Algorithm 1."""
+
+    def __init__(
+        self,
+        order: StarOrder,
+        lam: Annotated[NDArray[numpy.float64], dict(shape=(None,), order="C", device="cpu")],
+        incoming: Annotated[NDArray[numpy.float64], dict(shape=(None,), order="C", device="cpu")],
+        S: Annotated[NDArray[numpy.float64], dict(shape=(None,), order="C", device="cpu")],
+        mu: Annotated[NDArray[numpy.float64], dict(shape=(None,), order="C", device="cpu")],
+        half: Annotated[NDArray[numpy.float64], dict(shape=(None, None), order="C", device="cpu")],
+        node_level: Annotated[NDArray[numpy.float64], dict(shape=(None,), order="C", device="cpu")],
+        total: Annotated[NDArray[numpy.float64], dict(shape=(None,), order="C", device="cpu")],
+        saved: Annotated[NDArray[numpy.float64], dict(shape=(None,), order="C", device="cpu")],
+        stamp: Annotated[NDArray[numpy.int64], dict(shape=(None,), order="C", device="cpu")],
+        epoch: Annotated[NDArray[numpy.int64], dict(shape=(None,), order="C", device="cpu")],
+    ) -> None: ...
+    def begin(self, eta: float) -> None:
+        """
+        Fill everything that follows from lam, which is the best iterate so far.
+        """
+
+    def run(
+        self,
+        eta: float,
+        stars: bool,
+        exact: bool,
+        count: int,
+        words: Annotated[NDArray[numpy.uint64], dict(shape=(None,), order="C", device="cpu")],
+    ) -> int:
+        """Make `count` updates; return the number of messages sent."""
+
+def run_accelerated(
+    order: StarOrder,
+    eta: float,
+    stars: bool,
+    exact: bool,
+    printed: bool,
+    count: int,
+    theta: float,
+    v: Annotated[NDArray[numpy.float64], dict(shape=(None,), order="C", device="cpu")],
+    w: Annotated[NDArray[numpy.float64], dict(shape=(None,), order="C", device="cpu")],
+    gain: Annotated[
+        NDArray[numpy.float64], dict(shape=(None,), order="C", device="cpu", writable=False)
+    ],
+    words: Annotated[NDArray[numpy.uint64], dict(shape=(None,), order="C", device="cpu")],
+) -> tuple[float, int]:
+    """
+    Make `count` updates of Algorithm 2 or 3; return the last theta and the number of messages sent.
+    """
+
+def sequential(
+    layout: Layout,
+    lam: Annotated[
+        NDArray[numpy.float64], dict(shape=(None,), order="C", device="cpu", writable=False)
+    ],
+    reduced: Annotated[NDArray[numpy.float64], dict(shape=(None,), order="C", device="cpu")],
+    order: Annotated[
+        NDArray[numpy.int64], dict(shape=(None,), order="C", device="cpu", writable=False)
+    ],
+    num_variables: int,
+    labels: Annotated[NDArray[numpy.int64], dict(shape=(None,), order="C", device="cpu")],
+) -> None:
+    """Decide the nodes in an order, each given those before it."""
+
+def iterated_modes(
+    layout: Layout,
+    labels: Annotated[NDArray[numpy.int64], dict(shape=(None,), order="C", device="cpu")],
+    stride: Annotated[
+        NDArray[numpy.int64], dict(shape=(None,), order="C", device="cpu", writable=False)
+    ],
+    num_variables: int,
+    max_sweeps: int,
+) -> None:
+    """
+    Coordinate descent in place: fewer broken constraints first, then less cost.
+    """
+
+def forest_rounds(
+    layout: Layout,
+    labels: Annotated[NDArray[numpy.int64], dict(shape=(None,), order="C", device="cpu")],
+    words: Annotated[NDArray[numpy.uint64], dict(shape=(4), order="C", device="cpu")],
+    count: int,
+    heat: float,
+) -> None:
+    """Solve random forests in place, with noise that falls from heat to 0."""
+
+def next_forest(
+    layout: Layout,
+    words: Annotated[NDArray[numpy.uint64], dict(shape=(4), order="C", device="cpu")],
+    nodes: Annotated[NDArray[numpy.int64], dict(shape=(None,), order="C", device="cpu")],
+    links: Annotated[NDArray[numpy.int64], dict(shape=(None,), order="C", device="cpu")],
+    parent: Annotated[NDArray[numpy.int64], dict(shape=(None,), order="C", device="cpu")],
+) -> int:
+    """The first forest that forest_rounds solves; its size."""
+
+def arc_consistency(
+    layout: Layout,
+    allowed: Annotated[NDArray[numpy.bool_], dict(shape=(None,), order="C", device="cpu")],
+) -> int:
+    """Clear `allowed` in place; a node that ran out of states, or -1."""
+
+def decide(
+    layout: Layout,
+    preference: Annotated[
+        NDArray[numpy.float64], dict(shape=(None,), order="C", device="cpu", writable=False)
+    ],
+    allowed: Annotated[NDArray[numpy.bool_], dict(shape=(None,), order="C", device="cpu")],
+    order: Annotated[
+        NDArray[numpy.int64], dict(shape=(None,), order="C", device="cpu", writable=False)
+    ],
+    labels: Annotated[NDArray[numpy.int64], dict(shape=(None,), order="C", device="cpu")],
+) -> bool:
+    """Labels one by one, arc consistency kept after each."""
+
+def greedy_colouring(
+    node: Annotated[
+        NDArray[numpy.int32], dict(shape=(None,), order="C", device="cpu", writable=False)
+    ],
+    start: Annotated[
+        NDArray[numpy.int64], dict(shape=(None,), order="C", device="cpu", writable=False)
+    ],
+    half: Annotated[
+        NDArray[numpy.int64], dict(shape=(None,), order="C", device="cpu", writable=False)
+    ],
+    colour: Annotated[NDArray[numpy.int32], dict(shape=(None,), order="C", device="cpu")],
+) -> None:
+    """First-fit colours in node order."""
+
+def depth_levels(
+    node: Annotated[
+        NDArray[numpy.int32], dict(shape=(None,), order="C", device="cpu", writable=False)
+    ],
+    start: Annotated[
+        NDArray[numpy.int64], dict(shape=(None,), order="C", device="cpu", writable=False)
+    ],
+    half: Annotated[
+        NDArray[numpy.int64], dict(shape=(None,), order="C", device="cpu", writable=False)
+    ],
+    rank: Annotated[
+        NDArray[numpy.int64], dict(shape=(None,), order="C", device="cpu", writable=False)
+    ],
+    level: Annotated[NDArray[numpy.int32], dict(shape=(None,), order="C", device="cpu")],
+) -> None:
+    """Depth of each node in the graph directed along rank."""
+
+FEASIBLE: float = 1e-12
+
+EXCHANGED: int = 36
+
+def node_minima(
+    layout: Layout,
+    lam: Annotated[
+        NDArray[numpy.float64], dict(shape=(None,), order="C", device="cpu", writable=False)
+    ],
+    out: Annotated[NDArray[numpy.float64], dict(shape=(None,), order="C", device="cpu")],
+    threads: int = 1,
+) -> None:
+    """Numbers certainly at most min C_i - Σ λ, by node."""
+
+def edge_minima(
+    layout: Layout,
+    lam: Annotated[
+        NDArray[numpy.float64], dict(shape=(None,), order="C", device="cpu", writable=False)
+    ],
+    out: Annotated[NDArray[numpy.float64], dict(shape=(None,), order="C", device="cpu")],
+    threads: int = 1,
+) -> None:
+    """
+    Numbers certainly at most min C_e + λ_i + λ_j over allowed labels, by edge.
+    """
+
+def dual_bound(
+    layout: Layout,
+    lam: Annotated[
+        NDArray[numpy.float64], dict(shape=(None,), order="C", device="cpu", writable=False)
+    ],
+    constant: float,
+    threads: int = 1,
+) -> float:
+    """
+    A number certainly at most the dual objective at λ, in real numbers, plus a constant.
+    """
+
+def couple(
+    layout: Layout,
+    coupling: Annotated[
+        NDArray[numpy.float64], dict(shape=(None,), order="C", device="cpu", writable=False)
+    ],
+    eta: float,
+    nodes: Annotated[
+        NDArray[numpy.float64], dict(shape=(None,), order="C", device="cpu", writable=False)
+    ],
+    edges: Annotated[
+        NDArray[numpy.int64], dict(shape=(None,), order="C", device="cpu", writable=False)
+    ]
+    | None,
+    plan: Annotated[NDArray[numpy.float64], dict(shape=(None,), order="C", device="cpu")] | None,
+    cost: Annotated[NDArray[numpy.float64], dict(shape=(None,), order="C", device="cpu")],
+    entropy: Annotated[NDArray[numpy.float64], dict(shape=(None,), order="C", device="cpu")] | None,
+    slack: Annotated[NDArray[numpy.float64], dict(shape=(None,), order="C", device="cpu")] | None,
+    threads: int = 1,
+) -> None:
+    """
+    Couplings of node marginals along edges (all, if None), and what they cost.
+    """
+
+def projected_costs(
+    layout: Layout,
+    coupling: Annotated[
+        NDArray[numpy.float64], dict(shape=(None,), order="C", device="cpu", writable=False)
+    ],
+    eta: float,
+    nodes: Annotated[
+        NDArray[numpy.float64], dict(shape=(None,), order="C", device="cpu", writable=False)
+    ],
+    out: Annotated[NDArray[numpy.float64], dict(shape=(None, None), order="C", device="cpu")],
+    threads: int = 1,
+) -> None:
+    """
+    Cost, entropy and slack of every edge's coupling, in the rows of `out`.
+    """
+
+def soft_nodes(
+    layout: Layout,
+    at: Annotated[
+        NDArray[numpy.int64], dict(shape=(None,), order="C", device="cpu", writable=False)
+    ],
+    step: Annotated[
+        NDArray[numpy.int64], dict(shape=(None,), order="C", device="cpu", writable=False)
+    ],
+    share: Annotated[
+        NDArray[numpy.float64], dict(shape=(None,), order="C", device="cpu", writable=False)
+    ],
+    eta: float,
+    out: Annotated[NDArray[numpy.float64], dict(shape=(None,), order="C", device="cpu")],
+    entropy: Annotated[NDArray[numpy.float64], dict(shape=(None,), order="C", device="cpu")],
+    minimum: Annotated[NDArray[numpy.float64], dict(shape=(None,), order="C", device="cpu")],
+    threads: int = 1,
+) -> None:
+    """Soft marginals of nodes, their entropies and their soft minima."""
+
+def transport_batch(
+    cost: Annotated[
+        NDArray[numpy.float64],
+        dict(shape=(None, None, None), order="C", device="cpu", writable=False),
+    ],
+    p: Annotated[
+        NDArray[numpy.float64], dict(shape=(None, None), order="C", device="cpu", writable=False)
+    ],
+    q: Annotated[
+        NDArray[numpy.float64], dict(shape=(None, None), order="C", device="cpu", writable=False)
+    ],
+    out: Annotated[NDArray[numpy.float64], dict(shape=(None, None, None), order="C", device="cpu")],
+    stranded: Annotated[NDArray[numpy.float64], dict(shape=(None,), order="C", device="cpu")],
+) -> None:
+    """The cheapest couplings of a stack of problems."""
+
+def exchange_batch(
+    cost: Annotated[
+        NDArray[numpy.float64],
+        dict(shape=(None, None, None), order="C", device="cpu", writable=False),
+    ],
+    plan: Annotated[
+        NDArray[numpy.float64], dict(shape=(None, None, None), order="C", device="cpu")
+    ],
+) -> None:
+    """Cheaper couplings of a stack, by moves among two rows and two columns."""
+
+def careful_sum(
+    values: Annotated[
+        NDArray[numpy.float64], dict(shape=(None,), order="C", device="cpu", writable=False)
+    ],
+) -> float:
+    """Σ values, as good as rounded once."""

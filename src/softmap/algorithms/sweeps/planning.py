@@ -278,7 +278,7 @@ class _Packing:
         begin = self.blocks[:, Column.LANE]
         first = np.repeat(begin, np.diff(np.append(begin, len(used))))
         lane = np.arange(len(used)) - first
-        found = []
+        found: list[NDArray[Any]] = []
         for column, nodes in (
             (Column.STRAIGHT_EARLY, self.early),
             (Column.STRAIGHT_LATE, self.late),
