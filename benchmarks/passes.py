@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import math
 
-from softmap.algorithms.chains import Chains
-from softmap.algorithms.team import Team
-from softmap.consistency import tighten
+from softmap.algorithms.sweeps.chains import Chains
 from softmap.model import Model
+from softmap.relaxation.consistency import tighten
 
 ETA = 100.0
 
@@ -16,7 +15,7 @@ class Passes:
     """Chain passes with momentum (the annealed solver's), or hard ones (TRW-S) with `hard`."""
 
     def __init__(self, model: Model, threads: int, *, hard: bool = False) -> None:
-        self._chains = Chains(tighten(model), Team(threads))
+        self._chains = Chains(tighten(model), threads)
         self._state = self._chains.start(None)
         self._hard = hard
         self.run()  # load the kernels

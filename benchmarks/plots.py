@@ -14,6 +14,7 @@ import numpy as np
 
 from benchmarks.instances import OPTIMA
 from benchmarks.races import best_so_far
+from softmap.relaxation.gaps import gap_unit
 
 Row = dict[str, Any]
 COLUMNS = ("bound", "primal", "energy")
@@ -50,7 +51,7 @@ def _reference(rows: list[Row], instance: str) -> float:
 
 def _curve(axis: Any, runs: list[Row], column: str, reference: float, colour: str) -> None:
     traced = [r for r in runs if r.get("trace")]
-    scale = max(1.0, abs(reference))
+    scale = gap_unit(reference)
     if traced:
         trace = traced[-1]["trace"]
         seconds, values = np.asarray(trace["seconds"]), best_so_far(trace, column)

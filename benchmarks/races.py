@@ -8,6 +8,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from softmap.relaxation.gaps import gap_unit
+
 Trace = dict[str, list[float]]
 Floats = NDArray[np.float64]
 
@@ -22,7 +24,7 @@ def best_so_far(trace: Trace, column: str) -> Floats:
 def passes_to_bound(trace: Trace, edges: int, optimum: float, gap: float) -> float:
     """Passes (two messages per edge) until the bound is within `gap` of the LP optimum."""
     bound = best_so_far(trace, "bound")
-    near = np.flatnonzero(bound >= optimum - gap * max(1.0, abs(optimum)))
+    near = np.flatnonzero(bound >= optimum - gap * gap_unit(optimum))
     return trace["work"][near[0]] / (2 * edges) if len(near) else math.inf
 
 
@@ -37,7 +39,7 @@ def worst_lag(ours: Trace, theirs: Trace, edges: int, passes: int = 5) -> float:
     for work, seconds, value in zip(theirs["work"], theirs["seconds"], rival, strict=True):
         if work < 2 * edges * passes or not math.isfinite(value):
             continue
-        level = np.flatnonzero(bound >= value - 1e-9 * max(1.0, abs(value)))
+        level = np.flatnonzero(bound >= value - 1e-9 * gap_unit(value))
         worst = max(worst, ours["seconds"][level[0]] / seconds if len(level) else math.inf)
     return worst
 

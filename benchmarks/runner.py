@@ -15,10 +15,11 @@ from typing import Any
 
 import numpy as np
 
+from benchmarks.certify import certify
 from benchmarks.instances import ROOT
-from benchmarks.judge import judge
 from benchmarks.peers import PEERS, Answer
 from softmap.model import Model
+from softmap.relaxation.gaps import gap_unit
 
 LADDER = 2.0  # times its limit that all tolerances of a method get together
 GRACE = 30.0  # seconds beyond its limit that a method gets to prepare and to hand over
@@ -68,13 +69,13 @@ def run_task(task: dict[str, Any], model: Model) -> dict[str, Any]:
         with np.load(given.with_suffix(".npz")) as arrays:
             found = dict(arrays)
     answer = Answer(found.get("lam"), found.get("nodes"), "", labels=found.get("labels"))
-    verdict = judge(model, answer)
+    certified = certify(model, answer)
     return figures | {
-        "bound": verdict.bound,
-        "primal": verdict.primal,
-        "energy": verdict.energy,
-        "lp_gap": verdict.lp_gap,
-        "map_gap": verdict.map_gap,
+        "bound": certified.bound,
+        "primal": certified.primal,
+        "energy": certified.energy,
+        "lp_gap": certified.lp_gap,
+        "map_gap": certified.map_gap,
     }
 
 
@@ -109,6 +110,6 @@ def best_bracket(
             if row["bound"] > bound or row["primal"] < primal:
                 used = method
             bound, primal = max(bound, row["bound"]), min(primal, row["primal"])
-        if primal - bound <= gap * max(1.0, abs(bound)):
+        if primal - bound <= gap * gap_unit(bound):
             break
     return bound, primal, used

@@ -8,6 +8,7 @@ from typing import Any
 from benchmarks.instances import INSTANCES, OPTIMA
 from benchmarks.peers import PEERS
 from benchmarks.races import energies_at, passes_to_bound, race_of, worst_lag
+from softmap.relaxation.gaps import gap_unit
 
 Row = dict[str, Any]
 TARGETS = {"grid": 20.0, "tree": 20.0, "random": 3.0, "data": 3.0}
@@ -134,7 +135,7 @@ def contradictions(rows: list[Row]) -> str:
     wrong = []
     for row in rows:
         low, high = OPTIMA.get(row["instance"], (-math.inf, math.inf))
-        slack = 1e-9 * max(1.0, abs(row["bound"]))
+        slack = 1e-9 * gap_unit(row["bound"])
         if row["bound"] > high + slack or row["primal"] < low - slack:
             wrong.append(f"- {line(row)}")
     return "\n".join(["## These contradict the known LP optima", "", *wrong]) if wrong else ""

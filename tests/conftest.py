@@ -1,15 +1,12 @@
-"""Set up before any test module is imported: the kernel cache and the hypothesis profiles."""
+"""Set up before any test module is imported: plots without a screen, hypothesis profiles."""
 
 import os
 
 from hypothesis import HealthCheck, settings
 
-from kernel_cache import kernel_cache
-
-os.environ.setdefault("NUMBA_CACHE_DIR", str(kernel_cache()))
 os.environ.setdefault("MPLBACKEND", "Agg")
 
-# The first example of a test may compile a kernel, so that no deadline makes sense.
+# Machines that run tests are shared: no deadline makes sense.
 _COMMON = {
     "deadline": None,
     "suppress_health_check": [HealthCheck.too_slow, HealthCheck.data_too_large],

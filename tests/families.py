@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 import numpy as np
 
-from softmap.potentials import (
+from softmap.model.potentials import (
     Potential,
     Potts,
     Projection,

@@ -15,7 +15,7 @@ from scipy.optimize import minimize
 from scipy.special import logsumexp
 
 from softmap.model import Model
-from softmap.objective import SmoothedDual
+from softmap.relaxation.dual import SmoothedDual
 
 MASK = (1 << 64) - 1
 

@@ -12,7 +12,7 @@ import numpy as np
 from hypothesis import strategies as st
 
 from softmap.model import Model
-from softmap.potentials import (
+from softmap.model.potentials import (
     Potts,
     SharedTables,
     Tables,

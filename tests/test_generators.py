@@ -9,9 +9,9 @@ from hypothesis import strategies as st
 
 from oracles import brute_force, tree_optimum
 from softmap import generators, lp
-from softmap.consistency import arc_consistency
 from softmap.errors import OptionError, SoftmapError
-from softmap.potentials import Potts, TruncatedLinear
+from softmap.model.potentials import Potts, TruncatedLinear
+from softmap.relaxation.consistency import arc_consistency
 from strategies import seeds
 
 MAKERS = {

@@ -14,9 +14,9 @@ from numpy.typing import NDArray
 from scipy.sparse import coo_array
 
 from benchmarks.peers.base import Answer
-from softmap.consistency import tighten
 from softmap.model import Model
-from softmap.objective import edge_batches, half_states
+from softmap.relaxation.consistency import tighten
+from softmap.relaxation.dual import edge_batches, half_states
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]

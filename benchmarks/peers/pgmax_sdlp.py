@@ -11,7 +11,7 @@ from pgmax import fgraph, fgroup, infer, vgroup
 
 from benchmarks.peers.base import Answer, Prepared, Settings
 from softmap.model import Model
-from softmap.objective import SmoothedDual, edge_batches
+from softmap.relaxation.dual import SmoothedDual, edge_batches
 
 TEMPERATURE = 1e-3
 if not hasattr(jax.lib, "xla_bridge"):  # PGMax 0.6.1 still asks here which device it is on

@@ -98,7 +98,7 @@ class Arcs {
     // Whether half-edge h has states left, given the far end's in a_.
     bool revise(Index h) {
         ++calls_;
-        hard_message(lay_, h, a_.data(), out_.data(), room_.data());
+        hard_message(lay_, h, a_.data(), out_.data(), room_.numbers());
         const Index j = lay_.node[h];
         for (Index y = 0; y < lay_.num_labels[j]; ++y)
             if (out_[y] == infinity)
@@ -111,7 +111,8 @@ class Arcs {
     Index culprit_ = -1, calls_ = 0;
     std::vector<Index> ring_, left_, owner_, trail_;
     std::vector<char> waiting_;
-    std::vector<double> a_, out_, room_;
+    std::vector<double> a_, out_;
+    Room room_;
 };
 
 // Labels one by one in `order`, arc consistency kept after each; whether that went well.

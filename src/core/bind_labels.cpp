@@ -55,6 +55,15 @@ void forest_rounds(const Lay &held, Out<Index> labels, Words words, Index count,
     Forests(held.view, labels.data(), words.data()).run(count, heat);
 }
 
+Index next_forest(const Lay &held, Words words, Out<Index> nodes, Out<Index> links,
+                  Out<Index> parent) {
+    for (const auto *array : {&nodes, &links, &parent})
+        require_size(*array, held.view.n, "arrays by node");
+    std::vector<Index> labels(std::size_t(held.view.n), 0);
+    return Forests(held.view, labels.data(), words.data())
+        .next(nodes.data(), links.data(), parent.data());
+}
+
 Index arc_consistency(const Lay &held, Out<bool> allowed) {
     require_size(allowed, held.view.node_offset[held.view.n], "allowed");
     return Arcs(held.view, allowed.data()).everywhere();
@@ -168,6 +177,8 @@ void bind_labels(nb::module_ &m) {
     m.def("forest_rounds", &forest_rounds, arg("layout"), arg("labels"), arg("words"), arg("count"),
           nb::arg("heat"), Unlocked(),
           "Solve random forests in place, with noise that falls from heat to 0.");
+    m.def("next_forest", &next_forest, arg("layout"), arg("words"), arg("nodes"), arg("links"),
+          arg("parent"), Unlocked(), "The first forest that forest_rounds solves; its size.");
     m.def("arc_consistency", &arc_consistency, arg("layout"), arg("allowed"), Unlocked(),
           "Clear `allowed` in place; a node that ran out of states, or -1.");
     m.def("decide", &decide_labels, arg("layout"), arg("preference"), arg("allowed"), arg("order"),

@@ -54,14 +54,14 @@ void message(const HeldLayout<double> &lay, Index h, In<double> a, Out<double> o
     require(0 <= h && h < 2 * v.m, "there is no such half-edge");
     require_size(a, v.labels_at(h ^ 1), "a");
     require_size(out, v.labels_at(h), "out");
-    std::vector<double> room(message_room(v.widest, 1));
+    Room room(message_room(v.widest, 1));
     const Index e = h >> 1, g = v.group_of(e);
     std::vector<Pack<1>> from(a.size()), to(out.size());
     for (std::size_t x = 0; x < a.size(); ++x)
         from[x].part[0] = a.data()[x];
     Families::visit(v.kind[g], [&](auto family) {
         family.template at<1>(v, g, &e, int(h & 1))
-            .message(from.data(), to.data(), room.data(), eta);
+            .message(from.data(), to.data(), room.numbers(), eta);
     });
     for (std::size_t y = 0; y < out.size(); ++y)
         out.data()[y] = to[y].part[0];

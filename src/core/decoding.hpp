@@ -49,7 +49,7 @@ class SequentialDecoder {
             const double own = j >= variables_ ? reduced[y] : 0.0;
             a_[y] = reduced[y] == infinity ? infinity : lam[y] + own;
         }
-        hard_message(lay_, h, a_.data(), message_.data(), room_.data());
+        hard_message(lay_, h, a_.data(), message_.data(), room_.numbers());
         double size = 0.0;
         const double *back = lam_ + lay_.half_offset[h];
         for (Index x = 0; x < lay_.labels_at(h); ++x) {
@@ -81,7 +81,8 @@ class SequentialDecoder {
     const double *lam_;
     double *reduced_;
     const Index variables_;
-    std::vector<double> belief_, a_, message_, room_;
+    std::vector<double> belief_, a_, message_;
+    Room room_;
 };
 
 // Coordinate descent in place: fewer broken constraints first, then less cost.

@@ -33,6 +33,15 @@ class Forests {
         }
     }
 
+    // The forest that the next round would solve: its size, and by node its links and its parent.
+    Index next(Index *nodes, Index *links, Index *parent) {
+        grow();
+        std::copy_n(forest_.data(), size_, nodes);
+        std::copy_n(links_.data(), lay_.n, links);
+        std::copy_n(parent_.data(), lay_.n, parent);
+        return size_;
+    }
+
   private:
     static constexpr Index inside = -1; // of the forest
 
@@ -89,7 +98,7 @@ class Forests {
             if (parent_[i] < 0)
                 continue;
             const Index g = parent_[i] ^ 1;
-            hard_message(lay_, g, own, terms_.data(), room_.data());
+            hard_message(lay_, g, own, terms_.data(), room_.numbers());
             add_terms(lay_.node[g], costs_.data() + lay_.node_offset[lay_.node[g]]);
         }
     }
@@ -131,7 +140,8 @@ class Forests {
     std::uint64_t *words_;
     Index size_ = 0;
     std::vector<Index> links_, parent_, forest_, frontier_;
-    std::vector<double> costs_, terms_, room_;
+    std::vector<double> costs_, terms_;
+    Room room_;
 };
 
 } // namespace softmap

@@ -11,6 +11,7 @@
 #include <cstring>
 #include <limits>
 #include <type_traits>
+#include <vector>
 
 namespace softmap {
 
@@ -249,5 +250,15 @@ template <int W> Pack<W> log(const Pack<W> &x) {
 
 inline double exp_one(double x) { return detail::exp_part<double, std::int64_t>(x); }
 inline double log_one(double x) { return detail::log_part<double, std::int64_t>(x); }
+
+// Numbers for packs to lie in.
+class Room {
+  public:
+    explicit Room(std::int64_t numbers) : packs_(static_cast<std::size_t>(numbers / lanes + 1)) {}
+    double *numbers() { return reinterpret_cast<double *>(packs_.data()); }
+
+  private:
+    std::vector<Pack<lanes>> packs_;
+};
 
 } // namespace softmap

@@ -34,4 +34,12 @@ inline Index below(std::uint64_t *s, Index bound) {
     return Index(word);
 }
 
+// The words of a run's state, with the two calls as members.
+struct Random {
+    std::uint64_t word[4];
+
+    std::uint64_t next() { return next_word(word); }
+    Index below(Index bound) { return softmap::below(word, bound); }
+};
+
 } // namespace softmap

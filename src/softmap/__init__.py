@@ -3,18 +3,14 @@
 Everything here is loaded on first use: ``import softmap`` is cheap.
 """
 
-import sys
 from importlib import import_module
-from types import ModuleType
 from typing import TYPE_CHECKING
 
 __version__ = "0.1.0"
 
 if TYPE_CHECKING:
-    from softmap import generators, lp
+    from softmap import generators
     from softmap.algorithms.registry import METHODS
-    from softmap.certificate import certificate
-    from softmap.consistency import arc_consistency
     from softmap.errors import (
         CheckpointError,
         FormatError,
@@ -25,9 +21,8 @@ if TYPE_CHECKING:
         SoftmapError,
     )
     from softmap.io import read, write
-    from softmap.model import Model
-    from softmap.objective import SmoothedDual
-    from softmap.potentials import (
+    from softmap.model import (
+        Model,
         Potts,
         Projection,
         SharedTables,
@@ -35,11 +30,16 @@ if TYPE_CHECKING:
         TruncatedLinear,
         TruncatedQuadratic,
     )
-    from softmap.result import Result, Snapshot, Status, Trace
-    from softmap.solve import iterate, resume, solve
+    from softmap.relaxation import lp
+    from softmap.relaxation.consistency import arc_consistency
+    from softmap.relaxation.dual import SmoothedDual
+    from softmap.solving.certificate import certificate
+    from softmap.solving.result import Result, load_result
+    from softmap.solving.solve import iterate, resume, solve
+    from softmap.solving.trace import Snapshot, Status, Trace
 
-# Public name -> the module that defines it; None: the name is itself a module of the package.
-_HOME: dict[str, str | None] = {
+# Public name -> the module or package that it is an attribute of.
+_HOME = {
     "CheckpointError": "errors",
     "FormatError": "errors",
     "InfeasibleModel": "errors",
@@ -48,28 +48,30 @@ _HOME: dict[str, str | None] = {
     "Model": "model",
     "ModelError": "errors",
     "OptionError": "errors",
-    "Potts": "potentials",
-    "Projection": "potentials",
-    "Result": "result",
-    "SharedTables": "potentials",
-    "SmoothedDual": "objective",
-    "Snapshot": "result",
+    "Potts": "model",
+    "Projection": "model",
+    "Result": "solving.result",
+    "SharedTables": "model",
+    "SmoothedDual": "relaxation.dual",
+    "Snapshot": "solving.trace",
     "SoftmapError": "errors",
-    "Status": "result",
-    "Tables": "potentials",
-    "Trace": "result",
-    "TruncatedLinear": "potentials",
-    "TruncatedQuadratic": "potentials",
-    "arc_consistency": "consistency",
-    "certificate": "certificate",
-    "generators": None,
-    "iterate": "solve",
-    "lp": None,
+    "Status": "solving.trace",
+    "Tables": "model",
+    "Trace": "solving.trace",
+    "TruncatedLinear": "model",
+    "TruncatedQuadratic": "model",
+    "arc_consistency": "relaxation.consistency",
+    "certificate": "solving.certificate",
+    "iterate": "solving.solve",
+    "load_result": "solving.result",
     "read": "io",
-    "resume": "solve",
-    "solve": "solve",
+    "resume": "solving.solve",
+    "solve": "solving.solve",
     "write": "io",
 }
+
+# Public name -> the module that it is.
+_MODULES = {"generators": "generators", "lp": "relaxation.lp"}
 
 __all__ = [
     "METHODS",
@@ -97,6 +99,7 @@ __all__ = [
     "certificate",
     "generators",
     "iterate",
+    "load_result",
     "lp",
     "read",
     "resume",
@@ -106,29 +109,15 @@ __all__ = [
 
 
 def __getattr__(name: str) -> object:
-    if name not in _HOME:
+    if name in _MODULES:
+        value: object = import_module(f"softmap.{_MODULES[name]}")
+    elif name in _HOME:
+        value = getattr(import_module(f"softmap.{_HOME[name]}"), name)
+    else:
         raise AttributeError(f"module 'softmap' has no attribute {name!r}")
-    home = _HOME[name]
-    if home is None:
-        return import_module(f"softmap.{name}")
-    value = getattr(import_module(f"softmap.{home}"), name)
     globals()[name] = value
     return value
 
 
 def __dir__() -> list[str]:
     return sorted(set(globals()) | set(__all__))
-
-
-class _Package(ModuleType):
-    """The package, in which ``softmap.solve`` stays the function.
-
-    Importing the submodule of that name would bind the module over it.
-    """
-
-    def __setattr__(self, name: str, value: object) -> None:
-        if not (isinstance(value, ModuleType) and _HOME.get(name) is not None):
-            super().__setattr__(name, value)
-
-
-sys.modules[__name__].__class__ = _Package

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from softmap.errors import OptionError
 from softmap.model import Model
-from softmap.potentials import Potts, Tables, TruncatedLinear
+from softmap.model.potentials import Potts, Tables, TruncatedLinear
 
 __all__ = [
     "erdos_renyi",

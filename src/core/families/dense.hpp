@@ -5,6 +5,10 @@
 
 namespace softmap {
 
+inline constexpr double feasible = 1e-12; // mass that may go missing from a coupling by rounding
+inline constexpr double trace =
+    1e-150; // less mass is none: products of such are too small, and slow
+
 // Soft minimum of `count` packs value(0), value(1), ... with room for as many in `work`. The least
 // term of each sum is 1; only the others are computed. N > 0 fixes the count at compile time.
 template <int N, int W, class Value>
@@ -41,11 +45,15 @@ template <int W, class Value> inline Pack<W> hard_minimum(Index count, Value val
 template <int N, int W, class Edges>
 void dense_by_edges(const Edges &edges, const Pack<W> *a, Pack<W> *out, Pack<W> *work, double eta) {
     const Index senders = N > 0 ? N : edges.senders, receivers = N > 0 ? N : edges.receivers;
-    for (Index y = 0; y < receivers; ++y) {
-        const auto value = [&](Index x) { return a[x] + edges.entry(x, y); };
-        out[y] = eta == infinity ? hard_minimum<W>(senders, value)
-                                 : soft_minimum<N, W>(senders, value, work, eta);
-    }
+    const auto from = [&](Index y) {
+        return [&edges, a, y](Index x) { return a[x] + edges.entry(x, y); };
+    };
+    if (eta == infinity)
+        for (Index y = 0; y < receivers; ++y)
+            out[y] = hard_minimum<W>(senders, from(y));
+    else
+        for (Index y = 0; y < receivers; ++y)
+            out[y] = soft_minimum<N, W>(senders, from(y), work, eta);
 }
 
 // The same for one edge: lanes are labels of the receiver, those past the last repeat it.
@@ -84,8 +92,28 @@ void dense_message(const Edges &edges, const Pack<W> *a, Pack<W> *out, double *r
     }
 }
 
-// What every family has: label counts, and eight entries of one edge from single ones.
+// What every family has unless it says otherwise.
+struct FamilyBase {
+    // Whether two edges of a group, with equal label counts, may be lanes of one view.
+    template <class S> static bool alike(const Layout<S> &, Index, Index, Index) { return true; }
+};
+
+// Entropy of the marginals exp(-η (C + κ_i + κ_j)), and their ℓ₁ distance from given ones of both
+// ends, that of the receiver taken after the senders' excess was scaled away.
+template <int W> struct Softened {
+    Pack<W> entropy, slack;
+};
+
+// What every view of edges has: label counts, and eight entries of one edge from single ones.
+//
+// A view with `closed_transport` knows the cheapest coupling of marginals p and q where
+// `knows_transport()`: its price `transport_cost(p, q, room)`, its masses `transport(p, q, room,
+// put)` by calls of put(x, y, mass) for some pairs, all others being 0, and `softened(κ_i, κ_j, p,
+// q, room, η)`; `room` is `transport_room` numbers.
 template <int W, class Edges> struct EdgesBase {
+    static constexpr int width = W;
+    static constexpr bool closed_transport = false;
+
     Index senders, receivers;
 
     // Entries (x, y), (x, y + 1), ... of one edge; past the last receiver the last one again.
@@ -102,6 +130,11 @@ template <int W, class Edges> struct EdgesBase {
 // Room that a message between nodes of up to `labels` labels may ask for, in numbers.
 constexpr Index message_room(Index labels, int width) {
     return width == 1 ? lanes * labels + 4 * (labels + 2) : width * (4 * labels + 8);
+}
+
+// Room that the verbs of couplings may ask for, in numbers.
+constexpr Index transport_room(Index senders, Index receivers, int width) {
+    return width * 2 * (senders + receivers);
 }
 
 } // namespace softmap

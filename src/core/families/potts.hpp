@@ -3,19 +3,25 @@
 
 #include "dense.hpp"
 
+#include <algorithm>
+
 namespace softmap {
 
 inline constexpr double safe_exponent = 600.0; // exp(-600) is far from underflow, products too
 
 template <int W> struct PottsEdges : EdgesBase<W, PottsEdges<W>> {
+    static constexpr bool closed_transport = true;
+
     Pack<W> weight;
     double greatest_weight;
-    bool plain; // weights in [0, ∞), equally many labels at both ends: closed form, O(labels)
+    bool attractive; // weights in [0, ∞)
+    bool plain;      // weights in [0, ∞), equally many labels at both ends: closed form, O(labels)
 
     PottsEdges(Index senders, Index receivers, const Pack<W> &weights)
         : EdgesBase<W, PottsEdges<W>>{senders, receivers}, weight(weights),
           greatest_weight(largest(weights)) {
-        plain = senders == receivers && largest(0.0 - weights) <= 0.0 && greatest_weight < infinity;
+        attractive = largest(0.0 - weights) <= 0.0 && greatest_weight < infinity;
+        plain = attractive && senders == receivers;
     }
 
     Pack<W> entry(Index x, Index y) const { return x == y ? Pack<W>(0.0) : weight; }
@@ -29,7 +35,38 @@ template <int W> struct PottsEdges : EdgesBase<W, PottsEdges<W>> {
             soft(a, out, eta);
     }
 
+    // What both ends have stays where it is; the rest may go anywhere.
+    bool knows_transport() const { return attractive; }
+
+    Pack<W> transport_cost(const Pack<W> *p, const Pack<W> *q, double *) const {
+        return weight * moved(p, q);
+    }
+
+    template <class Put>
+    void transport(const Pack<W> *p, const Pack<W> *q, double *, Put put) const {
+        const Pack<W> none(0.0), all = moved(p, q), scale = choose(none, all, 1.0 / all, none);
+        for (Index x = 0; x < this->senders; ++x) {
+            const Pack<W> leaving = (p[x] - kept(p, q, x)) * scale;
+            for (Index y = 0; y < this->receivers; ++y)
+                put(x, y, x == y ? kept(p, q, x) : leaving * (q[y] - kept(p, q, y)));
+        }
+    }
+
+    Softened<W> softened(const Pack<W> *row, const Pack<W> *col, const Pack<W> *p, const Pack<W> *q,
+                         double *room, double eta) const;
+
   private:
+    Index shared() const { return std::min(this->senders, this->receivers); }
+    Pack<W> kept(const Pack<W> *p, const Pack<W> *q, Index x) const {
+        return x < shared() ? least(p[x], q[x]) : Pack<W>(0.0);
+    }
+    Pack<W> moved(const Pack<W> *p, const Pack<W> *q) const {
+        Pack<W> out(0.0);
+        for (Index x = 0; x < this->senders; ++x)
+            out += p[x] - kept(p, q, x);
+        return out;
+    }
+
     void hard(const Pack<W> *a, Pack<W> *out) const {
         const Pack<W> far = hard_minimum<W>(this->senders, [&](Index x) { return a[x]; }) + weight;
         for (Index y = 0; y < this->receivers; ++y)
@@ -63,8 +100,74 @@ template <int W> struct PottsEdges : EdgesBase<W, PottsEdges<W>> {
     }
 };
 
-struct Potts {
+// O(labels): the masses of equal labels one by one, those of unequal ones as a product
+// G · E_x · F_y, from which the equal ones are taken out again. Nothing is lost by that: with
+// weights >= 0 what is taken out is no more than the mass of the equal pair itself.
+template <int W>
+Softened<W> PottsEdges<W>::softened(const Pack<W> *row, const Pack<W> *col, const Pack<W> *p,
+                                    const Pack<W> *q, double *room, double eta) const {
+    using P = Pack<W>;
+    const Index rows = this->senders, cols = this->receivers, both = shared();
+    const P none(0.0);
+    const auto mass_of = [&](const P &value, const P &low) {
+        const P mass = unless_infinite(value, exp(P(-eta) * (value - low)));
+        return choose(P(trace), mass, mass, none);
+    };
+    const auto above = [](const P &value, const P &low) { return least(value - low, P(1e300)); };
+    P *off = reinterpret_cast<P *>(room), *same = off + rows, *far = same + rows; // far: cols
+    const P low_row = hard_minimum<W>(rows, [&](Index x) { return row[x]; });
+    const P low_col = hard_minimum<W>(cols, [&](Index y) { return col[y]; });
+    const P apart = low_row + low_col + weight;
+    P low = apart;
+    for (Index x = 0; x < both; ++x)
+        low = least(row[x] + col[x], low);
+    const P factor = mass_of(apart, low), base = apart - low;
+    P sum(0.0), sum_above(0.0);
+    for (Index y = 0; y < cols; ++y) {
+        far[y] = mass_of(col[y], low_col);
+        sum += far[y];
+        sum_above += far[y] * above(col[y], low_col);
+    }
+    P total(0.0), mean(0.0);
+    for (Index x = 0; x < rows; ++x) {
+        const P product = factor * mass_of(row[x], low_row);
+        off[x] = choose(P(trace), product, product, none);
+        same[x] = x < both ? mass_of(row[x] + col[x], low) : none;
+        const P own = x < both ? far[x] : none, others = sum - own;
+        total += same[x] + off[x] * others;
+        mean += off[x] * (base + above(row[x], low_row)) * others + off[x] * sum_above;
+        if (x < both) {
+            mean -= off[x] * own * above(col[x], low_col);
+            mean += same[x] * above(row[x] + col[x], low);
+        }
+    }
+    const P scale = 1.0 / total;
+    P slack(0.0), all(0.0);
+    for (Index x = 0; x < rows; ++x) {
+        const P own = x < both ? far[x] : none;
+        const P have = (same[x] + off[x] * (sum - own)) * scale;
+        const P shrunk = least(p[x] / have, P(1.0));
+        slack += size_of(have - p[x]);
+        off[x] *= shrunk;
+        same[x] *= shrunk;
+        all += off[x];
+    }
+    for (Index y = 0; y < cols; ++y) {
+        const P others = y < both ? all - off[y] : all;
+        const P have = (y < both ? same[y] : none) + far[y] * others;
+        slack += size_of(have * scale - q[y]);
+    }
+    return {P(eta) * mean * scale + log(total), slack};
+}
+
+struct Potts : FamilyBase {
     static constexpr const char *name = "potts";
+
+    // One weight outside [0, ∞) takes the closed forms from all lanes.
+    template <class S> static bool alike(const Layout<S> &lay, Index g, Index e, Index f) {
+        const auto attractive = [](double w) { return 0.0 <= w && w < infinity; };
+        return attractive(lay.weight_of(g, e)) == attractive(lay.weight_of(g, f));
+    }
 
     template <int W, class S>
     static PottsEdges<W> at(const Layout<S> &lay, Index g, const Index *edges, int receiver) {

@@ -8,6 +8,8 @@ namespace softmap {
 
 // W edges with the same map.
 template <int W> struct ProjectionEdges : EdgesBase<W, ProjectionEdges<W>> {
+    static constexpr bool closed_transport = true;
+
     const std::int32_t *map; // joint state -> label of the member
     bool from_joint;         // the sender is the node with joint states
 
@@ -30,7 +32,60 @@ template <int W> struct ProjectionEdges : EdgesBase<W, ProjectionEdges<W>> {
             soften(a, out, reinterpret_cast<Pack<W> *>(room), eta);
     }
 
+    // The only coupling there is puts the mass of a joint state on the pair with its label. There
+    // is none, and the price is +inf, where that is not the marginal of the member.
+    bool knows_transport() const { return from_joint; }
+
+    Pack<W> transport_cost(const Pack<W> *p, const Pack<W> *q, double *room) const {
+        const auto have = reinterpret_cast<Pack<W> *>(room);
+        pushed(p, have);
+        Pack<W> astray(0.0);
+        for (Index y = 0; y < this->receivers; ++y)
+            astray += size_of(have[y] - q[y]);
+        return choose(Pack<W>(feasible), astray, Pack<W>(infinity),
+                      astray * Pack<W>(0.0)); // NaN stays NaN
+    }
+
+    template <class Put>
+    void transport(const Pack<W> *p, const Pack<W> *, double *, Put put) const {
+        for (Index s = 0; s < this->senders; ++s)
+            put(s, map[s], p[s]);
+    }
+
+    Softened<W> softened(const Pack<W> *row, const Pack<W> *col, const Pack<W> *p, const Pack<W> *q,
+                         double *room, double eta) const {
+        const auto mass = reinterpret_cast<Pack<W> *>(room), have = mass + this->senders;
+        const Pack<W> cold(-eta), none(0.0);
+        const auto value = [&](Index s) { return row[s] + col[map[s]]; };
+        const Pack<W> low = hard_minimum<W>(this->senders, value);
+        Pack<W> total(0.0), mean(0.0), slack(0.0);
+        for (Index s = 0; s < this->senders; ++s) {
+            const Pack<W> one = value(s), excess = least(one - low, Pack<W>(1e300));
+            mass[s] = unless_infinite(one, exp(cold * excess));
+            mass[s] = choose(Pack<W>(trace), mass[s], mass[s], none);
+            total += mass[s];
+            mean += mass[s] * excess;
+        }
+        const Pack<W> scale = 1.0 / total;
+        for (Index s = 0; s < this->senders; ++s) {
+            mass[s] *= scale;
+            slack += size_of(mass[s] - p[s]);
+        }
+        pushed(mass, have);
+        for (Index y = 0; y < this->receivers; ++y)
+            slack += size_of(have[y] - q[y]);
+        return {Pack<W>(eta) * mean * scale + log(total), slack};
+    }
+
   private:
+    // The marginal of the member that belongs to masses of joint states.
+    void pushed(const Pack<W> *p, Pack<W> *have) const {
+        for (Index y = 0; y < this->receivers; ++y)
+            have[y] = Pack<W>(0.0);
+        for (Index s = 0; s < this->senders; ++s)
+            have[map[s]] += p[s];
+    }
+
     void soften(const Pack<W> *a, Pack<W> *out, Pack<W> *mass, double eta) const {
         const Pack<W> cold(-eta), small(-1.0 / eta);
         for (Index y = 0; y < this->receivers; ++y)
@@ -42,7 +97,7 @@ template <int W> struct ProjectionEdges : EdgesBase<W, ProjectionEdges<W>> {
     }
 };
 
-struct Projection {
+struct Projection : FamilyBase {
     static constexpr const char *name = "projection";
 
     template <int W, class S>
@@ -53,11 +108,15 @@ struct Projection {
     }
 
     template <class S>
-    static ProjectionEdges<lanes> tile(const Layout<S> &lay, const Schedule<S> &, const Block &b,
-                                       bool forward) {
+    static ProjectionEdges<lanes> tile(const Layout<S> &lay, const Schedule<S> &plan,
+                                       const Block &b, bool forward) {
         const bool from_joint = forward == (b.orientation == 0);
-        return {
-            {forward ? b.early : b.late, forward ? b.late : b.early}, lay.maps + b.key, from_joint};
+        const auto map = lay.maps + lay.begin_of(b.group, plan.edge[b.lane]);
+        return {{forward ? b.early : b.late, forward ? b.late : b.early}, map, from_joint};
+    }
+
+    template <class S> static bool alike(const Layout<S> &lay, Index g, Index e, Index f) {
+        return lay.begin_of(g, e) == lay.begin_of(g, f);
     }
 
     static Index packed_size(Index, Index) { return 0; }

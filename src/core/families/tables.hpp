@@ -43,7 +43,7 @@ template <class S, int W> struct PlacedTables : EdgesBase<W, PlacedTables<S, W>>
     }
 };
 
-struct Tables {
+struct Tables : FamilyBase {
     static constexpr const char *name = "tables";
 
     template <int W, class S>

@@ -55,7 +55,10 @@ template <int W, class Distance> struct TruncatedEdges : EdgesBase<W, TruncatedE
 
     static Index reach_of(double truncation, Index labels) {
         const double cut = Distance::inverse(truncation);
-        return cut >= double(labels) ? labels : cut > 1.0 ? Index(std::ceil(cut)) : 1;
+        Index reach = cut >= double(labels) ? labels : cut > 1.0 ? Index(std::ceil(cut)) : 1;
+        while (reach < labels && Distance::of(reach) < truncation)
+            ++reach; // the root was rounded down
+        return reach;
     }
 
   private:
@@ -162,8 +165,13 @@ template <int W, class Distance> struct TruncatedEdges : EdgesBase<W, TruncatedE
     }
 };
 
-template <class Distance> struct Truncated {
+template <class Distance> struct Truncated : FamilyBase {
     static constexpr const char *name = Distance::name;
+
+    // One negative weight takes the closed forms from all lanes.
+    template <class S> static bool alike(const Layout<S> &lay, Index g, Index e, Index f) {
+        return (lay.weight_of(g, e) < 0.0) == (lay.weight_of(g, f) < 0.0);
+    }
 
     template <int W, class S>
     static TruncatedEdges<W, Distance> at(const Layout<S> &lay, Index g, const Index *edges,

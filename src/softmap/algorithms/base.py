@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from dataclasses import dataclass
-from typing import Any, ClassVar, Protocol
+from typing import Any, ClassVar, Self
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import DTypeLike, NDArray
 
 from softmap.model import Model
 
@@ -19,8 +20,7 @@ Floats = NDArray[np.float64]
 class State:
     """What an algorithm carries on: numpy arrays and plain numbers, so that it can be stored.
 
-    Subclasses add their arrays as fields. `work` counts half-edge messages, `sweeps` passes over
-    the whole graph (work divided by the number of half-edges for the randomised methods).
+    Subclasses add their arrays as fields. `work` counts half-edge messages.
     """
 
     work: int = 0
@@ -53,24 +53,77 @@ class Proposal:
 
 @dataclass(frozen=True)
 class Verdict:
-    """What the judge found at one proposal (not the best so far)."""
+    """What the judge found at one proposal (not the best so far).
+
+    Attributes
+    ----------
+    bound
+        Lower bound that λ proves.
+    primals
+        Cost of the point of the local polytope made from each of the proposed node marginals.
+    edge_entropy, slack
+        Entropy of the edge marginals before they are made feasible; Σ ‖ν_{e,i}‖₁.
+    nodes
+        The node marginals of those points.
+    """
 
     bound: float
     primals: tuple[float, ...]
     edge_entropy: float
     slack: float
+    nodes: tuple[Floats, ...] = ()
 
 
-class Algorithm(Protocol):
-    """One method, configured; the state is kept apart so that runs can be stored and resumed."""
+class Algorithm(ABC):
+    """One method, configured; the state is kept apart so that runs can be stored and resumed.
+
+    A subclass has a name, the three abstract verbs, and what else it can do: the class attributes
+    and the other verbs say so, with defaults that suit a plain randomised method.
+
+    Attributes
+    ----------
+    name : str
+        By which `softmap.solve` knows it.
+    sweeping : bool
+        One step is one pass over the whole graph; else it is one update of a random block.
+    fixed_eta : bool
+        Works at one η, which has to be given.
+    exact_finish : bool
+        Whether a small LP that is still open after very many passes goes to an exact solver.
+    """
 
     name: ClassVar[str]
+    sweeping: ClassVar[bool] = False
+    fixed_eta: ClassVar[bool] = False
+    exact_finish: ClassVar[bool] = False
 
+    @classmethod
+    def configured(cls, eta: float | None, threads: int, dtype: DTypeLike) -> Self:
+        """The method with those options of a run that concern it: η only, unless overridden."""
+        return cls(eta=eta)  # type: ignore[call-arg]
+
+    @abstractmethod
     def init(self, model: Model, lam: Floats | None, seed: int) -> Any:
         """Begin at λ (0 if None) on a model without unsupported states (see `tighten`)."""
 
+    @abstractmethod
     def step(self, state: Any, count: int) -> None:
         """Go on by `count` updates (randomised methods) or passes (sweep methods), in place."""
 
+    @abstractmethod
     def propose(self, state: Any) -> Proposal:
         """Where it stands."""
+
+    def heed(self, state: Any, verdict: Verdict) -> None:  # noqa: B027 - most have nothing to do
+        """Learn what the judge found, before the next step."""
+
+    def restart_point(self, state: Any) -> Floats:
+        """λ from which another run goes on best."""
+        return self.propose(state).lam
+
+    def decode_order(self, model: Model) -> NDArray[np.int64]:
+        """The order in which variables are decided when labels are read off a proposed λ.
+
+        Last variable first: λ of a chain method stands as a forward pass has left it.
+        """
+        return np.arange(model.num_variables)[::-1]

@@ -79,7 +79,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         print("softmap: interrupted", file=sys.stderr)
         return Exit.INTERRUPTED
     except BrokenPipeError:
-        # Whoever read our output has seen enough. Python would complain again at exit.
+        # The reader of our output has closed it; else Python would complain again at exit.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return Exit.OK
     except Exception as error:
@@ -102,4 +102,4 @@ def _explain(error: Exception) -> tuple[str, int]:
         return "out of memory; softmap info MODEL says what a model needs", Exit.FAILURE
     first = next(iter(str(error).splitlines()), "")
     kind = type(error).__name__
-    return f"a failure of ours, {kind}: {first}; {DEBUG}=1 shows where", Exit.FAILURE
+    return f"an error inside softmap, {kind}: {first}; set {DEBUG}=1 to see where", Exit.FAILURE

@@ -12,6 +12,7 @@ from rich.table import Table
 from softmap.cli.console import number, ratio
 from softmap.cli.files import check_targets
 from softmap.cli.options import ModelArgument, ValuesOption
+from softmap.relaxation.gaps import relative_gap
 
 if TYPE_CHECKING:
     from softmap.model import Model
@@ -24,7 +25,7 @@ EXACT_LP = "highs"
 
 
 @dataclass(frozen=True)
-class Run:
+class MethodRow:
     """How one method did."""
 
     bound: float
@@ -50,7 +51,7 @@ def compare_command(
 ) -> None:
     """Compare methods on a model: a table and a plot."""
     import softmap
-    from softmap.algorithms.registry import UPDATES
+    from softmap.algorithms.registry import METHODS
     from softmap.cli.console import results
     from softmap.plotting import save_comparison
 
@@ -58,12 +59,12 @@ def compare_command(
     names = _names(methods)
     loaded = softmap.read(str(model), values=values, evidence=evidence)
     options = {"time_limit": time_limit, "lp_gap": lp_gap, "seed": seed, "threads": threads}
-    runs: dict[str, Run] = {}
+    runs: dict[str, MethodRow] = {}
     for name in names:
         if name == EXACT_LP:
             runs[name] = _exact(loaded, options)
         else:
-            fixed = {"eta": eta} if name in UPDATES else {}
+            fixed = {"eta": eta} if METHODS[name].fixed_eta else {}
             runs[name] = _method(loaded, name, no_progress, options | fixed)
     console = results()
     console.print(_table(runs))
@@ -85,13 +86,13 @@ def _names(methods: str) -> list[str]:
     return list(dict.fromkeys(names))
 
 
-def _method(model: Model, name: str, no_progress: bool, options: dict[str, Any]) -> Run:
+def _method(model: Model, name: str, no_progress: bool, options: dict[str, Any]) -> MethodRow:
     import softmap
     from softmap.cli.progress import display
 
     with display(not no_progress, options["time_limit"]) as show:
         result = softmap.solve(model, method=name, on_snapshot=show, **options)
-    return Run(
+    return MethodRow(
         bound=result.bound,
         energy=result.energy,
         seconds=result.seconds,
@@ -101,13 +102,13 @@ def _method(model: Model, name: str, no_progress: bool, options: dict[str, Any])
     )
 
 
-def _exact(model: Model, options: dict[str, Any]) -> Run:
+def _exact(model: Model, options: dict[str, Any]) -> MethodRow:
     """The LP relaxation by HiGHS, judged like the others: the bound is what its duals prove."""
     import numpy as np
 
-    from softmap import lp
-    from softmap.certificate import dual_bound
-    from softmap.rounding import round_nodes
+    from softmap.labels import round_nodes
+    from softmap.relaxation import lp
+    from softmap.relaxation.bounds import dual_bound
 
     limits = {name: options[name] for name in ("time_limit", "threads")}
     solution = lp.solve(model, **limits)
@@ -120,17 +121,17 @@ def _exact(model: Model, options: dict[str, Any]) -> Run:
         "bound": np.array([bound]),
         "energy": np.array([energy]),
     }
-    return Run(bound, energy, solution.seconds, 0, f"HiGHS: {solution.status}", trace)
+    return MethodRow(bound, energy, solution.seconds, 0, f"HiGHS: {solution.status}", trace)
 
 
-def _table(runs: dict[str, Run]) -> Table:
+def _table(runs: dict[str, MethodRow]) -> Table:
     table = Table(box=None, pad_edge=False)
     table.add_column("method")
     for column in ("bound", "energy", "relative gap", "seconds", "work"):
         table.add_column(column, justify="right")
     table.add_column("stopped", overflow="fold")
     for name, run in runs.items():
-        gap = (run.energy - run.bound) / max(1.0, abs(run.bound))
+        gap = relative_gap(run.energy - run.bound, run.bound)
         work = f"{run.work:,}" if run.work else "-"
         cells = (number(run.bound), number(run.energy), ratio(gap), f"{run.seconds:.2f}", work)
         table.add_row(name, *cells, run.stopped)

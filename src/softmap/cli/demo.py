@@ -9,7 +9,7 @@ import typer
 
 if TYPE_CHECKING:
     from softmap.demos import Demo
-    from softmap.result import Result
+    from softmap.solving.result import Result
 
 __all__ = ["demo_command"]
 
@@ -44,7 +44,7 @@ def demo_command(
 
     out.mkdir(parents=True, exist_ok=True)
     check_targets(report=report)
-    options = demos.Options(
+    options = demos.DemoOptions(
         size=size,
         labels=labels,
         seed=seed,

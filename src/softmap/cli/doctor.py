@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-import os
 import platform
 from importlib.metadata import PackageNotFoundError, version
 from importlib.util import find_spec
-from pathlib import Path
 
 from softmap import __version__
 from softmap.cli.console import facts_table, results
+from softmap.machine import usable_cores
 
 __all__ = ["doctor_command"]
 
-CORE = ("numpy", "scipy", "numba", "highspy", "typer", "rich")
+CORE = ("numpy", "scipy", "highspy", "typer", "rich")
 OPTIONAL = {
     "matplotlib": "softmap[plot]",
     "pillow": "softmap[plot]",
@@ -27,7 +26,7 @@ OPTIONAL = {
 
 
 def doctor_command() -> None:
-    """Print versions, threads, devices, kernel cache."""
+    """Print versions, threads, devices and the instruction set of the compiled loops."""
     facts = {
         "softmap": __version__,
         "python": f"{platform.python_version()} ({platform.system()}, {platform.machine()})",
@@ -35,7 +34,7 @@ def doctor_command() -> None:
         **{name: _installed(name, source) for name, source in OPTIONAL.items()},
         "threads": _threads(),
         "devices": _devices(),
-        "kernel cache": _cache(),
+        "compiled for": _compiled(),
     }
     results().print(facts_table(facts))
 
@@ -48,9 +47,7 @@ def _installed(package: str, source: str) -> str:
 
 
 def _threads() -> str:
-    usable = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
-    wanted = os.environ.get("NUMBA_NUM_THREADS")
-    return f"{usable} usable" + (f", NUMBA_NUM_THREADS={wanted}" if wanted else "")
+    return f"{usable_cores()} usable"
 
 
 def _devices() -> str:
@@ -61,14 +58,8 @@ def _devices() -> str:
     return ", ".join(str(device) for device in jax.devices())
 
 
-def _cache() -> str:
-    """numba writes beside the kernels unless NUMBA_CACHE_DIR says otherwise."""
-    import softmap
+def _compiled() -> str:
+    """The instruction set that is loaded, and those that could be."""
+    from softmap import core
 
-    named = os.environ.get("NUMBA_CACHE_DIR")
-    folder = Path(named) if named else Path(softmap.__file__).parent / "kernels" / "__pycache__"
-    compiled = list(folder.rglob("*.nbc")) if folder.is_dir() else []
-    size = sum(file.stat().st_size for file in compiled) / 2**20
-    if not compiled:
-        return f"empty: the first solve compiles for some seconds ({folder})"
-    return f"{len(compiled)} compiled functions, {size:.1f} MiB ({folder})"
+    return f"{core.level()} (this machine offers {', '.join(core.available())})"

@@ -48,8 +48,8 @@ def _memory(size: float) -> str:
 def _consistency(model: Model) -> str:
     import numpy as np
 
-    from softmap.consistency import arc_consistency
     from softmap.errors import InfeasibleModel
+    from softmap.relaxation.consistency import arc_consistency
 
     try:
         allowed = arc_consistency(model)

@@ -14,9 +14,10 @@ from rich.live import Live
 from rich.table import Table
 
 from softmap.cli.console import messages, number, ratio
+from softmap.relaxation.gaps import relative_gap
 
 if TYPE_CHECKING:
-    from softmap.result import Snapshot
+    from softmap.solving.trace import Snapshot
 
 __all__ = ["Display", "LiveDisplay", "PlainLines", "Silent", "display"]
 
@@ -94,14 +95,13 @@ class LiveDisplay(Silent):
 
 
 def _columns(snapshot: Snapshot, time_limit: float | None) -> dict[str, str]:
-    scale = max(1.0, abs(snapshot.bound))
     columns = {
         "seconds": f"{snapshot.seconds:.1f}",
         "bound": number(snapshot.bound),
         "primal": number(snapshot.primal),
         "energy": number(snapshot.energy),
-        "lp gap": ratio((snapshot.primal - snapshot.bound) / scale),
-        "gap": ratio((snapshot.energy - snapshot.bound) / scale),
+        "lp gap": ratio(relative_gap(snapshot.primal - snapshot.bound, snapshot.bound)),
+        "gap": ratio(relative_gap(snapshot.energy - snapshot.bound, snapshot.bound)),
         "eta": f"{snapshot.eta:.3g}",
     }
     if time_limit is not None:

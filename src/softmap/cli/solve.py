@@ -13,7 +13,7 @@ from softmap.cli.options import ModelArgument, ValuesOption
 
 if TYPE_CHECKING:
     from softmap.model import Model
-    from softmap.result import Result
+    from softmap.solving.result import Result
 
 __all__ = ["solve_command"]
 
@@ -76,6 +76,10 @@ def _run(model: Model, resume: Path | None, **options: Any) -> Result:
     given = {name: value for name, value in options.items() if value is not None}
     if resume is None:
         return softmap.solve(model, **given)
+    if fixed := [f"--{name}" for name in ("method", "eta", "dtype", "seed") if name in given]:
+        raise softmap.OptionError(
+            f"--resume goes on as the run began: {', '.join(fixed)} cannot change"
+        )
     return softmap.resume(resume, model, **given)
 
 

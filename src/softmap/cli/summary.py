@@ -13,7 +13,7 @@ from softmap.report.facts import arity_max
 from softmap.report.words import certificate_sentences
 
 if TYPE_CHECKING:
-    from softmap.result import Result
+    from softmap.solving.result import Result
 
 __all__ = ["as_object", "exit_code", "print_result"]
 
@@ -48,15 +48,15 @@ def _finite(value: float) -> float | None:
 
 def print_result(console: Console, result: Result) -> None:
     """Numbers, then what they prove."""
-    scale = max(1.0, abs(result.bound))
+    gap, lp_gap = (result.relative_gap(value) for value in (result.gap, result.lp_gap))
     console.print(
         facts_table(
             {
                 "energy": number(result.energy),
                 "bound": number(result.bound),
                 "primal": number(result.primal),
-                "gap": f"{ratio(result.gap)} ({ratio(result.gap / scale)} relative)",
-                "lp gap": f"{ratio(result.lp_gap)} ({ratio(result.lp_gap / scale)} relative)",
+                "gap": f"{ratio(result.gap)} ({ratio(gap)} relative)",
+                "lp gap": f"{ratio(result.lp_gap)} ({ratio(lp_gap)} relative)",
                 "time": f"{result.seconds:.2f} s, set-up {result.setup_seconds:.2f} s, "
                 f"{result.sweeps:,.0f} sweeps",
                 "stopped": str(result.status),

@@ -11,13 +11,13 @@ from numpy.typing import NDArray
 
 from softmap.model import Model
 
-__all__ = ["Demo", "Options", "accuracy"]
+__all__ = ["Demo", "DemoOptions", "accuracy"]
 
 Labels = NDArray[np.int64]
 
 
 @dataclass(frozen=True)
-class Options:
+class DemoOptions:
     """What a user may change about a demo; None leaves it to the demo."""
 
     size: int | None = None

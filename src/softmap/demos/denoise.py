@@ -7,19 +7,19 @@ from collections.abc import Callable
 import numpy as np
 from numpy.typing import NDArray
 
-from softmap.demos.base import Demo, Options
+from softmap.demos.base import Demo, DemoOptions
 from softmap.demos.scenes import regions
 from softmap.generators import grid_edges
 from softmap.model import Model
+from softmap.model.potentials import TruncatedQuadratic
 from softmap.plotting import load_image, save_image
-from softmap.potentials import TruncatedQuadratic
 
 __all__ = ["build"]
 
 Grey = NDArray[np.float64]
 
 
-def build(options: Options) -> Demo:
+def build(options: DemoOptions) -> Demo:
     """A picture of grey levels; differences are smoothed, steps are kept."""
     levels = options.labels or 32
     clean, noisy = _picture(options)
@@ -39,7 +39,7 @@ def build(options: Options) -> Demo:
     )
 
 
-def _picture(options: Options) -> tuple[Grey | None, Grey]:
+def _picture(options: DemoOptions) -> tuple[Grey | None, Grey]:
     """The clean picture where it is known, and the noisy one."""
     if options.image is not None:
         colour = load_image(options.image, options.size or 256)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from softmap.demos.base import Demo, Options, accuracy
+from softmap.demos.base import Demo, DemoOptions, accuracy
 from softmap.model import Model
 from softmap.plotting import save_matching
 
@@ -14,7 +14,7 @@ __all__ = ["build"]
 Points = NDArray[np.float64]
 
 
-def build(options: Options) -> Demo:
+def build(options: DemoOptions) -> Demo:
     """Match points so that distances are kept; no two points may have the same partner."""
     count, extra = options.size or 14, 3
     rng = np.random.default_rng(options.seed)

@@ -4,17 +4,17 @@ from __future__ import annotations
 
 import numpy as np
 
-from softmap.demos.base import Demo, Options, accuracy
+from softmap.demos.base import Demo, DemoOptions, accuracy
 from softmap.demos.scenes import regions
 from softmap.generators import grid_edges
 from softmap.model import Model
+from softmap.model.potentials import Potts
 from softmap.plotting import save_labelling
-from softmap.potentials import Potts
 
 __all__ = ["build"]
 
 
-def build(options: Options) -> Demo:
+def build(options: DemoOptions) -> Demo:
     """Regions seen through noise: neighbours are likely, but not certain, to agree."""
     size, labels = options.size or 64, options.labels or 8
     rng = np.random.default_rng(options.seed)

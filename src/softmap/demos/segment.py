@@ -5,19 +5,19 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from softmap.demos.base import Demo, Options, accuracy
+from softmap.demos.base import Demo, DemoOptions, accuracy
 from softmap.demos.scenes import regions
 from softmap.generators import grid_edges
 from softmap.model import Model
+from softmap.model.potentials import Potts
 from softmap.plotting import load_image, save_image
-from softmap.potentials import Potts
 
 __all__ = ["build"]
 
 Colours = NDArray[np.float64]
 
 
-def build(options: Options) -> Demo:
+def build(options: DemoOptions) -> Demo:
     """Each pixel belongs to one of a few colours; borders are cheap where the colour changes."""
     labels = options.labels or 6
     picture, truth, palette = _picture(options, labels)
@@ -41,7 +41,7 @@ def build(options: Options) -> Demo:
 
 
 def _picture(
-    options: Options, labels: int
+    options: DemoOptions, labels: int
 ) -> tuple[Colours, NDArray[np.int64] | None, Colours | None]:
     if options.image is not None:
         return load_image(options.image, options.size or 200).astype(float), None, None

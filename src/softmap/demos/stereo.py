@@ -7,20 +7,20 @@ from collections.abc import Callable
 import numpy as np
 from numpy.typing import NDArray
 
-from softmap.demos.base import Demo, Options
+from softmap.demos.base import Demo, DemoOptions
 from softmap.demos.scenes import stereo_pair
 from softmap.errors import OptionError
 from softmap.generators import grid_edges
 from softmap.model import Model
+from softmap.model.potentials import TruncatedLinear
 from softmap.plotting import load_image, save_image, save_labelling
-from softmap.potentials import TruncatedLinear
 
 __all__ = ["build", "matching_cost"]
 
 Image = NDArray[np.float64]
 
 
-def build(options: Options) -> Demo:
+def build(options: DemoOptions) -> Demo:
     """Where in the right picture is each pixel of the left one? Near things move more."""
     left, right, truth = _pair(options)
     labels = options.labels or 16
@@ -70,7 +70,7 @@ def _smoothness(left: Image, edges: NDArray[np.int64], weight: float = 6.0) -> I
     return np.where(contrast < 8.0, weight, weight / 2)
 
 
-def _pair(options: Options) -> tuple[Image, Image, Image | None]:
+def _pair(options: DemoOptions) -> tuple[Image, Image, Image | None]:
     if options.left is None and options.right is None:
         rng = np.random.default_rng(options.seed)
         left, right, disparity = stereo_pair(rng, options.size or 96, options.labels or 16)
@@ -83,7 +83,7 @@ def _pair(options: Options) -> tuple[Image, Image, Image | None]:
     return left, right, _truth(options, left.shape[:2])
 
 
-def _truth(options: Options, shape: tuple[int, ...]) -> Image | None:
+def _truth(options: DemoOptions, shape: tuple[int, ...]) -> Image | None:
     """Disparities of the left picture, from a grey picture that holds them times a scale.
 
     Middlebury's folders name the truth of im2.png disp2.png: used when it lies there.

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 
 from softmap.experiments.curves import Curve
 
-__all__ = ["AHEAD", "APPENDIX", "MAIN", "Claim", "Shares", "Verdict"]
+__all__ = ["AHEAD", "APPENDIX", "MAIN", "Claim", "Outcome", "Shares"]
 
 MAIN = "section “Numerical Experiments”"
 APPENDIX = "appendix “Numerical Experiments Details”"
@@ -19,7 +19,7 @@ AHEAD = (
 
 
 @dataclass(frozen=True)
-class Verdict:
+class Outcome:
     """Whether a claim holds, and the numbers that decide it."""
 
     holds: bool
@@ -30,13 +30,13 @@ class Verdict:
 class Claim:
     """A sentence of the paper in our words, where it stands, how it is decided, and the result.
 
-    `verdicts` is keyed by "printed", "proved", or "standard" where no accelerated method is meant.
+    `outcomes` is keyed by "printed", "proved", or "standard" where no accelerated method is meant.
     """
 
     says: str
     where: str
     rule: str
-    verdicts: dict[str, Verdict] = field(default_factory=dict)
+    outcomes: dict[str, Outcome] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)

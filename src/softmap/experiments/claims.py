@@ -1,7 +1,7 @@
 """The empirical sentences of the paper, each decided by the tables.
 
 Sentences are given in our words. A claim has a rule that the numbers decide, stated beside it, and
-a verdict for each form of the accelerated methods (or one, where acceleration plays no part).
+a outcome for each form of the accelerated methods (or one, where acceleration plays no part).
 """
 
 from __future__ import annotations
@@ -11,11 +11,11 @@ from collections.abc import Callable, Mapping
 
 import numpy as np
 
-from softmap import theory
-from softmap.experiments.claim import AHEAD, APPENDIX, MAIN, Claim, Shares, Verdict
+from softmap.experiments.claim import AHEAD, APPENDIX, MAIN, Claim, Outcome, Shares
 from softmap.experiments.curves import Curve, curve, first_below, ratio_curve
 from softmap.experiments.methods import FORMS
 from softmap.experiments.table import Table
+from softmap.relaxation import theory
 
 __all__ = ["Tables", "decide"]
 
@@ -44,7 +44,7 @@ def decide(tables: Tables) -> list[Claim]:
     return [claim(tables) for name, claim in needs if name in tables]
 
 
-def _beats(tables: Tables, form: str, winner: str, losers: tuple[str, ...]) -> Verdict:
+def _beats(tables: Tables, form: str, winner: str, losers: tuple[str, ...]) -> Outcome:
     """Whether one method ends below the others, and when it has what the best of them ends with."""
     found = {m: curve(tables["figure1"].where(method=m, form=form)) for m in (winner, *losers)}
     rival = min(losers, key=lambda method: found[method].last)
@@ -52,21 +52,21 @@ def _beats(tables: Tables, form: str, winner: str, losers: tuple[str, ...]) -> V
     ends = ", ".join(f"{m.upper()} {c.last:.3g}" for m, c in found.items())
     reached = f"after {needed:,.0f} updates" if math.isfinite(needed) else "never"
     numbers = f"final gaps: {ends}; {winner.upper()} is level with {rival.upper()}'s end {reached}"
-    return Verdict(found[winner].last < found[rival].last, numbers)
+    return Outcome(found[winner].last < found[rival].last, numbers)
 
 
 def stars_first(tables: Tables) -> Claim:
     """SMP converges in the fewest iterations."""
-    verdicts = {f: _beats(tables, f, "smp", ("emp", "bcd")) for f in ("standard", *FORMS)}
+    outcomes = {f: _beats(tables, f, "smp", ("emp", "bcd")) for f in ("standard", *FORMS)}
     rule = "after the same number of updates, the mean gap of SMP is the lowest"
-    return Claim("SMP converges in the fewest iterations.", MAIN, rule, verdicts)
+    return Claim("SMP converges in the fewest iterations.", MAIN, rule, outcomes)
 
 
 def edges_before_descent(tables: Tables) -> Claim:
     """EMP converges faster than coordinate descent."""
-    verdicts = {f: _beats(tables, f, "emp", ("bcd",)) for f in ("standard", *FORMS)}
+    outcomes = {f: _beats(tables, f, "emp", ("bcd",)) for f in ("standard", *FORMS)}
     rule = "after the same number of updates, the mean gap of EMP is below that of BCD"
-    return Claim("EMP converges faster than coordinate descent.", MAIN, rule, verdicts)
+    return Claim("EMP converges faster than coordinate descent.", MAIN, rule, outcomes)
 
 
 def _factor(found: Curve) -> float:
@@ -76,7 +76,7 @@ def _factor(found: Curve) -> float:
 
 def marginal(tables: Tables) -> Claim:
     """Acceleration improves the primal value, but marginally."""
-    verdicts = {}
+    outcomes = {}
     for form in FORMS:
         found = {m: ratio_curve(tables["figure1"], m, form) for m in ("emp", "smp", "bcd")}
         factors = {m: _factor(c) for m, c in found.items()}
@@ -86,10 +86,10 @@ def marginal(tables: Tables) -> Claim:
             for m, c in found.items()
         )
         holds = all(1.0 <= factor < MARGINAL for factor in factors.values())
-        verdicts[form] = Verdict(holds, f"standard gap / accelerated gap: {numbers}")
+        outcomes[form] = Outcome(holds, f"standard gap / accelerated gap: {numbers}")
     says = "The accelerated variants, accelerated coordinate descent included, improve the primal "
     rule = f"geometric mean over the run of the ratio of gaps between 1 and {MARGINAL}, all three"
-    return Claim(says + "value marginally.", MAIN, rule, verdicts)
+    return Claim(says + "value marginally.", MAIN, rule, outcomes)
 
 
 def _level_until(found: Curve) -> float:
@@ -101,7 +101,7 @@ def _level_until(found: Curve) -> float:
 
 def consistent(tables: Tables) -> Claim:
     """The competitive ratios show the accelerated variants consistently faster."""
-    verdicts = {}
+    outcomes = {}
     for form in FORMS:
         table, words = tables["figure1"], []
         shares = [Shares.of(ratio_curve(table, method, form)) for method in ("emp", "smp")]
@@ -109,23 +109,23 @@ def consistent(tables: Tables) -> Claim:
             kept = Shares.of(ratio_curve(table, method, form, "returned_gap"))
             words.append(f"{method.upper()} {now} (by what Algorithm 1 returns: {kept})")
         numbers = f"share of the points: {'; '.join(words)}"
-        verdicts[form] = Verdict(all(s.consistent for s in shares), numbers)
+        outcomes[form] = Outcome(all(s.consistent for s in shares), numbers)
     rule = f"{AHEAD}, EMP and SMP"
     says = "By the competitive ratio, the accelerated variants are consistently faster."
-    return Claim(says, MAIN, rule, verdicts)
+    return Claim(says, MAIN, rule, outcomes)
 
 
 def especially_stars(tables: Tables) -> Claim:
     """Acceleration helps SMP most."""
-    verdicts = {}
+    outcomes = {}
     for form in FORMS:
         edge, star = (
             float(ratio_curve(tables["figure1"], m, form).mean.mean()) for m in ("emp", "smp")
         )
         numbers = f"mean log-competitive ratio over the run: SMP {star:+.3f}, EMP {edge:+.3f}"
-        verdicts[form] = Verdict(star > max(edge, 0.0), numbers)
+        outcomes[form] = Outcome(star > max(edge, 0.0), numbers)
     rule = "the mean log-competitive ratio of SMP is positive and above that of EMP"
-    return Claim("They are so especially for SMP.", MAIN, rule, verdicts)
+    return Claim("They are so especially for SMP.", MAIN, rule, outcomes)
 
 
 def conservative(tables: Tables) -> Claim:
@@ -146,9 +146,9 @@ def conservative(tables: Tables) -> Claim:
             f" updates, Theorem 1 grants {allowed:.1e}"
         )
     rule = "Theorem 1 grants at least ten times the updates that were needed"
-    verdict = Verdict(min(excess) >= 10, "; ".join(words))
+    outcome = Outcome(min(excess) >= 10, "; ".join(words))
     says = "The upper bounds for the standard algorithms may be overly conservative."
-    return Claim(says, MAIN, rule, {"standard": verdict})
+    return Claim(says, MAIN, rule, {"standard": outcome})
 
 
 def _messages(tables: Tables, method: str, form: str) -> float:
@@ -158,25 +158,25 @@ def _messages(tables: Tables, method: str, form: str) -> float:
 
 def dearer_stars(tables: Tables) -> Claim:
     """An update of SMP costs more than one of EMP."""
-    verdicts = {}
+    outcomes = {}
     for form in ("standard", *FORMS):
         star, edge = (_messages(tables, m, form) for m in ("smp", "emp"))
         numbers = f"messages per update: SMP {star:.2f}, EMP {edge:.2f}"
-        verdicts[form] = Verdict(star > edge, numbers)
+        outcomes[form] = Outcome(star > edge, numbers)
     rule = "messages per update are more for SMP than for EMP"
-    return Claim("Updates of SMP and Accel-SMP cost more each.", APPENDIX, rule, verdicts)
+    return Claim("Updates of SMP and Accel-SMP cost more each.", APPENDIX, rule, outcomes)
 
 
 def equal_descent(tables: Tables) -> Claim:
     """An update of coordinate descent costs what one of EMP costs."""
-    verdicts = {}
+    outcomes = {}
     for form in ("standard", *FORMS):
         descent, edge = (_messages(tables, m, form) for m in ("bcd", "emp"))
         numbers = f"messages per update: BCD {descent:.2f}, EMP {edge:.2f}"
-        verdicts[form] = Verdict(descent <= SAME_COST * edge, numbers)
+        outcomes[form] = Outcome(descent <= SAME_COST * edge, numbers)
     rule = "messages per update are the same to one per cent"
     says = "An update of coordinate descent is about as expensive as one of EMP."
-    return Claim(says, APPENDIX, rule, verdicts)
+    return Claim(says, APPENDIX, rule, outcomes)
 
 
 def pairwise_matters(tables: Tables) -> Claim:
@@ -193,7 +193,7 @@ def pairwise_matters(tables: Tables) -> Claim:
     )
     rule = "labels of least vertex cost come less than half the way from uniform to the optimum"
     says = "With these costs, vertices cannot simply take their least vertex cost."
-    return Claim(says, APPENDIX, rule, {"standard": Verdict(part < 0.5, numbers)})
+    return Claim(says, APPENDIX, rule, {"standard": Outcome(part < 0.5, numbers)})
 
 
 def solvable(tables: Tables) -> Claim:
@@ -213,7 +213,7 @@ def solvable(tables: Tables) -> Claim:
     rule = "HiGHS ends with an optimum on every graph; CVXPY, where asked, agrees to 1e-5"
     says = "The graphs are small enough for the optimum to come from a standard LP solver."
     return Claim(
-        says, APPENDIX, rule, {"standard": Verdict(worst < 1e-5, f"LP optima: {values}; {other}")}
+        says, APPENDIX, rule, {"standard": Outcome(worst < 1e-5, f"LP optima: {values}; {other}")}
     )
 
 
@@ -224,7 +224,7 @@ def _by_size(tables: Tables, form: str) -> dict[int, Curve]:
 
 def all_sizes(tables: Tables) -> Claim:
     """Accel-SMP is faster at every size."""
-    verdicts = {}
+    outcomes = {}
     for form in FORMS:
         found = _by_size(tables, form)
         shares = {n: Shares.of(c) for n, c in found.items()}
@@ -232,28 +232,28 @@ def all_sizes(tables: Tables) -> Claim:
             f"n = {n} {shares[n]} (mean {c.mean.mean():+.3f})" for n, c in found.items()
         )
         holds = all(s.consistent for s in shares.values())
-        verdicts[form] = Verdict(holds, f"share of the points: {words}")
+        outcomes[form] = Outcome(holds, f"share of the points: {words}")
     rule = f"{AHEAD}, for every size"
-    return Claim("Accel-SMP runs faster in all regimes.", APPENDIX, rule, verdicts)
+    return Claim("Accel-SMP runs faster in all regimes.", APPENDIX, rule, outcomes)
 
 
 def at_the_beginning(tables: Tables) -> Claim:
     """The advantage is largest at the beginning."""
-    verdicts = {}
+    outcomes = {}
     for form in FORMS:
         words, early = [], []
         for n, found in _by_size(tables, form).items():
             k = int(found.mean.argmax())
             words.append(f"n = {n}: {found.mean[k]:+.3f} at {found.updates[k]:,.0f}")
             early.append(found.mean[k] > 0 and found.updates[k] <= 0.1 * found.updates[-1])
-        verdicts[form] = Verdict(all(early), f"largest mean ratio: {'; '.join(words)}")
+        outcomes[form] = Outcome(all(early), f"largest mean ratio: {'; '.join(words)}")
     rule = "the mean ratio is largest within the first tenth of the updates, and positive there"
-    return Claim("It does so especially at the beginning.", APPENDIX, rule, verdicts)
+    return Claim("It does so especially at the beginning.", APPENDIX, rule, outcomes)
 
 
 def tapers(tables: Tables) -> Claim:
     """The advantage tapers off."""
-    verdicts = {}
+    outcomes = {}
     for form in FORMS:
         words, ends = [], []
         for n, found in _by_size(tables, form).items():
@@ -261,8 +261,8 @@ def tapers(tables: Tables) -> Claim:
             end = float(found.mean[-max(1, len(found.mean) // 10) :].mean())
             words.append(f"n = {n}: {peak:+.3f} down to {end:+.3f}")
             ends.append(peak > 0 and end < 0.5 * peak)
-        verdicts[form] = Verdict(
+        outcomes[form] = Outcome(
             all(ends), f"from the largest mean ratio to the end: {'; '.join(words)}"
         )
     rule = "averaged over the last tenth of the points, the ratio is less than half its largest"
-    return Claim("The improvement eventually tapers.", APPENDIX, rule, verdicts)
+    return Claim("The improvement eventually tapers.", APPENDIX, rule, outcomes)

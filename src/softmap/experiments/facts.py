@@ -8,10 +8,10 @@ from collections.abc import Iterator, Mapping
 import numpy as np
 
 from softmap.experiments.claims import decide
+from softmap.experiments.claims_page import details, overview
 from softmap.experiments.curves import Curve, curve, ratio_curve
 from softmap.experiments.methods import FORMS, Method
 from softmap.experiments.table import Table
-from softmap.experiments.verdicts import details, overview
 
 __all__ = ["facts"]
 
@@ -23,7 +23,7 @@ LEVELS = (10.0, 1.0, 0.1)  # gaps whose price Figure 3's table gives
 def facts(tables: Tables) -> dict[str, str]:
     """Text by name, for a template; needs the tables of a whole reproduction."""
     claims = decide(tables)
-    held = {f: sum(_holds(c.verdicts, f) for c in claims) for f in FORMS}
+    held = {f: sum(_holds(c.outcomes, f) for c in claims) for f in FORMS}
     return {
         "overview": overview(claims),
         "details": details(claims).replace("\n## ", "\n### ").replace("## ", "### ", 1),
@@ -41,9 +41,9 @@ def facts(tables: Tables) -> dict[str, str]:
     }
 
 
-def _holds(verdicts: Mapping[str, object], form: str) -> bool:
-    verdict = verdicts.get(form, verdicts.get("standard"))
-    return bool(getattr(verdict, "holds", False))
+def _holds(outcomes: Mapping[str, object], form: str) -> bool:
+    outcome = outcomes.get(form, outcomes.get("standard"))
+    return bool(getattr(outcome, "holds", False))
 
 
 def _setting(tables: Tables) -> dict[str, str]:

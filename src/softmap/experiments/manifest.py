@@ -15,7 +15,7 @@ from softmap.io.atomic import write_text
 
 __all__ = ["write_manifest"]
 
-PACKAGES = ("numpy", "scipy", "numba", "llvmlite", "highspy", "cvxpy", "clarabel", "matplotlib")
+PACKAGES = ("numpy", "scipy", "highspy", "cvxpy", "clarabel", "matplotlib")
 # These show times and differ from run to run.
 TIMED = ("figure3-seconds.csv", "figure3.png", "figure3.svg")
 

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from softmap.algorithms import paper
 from softmap.algorithms.base import Algorithm
-from softmap.algorithms.registry import PASSES, make
-from softmap.algorithms.team import Team
+from softmap.algorithms.paper import methods as paper
+from softmap.algorithms.registry import make
 from softmap.errors import OptionError
 
 __all__ = ["FORMS", "PAPER", "AccelBCDPrinted", "Method", "solvers"]
@@ -66,7 +65,7 @@ class Method:
         """The algorithm, on one thread; an annealed one chooses its η itself."""
         if self.sweeping:
             name = self.method.replace("momentum", "anneal")
-            return make(name, eta=None if self.steered else eta, team=Team(1))
+            return make(name, eta=None if self.steered else eta, threads=1)
         if (self.method, self.form) == ("bcd", "printed"):
             printed: Algorithm = AccelBCDPrinted(eta)
             return printed
@@ -83,6 +82,6 @@ PAPER = tuple(
 
 def solvers() -> tuple[Method, ...]:
     """Momentum over passes at a fixed η, and annealed, for every kind of pass there is."""
-    kinds = [name for name in ("anneal", "anneal-star") if name in PASSES]
+    kinds = ("anneal", "anneal-star")
     fixed = [Method(kind.replace("anneal", "momentum"), "fixed") for kind in kinds]
     return (*fixed, *(Method(kind, "annealed") for kind in kinds))

@@ -12,6 +12,7 @@ from pathlib import Path
 from softmap.errors import OptionError
 from softmap.experiments import figure1, figure2, figure3, truth
 from softmap.experiments.claims import decide
+from softmap.experiments.claims_page import write_claims
 from softmap.experiments.curves import ratio_curve
 from softmap.experiments.manifest import write_manifest
 from softmap.experiments.methods import FORMS
@@ -21,7 +22,6 @@ from softmap.experiments.store import Store
 from softmap.experiments.table import Table
 from softmap.experiments.truth import Problem
 from softmap.experiments.unit import Unit
-from softmap.experiments.verdicts import write_claims
 from softmap.io.atomic import write_text
 
 __all__ = ["FIGURES", "Plan", "read_tables", "reproduce"]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Iterable, Mapping
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 
@@ -10,18 +9,12 @@ from softmap.experiments.methods import Method
 from softmap.experiments.store import Store
 from softmap.experiments.truth import Problem
 from softmap.experiments.unit import Point, Unit, follow
+from softmap.machine import usable_cores
 
 __all__ = ["OnDone", "Results", "run_units"]
 
 Results = dict[Unit, list[Point]]
 OnDone = Callable[[Unit], None]
-
-
-def cores() -> int:
-    """Cores this process may use."""
-    if hasattr(os, "sched_getaffinity"):
-        return len(os.sched_getaffinity(0))
-    return os.cpu_count() or 1
 
 
 def run_units(
@@ -53,7 +46,7 @@ def run_units(
             on_done(unit)
     _compile({unit.method for unit in missing}, problems)
     missing.sort(key=lambda unit: -unit.cost)  # long ones first, so that all threads end together
-    pool = ThreadPoolExecutor(workers or cores())
+    pool = ThreadPoolExecutor(workers or usable_cores())
     try:
         _collect(pool, missing, problems, store, found, on_done)
     finally:

@@ -17,7 +17,11 @@ def code_digest() -> str:
     """A digest of the sources that numbers depend on; results of other code are not reused."""
     root = Path(softmap.__file__).parent
     skipped = {"cli", "demos", "interop", "io", "plotting", "report"}
-    told = {"methods.py", "truth.py", "unit.py"}  # of this package: what trials are made of
+    told = {
+        "methods.py",
+        "truth.py",
+        "unit.py",
+    }  # modules that results depend on
     digest = hashlib.sha256()
     for source in sorted(root.rglob("*.py")):
         place = source.relative_to(root)

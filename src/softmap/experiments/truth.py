@@ -9,9 +9,10 @@ from typing import Any
 
 import numpy as np
 
-from softmap import generators, lp, theory
+from softmap import generators
 from softmap.errors import SoftmapError
 from softmap.model import Model
+from softmap.relaxation import lp, theory
 
 __all__ = ["COLUMNS", "Problem", "cvxpy_optimum", "problem", "reference_row"]
 

@@ -11,11 +11,11 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from softmap.algorithms.base import Algorithm, Floats, Proposal
-from softmap.algorithms.paper import StandardState
-from softmap.algorithms.team import Team
+from softmap.algorithms.paper.methods import StandardState
 from softmap.experiments.methods import Method
 from softmap.experiments.truth import Problem
-from softmap.judge import Judge
+from softmap.labels import LabelSearch
+from softmap.solving.judge import Judge
 
 __all__ = ["Point", "Unit", "follow", "passes_until", "star_size", "trial_seed"]
 
@@ -81,7 +81,8 @@ def passes_until(last: int) -> tuple[int, ...]:
 def follow(unit: Unit, given: Problem) -> list[Point]:
     """Run a trial; the clock stands still while it is judged, unless the method heeds the judge."""
     algorithm = unit.method.make(unit.eta)
-    judge = Judge(given.model, Team(1))
+    judge = Judge(given.model, 1)
+    search = LabelSearch(given.model, algorithm.decode_order(given.model))
     state = algorithm.init(given.model, None, trial_seed(unit.seed, unit.trial))
     done, seconds, points = 0, 0.0, []
     for check in unit.checks:
@@ -90,7 +91,7 @@ def follow(unit: Unit, given: Problem) -> list[Point]:
         done = check
         if not unit.method.steered:
             seconds += time.thread_time() - began
-        primal, returned, bound = _look(algorithm, state, judge, unit.method, check)
+        primal, returned, bound = _look(algorithm, state, (judge, search), unit.method, check)
         if unit.method.steered:
             seconds += time.thread_time() - began
         points.append(Point(done, state.work, seconds, primal, returned, bound))
@@ -98,9 +99,14 @@ def follow(unit: Unit, given: Problem) -> list[Point]:
 
 
 def _look(
-    algorithm: Algorithm, state: Any, judge: Judge, method: Method, check: int
+    algorithm: Algorithm,
+    state: Any,
+    lookers: tuple[Judge, LabelSearch],
+    method: Method,
+    check: int,
 ) -> tuple[float, float, float]:
     """Primal of the current iterate and of the one returned, bound of the current one."""
+    judge, search = lookers
     proposal = algorithm.propose(state)
     if isinstance(state, StandardState):
         now = judge.look(Proposal(current(state), proposal.eta))
@@ -108,8 +114,12 @@ def _look(
     verdict = judge.look(proposal)
     primal = min(verdict.primals)
     if method.steered and check % 10 == 0:
-        algorithm.heed(state, verdict)  # type: ignore[attr-defined]
-    return primal, judge.primal if method.sweeping else primal, verdict.bound
+        algorithm.heed(state, verdict)
+    if not method.sweeping:
+        return primal, primal, verdict.bound
+    search.look(proposal.lam, verdict.nodes[0], bound=judge.bound, primal=judge.primal)
+    judge.credit(search.labels, search.energy)
+    return primal, judge.primal, verdict.bound
 
 
 def current(state: StandardState) -> Floats:

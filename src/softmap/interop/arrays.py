@@ -9,7 +9,7 @@ from numpy.typing import ArrayLike
 
 from softmap.errors import ModelError
 from softmap.model import Model
-from softmap.potentials import Potts
+from softmap.model.potentials import Potts
 
 __all__ = ["from_sparse", "to_arrays", "to_sparse"]
 

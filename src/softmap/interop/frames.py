@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Any
 from softmap.errors import MissingExtra
 
 if TYPE_CHECKING:
-    from softmap.result import Result, Trace
+    from softmap.solving.result import Result
+    from softmap.solving.trace import Trace
 
 __all__ = ["trace_frame"]
 

@@ -10,7 +10,7 @@ from softmap.errors import MissingExtra, ModelError
 from softmap.interop.named import Named
 from softmap.io.assembly import Costs
 from softmap.model import Model
-from softmap.potentials import Potential, Potts, Tables
+from softmap.model.potentials import Potential, Potts, Tables
 
 __all__ = ["from_networkx", "to_networkx"]
 

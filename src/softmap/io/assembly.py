@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from softmap.errors import FormatError, ModelError
 from softmap.model import Model
-from softmap.potentials import Potential, Tables
+from softmap.model.potentials import Potential, Tables
 
 __all__ = ["Assembly", "Costs", "Ints", "gather", "gather_transposed"]
 

@@ -16,9 +16,9 @@ from softmap.io.atomic import write_bytes
 from softmap.io.limits import check_entries, human
 from softmap.io.streams import Content, Source, implausible, load, open_content
 from softmap.model import Auxiliaries, Model
-from softmap.potentials import FAMILIES, Potential, Projection, SharedTables, Tables
+from softmap.model.potentials import FAMILIES, Potential, Projection, SharedTables, Tables
 
-__all__ = ["parse_npz", "read_npz", "write_npz"]
+__all__ = ["model_arrays", "model_from_arrays", "parse_npz", "read_npz", "write_npz"]
 
 FORMAT = "softmap-model-1"
 _HEADER = re.compile(
@@ -31,10 +31,10 @@ _HEADER = re.compile(
 def write_npz(model: Model, target: Source, *, compress: bool = True) -> None:
     """Write a model with every potential family, auxiliary variable and shape as it is."""
     save = np.savez_compressed if compress else np.savez
-    arrays = _to_arrays(model)
+    arrays = model_arrays(model)
     buffer = io.BytesIO()
     save(buffer, **arrays)
-    if implausible(model.nbytes, buffer.tell()):  # nobody would believe it, our reader included
+    if implausible(model.nbytes, buffer.tell()):  # our reader would take it for a bomb
         buffer = io.BytesIO()
         np.savez(buffer, **arrays)
     write_bytes(target, [buffer.getbuffer()])
@@ -48,18 +48,23 @@ def read_npz(source: Source) -> Model:
 def parse_npz(data: bytes | Content) -> Model:
     """Model from the bytes of an archive."""
     content = open_content(data)
-    arrays = _load(content)
+    return model_from_arrays(_load(content), content.name)
+
+
+def model_from_arrays(arrays: dict[str, NDArray[Any]], name: object) -> Model:
+    """Model from what `model_arrays` gave; errors speak of the file `name`."""
     try:
-        return _from_arrays(arrays, content)
+        return _from_arrays(arrays, name)
     except FormatError:
         raise
     except SoftmapError as error:
-        raise FormatError(str(error), content.name) from error
+        raise FormatError(str(error), name) from error
     except (ValueError, IndexError, TypeError, OverflowError, MemoryError) as error:
-        raise FormatError(f"the arrays do not fit together: {error}", content.name) from error
+        raise FormatError(f"the arrays do not fit together: {error}", name) from error
 
 
-def _to_arrays(model: Model) -> dict[str, Any]:
+def model_arrays(model: Model) -> dict[str, Any]:
+    """Everything that defines a model, as arrays by name."""
     aux = model.auxiliaries
     arrays: dict[str, Any] = {
         "format": np.array(FORMAT),
@@ -116,38 +121,38 @@ def _member(archive: zipfile.ZipFile, member: zipfile.ZipInfo, content: Content)
     return array.reshape(shape, order="F" if header[3] == b"True" else "C")
 
 
-def _from_arrays(arrays: dict[str, NDArray[Any]], content: Content) -> Model:
+def _from_arrays(arrays: dict[str, NDArray[Any]], name: object) -> Model:
     def need(key: str) -> NDArray[Any]:
         if key not in arrays:
             message = f"expected an array {key!r}, found {', '.join(arrays) or 'none'}"
-            raise FormatError(message, content.name, expected=f"an array {key!r}")
+            raise FormatError(message, name, expected=f"an array {key!r}")
         return arrays[key]
 
     if str(need("format")) != FORMAT:
         found = str(arrays["format"])[:40]
         message = f"expected the format {FORMAT!r}, found {found!r}"
-        raise FormatError(message, content.name, expected=FORMAT)
+        raise FormatError(message, name, expected=FORMAT)
     num_labels = need("num_labels").astype(np.int64)
     if num_labels.ndim != 1 or (num_labels < 1).any() or num_labels.sum() != need("unary").size:
-        raise FormatError("unary and num_labels do not fit together", content.name)
+        raise FormatError("unary and num_labels do not fit together", name)
     start = need("group_start").astype(np.int64)
     families = [str(f) for f in need("families")]
     if len(start) != len(families) + 1:
-        raise FormatError(f"expected {len(start) - 1} families of potentials", content.name)
+        raise FormatError(f"expected {len(start) - 1} families of potentials", name)
     groups = []
     for g, family in enumerate(families):
         part = {k.partition(".")[2]: a for k, a in arrays.items() if k.startswith(f"{g}.")}
-        groups.append((need("edges")[start[g] : start[g + 1]], _potential(family, part, content)))
+        groups.append((need("edges")[start[g] : start[g + 1]], _potential(family, part, name)))
     rows = np.split(need("unary").reshape(-1), np.cumsum(num_labels)[:-1])
     model = Model(rows, None, groups, constant=float(need("constant")))
-    return _with_structure(model, arrays, int(need("num_variables")), content)
+    return _with_structure(model, arrays, int(need("num_variables")), name)
 
 
-def _potential(family: str, arrays: dict[str, NDArray[Any]], content: Content) -> Potential:
+def _potential(family: str, arrays: dict[str, NDArray[Any]], name: object) -> Potential:
     if family not in FAMILIES:
         known = ", ".join(FAMILIES)
         message = f"potential family {family!r}; expected one of {known}"
-        raise FormatError(message, content.name, expected=f"one of {known}")
+        raise FormatError(message, name, expected=f"one of {known}")
     try:
         if family == Tables.family:
             return Tables(_tables(arrays))
@@ -159,7 +164,7 @@ def _potential(family: str, arrays: dict[str, NDArray[Any]], content: Content) -
         return FAMILIES[family](**arrays)
     except KeyError as error:
         message = f"expected an array {error} of the {family} potentials"
-        raise FormatError(message, content.name) from error
+        raise FormatError(message, name) from error
 
 
 def _tables(arrays: dict[str, NDArray[Any]]) -> NDArray[Any] | list[NDArray[Any]]:
@@ -171,20 +176,20 @@ def _tables(arrays: dict[str, NDArray[Any]]) -> NDArray[Any] | list[NDArray[Any]
 
 
 def _with_structure(
-    model: Model, arrays: dict[str, NDArray[Any]], num_variables: int, content: Content
+    model: Model, arrays: dict[str, NDArray[Any]], num_variables: int, name: object
 ) -> Model:
     """Put auxiliary variables and the grid's shape back."""
     if num_variables != model.n:
         empty = np.zeros(0, dtype=np.int64)
         parts = [arrays.get(f"aux.{k}", empty) for k in ("start", "member", "stride")]
         aux = Auxiliaries(*(part.astype(np.int64).reshape(-1) for part in parts))
-        _check_auxiliaries(aux, model, num_variables, content)
+        _check_auxiliaries(aux, model, num_variables, name)
         model = model.with_auxiliaries(aux)
     shape = arrays["shape"].tolist() if "shape" in arrays else []
     return model.with_shape(shape) if shape else model
 
 
-def _check_auxiliaries(aux: Auxiliaries, model: Model, visible: int, content: Content) -> None:
+def _check_auxiliaries(aux: Auxiliaries, model: Model, visible: int, name: object) -> None:
     """The joint states must run over all combinations of the members' labels, once each."""
     sound = 0 < visible < model.n and len(aux) == model.n - visible
     sound = sound and bool(aux.start[0] == 0 and (np.diff(aux.start) > 0).all())
@@ -194,4 +199,4 @@ def _check_auxiliaries(aux: Auxiliaries, model: Model, visible: int, content: Co
         top = np.add.reduceat((model.num_labels[aux.member] - 1) * aux.stride, aux.start[:-1])
         sound = bool((aux.stride > 0).all() and (top < model.num_labels[visible:]).all())
     if not sound:
-        raise FormatError("the auxiliary variables do not fit the model", content.name)
+        raise FormatError("the auxiliary variables do not fit the model", name)

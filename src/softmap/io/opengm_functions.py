@@ -8,7 +8,7 @@ import numpy as np
 
 from softmap.io.assembly import Assembly, Costs, Ints
 from softmap.io.opengm_tables import Constant, Explicit, Functions, PottsG, PottsN, Sparse
-from softmap.potentials import Potts, TruncatedLinear, TruncatedQuadratic
+from softmap.model.potentials import Potts, TruncatedLinear, TruncatedQuadratic
 
 __all__ = ["FUNCTION_TYPES"]
 

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from softmap.errors import FormatError
 from softmap.io.assembly import Assembly, Costs, Ints, gather, gather_transposed
 from softmap.io.streams import Content
-from softmap.potentials import SharedTables
+from softmap.model.potentials import SharedTables
 
 __all__ = ["Constant", "Explicit", "Functions", "PottsG", "PottsN", "Sparse", "record_starts"]
 

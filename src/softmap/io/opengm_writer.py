@@ -14,7 +14,13 @@ from softmap.io.atomic import write_bytes
 from softmap.io.factors import joint_factors
 from softmap.io.streams import Source
 from softmap.model import Model
-from softmap.potentials import Potential, Potts, SharedTables, TruncatedLinear, TruncatedQuadratic
+from softmap.model.potentials import (
+    Potential,
+    Potts,
+    SharedTables,
+    TruncatedLinear,
+    TruncatedQuadratic,
+)
 
 __all__ = ["format_opengm", "write_opengm"]
 

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from softmap.io.assembly import Assembly, Costs
-from softmap.potentials import SharedTables
+from softmap.model.potentials import SharedTables
 
 __all__ = ["SharedCollector"]
 

@@ -7,33 +7,30 @@ import re
 from html import escape
 from importlib.resources import files
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import numpy as np
 
 from softmap import __version__
-from softmap.certificate import relative_gap
 from softmap.errors import MissingExtra
 from softmap.io.atomic import replacing
+from softmap.relaxation.gaps import relative_gap
 from softmap.report.facts import model_facts
 from softmap.report.payload import payload
 from softmap.report.picture import data_uri, palette
+from softmap.report.subject import Subject
 from softmap.report.words import certificate_sentences
-
-if TYPE_CHECKING:
-    from softmap.result import Result
 
 __all__ = ["render", "write"]
 
 
-def write(result: Result, path: Path | str, title: str = "softmap run") -> None:
+def write(result: Subject, path: Path | str, title: str = "softmap run") -> None:
     """Write one self-contained HTML page about a result."""
     page = render(result, title)
     with replacing(path) as file:
         file.write(page.encode())
 
 
-def render(result: Result, title: str = "softmap run") -> str:
+def render(result: Subject, title: str = "softmap run") -> str:
     """The page as text; it needs nothing from the network."""
     fields = {
         "title": escape(title),
@@ -69,7 +66,7 @@ def _json(data: object) -> str:
     return json.dumps(data, separators=(",", ":"), allow_nan=False).replace("<", "\\u003c")
 
 
-def _numbers(result: Result) -> dict[str, str]:
+def _numbers(result: Subject) -> dict[str, str]:
     return {
         "energy": f"{result.energy:.10g}",
         "bound": f"{result.bound:.10g}",
@@ -87,7 +84,7 @@ def _definitions(facts: dict[str, str]) -> str:
     )
 
 
-def _footer(result: Result) -> str:
+def _footer(result: Subject) -> str:
     return escape(
         f"softmap {__version__}, method {result.method}, {result.sweeps:,.0f} sweeps, "
         f"{result.work:,} messages, {result.threads} threads, "
@@ -95,7 +92,7 @@ def _footer(result: Result) -> str:
     )
 
 
-def _picture(result: Result) -> str:
+def _picture(result: Subject) -> str:
     """The labelling as an image, where the model is a grid."""
     shape = result.model.shape
     if shape is None or len(shape) != 2:

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import base64
 import zlib
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-if TYPE_CHECKING:
-    from softmap.result import Result
+from softmap.report.subject import Subject
 
 __all__ = ["likeliest", "payload"]
 
@@ -19,7 +18,7 @@ ROWS = 1000  # rows of the trace that a chart can show
 FULL = 65535  # probabilities are stored as multiples of 1 / FULL
 
 
-def payload(result: Result) -> dict[str, Any]:
+def payload(result: Subject) -> dict[str, Any]:
     """Everything that the script reads, ready for JSON."""
     trace = _thinned(result.trace.columns())
     return {
@@ -45,7 +44,7 @@ def likeliest(
     return state, mass
 
 
-def _variables(result: Result) -> dict[str, Any]:
+def _variables(result: Subject) -> dict[str, Any]:
     model = result.model
     count = model.num_variables
     kept = int(min(KEPT, model.num_labels[:count].max()))

@@ -3,12 +3,9 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING
 
-from softmap.certificate import relative_gap
-
-if TYPE_CHECKING:
-    from softmap.result import Result
+from softmap.relaxation.gaps import relative_gap
+from softmap.report.subject import Subject
 
 __all__ = ["EXACT", "certificate_sentences"]
 
@@ -16,22 +13,22 @@ __all__ = ["EXACT", "certificate_sentences"]
 EXACT = 1e-9
 
 
-def certificate_sentences(result: Result) -> list[str]:
+def certificate_sentences(result: Subject) -> list[str]:
     """Say in a few sentences what the numbers of a result prove."""
     return [_labelling(result), _bound(result), _verdict(result), _relaxation(result)]
 
 
-def _labelling(result: Result) -> str:
+def _labelling(result: Subject) -> str:
     return f"A labelling of cost {result.energy:.10g} was found."
 
 
-def _bound(result: Result) -> str:
+def _bound(result: Subject) -> str:
     if not math.isfinite(result.bound):
         return "No lower bound is proved."
     return f"No labelling costs less than {result.bound:.10g}: that is proved."
 
 
-def _verdict(result: Result) -> str:
+def _verdict(result: Subject) -> str:
     gap = relative_gap(result.gap, result.bound)
     if not math.isfinite(gap):
         return "How far the labelling is from the best is not known."
@@ -43,7 +40,7 @@ def _verdict(result: Result) -> str:
     )
 
 
-def _relaxation(result: Result) -> str:
+def _relaxation(result: Subject) -> str:
     gap = relative_gap(result.lp_gap, result.bound)
     if not math.isfinite(gap):
         return "The linear relaxation has no feasible point yet."

@@ -1,0 +1,153 @@
+// Schedules and passes over chains.
+#include "bind.hpp"
+#include "chains.hpp"
+#include "packing.hpp"
+
+namespace softmap {
+namespace {
+
+constexpr Index block_columns = sizeof(Block) / sizeof(Index);
+constexpr Index row_columns = sizeof(Row) / sizeof(Index);
+
+template <class S> void fill(HeldSchedule<S> *self, nb::dict arrays) {
+    new (self) HeldSchedule<S>();
+    Schedule<S> &v = self->view;
+    const auto take = [&]<class T>(const char *name, const T *&place) {
+        const auto array = nb::cast<In<T>>(arrays[name]);
+        place = self->keep(array);
+        return Index(array.size());
+    };
+    const Index *rows, *blocks;
+    v.levels = take("row_start", v.row_start) - 1;
+    v.num_rows = take("rows", rows) / row_columns;
+    v.rows = reinterpret_cast<const Row *>(rows);
+    take("nodes", v.nodes);
+    take("node_at", v.node_at);
+    take("node_step", v.node_step);
+    take("unary", v.unary);
+    take("share", v.share);
+    take("pull_start", v.pull_start);
+    take("pull_at", v.pull_at);
+    take("pull_step", v.pull_step);
+    v.num_blocks = take("blocks", blocks) / block_columns;
+    v.blocks = reinterpret_cast<const Block *>(blocks);
+    v.num_lanes = take("edge", v.edge);
+    for (const Index entries : {take("early_at", v.early_at), take("early_step", v.early_step),
+                                take("late_at", v.late_at), take("late_step", v.late_step),
+                                take("weight", v.weight), take("truncation", v.truncation)})
+        require(entries == v.num_lanes, "lane arrays need one entry per lane");
+    take("table", v.table);
+    require(take("forward_start", v.forward_start) == v.levels + 1, "forward_start is too short");
+    require(take("forward", v.forward) == v.num_blocks, "forward needs one entry per block");
+    require(take("backward_start", v.backward_start) == v.levels + 1,
+            "backward_start is too short");
+    require(take("backward", v.backward) == v.num_blocks, "backward needs one entry per block");
+    take("half_at", v.half_at);
+    take("half_step", v.half_step);
+    for (Index b = 0; b < v.num_blocks; ++b)
+        require(0 <= v.blocks[b].kind && v.blocks[b].kind < Families::size,
+                "unknown kind of potential in block " + std::to_string(b));
+}
+
+template <class S> struct Calls {
+    using Lay = const HeldLayout<S> &;
+    using Plan = const HeldSchedule<S> &;
+
+    static void pack_all(Lay lay, In<Index> blocks, In<Index> edge, Out<double> weight,
+                         Out<double> truncation, Out<S> table) {
+        require_size(weight, Index(edge.size()), "weight");
+        require_size(truncation, Index(edge.size()), "truncation");
+        pack_lanes(lay.view, reinterpret_cast<const Block *>(blocks.data()),
+                   Index(blocks.size()) / block_columns, edge.data(), weight.data(),
+                   truncation.data(), table.data());
+    }
+    static void to_messages(Lay lay, Plan plan, In<double> lam, Out<S> msg) {
+        require_size(lam, lay.view.half_offset[2 * lay.view.m], "lam");
+        pack(lay.view, plan.view, lam.data(), msg.data());
+    }
+    static void to_lam(Lay lay, Plan plan, In<S> msg, Out<double> lam) {
+        require_size(lam, lay.view.half_offset[2 * lay.view.m], "lam");
+        unpack(lay.view, plan.view, msg.data(), lam.data());
+    }
+    static void run(Lay lay, Plan plan, Index halves, Out<S> msg, Out<S> prev, Out<double> theta,
+                    double eta, bool momentum, Out<double> shift, Out<double> dot,
+                    Out<double> clock, int threads) {
+        require_size(shift, plan.view.num_lanes, "shift");
+        require_size(dot, plan.view.num_blocks, "dot");
+        require_size(clock, 3, "clock");
+        require(threads >= 1, "threads must be at least 1");
+        double sums[partial_sums];
+        const ChainArrays<S> arrays{msg.data(),
+                                    prev.data(),
+                                    Index(prev.size()),
+                                    theta.data(),
+                                    shift.data(),
+                                    dot.data(),
+                                    sums,
+                                    reinterpret_cast<Clock *>(clock.data())};
+        together(threads, [&](Member me) {
+            passes(lay.view, plan.view, halves, arrays, eta, momentum, me);
+        });
+    }
+    static void share(Plan plan, In<S> msg, Out<double> theta, int threads) {
+        split(threads, plan.view.num_rows, [&](Index first, Index last) {
+            shares(plan.view, msg.data(), theta.data(), first, last);
+        });
+    }
+    static void nodes(Lay lay, Plan plan, In<double> theta, Out<double> out, int threads) {
+        require_size(out, lay.view.node_offset[lay.view.n], "out");
+        split(threads, lay.view.n, [&](Index first, Index last) {
+            by_node(lay.view, plan.view, theta.data(), out.data(), first, last);
+        });
+    }
+    static void cut(Lay lay, Plan plan, In<Index> rank, In<S> msg, In<double> theta,
+                    Out<double> lam, int threads) {
+        require_size(rank, lay.view.n, "rank");
+        require_size(lam, lay.view.half_offset[2 * lay.view.m], "lam");
+        split(threads, lay.view.m, [&](Index first, Index last) {
+            cut_chains(lay.view, plan.view, rank.data(), msg.data(), theta.data(), lam.data(),
+                       first, last);
+        });
+    }
+    static void couple(Lay lay, Plan plan, In<S> msg, In<double> theta, Out<double> out,
+                       int threads) {
+        require_size(out, lay.view.half_offset[2 * lay.view.m], "out");
+        split(threads, 2 * lay.view.m, [&](Index first, Index last) {
+            couplings(lay.view, plan.view, msg.data(), theta.data(), out.data(), first, last);
+        });
+    }
+
+    static void bind(nb::module_ &m, const char *schedule) {
+        nb::class_<HeldSchedule<S>>(m, schedule, "What one pass over the graph does.")
+            .def("__init__", &fill<S>, nb::arg("arrays"));
+        m.def("pack_lanes", &pack_all, arg("layout"), arg("blocks"), arg("edge"), arg("weight"),
+              arg("truncation"), arg("table"), Unlocked());
+        m.def("to_messages", &to_messages, arg("layout"), arg("schedule"), arg("lam"), arg("msg"),
+              Unlocked());
+        m.def("to_lam", &to_lam, arg("layout"), arg("schedule"), arg("msg"), arg("lam"),
+              Unlocked());
+        m.def("passes", &run, arg("layout"), arg("schedule"), arg("halves"), arg("msg"),
+              arg("prev"), arg("theta"), arg("eta"), arg("momentum"), arg("shift"), arg("dot"),
+              arg("clock"), arg("threads"), Unlocked());
+        m.def("shares", &share, arg("schedule"), arg("msg"), arg("theta"), arg("threads"),
+              Unlocked());
+        m.def("by_node", &nodes, arg("layout"), arg("schedule"), arg("theta"), arg("out"),
+              arg("threads"), Unlocked());
+        m.def("cut_chains", &cut, arg("layout"), arg("schedule"), arg("rank"), arg("msg"),
+              arg("theta"), arg("lam"), arg("threads"), Unlocked());
+        m.def("couplings", &couple, arg("layout"), arg("schedule"), arg("msg"), arg("theta"),
+              arg("out"), arg("threads"), Unlocked());
+    }
+};
+
+} // namespace
+
+void bind_passes(nb::module_ &m) {
+    Calls<double>::bind(m, "Schedule");
+    Calls<float>::bind(m, "SingleSchedule");
+    m.def("packed_size", [](Index kind, Index early, Index late) {
+        return Families::visit(kind, [&](auto family) { return family.packed_size(early, late); });
+    });
+}
+
+} // namespace softmap

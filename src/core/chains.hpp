@@ -1,0 +1,175 @@
+// Passes over monotonic chains: smooth TRW-S at finite η, Kolmogorov's TRW-S at η = ∞.
+//
+// With messages M = -λ and θ̂_i = C_i + Σ_h M_h, a node sends along each edge that points onwards
+// M(y) = softmin_x θ̂_i(x) / n_i - M_h(x) + C_e(x, y), up to a constant. Levels are walked through
+// by all threads together; every message is computed the same way whatever their number.
+#pragma once
+
+#include "sending.hpp"
+
+namespace softmap {
+
+// θ̂_i / n_i for the nodes of one row, whose messages lie side by side.
+template <class S>
+void straight_row(const Schedule<S> &plan, const Row &row, const S *msg, double *theta) {
+    const Pack<lanes> part = Pack<lanes>::load(plan.share + row.first);
+    const Index pull = plan.pull_start[row.first];
+    for (Index x = 0; x < row.labels; ++x) {
+        const Index at = row.place + x * row.step;
+        auto value = Pack<lanes>::load(plan.unary + at);
+        for (Index p = pull; p < pull + row.degree; ++p)
+            value += Pack<lanes>::load(msg + plan.pull_at[p] + x * plan.pull_step[p]);
+        value *= part;
+        if (row.nodes == lanes)
+            value.store(theta + at);
+        else
+            value.each(int(row.nodes), [&](int k, double one) { theta[at + k] = one; });
+    }
+}
+
+// The same, lane by lane.
+template <class S>
+void gathered_row(const Schedule<S> &plan, const Row &row, const S *msg, double *theta) {
+    const Pack<lanes> part = Pack<lanes>::load(plan.share + row.first);
+    const Index pull = plan.pull_start[row.first];
+    for (Index x = 0; x < row.labels; ++x) {
+        const Index at = row.place + x * row.step;
+        auto value = Pack<lanes>::load(plan.unary + at);
+        for (Index p = pull; p < pull + row.degree; ++p)
+            value += Pack<lanes>::of([&](int k) {
+                const Index q = p + (k < row.nodes ? k : row.nodes - 1) * row.degree;
+                return double(msg[plan.pull_at[q] + x * plan.pull_step[q]]);
+            });
+        (value * part).each(int(row.nodes), [&](int k, double one) { theta[at + k] = one; });
+    }
+}
+
+// The same for one node alone.
+template <class S>
+void lone_row(const Schedule<S> &plan, const Row &row, const S *msg, double *theta) {
+    const Index k = row.first;
+    double *own = theta + row.place;
+    const double *unary = plan.unary + row.place;
+    const Index step = row.step;
+    for (Index x = 0; x < row.labels; ++x)
+        own[x * step] = unary[x * step];
+    for (Index p = plan.pull_start[k]; p < plan.pull_start[k + 1]; ++p)
+        for (Index x = 0; x < row.labels; ++x)
+            own[x * step] += double(msg[plan.pull_at[p] + x * plan.pull_step[p]]);
+    for (Index x = 0; x < row.labels; ++x)
+        own[x * step] *= plan.share[k];
+}
+
+// θ̂_i / n_i for the nodes of rows first..last-1, into `theta` by strip.
+template <class S>
+void shares(const Schedule<S> &plan, const S *msg, double *theta, Index first, Index last) {
+    for (Index r = first; r < last; ++r) {
+        const Row &row = plan.rows[r];
+        if (row.way == straight)
+            straight_row(plan, row, msg, theta);
+        else if (row.way == gathered)
+            gathered_row(plan, row, msg, theta);
+        else
+            lone_row(plan, row, msg, theta);
+    }
+}
+
+// Arrays of a run; `shift` by lane, `dot` by block.
+template <class S> struct ChainArrays {
+    S *msg, *prev;
+    Index moving; // length of prev: the messages into early ends, which take part in momentum
+    double *theta, *shift, *dot, *sums;
+    Clock *clock;
+};
+
+// One direction: levels in turn, every node sends along its onward edges.
+template <class S>
+void half_pass(const Layout<S> &lay, const Schedule<S> &plan, bool forward,
+               const ChainArrays<S> &run, double eta, const Momentum<S> &momentum,
+               const Scratch &room, Member me) {
+    const Index *start = forward ? plan.forward_start : plan.backward_start;
+    const Index *listed = forward ? plan.forward : plan.backward;
+    const Traffic<S> traffic{run.theta, run.msg, momentum, eta, run.shift, run.dot};
+    for (Index step = 0; step < plan.levels; ++step) {
+        const Index level = forward ? step : plan.levels - 1 - step;
+        const Index row = plan.row_start[level], row_end = plan.row_start[level + 1];
+        shares(plan, run.msg, run.theta, me.first(row, row_end), me.last(row, row_end));
+        me.barrier.wait();
+        const Index block = start[level], block_end = start[level + 1];
+        send_blocks(lay, plan, listed, me.first(block, block_end), me.last(block, block_end),
+                    forward, traffic, room);
+        me.barrier.wait();
+    }
+}
+
+// `halves` half passes, forward first, with momentum over whole passes if asked for.
+//
+// Momentum is for the messages sent backward: those sent forward are all made anew before they are
+// read.
+template <class S>
+void passes(const Layout<S> &lay, const Schedule<S> &plan, Index halves, const ChainArrays<S> &run,
+            double eta, bool momentum, Member me) {
+    const Scratch room(plan);
+    for (Index half = 0; half < halves; ++half) {
+        const bool forward = half % 2 == 0;
+        if (momentum && forward)
+            extrapolate(run.msg, run.prev, run.moving, *run.clock, me);
+        if (!momentum || forward) {
+            half_pass(lay, plan, forward, run, eta, Momentum<S>{}, room, me);
+            continue;
+        }
+        half_pass(lay, plan, forward, run, eta, Momentum<S>{run.prev, chain_momentum}, room, me);
+        const double product = steady_sum(run.dot, plan.num_blocks, run.sums, me);
+        if (me.thread == 0)
+            run.clock->product = product;
+        me.barrier.wait();
+    }
+}
+
+// Costs of nodes first..last-1 from the order of strips to that of the model.
+template <class S>
+void by_node(const Layout<S> &lay, const Schedule<S> &plan, const double *theta, double *out,
+             Index first, Index last) {
+    for (Index i = first; i < last; ++i)
+        for (Index x = 0; x < lay.num_labels[i]; ++x)
+            out[lay.node_offset[i] + x] = theta[plan.node_at[i] + x * plan.node_step[i]];
+}
+
+// λ of edges first..last-1 whose plain bound is the chain bound, after a hard forward half pass.
+//
+// Each node's share θ̂_i / n_i goes to the edges that lead onwards from it: then every such edge has
+// the least cost that its message took off, whatever the label of its far end. `theta` holds the
+// shares in the order of the model, `rank` the order of the nodes along the chains.
+template <class S>
+void cut_chains(const Layout<S> &lay, const Schedule<S> &plan, const Index *rank, const S *msg,
+                const double *theta, double *lam, Index first, Index last) {
+    for (Index h = 2 * first; h < 2 * last; ++h) {
+        const Index i = lay.node[h], at = plan.half_at[h], step = plan.half_step[h];
+        const bool onwards = rank[i] < rank[lay.node[h ^ 1]];
+        for (Index x = 0; x < lay.num_labels[i]; ++x) {
+            double value = -double(msg[at + x * step]);
+            if (onwards) {
+                const double share = theta[lay.node_offset[i] + x];
+                value = share < infinity ? value + share : 0.0;
+            }
+            lam[lay.half_offset[h] + x] = value;
+        }
+    }
+}
+
+// κ_h = θ̂_i / n_i - M_h of half-edges first..last-1: chain edge marginals are
+// exp(-η (C_e + κ_h + κ_{h^1})). `theta` holds the shares in the order of the model.
+template <class S>
+void couplings(const Layout<S> &lay, const Schedule<S> &plan, const S *msg, const double *theta,
+               double *out, Index first, Index last) {
+    for (Index h = first; h < last; ++h) {
+        const Index i = lay.node[h], at = plan.half_at[h], step = plan.half_step[h];
+        for (Index x = 0; x < lay.num_labels[i]; ++x) {
+            const double share = theta[lay.node_offset[i] + x];
+            out[lay.half_offset[h] + x] =
+                share < infinity ? share - double(msg[at + x * step]) : 0.0;
+        }
+    }
+}
+
+} // namespace softmap

@@ -1,0 +1,50 @@
+// Soft marginals of nodes.
+#pragma once
+
+#include "tiles.hpp"
+
+namespace softmap {
+
+// μ_i ∝ exp(-η s_i) of nodes first..last-1, s_i(x) being share[at[i] + x step[i]], into `out`; the
+// entropies of the μ_i, and the soft minima of the s_i. Nodes of equal label counts go together.
+inline void soft_nodes(const Layout<double> &lay, const Index *at, const Index *step,
+                       const double *share, double eta, double *out, double *entropy,
+                       double *minimum, Index first, Index last) {
+    using P = Pack<lanes>;
+    std::vector<P> excess(std::size_t(lay.widest)), mass(std::size_t(lay.widest));
+    for (Index i = first, count; i < last; i += count) {
+        const Index labels = lay.num_labels[i], end = std::min(last, (i / lanes + 1) * lanes);
+        for (count = 1; i + count < end && lay.num_labels[i + count] == labels;)
+            ++count;
+        P low(infinity), total(0.0), mean(0.0);
+        for (Index x = 0; x < labels; ++x) {
+            excess[x] = P::of([&](int k) {
+                const Index node = k < count ? i + k : i;
+                return share[at[node] + x * step[node]];
+            });
+            low = least(excess[x], low);
+        }
+        for (Index x = 0; x < labels; ++x) {
+            const P cost = excess[x];
+            excess[x] = least(cost - low, P(1e300));
+            mass[x] = unless_infinite(cost, exp(P(-eta) * excess[x]));
+            total += mass[x];
+        }
+        const P scale = 1.0 / total;
+        for (Index x = 0; x < labels; ++x) {
+            const P share_of = choose(P(trace), mass[x], mass[x], P(0.0)) * scale;
+            mean += share_of * excess[x];
+            share_of.each(int(count),
+                          [&](int k, double one) { out[lay.node_offset[i + k] + x] = one; });
+        }
+        const P logarithm = log(total);
+        (P(eta) * mean + logarithm).each(int(count), [&](int k, double one) {
+            entropy[i + k] = one;
+        });
+        (low - logarithm * P(1.0 / eta)).each(int(count), [&](int k, double one) {
+            minimum[i + k] = one;
+        });
+    }
+}
+
+} // namespace softmap

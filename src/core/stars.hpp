@@ -1,0 +1,252 @@
+// Sweeps over stars, colour by colour: smooth and hard-min block updates, diffusion, gradients.
+//
+// Messages m = -λ lie as in a schedule whose levels are colours. All half-edges of a colour's nodes
+// receive μ_h(x) = softmin_y C(x, y) - m_{h^1}(y) (min at η = ∞); then each node settles, by one of
+// the rules below, on what its half-edges hold. Nodes of one colour share no edge, so that the
+// result is the same whatever the number of threads.
+#pragma once
+
+#include "chains.hpp"
+
+namespace softmap {
+
+inline double least_of(const double *cost, Index d) {
+    double least = infinity;
+    for (Index x = 0; x < d; ++x)
+        least = cost[x] < least ? cost[x] : least;
+    return least;
+}
+
+// Shift d costs to a least one of 0.
+inline void settle_at_zero(double *cost, Index d) {
+    const double least = least_of(cost, d);
+    for (Index x = 0; x < d; ++x)
+        cost[x] -= least;
+}
+
+// Turn d costs into probabilities ∝ exp(-η cost).
+inline void to_probabilities(double *cost, Index d, double eta) {
+    settle_at_zero(cost, d);
+    double mass = 0.0;
+    for (Index x = 0; x < d; ++x) {
+        cost[x] = cost[x] < infinity ? exp_one(-eta * cost[x]) : 0.0;
+        mass += cost[x];
+    }
+    for (Index x = 0; x < d; ++x)
+        cost[x] /= mass;
+}
+
+// -(1/η) log Σ exp(-η cost), or the least cost at η = ∞.
+inline double soft_minimum_of(const double *cost, Index d, double eta) {
+    const double least = least_of(cost, d);
+    if (eta == infinity)
+        return least;
+    double mass = 0.0;
+    for (Index x = 0; x < d; ++x)
+        mass += exp_one(-eta * (cost[x] - least));
+    return least - log_one(mass) / eta;
+}
+
+// What a rule sees of one half-edge of a node: entry x of its messages lies at at + x · step.
+template <class S> struct HalfView {
+    const S *received, *origin; // μ_h and m_h
+    Index at, step, labels;
+    double before(Index x) const { return origin[at + x * step]; }
+    double answer(Index x) const { return received[at + x * step]; }
+};
+
+// Minimise L over the star (η = ∞: MPLP by nodes): every term gets the same part of the belief θ̂.
+struct StarRule {
+    static constexpr bool collects_received = true, later_colours_see = true;
+    static void prepare(double *belief, Index d, double) { settle_at_zero(belief, d); }
+    template <class S>
+    static void apply(const HalfView<S> &h, double *belief, const double *, Index degree, double,
+                      double *out) {
+        for (Index x = 0; x < h.labels; ++x)
+            out[x] = h.answer(x) - belief[x] / double(degree + 1);
+    }
+};
+
+// Max-sum diffusion: the node's cost and the edge's least cost meet half way; θ̂ follows.
+struct DiffusionRule {
+    static constexpr bool collects_received = false, later_colours_see = true;
+    static void prepare(double *belief, Index d, double) { settle_at_zero(belief, d); }
+    template <class S>
+    static void apply(const HalfView<S> &h, double *belief, const double *, Index, double,
+                      double *out) {
+        for (Index x = 0; x < h.labels; ++x) {
+            out[x] = 0.5 * (h.before(x) + h.answer(x) - belief[x]);
+            if (belief[x] < infinity)
+                belief[x] += out[x] - h.before(x);
+        }
+    }
+};
+
+// One step down ∇L, all half-edges at once: m - rate · ν with ν = S_h - μ_i.
+struct GradientRule {
+    static constexpr bool collects_received = false, later_colours_see = false;
+    static void prepare(double *belief, Index d, double eta) { to_probabilities(belief, d, eta); }
+    template <class S>
+    static void apply(const HalfView<S> &h, double *mu, const double *barred, Index degree,
+                      double eta, double *out) {
+        for (Index x = 0; x < h.labels; ++x)
+            out[x] = barred[x] + h.answer(x) - h.before(x);
+        to_probabilities(out, h.labels, eta);
+        const double rate = 1.0 / (eta * (0.5 * double(degree) + 1.0));
+        for (Index x = 0; x < h.labels; ++x)
+            out[x] = h.before(x) - rate * (out[x] - mu[x]);
+    }
+};
+
+// Arrays of a sweep; `bar` (by strip) is 0, or +inf on forbidden states.
+template <class S> struct StarArrays {
+    S *msg, *prev, *origin;
+    Index size; // length of these three
+    const double *bar;
+    double *theta, *shift, *dot, *unused, *sums;
+    Clock *clock;
+};
+
+// Three rows of labels.
+struct StarRoom {
+    explicit StarRoom(Index widest) : memory(3 * std::size_t(widest)), stride(widest) {}
+    double *row(int k) { return memory.data() + k * stride; }
+    std::vector<double> memory;
+    Index stride;
+};
+
+inline void take(const double *costs, Index place, Index step, Index d, double *out) {
+    for (Index x = 0; x < d; ++x)
+        out[x] = costs[place + x * step];
+}
+
+// f(k, i) for the nodes of rows first..last-1: node i is the k-th in the order of strips.
+template <class S, class F> void each_node(const Schedule<S> &plan, Index first, Index last, F f) {
+    for (Index r = first; r < last; ++r)
+        for (Index k = plan.rows[r].first; k < plan.rows[r].first + plan.rows[r].nodes; ++k)
+            f(k, plan.nodes[k]);
+}
+
+// The rule at the nodes of rows first..last-1. The result goes into `origin`, and into `msg` if
+// later colours are to see it. dot[i] is the node's part of the restart product.
+template <class Rule, class S>
+void settle(const Layout<S> &lay, const Schedule<S> &plan, const StarArrays<S> &run, double eta,
+            const Momentum<S> &momentum, StarRoom &room, Index first, Index last) {
+    shares(plan, Rule::collects_received ? run.msg : run.origin, run.theta, first, last);
+    double *out = room.row(0), *belief = room.row(1), *barred = room.row(2);
+    each_node(plan, first, last, [&](Index k, Index i) {
+        const Index d = lay.num_labels[i], degree = plan.pull_start[k + 1] - plan.pull_start[k];
+        take(run.theta, plan.node_at[i], plan.node_step[i], d, belief);
+        take(run.bar, plan.node_at[i], plan.node_step[i], d, barred);
+        Rule::prepare(belief, d, eta);
+        double product = 0.0;
+        for (Index p = plan.pull_start[k]; p < plan.pull_start[k + 1]; ++p) {
+            const HalfView<S> half{run.msg, run.origin, plan.pull_at[p], plan.pull_step[p], d};
+            Rule::apply(half, belief, barred, degree, eta, out);
+            for (Index x = 0; x < d; ++x) {
+                const Index q = half.at + x * half.step;
+                const double y = run.origin[q], z = barred[x] == 0.0 ? out[x] : 0.0;
+                product += momentum.observe(Pack<1>(y), Pack<1>(z), q).part[0];
+                run.origin[q] = S(z);
+                run.msg[q] = Rule::later_colours_see ? S(z) : S(y);
+            }
+        }
+        run.dot[i] = product;
+    });
+}
+
+// Send μ_h to the half-edges of one level's nodes: from later nodes too, or from earlier ones only.
+template <class S>
+void receive(const Layout<S> &lay, const Schedule<S> &plan, Index level, const StarArrays<S> &run,
+             double eta, bool from_later, const Scratch &room, Member me) {
+    const Traffic<S> traffic{run.bar, run.msg, {}, eta, run.shift, run.unused};
+    for (int way = 0; way < (from_later ? 2 : 1); ++way) {
+        const bool forward = way == 0; // blocks are listed by the level of the end that receives
+        const Index *start = forward ? plan.backward_start : plan.forward_start;
+        const Index *listed = forward ? plan.backward : plan.forward;
+        const Index begin = start[level], end = start[level + 1];
+        send_blocks(lay, plan, listed, me.first(begin, end), me.last(begin, end), forward, traffic,
+                    room);
+    }
+}
+
+template <class S> void copy(const S *from, S *to, Index count, Member me) {
+    const Index last = me.last(0, count);
+    for (Index k = me.first(0, count); k < last; ++k)
+        to[k] = from[k];
+    me.barrier.wait();
+}
+
+// `count` sweeps over all colours by one rule, with momentum over whole sweeps if asked for.
+template <class Rule, class S>
+void sweeps(const Layout<S> &lay, const Schedule<S> &plan, Index count, const StarArrays<S> &run,
+            double eta, bool moving, Member me) {
+    const Scratch room(plan);
+    const auto momentum = moving ? Momentum<S>{run.prev, star_momentum} : Momentum<S>{};
+    StarRoom nodes(lay.widest);
+    for (Index sweep = 0; sweep < count; ++sweep) {
+        if (moving)
+            extrapolate(run.msg, run.prev, run.size, *run.clock, me);
+        copy(run.msg, run.origin, run.size, me);
+        for (Index level = 0; level < plan.levels; ++level) {
+            receive(lay, plan, level, run, eta, true, room, me);
+            me.barrier.wait();
+            const Index row = plan.row_start[level], end = plan.row_start[level + 1];
+            settle<Rule>(lay, plan, run, eta, momentum, nodes, me.first(row, end),
+                         me.last(row, end));
+            me.barrier.wait();
+        }
+        if (moving) {
+            const double product = steady_sum(run.dot, lay.n, run.sums, me);
+            if (me.thread == 0)
+                run.clock->product = product;
+            me.barrier.wait();
+        }
+        if (!Rule::later_colours_see)
+            copy(run.origin, run.msg, run.size, me);
+    }
+}
+
+// dot[i]: soft minimum of θ̂_i plus those of the edges to earlier nodes. -L is Σ dot + Σ shift.
+template <class S>
+void evaluate(const Layout<S> &lay, const Schedule<S> &plan, const Index *rank,
+              const StarArrays<S> &run, double eta, StarRoom &room, Index first, Index last) {
+    shares(plan, run.origin, run.theta, first, last);
+    double *out = room.row(0), *belief = room.row(1), *barred = room.row(2);
+    each_node(plan, first, last, [&](Index k, Index i) {
+        const Index d = lay.num_labels[i];
+        take(run.theta, plan.node_at[i], plan.node_step[i], d, belief);
+        take(run.bar, plan.node_at[i], plan.node_step[i], d, barred);
+        double value = soft_minimum_of(belief, d, eta);
+        for (Index p = plan.pull_start[k]; p < plan.pull_start[k + 1]; ++p) {
+            const Index h = lay.half[lay.start[i] + p - plan.pull_start[k]];
+            if (rank[lay.node[h ^ 1]] >= rank[i])
+                continue;
+            for (Index x = 0; x < d; ++x) {
+                const Index q = plan.pull_at[p] + x * plan.pull_step[p];
+                out[x] = barred[x] + double(run.msg[q]) - double(run.origin[q]);
+                run.msg[q] = run.origin[q];
+            }
+            value += soft_minimum_of(out, d, eta);
+        }
+        run.dot[i] = value;
+    });
+}
+
+// The terms of -L(λ) at η (of the plain bound at η = ∞), into `dot` and `shift`.
+template <class S>
+void star_values(const Layout<S> &lay, const Schedule<S> &plan, const Index *rank,
+                 const StarArrays<S> &run, double eta, Member me) {
+    const Scratch room(plan);
+    StarRoom nodes(lay.widest);
+    copy(run.msg, run.origin, run.size, me);
+    for (Index level = 0; level < plan.levels; ++level) {
+        receive(lay, plan, level, run, eta, false, room, me);
+        me.barrier.wait();
+        const Index row = plan.row_start[level], end = plan.row_start[level + 1];
+        evaluate(lay, plan, rank, run, eta, nodes, me.first(row, end), me.last(row, end));
+        me.barrier.wait();
+    }
+}
+
+} // namespace softmap

@@ -1,0 +1,78 @@
+// Sums that carry their rounding errors along, and sums that are certainly no larger than the
+// truth.
+//
+// Each addition t' = fl(t + v) has an error e that is itself a number (Knuth's TwoSum), so that
+// Σ v = t + Σ e exactly. Adding up n errors is wrong by at most n u Σ|e|, u = 2⁻⁵³, which is of
+// second order; `lower` takes off twice that and rounds down. Nothing here may be compiled with
+// reassociation (-ffast-math); contraction does no harm, as there are no products to contract.
+#pragma once
+
+#include "layout.hpp"
+
+#include <bit>
+#include <cmath>
+
+namespace softmap {
+
+inline constexpr double unit = 0x1p-53; // largest relative error of one rounding
+
+// The greatest number below x; x itself if it is not finite.
+inline double next_below(double x) {
+    if (!(std::abs(x) < infinity))
+        return x;
+    if (x == 0.0)
+        return -std::numeric_limits<double>::denorm_min();
+    const auto bits = std::bit_cast<std::int64_t>(x);
+    return std::bit_cast<double>(bits + (x > 0.0 ? -1 : 1));
+}
+
+// The error of sum = fl(a + b), exactly; NaN if the sum overflows.
+inline double error_of(double a, double b, double sum) {
+    const double part = sum - a;
+    return (a - (sum - part)) + (b - part);
+}
+
+// A number no larger than total + Σ errors, given fl(Σ errors) and fl(Σ |errors|) of `terms`
+// additions; -inf where something overflowed. At most one unit in the last place is lost, unless
+// total and errors nearly cancel.
+inline double lower(double total, double errors, double sizes, Index terms) {
+    const double rest = errors - 2.0 * double(terms + 2) * unit * sizes;
+    const double sum = total + rest;
+    const double error = error_of(total, rest, sum);
+    if (!(error == error)) // also where total is NaN or infinite
+        return -infinity;
+    return error < 0.0 ? next_below(sum) : sum;
+}
+
+// Σ values, as good as rounded once.
+inline double careful_sum(const double *values, Index count) {
+    double total = 0.0, errors = 0.0;
+    for (Index k = 0; k < count; ++k) {
+        const double sum = total + values[k];
+        errors += error_of(total, values[k], sum);
+        total = sum;
+    }
+    return errors == errors ? total + errors : total; // infinities stay what they are
+}
+
+// A number certainly <= Σ values; +inf only if one of them is, and none is NaN or -inf.
+inline double lower_sum(const double *values, Index count) {
+    double total = 0.0, errors = 0.0, sizes = 0.0;
+    bool infinite = false;
+    for (Index k = 0; k < count; ++k) {
+        if (values[k] == infinity) {
+            infinite = true;
+            continue;
+        }
+        if (!(values[k] > -infinity))
+            return -infinity;
+        const double sum = total + values[k];
+        const double error = error_of(total, values[k], sum);
+        errors += error;
+        sizes += std::abs(error);
+        total = sum;
+    }
+    return infinite ? infinity : lower(total, errors, sizes, count);
+}
+
+} // namespace softmap

@@ -1,0 +1,39 @@
+"""How many threads a compiled loop runs on: all of them, or one where that is faster."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+
+__all__ = ["Pace"]
+
+RETRY = 25  # calls after which the slower way is tried again
+FORGET = 1.1  # by which the least time seen grows with every call, as machines change
+
+
+class Pace:
+    """Runs on all threads or on one, whichever has been faster of late.
+
+    Threads that meet at barriers lose when a level holds little work, and lose much when another
+    program wants one of their cores; neither is known beforehand. To be used where the number of
+    threads does not show in the result.
+    """
+
+    def __init__(self, threads: int) -> None:
+        self._choices = (threads, 1) if threads > 1 else (1,)
+        self._seconds = [0.0] * len(self._choices)  # per unit of work; 0: not tried yet
+        self._calls = 0
+
+    def run(self, amount: int, work: Callable[[int], object]) -> None:
+        """`work(threads)`, which does `amount` units of work."""
+        which = self._choice()
+        began = time.perf_counter()
+        work(self._choices[which])
+        taken, known = (time.perf_counter() - began) / max(amount, 1), self._seconds[which]
+        # one slow moment of the machine is not held against a way of working
+        self._seconds[which] = min(taken, FORGET * known) if known else taken
+        self._calls += 1
+
+    def _choice(self) -> int:
+        best = min(range(len(self._seconds)), key=self._seconds.__getitem__)
+        return (best + 1) % len(self._choices) if self._calls % RETRY == RETRY - 1 else best

@@ -1,0 +1,1 @@
+"""The randomised methods of the paper."""

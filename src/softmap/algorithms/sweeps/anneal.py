@@ -1,0 +1,166 @@
+"""The solver people use: smooth chain passes, momentum over passes, η annealed by the gap."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar, Protocol, Self
+
+import numpy as np
+from numpy.typing import DTypeLike
+
+from softmap import core
+from softmap.algorithms.base import Algorithm, Floats, Proposal, State, Verdict
+from softmap.algorithms.sweeps.chains import ChainMarginals, Chains, Messages
+from softmap.model import Model
+from softmap.relaxation.dual import cost_scale
+
+__all__ = ["Anneal", "AnnealState", "Annealed", "Engine"]
+
+FIRST_ETA = 100.0  # the first η, in units of 1 / scale of the costs
+GROWTH = 3.0  # factor by which η is raised
+SETTLED = 0.2  # without a primal point, raise η when the smoothed dual moved by less than this
+# part of what smoothing costs the bound
+READY = 0.65  # raise η when the gap of the regularised problem is below this part of the LP gap
+MEMORY = 2.0  # Nesterov's t is at most this times √(η · scale): beyond, marginals oscillate
+SAMPLE = 5  # passes between samples of the averaged marginals
+RECENT = 8.0  # sample k counts like k**RECENT: about the last tenth of all passes
+
+
+def _easily_coupled(model: Model) -> bool:
+    """Whether good edge marginals for averaged node marginals cost little: else they do not pay."""
+    for first, last, potential in model.groups():
+        rows, cols = model.end_labels(first, last)
+        if potential.family != "potts" and last > first and (rows * cols).max() > core.EXCHANGED:
+            return False
+    return bool(model.m)
+
+
+class Engine(Protocol):
+    """What is annealed: passes over one model, and the regularised primal point they stand for.
+
+    `surplus` says how often H_i is to be taken off Σ_e H_e in the entropy that belongs to it.
+    """
+
+    model: Model
+    surplus: Floats
+
+    def __init__(self, model: Model, threads: int, dtype: DTypeLike) -> None: ...
+
+    def start(self, lam: Floats | None) -> Messages: ...
+
+    def passes(self, state: Messages, count: int, eta: float, *, momentum: bool) -> None: ...
+
+    def nodes(self, messages: Floats, eta: float) -> Floats: ...
+
+    def marginals(self, messages: Floats, shift: Floats, eta: float) -> ChainMarginals: ...
+
+    def bounding(self, messages: Floats) -> Floats: ...
+
+    def lam(self, messages: Floats) -> Floats: ...
+
+
+@dataclass(kw_only=True)
+class AnnealState(State):
+    """Messages, η, and the running average of node marginals."""
+
+    messages: Messages
+    eta: float
+    passes: int = 0
+    samples: int = 0
+    mean: Floats
+    smoothed: float = -np.inf
+    previous: float = -np.inf
+    node_entropy: float = 0.0
+
+
+class Annealed(Algorithm):
+    """Momentum over passes of an engine, warm-started from one η to the next.
+
+    Parameters
+    ----------
+    eta : float, optional
+        First η; from the scale of the costs if left out.
+    threads : int, optional
+    dtype : "float64" or "float32"
+        Precision of the messages; bounds and primals are float64 in any case.
+    """
+
+    sweeping = True
+    exact_finish = True
+    engine_type: ClassVar[type[Engine]]
+
+    def __init__(
+        self, *, eta: float | None = None, threads: int = 1, dtype: DTypeLike = np.float64
+    ) -> None:
+        self.first_eta, self.dtype = eta, dtype
+        self.threads = threads
+
+    @classmethod
+    def configured(cls, eta: float | None, threads: int, dtype: DTypeLike) -> Self:
+        return cls(eta=eta, threads=threads, dtype=dtype)
+
+    def init(self, model: Model, lam: Floats | None, seed: int) -> AnnealState:
+        self.engine = self.engine_type(model, self.threads, self.dtype)
+        self.averaging = _easily_coupled(model)
+        self.scale = cost_scale(model)
+        eta = self.first_eta or FIRST_ETA / self.scale
+        mean = np.zeros(model.unary.size)
+        return AnnealState(messages=self.engine.start(lam), eta=eta, mean=mean)
+
+    def step(self, state: AnnealState, count: int) -> None:
+        """`count` passes; every few of them the node marginals enter the average."""
+        state.work += 2 * self.engine.model.m * count
+        while count > 0:
+            now = min(count, SAMPLE - state.passes % SAMPLE)
+            self.engine.passes(state.messages, now, state.eta, momentum=True)
+            state.passes += now
+            count -= now
+            if state.passes % SAMPLE == 0:
+                longest = MEMORY * np.sqrt(state.eta * self.scale)
+                state.messages.clock[0] = min(state.messages.clock[0], max(longest, 10.0))
+                if self.averaging:
+                    self._sample(state)
+
+    def _sample(self, state: AnnealState) -> None:
+        nodes = self.engine.nodes(state.messages.msg, state.eta)
+        state.samples += 1
+        weight = (RECENT + 1.0) / (state.samples + RECENT)
+        state.mean += weight * (nodes - state.mean)
+
+    def _marginals(self, state: AnnealState) -> ChainMarginals:
+        return self.engine.marginals(state.messages.msg, state.messages.shift, state.eta)
+
+    def restart_point(self, state: AnnealState) -> Floats:
+        return self.engine.lam(state.messages.msg)
+
+    def propose(self, state: AnnealState) -> Proposal:
+        found = self._marginals(state)
+        lam = self.engine.bounding(state.messages.msg)
+        state.node_entropy = float((self.engine.surplus * found.node_entropy).sum())
+        state.smoothed = found.smoothed
+        nodes = (found.nodes, state.mean.copy()) if state.samples > 1 else (found.nodes,)
+        return Proposal(lam, state.eta, found.coupling, nodes, found.smoothed)
+
+    def heed(self, state: AnnealState, verdict: Verdict) -> None:
+        """Raise η once the entropy, not the optimisation, makes most of the gap.
+
+        Where hard constraints leave no primal point to compare with, once the smoothed dual moves
+        by little of what smoothing costs the bound.
+        """
+        gap = min(verdict.primals) - verdict.bound
+        if np.isfinite(gap):
+            entropy = verdict.edge_entropy - state.node_entropy
+            regularised = verdict.primals[0] - entropy / state.eta - state.smoothed
+            ready = regularised < READY * gap
+        else:
+            ready = state.smoothed - state.previous < SETTLED * (verdict.bound - state.smoothed)
+        state.previous = state.smoothed
+        if ready:
+            state.eta *= GROWTH
+
+
+class Anneal(Annealed):
+    """The annealed solver over monotonic chains: smooth TRW-S passes."""
+
+    name = "anneal"
+    engine_type = Chains

@@ -1,0 +1,56 @@
+"""The compiled loops: arrays in, arrays out, for the instruction set of this machine.
+
+The same C++ sources (``src/core``) are compiled once per instruction set: ``v2``, ``v3`` and ``v4``
+on x86-64, ``plain`` elsewhere. Importing this package loads the best one that the processor runs
+and offers its functions. The environment variable ``SOFTMAP_CPU`` asks for another.
+
+>>> from softmap import core
+>>> core.level() in core.available()
+True
+"""
+
+from __future__ import annotations
+
+import os
+from importlib import import_module
+from importlib.util import find_spec
+from types import ModuleType
+from typing import TYPE_CHECKING
+
+from softmap.errors import OptionError
+
+if TYPE_CHECKING:
+    from softmap.core._native import *  # noqa: F403
+
+_X86_64 = ("v2", "v3", "v4")
+
+
+def _module(level: str) -> ModuleType:
+    return import_module(f"{__name__}._native_{level}")
+
+
+def available() -> tuple[str, ...]:
+    """Return the instruction sets that are built and that this machine runs, best last."""
+    if find_spec(f"{__name__}._native_plain"):
+        return ("plain",)
+    if not find_spec(f"{__name__}._native_v2"):
+        raise ImportError(
+            "the compiled core of softmap is missing: install softmap with pip, "
+            "or in a clone with `make demo`"
+        )
+    machine = _module("v2").cpu_level()
+    if machine not in _X86_64:
+        raise ImportError("softmap needs a processor with SSE4.2 (x86-64-v2)")
+    return _X86_64[: _X86_64.index(machine) + 1]
+
+
+def _chosen() -> str:
+    levels = available()
+    wanted = os.environ.get("SOFTMAP_CPU") or levels[-1]
+    if wanted not in levels:
+        raise OptionError(f"SOFTMAP_CPU={wanted}: this machine offers {', '.join(levels)}")
+    return wanted
+
+
+native = _module(_chosen())
+globals().update({name: getattr(native, name) for name in dir(native) if not name.startswith("_")})

@@ -1,0 +1,73 @@
+"""Labellings read off a λ or off marginals: vertex rounding, and two sequential decoders."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from softmap import core
+from softmap.errors import OptionError
+from softmap.model import Model
+from softmap.model.layout import layout
+from softmap.relaxation.dual import check_lam, reduced_unary
+
+__all__ = ["decide", "decode", "round_nodes"]
+
+TIE = 1e-9  # relative difference under which labels count as equally good
+
+Labels = NDArray[np.int64]
+
+
+def round_nodes(model: Model, node_mu: ArrayLike) -> Labels:
+    """`round(μ)_i = arg max_x μ_i(x)`, ties to the smallest label, for the model's variables.
+
+    Looks at nothing but the node marginals, so hard constraints may be broken (energy +inf).
+    """
+    mu = np.asarray(node_mu, dtype=np.float64)
+    if mu.shape != (int(model.node_offset[-1]),):
+        raise OptionError(f"node marginals must be {model.node_offset[-1]} numbers, not {mu.shape}")
+    starts, counts = model.node_offset[:-1], model.num_labels
+    label = np.arange(len(mu)) - np.repeat(starts, counts)
+    best = mu >= (1 - TIE) * np.repeat(np.maximum.reduceat(mu, starts), counts)
+    first = np.minimum.reduceat(np.where(best, label, len(mu)), starts)
+    return np.asarray(first[: model.num_variables])
+
+
+def decode(model: Model, lam: ArrayLike, order: ArrayLike | None = None) -> Labels:
+    """Decide the variables one by one, each given those decided before it.
+
+    Variable i takes the label that minimises its cost, plus the exact cost of its edges to decided
+    neighbours, plus `min_y C_e(x, y) + λ_{e,j}(y)` for the others, over labels y of theirs that the
+    decisions so far allow. The labelling obeys the hard constraints wherever looking one edge ahead
+    is enough to do so (after arc consistency, on a tree decided from a root outwards, it is).
+
+    Parameters
+    ----------
+    order : permutation of the variables, optional
+        In which to decide; 0, 1, 2, … if left out.
+    """
+    flat = check_lam(model, lam)
+    visible = np.arange(model.num_variables) if order is None else np.asarray(order, np.int64)
+    if not np.array_equal(np.sort(visible), np.arange(model.num_variables)):
+        raise OptionError(f"order must be a permutation of 0..{model.num_variables - 1}")
+    sequence = np.concatenate([visible, np.arange(model.num_variables, model.n)])
+    reduced = reduced_unary(model, flat)
+    labels = np.empty(model.n, dtype=np.int64)
+    core.sequential(layout(model), flat, reduced, sequence, model.num_variables, labels)
+    return labels[: model.num_variables]
+
+
+def decide(model: Model, node_mu: ArrayLike) -> Labels:
+    """Decide the variables one by one, surest first, keeping arc consistency after each.
+
+    For models with hard constraints: a label that leaves another variable without a state is
+    crossed out and the next one tried. Labels may still break constraints where no step back by one
+    variable would have been enough.
+    """
+    mu = np.asarray(node_mu, dtype=np.float64)
+    sure = np.maximum.reduceat(mu, model.node_offset[:-1])
+    order = np.argsort(-sure[: model.num_variables], kind="stable")
+    allowed = np.isfinite(model.unary)
+    labels = np.empty(model.n, dtype=np.int64)
+    core.decide(layout(model), mu, allowed, order, labels)
+    return np.asarray(labels[: model.num_variables])

@@ -1,0 +1,90 @@
+"""The search for labels during a run: decode what a method proposes, improve it, keep the best."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+from numpy.typing import NDArray
+
+from softmap.labels.decoding import decide, decode, round_nodes
+from softmap.labels.improving import best_labelling, forests
+from softmap.model import Model
+from softmap.relaxation.dual import Floats, cost_scale
+from softmap.relaxation.gaps import gap_unit
+
+__all__ = ["LabelSearch"]
+
+DESCENT = 1  # random forests that every new labelling is improved over; as dear as decoding it
+MORE = 1 / 32  # further forests per pass done so far; up to twice as many where the LP is solved
+ENOUGH = 8  # from so many forests on, the further ones are annealed: fewer leave no time to cool
+HEAT = 3.0  # random costs in the first annealed forest, in units of `LabelSearch._heat`
+CLOSED = 1e-9  # relative gap under which a labelling counts as optimal
+
+
+class LabelSearch:
+    """Looks for labellings of one tightened model and keeps the best.
+
+    Parameters
+    ----------
+    order : permutation of the variables, optional
+        In which they are decided when labels are read off λ; the natural order if left out.
+
+    Attributes
+    ----------
+    labels, energy
+        The best labelling so far; the energy is +inf until one obeys the hard constraints.
+    """
+
+    def __init__(self, model: Model, order: NDArray[np.int64] | None = None) -> None:
+        self.model, self.order = model, order
+        self.labels: NDArray[np.int64] = np.zeros(model.num_variables, dtype=np.int64)
+        self.energy = math.inf
+
+    def look(
+        self, lam: Floats, nodes: Floats, *, bound: float, primal: float, work: int = 0
+    ) -> None:
+        """Read labels off λ and node marginals, and search around them while a gap is open.
+
+        `bound` and `primal` are the best values known of the LP. The work done so far says for how
+        long to search, and is the seed, so that a resumed run searches like any other.
+        """
+        labels, energy = self._decoded(lam, nodes)
+        self._keep(labels, energy)
+        if not self._open(bound):
+            return
+        stuck = max(0.0, self.energy - primal) / (self.energy - bound)
+        more = int(MORE * (1.0 + stuck) * work / max(1, 2 * self.model.m))
+        annealed = more if more >= ENOUGH else 0
+        self._improve(labels, DESCENT + more - annealed, 0.0, work)
+        if annealed and self._open(bound):
+            self._improve(self.labels, annealed, self._heat(bound), work + 1)
+
+    def _decoded(self, lam: Floats, nodes: Floats) -> tuple[NDArray[np.int64], float]:
+        """The better of rounding and decoding; where neither is feasible, decide step by step."""
+        model = self.model
+        candidates = [round_nodes(model, nodes), decode(model, lam, self.order)]
+        energies = [float(model.energy(labels)) for labels in candidates]
+        if math.isfinite(min(energies)):  # else polishing may mend either
+            candidates = [candidates[int(np.argmin(energies))]]
+        labels, energy = best_labelling(model, candidates)
+        if not math.isfinite(energy):
+            labels, energy = best_labelling(model, [decide(model, nodes)])
+        return labels, energy
+
+    def _improve(self, labels: NDArray[np.int64], rounds: int, heat: float, seed: int) -> None:
+        found = forests(self.model, labels, rounds, heat, seed)
+        self._keep(found, float(self.model.energy(found)))
+
+    def _heat(self, bound: float) -> float:
+        """Geometric mean of the scale of the costs and of what a variable may still gain."""
+        each = max(0.0, self.energy - bound) / self.model.num_variables
+        return HEAT * math.sqrt(cost_scale(self.model) * each)
+
+    def _open(self, bound: float) -> bool:
+        """Whether there are labels to start from, and may be better ones."""
+        return CLOSED * gap_unit(bound) < self.energy - bound < math.inf
+
+    def _keep(self, labels: NDArray[np.int64], energy: float) -> None:
+        if energy < self.energy:
+            self.energy, self.labels = energy, labels

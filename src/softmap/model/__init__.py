@@ -1,0 +1,27 @@
+"""Models: costs of variables and edges, their graph, and the families of potentials."""
+
+from softmap.model.auxiliaries import Auxiliaries
+from softmap.model.graph import Graph
+from softmap.model.model import Model
+from softmap.model.potentials import (
+    Potential,
+    Potts,
+    Projection,
+    SharedTables,
+    Tables,
+    TruncatedLinear,
+    TruncatedQuadratic,
+)
+
+__all__ = [
+    "Auxiliaries",
+    "Graph",
+    "Model",
+    "Potential",
+    "Potts",
+    "Projection",
+    "SharedTables",
+    "Tables",
+    "TruncatedLinear",
+    "TruncatedQuadratic",
+]

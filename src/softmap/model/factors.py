@@ -1,0 +1,148 @@
+"""Factors of any arity -> unary costs, groups of edges and auxiliary variables."""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from softmap.errors import ModelError
+from softmap.model.auxiliaries import NO_AUXILIARIES, Auxiliaries
+from softmap.model.inputs import Group, finite_number, offsets
+from softmap.model.potentials import Projection, Tables
+from softmap.model.potentials.base import Costs, Ints, frozen, integers, numbers
+
+__all__ = ["Factor", "Pieces", "assemble"]
+
+Factor = tuple[Sequence[int], ArrayLike]
+Scope = tuple[int, ...]
+
+
+@dataclass(frozen=True)
+class Pieces:
+    """What a `Model` is built from; its last nodes are the auxiliary ones."""
+
+    unary: list[Costs]
+    groups: list[Group]
+    constant: float
+    auxiliaries: Auxiliaries = NO_AUXILIARIES
+
+
+def assemble(
+    num_labels: ArrayLike,
+    factors: Iterable[Factor],
+    groups: Sequence[Group] = (),
+    constant: float = 0.0,
+) -> Pieces:
+    """Merge factors over the same variables; see `Model.from_factors`."""
+    counts = _checked_counts(num_labels)
+    sizes: list[int] = counts.tolist()
+    begin = offsets(counts)
+    unary = np.zeros(int(begin[-1]))
+    tables: dict[Scope, tuple[Scope, Costs]] = {}
+    total = finite_number(constant, "constant")
+    for number, (scope, costs) in enumerate(factors):
+        variables, table = _checked(number, scope, costs, sizes)
+        if table.ndim == 0:
+            total += finite_number(table, f"factor {number} without variables")
+        elif table.ndim == 1:
+            unary[begin[variables[0]] : begin[variables[0] + 1]] += table
+        else:
+            _merge(tables, variables, table)
+    pairs = [(s, t) for s, t in tables.values() if t.ndim == 2]
+    larger = [(s, t) for s, t in tables.values() if t.ndim > 2]
+    parts: list[Group] = []
+    if pairs:
+        parts.append((np.array([s for s, _ in pairs]), Tables([t for _, t in pairs])))
+    return _with_auxiliaries(np.split(unary, begin[1:-1]), [*parts, *groups], larger, total)
+
+
+def _checked_counts(num_labels: ArrayLike) -> Ints:
+    counts = integers(num_labels, "num_labels")
+    if counts.ndim != 1 or counts.size == 0:
+        raise ModelError("num_labels must list the label count of at least one variable")
+    if counts.min() < 1:
+        raise ModelError(
+            f"variable {int(np.argmin(counts))} has no labels; every variable needs one or more"
+        )
+    return counts
+
+
+def _checked(number: int, scope: Any, costs: Any, sizes: list[int]) -> tuple[Scope, Costs]:
+    try:
+        variables = tuple(map(operator.index, scope))
+    except TypeError as error:
+        raise ModelError(
+            f"factor {number}: the scope must be a tuple of variable numbers, not {scope!r}"
+        ) from error
+    table = numbers(costs, f"costs of factor {number}")
+    if len(set(variables)) != len(variables):
+        raise ModelError(f"factor {number}: scope {variables} names a variable twice")
+    for i in variables:
+        if not 0 <= i < len(sizes):
+            raise ModelError(f"factor {number}: variable {i} is outside 0..{len(sizes) - 1}")
+    expected = tuple([sizes[i] for i in variables])
+    if table.shape != expected:
+        raise ModelError(
+            f"factor {number} over {variables} needs costs of shape {expected}, not {table.shape}"
+        )
+    if not table.min() > -np.inf:  # NaN compares as false
+        bad = np.argwhere(np.isnan(table) | (table == -np.inf))[0]
+        place = tuple(bad.tolist())
+        raise ModelError(
+            f"factor {number} over {variables} has {table[place]} at {place}; "
+            "expected a number or +inf (forbidden)"
+        )
+    return variables, table
+
+
+def _merge(tables: dict[Scope, tuple[Scope, Costs]], scope: Scope, table: Costs) -> None:
+    """Add to the factor over the same variables, in the axis order of the first one seen."""
+    key = tuple(sorted(scope))
+    if key not in tables:
+        first = key if len(key) == 2 else scope
+        tables[key] = first, np.array(table if first == scope else table.T, order="C")
+        return
+    first, so_far = tables[key]
+    so_far += table if first == scope else table.transpose([scope.index(i) for i in first])
+
+
+def _with_auxiliaries(
+    unary: list[Costs],
+    parts: list[Group],
+    larger: list[tuple[Scope, Costs]],
+    constant: float,
+) -> Pieces:
+    """One auxiliary node per large factor, tied to its members by projections with shared maps."""
+    if not larger:
+        return Pieces(unary, parts, constant)
+    maps: dict[tuple[Scope, int], int] = {}
+    tables: list[NDArray[np.int32]] = []
+    edges, index, num_labels, strides, start = [], [], [], [], [0]
+    for a, (scope, table) in enumerate(larger):
+        shape = table.shape
+        for axis, i in enumerate(scope):
+            stride = int(np.prod(shape[axis + 1 :]))
+            if (shape, axis) not in maps:
+                maps[shape, axis] = len(tables)
+                tables.append(_map(table.size, stride, shape[axis]))
+            edges.append((len(unary) + a, i))
+            index.append(maps[shape, axis])
+            num_labels.append(shape[axis])
+            strides.append(stride)
+        start.append(len(edges))
+    ends = np.array(edges)
+    tie = Projection(tables, num_labels, index)
+    joint = [t.ravel() for _, t in larger]
+    arrays = (frozen(v, np.int64) for v in (start, ends[:, 1], strides))
+    auxiliaries = Auxiliaries(*arrays)
+    return Pieces([*unary, *joint], [*parts, (ends, tie)], constant, auxiliaries)
+
+
+def _map(size: int, stride: int, labels: int) -> NDArray[np.int32]:
+    """Label of one member in every joint state, row-major."""
+    return ((np.arange(size) // stride) % labels).astype(np.int32)

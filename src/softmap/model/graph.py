@@ -1,0 +1,69 @@
+"""The graph of a model as half-edges: `h = 2e + side`, so `h ^ 1` is the other end of edge `e`."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from softmap import core
+
+__all__ = ["Graph"]
+
+
+@dataclass(frozen=True)
+class Graph:
+    """Half-edge incidence in compressed rows.
+
+    Attributes
+    ----------
+    node : int32[2m]
+        Node of each half-edge.
+    start : int64[n + 1]
+        The half-edges of node `i` are `half[start[i]:start[i + 1]]`, ascending.
+    half : int64[2m]
+    """
+
+    node: NDArray[np.int32]
+    start: NDArray[np.int64]
+    half: NDArray[np.int64]
+
+    @classmethod
+    def from_edges(cls, edges: NDArray[np.int32], n: int) -> Graph:
+        """Build from an (m, 2) array of node numbers in `0..n-1`."""
+        node = np.ascontiguousarray(edges).reshape(-1)
+        start = np.zeros(n + 1, dtype=np.int64)
+        np.cumsum(np.bincount(node, minlength=n), out=start[1:])
+        half = np.argsort(node, kind="stable")
+        for array in (start, half):
+            array.flags.writeable = False
+        return cls(node, start, half)
+
+    @property
+    def degree(self) -> NDArray[np.int64]:
+        """Number of half-edges |N_i| at each node."""
+        return np.diff(self.start)
+
+    def colouring(self) -> NDArray[np.int32]:
+        """Colours by greedy first fit in node order: nodes of one colour share no edge."""
+        colour = np.empty(len(self.start) - 1, dtype=np.int32)
+        core.greedy_colouring(self.node, self.start, self.half, colour)
+        return colour
+
+    def levels(self, rank: NDArray[np.int64]) -> NDArray[np.int32]:
+        """Depth of each node when edges point from lower to higher rank."""
+        level = np.empty(len(self.start) - 1, dtype=np.int32)
+        core.depth_levels(self.node, self.start, self.half, rank, level)
+        return level
+
+    def components(self) -> NDArray[np.int32]:
+        """Connected component of each node, numbered by first appearance."""
+        from scipy.sparse import coo_array
+        from scipy.sparse.csgraph import connected_components
+
+        n, pairs = len(self.start) - 1, self.node.reshape(-1, 2)
+        ones = np.ones(len(pairs), dtype=np.int8)
+        adjacency = coo_array((ones, (pairs[:, 0], pairs[:, 1])), shape=(n, n))
+        labels: NDArray[np.int32] = connected_components(adjacency, directed=False)[1]
+        return labels

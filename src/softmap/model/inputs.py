@@ -1,0 +1,213 @@
+"""What users hand over, checked once and turned into flat arrays; complaints name the entry."""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from softmap.errors import ModelError
+from softmap.model.potentials import Potential, Tables
+from softmap.model.potentials.base import Costs, Ints, frozen, integers, numbers
+
+__all__ = [
+    "Group",
+    "Pairwise",
+    "checked_evidence",
+    "checked_labels",
+    "edge_groups",
+    "finite_number",
+    "flat_unary",
+    "offsets",
+    "other_unary",
+]
+
+Pairwise = Potential | ArrayLike | Sequence[ArrayLike]
+Group = tuple[ArrayLike, Potential]
+
+
+def offsets(sizes: Ints) -> Ints:
+    """Where blocks of these sizes begin, one after the other, and where the last one ends."""
+    offset = np.zeros(len(sizes) + 1, dtype=np.int64)
+    np.cumsum(sizes, out=offset[1:])
+    offset.flags.writeable = False
+    return offset
+
+
+def finite_number(value: Any, name: str) -> float:
+    """A finite float."""
+    try:
+        number = float(value)
+    except (TypeError, ValueError) as error:
+        raise ModelError(f"{name} must be a number, not {value!r}") from error
+    if not np.isfinite(number):
+        raise ModelError(f"{name} must be finite, not {number}")
+    return number
+
+
+# --- variables ----------------------------------------------------------------------------------
+
+
+def flat_unary(unary: ArrayLike | Sequence[ArrayLike]) -> tuple[Costs, Ints]:
+    """The costs of all labels one after the other, and the label counts."""
+    if isinstance(unary, np.ndarray) and unary.dtype != object:
+        flat, num_labels = _from_array(unary)
+    elif isinstance(unary, str) or not np.iterable(unary):
+        raise ModelError(f"unary must be an array or a list of arrays, not {unary!r}")
+    else:
+        flat, num_labels = _from_rows(list(unary))
+    if num_labels.min() < 1:
+        raise ModelError(
+            f"variable {int(np.argmin(num_labels))} has no labels; every variable needs one or more"
+        )
+    _reject_bad_unary(flat, num_labels)
+    return flat, frozen(num_labels, np.int64)
+
+
+def _from_array(unary: NDArray[Any]) -> tuple[Costs, Ints]:
+    if unary.ndim != 2:
+        raise ModelError(f"unary must have shape (variables, labels), not {unary.shape}")
+    if not len(unary):
+        raise ModelError("a model needs at least one variable")
+    num_labels = np.full(len(unary), unary.shape[1], dtype=np.int64)
+    return frozen(numbers(unary, "unary")).reshape(-1), num_labels
+
+
+def _from_rows(given: list[Any]) -> tuple[Costs, Ints]:
+    if not given:
+        raise ModelError("a model needs at least one variable")
+    rows = [numbers(row, f"unary[{i}]") for i, row in enumerate(given)]
+    for i, row in enumerate(rows):
+        if row.ndim != 1:
+            raise ModelError(f"unary[{i}] must be a list of costs, one per label")
+    return frozen(np.concatenate(rows)), np.array([len(r) for r in rows], dtype=np.int64)
+
+
+def _reject_bad_unary(flat: Costs, num_labels: Ints) -> None:
+    """Raise for NaN and -inf."""
+    # min propagates NaN, so that one reduction decides without a temporary array
+    low = flat.min()
+    if not np.isnan(low) and low != -np.inf:
+        return
+    offset = offsets(num_labels)
+    place = int(np.argmax(np.isnan(flat) | (flat == -np.inf)))
+    i = int(np.searchsorted(offset, place, side="right")) - 1
+    raise ModelError(
+        f"unary cost of variable {i}, label {place - offset[i]}, is {flat[place]}; "
+        "expected a number or +inf (forbidden)"
+    )
+
+
+def other_unary(unary: ArrayLike | Sequence[ArrayLike], num_labels: Ints) -> Costs:
+    """New costs for variables that have these label counts: flat, or as `flat_unary` takes them."""
+    if isinstance(unary, np.ndarray) and unary.ndim == 1 and unary.dtype != object:
+        flat = frozen(numbers(unary, "unary"))
+        if len(flat) != num_labels.sum():
+            raise ModelError(f"unary must hold {num_labels.sum()} costs, not {len(flat)}")
+        _reject_bad_unary(flat, num_labels)
+        return flat
+    flat, found = flat_unary(unary)
+    if not np.array_equal(found, num_labels):
+        raise ModelError("unary must have the label counts of the model it replaces")
+    return flat
+
+
+# --- edges --------------------------------------------------------------------------------------
+
+
+def edge_groups(
+    edges: ArrayLike | None, pairwise: Any, n: int
+) -> tuple[NDArray[np.int32], tuple[Potential, ...], Ints]:
+    """Edges of all groups, one potential per group, and where each group begins."""
+    parts = [(_checked_edges(e, n), p) for e, p in _parts(edges, pairwise)]
+    for array, potential in parts:
+        if len(array) != len(potential):
+            raise ModelError(f"{len(array)} edges were given for {potential!r}")
+    kept = [(a, p) for a, p in parts if len(a)]
+    arrays = [a for a, _ in kept] or [np.zeros((0, 2), np.int32)]
+    joined = arrays[0] if len(arrays) == 1 else np.concatenate(arrays)
+    start = offsets(np.array([len(a) for a, _ in kept], dtype=np.int64))
+    return frozen(joined, np.int32), tuple(p for _, p in kept), start
+
+
+def _parts(edges: ArrayLike | None, pairwise: Any) -> list[tuple[ArrayLike, Potential]]:
+    if isinstance(pairwise, Potential):
+        return [(() if edges is None else edges, pairwise)]
+    pairs = isinstance(pairwise, list | tuple) and any(_is_pair(p) for p in pairwise)
+    if edges is not None and not pairs:
+        return [(edges, Tables(pairwise))]
+    if edges is not None:
+        raise ModelError("pairwise is a list of (edges, potential) pairs: pass edges=None")
+    if not isinstance(pairwise, list | tuple) or not all(_is_pair(p) for p in pairwise):
+        raise ModelError("without edges, pairwise must be a list of (edges, potential) pairs")
+    return [(e, p) for e, p in pairwise]
+
+
+def _is_pair(part: Any) -> bool:
+    return isinstance(part, list | tuple) and len(part) == 2 and isinstance(part[1], Potential)
+
+
+def _checked_edges(edges: ArrayLike, n: int) -> NDArray[np.int32]:
+    array = _whole_numbers(edges)
+    if array.size == 0:
+        return np.zeros((0, 2), dtype=np.int32)
+    if array.ndim != 2 or array.shape[1] != 2:
+        raise ModelError(f"edges must have shape (edges, 2), not {array.shape}")
+    if array.min() < 0 or array.max() >= n:
+        e = int(np.argmax(((array < 0) | (array >= n)).any(axis=1)))
+        raise ModelError(f"edge {e} is {tuple(array[e].tolist())}; variables are 0..{n - 1}")
+    loops = array[:, 0] == array[:, 1]
+    if loops.any():
+        e = int(np.argmax(loops))
+        raise ModelError(
+            f"edge {e} joins variable {array[e, 0]} to itself; add its diagonal costs to the "
+            "unary costs of that variable instead"
+        )
+    return array.astype(np.int32, copy=False)
+
+
+def _whole_numbers(edges: ArrayLike) -> NDArray[Any]:
+    # 32-bit edges stay as they are: no detour through a copy of 64 bits
+    if isinstance(edges, np.ndarray) and edges.dtype.kind in "iu":
+        return edges
+    return integers(edges, "edges")
+
+
+# --- labels -------------------------------------------------------------------------------------
+
+
+def checked_labels(labels: ArrayLike, num_labels: Ints) -> Ints:
+    """A labelling of the variables, or a batch of them, as int64."""
+    n = len(num_labels)
+    given = integers(labels, "labels")
+    if given.shape[-1:] != (n,) or given.ndim > 2:
+        raise ModelError(f"labels must have shape ({n},) or (batch, {n}), not {given.shape}")
+    bad = (given < 0) | (given >= num_labels)
+    if bad.any():
+        place = tuple(np.argwhere(bad)[0])
+        i = int(place[-1])
+        raise ModelError(f"label {given[place]} of variable {i} is outside 0..{num_labels[i] - 1}")
+    return given
+
+
+def checked_evidence(evidence: Mapping[int, int], num_labels: Ints) -> list[tuple[int, int]]:
+    """Pairs (variable, label), each in range."""
+    pairs = []
+    for variable, label in evidence.items():
+        try:
+            i, x = operator.index(variable), operator.index(label)
+        except TypeError as error:
+            raise ModelError(
+                f"evidence: {variable!r} -> {label!r} must be a variable number and a label number"
+            ) from error
+        if not 0 <= i < len(num_labels):
+            raise ModelError(f"evidence: variable {i} is outside 0..{len(num_labels) - 1}")
+        if not 0 <= x < num_labels[i]:
+            raise ModelError(
+                f"evidence: label {x} of variable {i} is outside 0..{num_labels[i] - 1}"
+            )
+        pairs.append((i, x))
+    return pairs

@@ -1,0 +1,93 @@
+"""From a `Model` to the flat arrays the compiled kernels read."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import DTypeLike, NDArray
+
+from softmap import core
+from softmap.errors import ModelError
+from softmap.model.model import Model
+
+__all__ = ["kinds", "layout"]
+
+
+def layout(model: Model, dtype: DTypeLike = np.float64) -> Any:
+    """The model's arrays for kernels, in one precision; built once per model and precision.
+
+    Returns
+    -------
+    `core.Layout` (float64) or `core.SingleLayout` (float32)
+    """
+    cache: dict[str, Any] = model.__dict__.setdefault("_layouts", {})
+    key = np.dtype(dtype).name
+    if key not in cache:
+        make = core.Layout if key == "float64" else core.SingleLayout
+        arrays = _arrays(model, np.dtype(dtype))
+        cache[key] = make({name: np.ascontiguousarray(a) for name, a in arrays.items()})
+    return cache[key]
+
+
+def kinds(model: Model) -> NDArray[np.int64]:
+    """The kernel that reads the costs of each group: its place in `core.KINDS`."""
+    names = [
+        p.kernel_data(*model.end_labels(first, last)).kind for first, last, p in model.groups()
+    ]
+    return np.array([_kind(name) for name in names], dtype=np.int64)
+
+
+def _kind(name: str) -> int:
+    if name not in core.KINDS:
+        raise ModelError(
+            f"no compiled kernel reads potentials of kind {name!r}; "
+            f"there are {', '.join(core.KINDS)}"
+        )
+    return core.KINDS.index(name)
+
+
+def _arrays(model: Model, dtype: np.dtype[Any]) -> dict[str, NDArray[Any]]:
+    data = [p.kernel_data(*model.end_labels(first, last)) for first, last, p in model.groups()]
+    weight, weight_at = _join([d.weight for d in data], dtype)
+    truncation, truncation_at = _join([d.truncation for d in data], dtype)
+    offset, offset_at = _join([d.offset for d in data], np.dtype(np.int64))
+    table, in_table = _join([d.table for d in data], dtype)
+    maps, in_maps = _join([d.maps for d in data], np.dtype(np.int32))
+    graph = model.graph
+    return {
+        "node": graph.node,
+        "num_labels": model.num_labels,
+        "node_offset": model.node_offset,
+        "half_offset": model.half_offset,
+        "unary": model.unary.astype(dtype, copy=False),
+        "start": graph.start,
+        "half": graph.half,
+        "group_start": model.group_start,
+        "kind": np.array([_kind(d.kind) for d in data], dtype=np.int64),
+        "weight": weight,
+        "weight_at": weight_at,
+        "truncation": truncation,
+        "truncation_at": truncation_at,
+        "offset": offset,
+        "offset_at": offset_at,
+        "stride": np.array([d.stride for d in data], dtype=np.int64),
+        "table": table,
+        "maps": maps,
+        "table_at": np.maximum(in_table, in_maps),
+    }
+
+
+def _join(
+    parts: list[NDArray[Any] | None], dtype: np.dtype[Any]
+) -> tuple[NDArray[Any], NDArray[np.int64]]:
+    """One array of all parts, and where each begins (-1 for None); no copy of a single part."""
+    at = np.full(len(parts), -1, dtype=np.int64)
+    present = [(g, p) for g, p in enumerate(parts) if p is not None]
+    place = 0
+    for g, part in present:
+        at[g] = place
+        place += len(part)
+    arrays = [p.astype(dtype, copy=False) for _, p in present]
+    joined = arrays[0] if len(arrays) == 1 else np.concatenate([*arrays, np.zeros(0, dtype)])
+    return joined, at

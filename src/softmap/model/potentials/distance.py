@@ -1,0 +1,151 @@
+"""Costs of the difference of two labels: Potts, truncated linear, truncated quadratic."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from softmap.errors import ModelError
+from softmap.model.potentials.base import (
+    Costs,
+    Ints,
+    KernelData,
+    Potential,
+    frozen,
+    per_edge,
+    places,
+)
+
+__all__ = ["Potts", "TruncatedLinear", "TruncatedQuadratic"]
+
+
+class Potts(Potential):
+    """`weights[k]` where the labels differ, 0 where they agree (+inf: they must agree).
+
+    Parameters
+    ----------
+    weights : float array, one per edge; negative weights reward differing labels
+    """
+
+    family = "potts"
+
+    def __init__(self, weights: ArrayLike) -> None:
+        self.weights = per_edge(weights, "Potts weights")
+
+    def __len__(self) -> int:
+        return len(self.weights)
+
+    def value(self, k: Any, x: Any, y: Any) -> Costs:
+        return np.where(np.equal(x, y), 0.0, self.weights[k])
+
+    def take(self, index: ArrayLike) -> Potts:
+        return Potts(self.weights[places(index)])
+
+    def scaled(self, factor: float) -> Potts:
+        return Potts(self.weights * factor)
+
+    def arrays(self) -> dict[str, NDArray[Any]]:
+        return {"weights": self.weights}
+
+    def extremes(self, rows: Ints, cols: Ints) -> tuple[Costs, Costs]:
+        differ = np.maximum(rows, cols) > 1
+        reach = np.where(differ & np.isfinite(self.weights), self.weights, 0.0)
+        return np.minimum(reach, 0.0), np.maximum(reach, 0.0)
+
+    def kernel_data(self, rows: Ints, cols: Ints) -> KernelData:
+        return KernelData("potts", weight=self.weights)
+
+
+class _Truncated(Potential):
+    """`weights[k] * min(distance(x, y), truncation[k])`."""
+
+    kind: ClassVar[str]
+
+    def __init__(self, weights: ArrayLike, truncation: ArrayLike = np.inf) -> None:
+        name = type(self).__name__
+        self.weights = per_edge(weights, f"{name} weights")
+        if not np.isfinite(self.weights).all():
+            raise ModelError(f"{name} weights must be finite; use Tables for hard constraints")
+        cut = per_edge(truncation, f"{name} truncation")
+        if len(cut) not in (1, len(self.weights)):
+            raise ModelError(f"{name}: {len(cut)} truncations for {len(self.weights)} edges")
+        if cut.size and cut.min() < 0:
+            raise ModelError(f"{name}: truncation must not be negative, found {cut.min()}")
+        self.truncation = frozen(np.broadcast_to(cut, self.weights.shape))
+
+    @staticmethod
+    @abstractmethod
+    def _distance(x: Any, y: Any) -> Costs: ...
+
+    def __len__(self) -> int:
+        return len(self.weights)
+
+    def value(self, k: Any, x: Any, y: Any) -> Costs:
+        distance = self._distance(np.asarray(x, dtype=float), np.asarray(y, dtype=float))
+        return self.weights[k] * np.minimum(distance, self.truncation[k])
+
+    def take(self, index: ArrayLike) -> _Truncated:
+        chosen = places(index)
+        return type(self)(self.weights[chosen], self.truncation[chosen])
+
+    def scaled(self, factor: float) -> _Truncated:
+        return type(self)(self.weights * factor, self.truncation)
+
+    def arrays(self) -> dict[str, NDArray[Any]]:
+        return {"weights": self.weights, "truncation": self.truncation}
+
+    def has_forbidden(self) -> bool:
+        return False
+
+    def kernel_data(self, rows: Ints, cols: Ints) -> KernelData:
+        return KernelData(self.kind, weight=self.weights, truncation=self.truncation)
+
+    def tile_key(self, rows: Ints, cols: Ints) -> Ints:
+        """The first label difference whose cost is the truncated one: edges share their window."""
+        differences = np.arange(int(max(rows.max(initial=1), cols.max(initial=1))) + 1)
+        reach = np.searchsorted(self._distance(differences, 0), self.truncation)
+        return np.clip(reach, 1, np.maximum(rows, cols)).astype(np.int64)
+
+    def extremes(self, rows: Ints, cols: Ints) -> tuple[Costs, Costs]:
+        far = np.maximum(rows, cols) - 1
+        reach = self.weights * np.minimum(self._distance(far, 0), self.truncation)
+        return np.minimum(reach, 0.0), np.maximum(reach, 0.0)
+
+
+class TruncatedLinear(_Truncated):
+    """`weights[k] * min(|x - y|, truncation)`: the stereo cost.
+
+    Parameters
+    ----------
+    weights : float array, one per edge
+    truncation : float or float array
+        In label units, not cost units; +inf for none.
+    """
+
+    family = "truncated-linear"
+    kind = "linear"
+
+    @staticmethod
+    def _distance(x: Any, y: Any) -> Costs:
+        return np.abs(x - y)
+
+
+class TruncatedQuadratic(_Truncated):
+    """`weights[k] * min((x - y)**2, truncation)`: the denoising cost.
+
+    Parameters
+    ----------
+    weights : float array, one per edge
+    truncation : float or float array
+        In squared label units; +inf for none.
+    """
+
+    family = "truncated-quadratic"
+    kind = "quadratic"
+
+    @staticmethod
+    def _distance(x: Any, y: Any) -> Costs:
+        return (x - y) ** 2

@@ -1,0 +1,120 @@
+"""Ties an auxiliary variable, whose states are joint states, to one of its members."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from softmap.errors import ModelError
+from softmap.model.potentials.base import (
+    Costs,
+    Ints,
+    KernelData,
+    Potential,
+    frozen,
+    integers,
+    places,
+)
+
+__all__ = ["Projection"]
+
+TILED_STATES = 1024  # joint states up to which several edges are computed side by side
+
+
+class Projection(Potential):
+    """0 where the auxiliary's state projects to the member's label, +inf elsewhere.
+
+    The first end of each edge is the auxiliary variable. A message costs one pass over the joint
+    states; the (joint states × labels) table is never built.
+
+    Parameters
+    ----------
+    maps : list of int arrays
+        `maps[t][s]` is the member's label in joint state `s`.
+    num_labels : int array
+        Labels of the member, one entry per edge.
+    index : int array, optional
+        Which map each edge uses; edge k uses `maps[k]` if left out.
+    """
+
+    family = "projection"
+
+    def __init__(
+        self,
+        maps: Sequence[ArrayLike],
+        num_labels: ArrayLike,
+        index: ArrayLike | None = None,
+    ) -> None:
+        given = [integers(m, f"Projection: map {t}") for t, m in enumerate(maps)]
+        for t, m in enumerate(given):
+            if m.ndim != 1 or not m.size or m.min() < 0:
+                raise ModelError(f"Projection: map {t} must be a non-empty list of labels >= 0")
+        self.maps = [frozen(m, np.int32) for m in given]
+        self.num_labels: Ints = frozen(
+            np.atleast_1d(integers(num_labels, "Projection: num_labels")), np.int64
+        )
+        used = np.arange(len(given)) if index is None else integers(index, "Projection: index")
+        self.index: Ints = frozen(used, np.int64)
+        if self.index.shape != self.num_labels.shape:
+            raise ModelError(
+                f"Projection: {len(self.num_labels)} label counts for {len(self.index)} edges"
+            )
+        if self.index.size and not (0 <= self.index.min() and self.index.max() < len(given)):
+            raise ModelError(f"Projection: index must lie in 0..{len(given) - 1}")
+        top = np.array([m.max() for m in given], dtype=np.int64)
+        if (bad := top[self.index] >= self.num_labels).any():
+            k = int(np.argmax(bad))
+            raise ModelError(
+                f"Projection: edge {k} maps to label {top[self.index[k]]}, "
+                f"but its member has {self.num_labels[k]} labels"
+            )
+        self._sizes = frozen([len(m) for m in given], np.int64)
+        self._flat = frozen(np.concatenate(self.maps) if self.maps else [], np.int32)
+        self._offset = np.cumsum(self._sizes) - self._sizes
+
+    def __len__(self) -> int:
+        return len(self.index)
+
+    def value(self, k: Any, x: Any, y: Any) -> Costs:
+        member = self._flat[self._offset[self.index[k]] + x]
+        return np.where(member == y, 0.0, np.inf)
+
+    def take(self, index: ArrayLike) -> Projection:
+        chosen = places(index)
+        return Projection(self.maps, self.num_labels[chosen], self.index[chosen])
+
+    def scaled(self, factor: float) -> Projection:
+        return self
+
+    def arrays(self) -> dict[str, NDArray[Any]]:
+        sizes, flat = self._sizes, self._flat
+        return {"flat": flat, "sizes": sizes, "num_labels": self.num_labels, "index": self.index}
+
+    def has_forbidden(self) -> bool:
+        # the tie itself is structure, not a constraint; a label that no joint state has is one
+        distinct = np.array([len(np.unique(m)) for m in self.maps], dtype=np.int64)
+        return bool((distinct[self.index] < self.num_labels).any())
+
+    def extremes(self, rows: Ints, cols: Ints) -> tuple[Costs, Costs]:
+        return np.zeros(len(self)), np.zeros(len(self))
+
+    def check(self, rows: Ints, cols: Ints) -> None:
+        super().check(rows, cols)
+        sizes = self._sizes[self.index]
+        if (bad := (sizes != rows) | (self.num_labels != cols)).any():
+            k = int(np.argmax(bad))
+            raise ModelError(
+                f"Projection: edge {k} maps {sizes[k]} states to {self.num_labels[k]} labels, "
+                f"but its ends have {rows[k]} and {cols[k]}"
+            )
+
+    def kernel_data(self, rows: Ints, cols: Ints) -> KernelData:
+        return KernelData("projection", offset=self._offset[self.index], maps=self._flat)
+
+    def tile_key(self, rows: Ints, cols: Ints) -> Ints:
+        # edges side by side share one map; of many joint states each edge fills the cache alone
+        begin = self._offset[self.index]
+        return np.where(rows <= TILED_STATES, begin, -1)

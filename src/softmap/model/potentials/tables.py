@@ -1,0 +1,249 @@
+"""Dense tables: one per edge, or a few shared by many edges with a weight each."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from softmap.errors import ModelError
+from softmap.model.potentials.base import (
+    Costs,
+    Ints,
+    KernelData,
+    Potential,
+    frozen,
+    integers,
+    numbers,
+    per_edge,
+    places,
+)
+
+__all__ = ["SharedTables", "Tables"]
+
+
+class TableStack:
+    """Tables one after the other in one flat array; shapes may differ (row-major each)."""
+
+    def __init__(self, tables: ArrayLike | Sequence[ArrayLike]) -> None:
+        if isinstance(tables, np.ndarray) and tables.dtype != object:
+            self._from_array(numbers(tables, "tables"))
+        elif isinstance(tables, str) or not np.iterable(tables):
+            raise ModelError(f"tables must be an array or a list of them, not {tables!r}")
+        else:
+            self._from_list([numbers(t, f"table {k}") for k, t in enumerate(tables)])
+        self._reject_bad_entries()
+
+    def _from_array(self, tables: NDArray[Any]) -> None:
+        if tables.ndim != 3:
+            raise ModelError(f"tables must have shape (edges, d, d'), not {tables.shape}")
+        count, rows, cols = tables.shape
+        self.flat: Costs = frozen(tables).reshape(-1)
+        self.rows: Ints = np.broadcast_to(np.int64(rows), (count,))
+        self.cols: Ints = np.broadcast_to(np.int64(cols), (count,))
+        self.stride = rows * cols
+
+    def _from_list(self, tables: list[NDArray[Any]]) -> None:
+        for k, table in enumerate(tables):
+            if table.ndim != 2:
+                raise ModelError(f"table {k} must be two-dimensional, not of shape {table.shape}")
+        shapes = np.array([t.shape for t in tables], dtype=np.int64).reshape(-1, 2)
+        if len(shapes) and (shapes == shapes[0]).all():
+            self._from_array(np.stack(tables))
+            return
+        self.flat = frozen(np.concatenate([t.ravel() for t in tables]) if tables else np.zeros(0))
+        self.rows, self.cols = frozen(shapes[:, 0], np.int64), frozen(shapes[:, 1], np.int64)
+        self.stride = 0
+
+    def _reject_bad_entries(self) -> None:
+        # min and max propagate NaN, so two reductions decide without a temporary array
+        if not self.flat.size:
+            return
+        low = self.flat.min()
+        if not np.isnan(low) and low != -np.inf:
+            return
+        place = int(np.argmax(np.isnan(self.flat) | (self.flat == -np.inf)))
+        k = int(np.searchsorted(self.offset, place, side="right")) - 1
+        x, y = divmod(place - int(self.offset[k]), int(self.cols[k]))
+        raise ModelError(
+            f"table {k} has {self.flat[place]} at ({x}, {y}); expected a number or +inf (forbidden)"
+        )
+
+    def __len__(self) -> int:
+        return len(self.rows)
+
+    @cached_property
+    def offset(self) -> Ints:
+        """Where each table begins."""
+        sizes = self.rows * self.cols
+        return frozen(np.cumsum(sizes) - sizes, np.int64)
+
+    def split(self) -> list[Costs]:
+        """The tables one by one (views)."""
+        sizes = zip(self.offset, self.rows, self.cols, strict=True)
+        return [self.flat[o : o + r * c].reshape(r, c) for o, r, c in sizes]
+
+    def array(self) -> Costs | list[Costs]:
+        """As given: one (count, d, d') array where shapes agree, else a list."""
+        if self.stride and len(self):
+            return self.flat.reshape(len(self), int(self.rows[0]), int(self.cols[0]))
+        return self.split()
+
+    def extremes(self) -> tuple[Costs, Costs]:
+        """Least and greatest finite entry of each table (0 where it has none)."""
+        if not len(self):
+            return np.zeros(0), np.zeros(0)
+        low = np.minimum.reduceat(self.flat, self.offset)
+        finite = self.flat
+        if not np.isfinite(finite.max()):
+            finite = np.where(np.isfinite(finite), finite, -np.inf)
+        high = np.maximum.reduceat(finite, self.offset)
+        empty = ~np.isfinite(high)
+        return np.where(empty, 0.0, low), np.where(empty, 0.0, high)
+
+    def entries(self, k: Any, x: Any, y: Any) -> Costs:
+        """Entry (x, y) of tables `k`, broadcast."""
+        begin = np.multiply(k, self.stride) if self.stride else self.offset[k]
+        return self.flat[begin + np.multiply(x, self.cols[k]) + y]
+
+
+def _check_shapes(name: str, have: tuple[Ints, Ints], need: tuple[Ints, Ints]) -> None:
+    wrong = (have[0] != need[0]) | (have[1] != need[1])
+    if wrong.any():
+        k = int(np.argmax(wrong))
+        raise ModelError(
+            f"{name}: the table of edge {k} has shape ({have[0][k]}, {have[1][k]}), "
+            f"but its ends have {need[0][k]} and {need[1][k]} labels"
+        )
+
+
+class Tables(Potential):
+    """One dense table per edge: an (m, d, d') array, or a list of 2-D arrays (ragged).
+
+    Rows are the labels of the edge's first end, columns those of its second.
+    """
+
+    family = "tables"
+
+    def __init__(self, tables: ArrayLike | Sequence[ArrayLike]) -> None:
+        self._stack = TableStack(tables)
+
+    @property
+    def tables(self) -> Costs | list[Costs]:
+        """The tables: one 3-D array where all shapes agree, else a list."""
+        return self._stack.array()
+
+    def __len__(self) -> int:
+        return len(self._stack)
+
+    def value(self, k: Any, x: Any, y: Any) -> Costs:
+        return self._stack.entries(k, x, y)
+
+    def take(self, index: ArrayLike) -> Tables:
+        tables, chosen = self.tables, np.arange(len(self))[places(index)]
+        return Tables(
+            tables[chosen] if isinstance(tables, np.ndarray) else [tables[k] for k in chosen]
+        )
+
+    def scaled(self, factor: float) -> Tables:
+        tables = self.tables
+        if isinstance(tables, np.ndarray):
+            return Tables(tables * factor)
+        return Tables([t * factor for t in tables])
+
+    def arrays(self) -> dict[str, NDArray[Any]]:
+        s = self._stack
+        return {"flat": s.flat, "rows": s.rows, "cols": s.cols}
+
+    def extremes(self, rows: Ints, cols: Ints) -> tuple[Costs, Costs]:
+        return self._stack.extremes()
+
+    def check(self, rows: Ints, cols: Ints) -> None:
+        super().check(rows, cols)
+        _check_shapes("Tables", (self._stack.rows, self._stack.cols), (rows, cols))
+
+    def kernel_data(self, rows: Ints, cols: Ints) -> KernelData:
+        s = self._stack
+        offset = None if s.stride else s.offset
+        return KernelData("tables", offset=offset, stride=s.stride, table=s.flat)
+
+
+class SharedTables(Potential):
+    """A few tables shared by many edges: edge k costs `weights[k] * tables[index[k]]`.
+
+    Parameters
+    ----------
+    tables : (K, d, d') array or list of K two-dimensional arrays
+    index : int array, one entry per edge
+    weights : float array, optional
+        One finite, non-negative factor per edge; 1 if left out.
+    """
+
+    family = "shared"
+
+    def __init__(
+        self,
+        tables: ArrayLike | Sequence[ArrayLike],
+        index: ArrayLike,
+        weights: ArrayLike | None = None,
+    ) -> None:
+        self._stack = TableStack(tables)
+        self.index: Ints = frozen(integers(index, "SharedTables: index"), np.int64)
+        if self.index.ndim != 1:
+            raise ModelError(f"SharedTables: index must be a list, not of shape {self.index.shape}")
+        if self.index.size and not (0 <= self.index.min() and self.index.max() < len(self._stack)):
+            raise ModelError(f"SharedTables: index must lie in 0..{len(self._stack) - 1}")
+        given = np.ones(len(self.index)) if weights is None else weights
+        self.weights = per_edge(given, "SharedTables weights")
+        if len(self.weights) != len(self.index):
+            raise ModelError(
+                f"SharedTables: {len(self.weights)} weights for {len(self.index)} edges"
+            )
+        if self.weights.size and not (self.weights.min() >= 0 and np.isfinite(self.weights).all()):
+            raise ModelError("SharedTables: weights must be finite and not negative")
+        if self._stack.flat.max(initial=0.0) == np.inf and (zero := self.weights == 0).any():
+            hard = np.maximum.reduceat(self._stack.flat, self._stack.offset) == np.inf
+            if (bad := zero & hard[self.index]).any():
+                raise ModelError(
+                    f"SharedTables: edge {int(np.argmax(bad))} has weight 0 but a table with "
+                    "forbidden (+inf) entries; 0 times +inf has no meaning"
+                )
+
+    @property
+    def tables(self) -> Costs | list[Costs]:
+        """The distinct tables."""
+        return self._stack.array()
+
+    def __len__(self) -> int:
+        return len(self.index)
+
+    def value(self, k: Any, x: Any, y: Any) -> Costs:
+        return self.weights[k] * self._stack.entries(self.index[k], x, y)
+
+    def take(self, index: ArrayLike) -> SharedTables:
+        chosen = places(index)
+        return SharedTables(self.tables, self.index[chosen], self.weights[chosen])
+
+    def scaled(self, factor: float) -> SharedTables:
+        return SharedTables(self.tables, self.index, self.weights * factor)
+
+    def arrays(self) -> dict[str, NDArray[Any]]:
+        s = self._stack
+        stack = {"flat": s.flat, "rows": s.rows, "cols": s.cols}
+        return {**stack, "index": self.index, "weights": self.weights}
+
+    def extremes(self, rows: Ints, cols: Ints) -> tuple[Costs, Costs]:
+        low, high = self._stack.extremes()
+        return low[self.index] * self.weights, high[self.index] * self.weights
+
+    def check(self, rows: Ints, cols: Ints) -> None:
+        super().check(rows, cols)
+        have = self._stack.rows[self.index], self._stack.cols[self.index]
+        _check_shapes("SharedTables", have, (rows, cols))
+
+    def kernel_data(self, rows: Ints, cols: Ints) -> KernelData:
+        offset = self._stack.offset[self.index]
+        return KernelData("tables", weight=self.weights, offset=offset, table=self._stack.flat)

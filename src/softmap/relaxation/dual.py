@@ -1,0 +1,226 @@
+"""The smoothed dual of the paper, equation by equation, in plain numpy and in the log domain.
+
+This is the reference that compiled kernels are compared with. Costs of one group of edges are
+looked at as stacks of tables of equal shape, a bounded number of entries at a time.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from softmap.errors import OptionError
+from softmap.model import Model
+from softmap.model.softmin import softmin, softmin_by_block
+from softmap.relaxation.consistency import tighten
+
+__all__ = [
+    "EdgeBatch",
+    "SmoothedDual",
+    "check_lam",
+    "cost_scale",
+    "edge_batches",
+    "edge_entries",
+    "half_states",
+    "reduced_unary",
+]
+
+Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
+
+_ENTRIES = 1 << 20  # table entries per batch: temporaries of 8 MB, whatever the model
+
+
+@dataclass(frozen=True)
+class EdgeBatch:
+    """Edges of one family and one table shape.
+
+    Attributes
+    ----------
+    edges : int64[k]
+    cost : float64[k, d_i, d_j]
+        C_e, +inf also where an end's state is forbidden by its unary cost.
+    rows, cols : int64[k, d_i], int64[k, d_j]
+        Where the labels of the first and second end lie in half-edge arrays (λ, S, ν).
+    row_states, col_states : int64[k, d_i], int64[k, d_j]
+        Where they lie in node arrays (unary costs, μ_i).
+    entries : int64[k, d_i, d_j]
+        Where the pairs lie in edge arrays (μ_e).
+    """
+
+    edges: Ints
+    cost: Floats
+    rows: Ints
+    cols: Ints
+    row_states: Ints
+    col_states: Ints
+    entries: Ints
+
+    def reduced(self, lam: Floats) -> Floats:
+        """C_e(x_i, x_j) + λ_{e,i}(x_i) + λ_{e,j}(x_j)."""
+        shifted: Floats = self.cost + lam[self.rows][:, :, None] + lam[self.cols][:, None, :]
+        return shifted
+
+    def marginals(self, lam: Floats, eta: float) -> Floats:
+        """μ_e(x_e) ∝ exp(-η C_e(x_e) - η Σ_{i∈e} λ_{e,i}(x_i)), shaped like `cost`."""
+        cost = self.reduced(lam)
+        weight = np.exp(-eta * (cost - cost.min(axis=(1, 2), keepdims=True)))
+        mu: Floats = weight / weight.sum(axis=(1, 2), keepdims=True)
+        return mu
+
+
+def edge_batches(model: Model, limit: int = _ENTRIES) -> Iterator[EdgeBatch]:
+    """All edges of a model, in batches of at most about `limit` table entries."""
+    ends = model.num_labels[model.edges]
+    for g, potential in enumerate(model.potentials):
+        begin, end = int(model.group_start[g]), int(model.group_start[g + 1])
+        shapes, which = np.unique(ends[begin:end], axis=0, return_inverse=True)
+        which = which.reshape(-1)
+        for s, (d_i, d_j) in enumerate(shapes.tolist()):
+            members = np.flatnonzero(which == s)
+            step = max(1, limit // (d_i * d_j))
+            for at in range(0, len(members), step):
+                k = members[at : at + step]
+                yield _batch(model, begin + k, potential.stack(k, d_i, d_j))
+
+
+def _batch(model: Model, edges: Ints, cost: Floats) -> EdgeBatch:
+    _, d_i, d_j = cost.shape
+    x, y = np.arange(d_i), np.arange(d_j)
+    row_states = model.node_offset[model.edges[edges, 0]][:, None] + x
+    col_states = model.node_offset[model.edges[edges, 1]][:, None] + y
+    if model.has_forbidden:
+        row_bar = np.where(np.isposinf(model.unary[row_states]), np.inf, 0.0)
+        col_bar = np.where(np.isposinf(model.unary[col_states]), np.inf, 0.0)
+        cost = cost + row_bar[:, :, None] + col_bar[:, None, :]
+    return EdgeBatch(
+        edges=edges,
+        cost=cost,
+        rows=model.half_offset[2 * edges][:, None] + x,
+        cols=model.half_offset[2 * edges + 1][:, None] + y,
+        row_states=row_states,
+        col_states=col_states,
+        entries=edge_entries(model, edges[:, None, None], x[:, None], y),
+    )
+
+
+def edge_entries(model: Model, edges: Ints, x: Ints, y: Ints) -> Ints:
+    """Where pairs of labels (x at the first end, y at the second) lie in edge arrays."""
+    entries: Ints = model.edge_offset[edges] + x * model.num_labels[model.edges[edges, 1]] + y
+    return entries
+
+
+def half_states(model: Model) -> Ints:
+    """For each entry of a half-edge array, the entry of a node array with the same label."""
+    node = model.edges.reshape(-1)
+    shift = model.node_offset[node] - model.half_offset[:-1]
+    return np.repeat(shift, model.num_labels[node]) + np.arange(model.half_offset[-1])
+
+
+def reduced_unary(model: Model, lam: Floats) -> Floats:
+    """C_i(x) - Σ_{e∈N_i} λ_{e,i}(x), flat over node states."""
+    size = int(model.node_offset[-1])
+    total = np.bincount(half_states(model), weights=lam, minlength=size)
+    return model.unary - total
+
+
+def check_lam(model: Model, lam: ArrayLike) -> Floats:
+    """λ as a float64 array of the right length, without NaN or infinities."""
+    array = np.asarray(lam, dtype=np.float64)
+    size = int(model.half_offset[-1])
+    if array.shape != (size,):
+        raise OptionError(f"lam must be a flat array of {size} numbers, not of shape {array.shape}")
+    if not np.isfinite(array).all():
+        bad = int(np.argmin(np.isfinite(array)))
+        raise OptionError(f"lam[{bad}] is {array[bad]}; expected a finite number")
+    return array
+
+
+def check_eta(eta: float) -> float:
+    """η as a finite positive float."""
+    if not (np.isfinite(eta) and eta > 0):
+        raise OptionError(f"eta must be a positive number, not {eta}")
+    return float(eta)
+
+
+class SmoothedDual:
+    """L(λ) of (Reg-D) with its marginals and slack, at a fixed η.
+
+    With η in front of λ (Proposition "dual-obj" as its proof has it) and without the constant
+    (m + n)/η of the entropy's offset, so that -L(λ) is the value of the regularised dual,
+    `model.constant` included. Forbidden states carry μ = S = ν = 0 and do not feel λ.
+
+    Parameters
+    ----------
+    model : Model
+    eta : float
+        Inverse temperature, in one over the units of the costs.
+    """
+
+    def __init__(self, model: Model, eta: float) -> None:
+        self.model = tighten(model)
+        self.eta = check_eta(eta)
+        self._half_states = half_states(self.model)
+
+    def value(self, lam: ArrayLike) -> float:
+        """L(λ)."""
+        lam = check_lam(self.model, lam)
+        reduced = reduced_unary(self.model, lam)
+        total = softmin_by_block(reduced, self.model.node_offset[:-1], self.eta).sum()
+        for batch in edge_batches(self.model):
+            cost = batch.reduced(lam).reshape(len(batch.edges), -1)
+            total += softmin(cost, self.eta).sum()
+        return float(-total - self.model.constant)
+
+    def node_marginals(self, lam: ArrayLike) -> Floats:
+        """μ_i(x) ∝ exp(-η C_i(x) + η Σ_{e∈N_i} λ_{e,i}(x)), flat over node states."""
+        cost = reduced_unary(self.model, check_lam(self.model, lam))
+        starts, counts = self.model.node_offset[:-1], self.model.num_labels
+        least = np.repeat(np.minimum.reduceat(cost, starts), counts)
+        weight = np.exp(-self.eta * (cost - least))
+        return weight / np.repeat(np.add.reduceat(weight, starts), counts)
+
+    def edge_marginals(self, lam: ArrayLike) -> Floats:
+        """μ_e(x_e) ∝ exp(-η C_e(x_e) - η Σ_{i∈e} λ_{e,i}(x_i)), flat over `model.edge_offset`."""
+        lam = check_lam(self.model, lam)
+        out = np.empty(int(self.model.edge_offset[-1]))
+        for batch in edge_batches(self.model):
+            out[batch.entries] = batch.marginals(lam, self.eta)
+        return out
+
+    def S(self, lam: ArrayLike) -> Floats:
+        """S_{e,i}(x_i) = Σ_{x_j} μ_e(x_i, x_j), flat over half-edges."""
+        lam = check_lam(self.model, lam)
+        out = np.empty(int(self.model.half_offset[-1]))
+        for batch in edge_batches(self.model):
+            mu = batch.marginals(lam, self.eta)
+            out[batch.rows] = mu.sum(axis=2)
+            out[batch.cols] = mu.sum(axis=1)
+        return out
+
+    def slack(self, lam: ArrayLike) -> Floats:
+        """ν_{e,i} = S_{e,i} - μ_i (Definition "slack"), flat over half-edges."""
+        return self.S(lam) - self.node_marginals(lam)[self._half_states]
+
+    def gradient(self, lam: ArrayLike) -> Floats:
+        """∂L/∂λ_{e,i}(x) = μ_i(x) - S_{e,i}(x) = -ν_{e,i}(x)."""
+        return -self.slack(lam)
+
+
+def cost_scale(model: Model) -> float:
+    """A typical range of costs within one table: not moved by constants, scales with the costs."""
+    finite = np.where(np.isfinite(model.unary), model.unary, np.nan)
+    with np.errstate(invalid="ignore"):
+        low = np.fmin.reduceat(finite, model.node_offset[:-1])
+        high = np.fmax.reduceat(finite, model.node_offset[:-1])
+    ranges = [np.nan_to_num(high - low)]
+    for first, last, potential in model.groups():
+        ends = model.num_labels[model.edges[first:last]]
+        least, greatest = potential.extremes(ends[:, 0], ends[:, 1])
+        ranges.append(greatest - least)
+    widths = np.concatenate(ranges)
+    widths = widths[widths > 0]
+    return float(widths.mean()) if widths.size else 1.0

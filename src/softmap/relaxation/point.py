@@ -1,0 +1,120 @@
+"""A point of the local polytope: one function makes it, prices it and hands it out."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from softmap import core
+from softmap.errors import OptionError
+from softmap.model import Model
+from softmap.model.layout import layout
+from softmap.relaxation import polytope
+from softmap.relaxation.dual import Floats
+
+__all__ = ["Coupled", "MadePoint", "PrimalPoint", "couple"]
+
+Ints = NDArray[np.int64]
+
+
+@dataclass(frozen=True, eq=False)
+class Coupled:
+    """Edge marginals for given node marginals, and what they cost.
+
+    Attributes
+    ----------
+    cost
+        ⟨C, μ⟩ + constant; +inf where some edge has no coupling without a forbidden pair.
+    entropy, slack
+        Entropy of the edge marginals before they were made feasible; Σ ‖ν_{e,i}‖₁.
+    plan
+        The edge marginals, flat over `model.edge_offset`; None unless asked for.
+    """
+
+    cost: float
+    entropy: float
+    slack: float
+    plan: Floats | None
+
+
+def couple(
+    model: Model,
+    nodes: Floats,
+    coupling: Floats,
+    eta: float,
+    *,
+    threads: int = 1,
+    plans: bool = False,
+) -> Coupled:
+    """The point of the local polytope over given node marginals, near exp(-η (C_e + κ_i + κ_j)).
+
+    `Proj` (Algorithm 4), improved by exchanges of mass in small tables; cheapest transport for
+    Potts edges and where `Proj` would need a forbidden pair.
+    """
+    cost, entropy, slack = np.empty((3, model.m))
+    plan = np.empty(int(model.edge_offset[-1])) if plans else None
+    core.couple(layout(model), coupling, eta, nodes, None, plan, cost, entropy, slack, threads)
+    terms = np.append(cost, [polytope.node_cost(model, nodes), model.constant])
+    total = float(core.careful_sum(terms)) if np.isfinite(terms).all() else math.inf
+    return Coupled(total, float(entropy.sum()), float(slack.sum()), plan)
+
+
+@dataclass(frozen=True, eq=False)
+class MadePoint:
+    """Node marginals, edge marginals (flat over `model.edge_offset`), and what they cost."""
+
+    nodes: Floats
+    edges: Floats
+    cost: float
+
+
+@dataclass(frozen=True, eq=False)
+class PrimalPoint:
+    """How to make one point of the local polytope of a tightened model: edge marginals are large.
+
+    Attributes
+    ----------
+    model : Model
+    nodes : node marginals, or None where the point is a labelling
+    labels : the labelling, where `nodes` is None
+    coupling, eta
+        What `couple` takes; at η = ∞ every edge gets its cheapest transport instead.
+    """
+
+    model: Model
+    nodes: Floats | None = None
+    labels: Ints | None = None
+    coupling: Floats | None = None
+    eta: float = math.inf
+
+    def node_marginals(self) -> Floats:
+        """Node marginals, flat over `model.node_offset`."""
+        if self.nodes is not None:
+            return self.nodes
+        return polytope.integral_nodes(self.model, self._labels())
+
+    def edge_marginals(self) -> Floats:
+        """Edge marginals, flat over `model.edge_offset`."""
+        return self.make().edges
+
+    def make(self) -> MadePoint:
+        """The point itself, with its cost."""
+        nodes = self.node_marginals()
+        if self.nodes is None:
+            edges = polytope.integral(self.model, self._labels())[1]
+        elif math.isinf(self.eta) or self.coupling is None:
+            edges = polytope.transport(self.model, self.nodes)
+        else:
+            found = couple(self.model, nodes, self.coupling, self.eta, plans=True)
+            if found.plan is None or math.isinf(found.cost):
+                raise OptionError("no coupling of these node marginals avoids forbidden pairs")
+            return MadePoint(nodes, found.plan, found.cost)
+        return MadePoint(nodes, edges, polytope.cost(self.model, nodes, edges))
+
+    def _labels(self) -> Ints:
+        if self.labels is None:
+            raise ValueError("a point needs node marginals or labels")
+        return self.labels

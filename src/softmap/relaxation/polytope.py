@@ -1,0 +1,248 @@
+"""The local polytope and its slack twin: membership, `Proj` (Algorithm 4), exact edge transport.
+
+Node arrays are flat over `model.node_offset`, edge arrays over `model.edge_offset` (row-major),
+slack over `model.half_offset`. Node marginals are normalised; a mass of 1e-9 is the precision
+everything here promises, and about 1e-15 what it reaches.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from softmap.errors import OptionError
+from softmap.model import Model
+from softmap.model.potentials import Potts
+from softmap.relaxation.dual import EdgeBatch, Floats, edge_batches, edge_entries
+from softmap.relaxation.lifting import SPECK, lift
+from softmap.relaxation.transport import FEASIBLE, cheapest_coupling, exchanged, nearest_coupling
+
+__all__ = [
+    "Violation",
+    "batch_targets",
+    "cost",
+    "coupled",
+    "integral",
+    "integral_nodes",
+    "lift",
+    "proj",
+    "project_batch",
+    "transport",
+    "violation",
+]
+
+Bools = NDArray[np.bool_]
+
+_LOOSE = 1e-9  # by how much given marginals may miss normalisation
+
+
+@dataclass(frozen=True)
+class Violation:
+    """How far a point is outside the (slack) polytope: the largest excess of each kind."""
+
+    normalisation: float
+    marginalisation: float
+    negativity: float
+    forbidden: float
+
+    @property
+    def max(self) -> float:
+        """The largest of all."""
+        kinds = (self.normalisation, self.marginalisation, self.negativity, self.forbidden)
+        return math.nan if any(map(math.isnan, kinds)) else max(kinds)
+
+
+def violation(
+    model: Model, node_mu: ArrayLike, edge_mu: ArrayLike, nu: ArrayLike | None = None
+) -> Violation:
+    """Size of each violation of L₂, or of the slack polytope L₂^ν (Definition "slack").
+
+    `forbidden` is the largest mass on a forbidden state or pair.
+    """
+    nodes, pairs = _nodes(model, node_mu), _pairs(model, edge_mu)
+    sums = np.add.reduceat(nodes, model.node_offset[:-1])
+    off = [float(np.abs(sums - 1).max()), 0.0]
+    negative = [0.0, *(float(-part.min()) for part in (nodes, pairs) if part.size)]
+    barred = [float(np.abs(nodes[np.isposinf(model.unary)]).max(initial=0.0))]
+    for batch in edge_batches(model):
+        mu = pairs[batch.entries]
+        p, q = batch_targets(batch, nodes, _slack(model, nu))
+        off[1] = np.fmax(off[1], np.abs(mu.sum(axis=2) - p).max())
+        off[1] = np.fmax(off[1], np.abs(mu.sum(axis=1) - q).max())
+        barred.append(float(np.abs(mu[np.isposinf(batch.cost)]).max(initial=0.0)))
+    if np.isnan(pairs).any():
+        off[1] = math.nan
+    return Violation(off[0], float(off[1]), max(negative), max(barred))
+
+
+def cost(model: Model, node_mu: ArrayLike, edge_mu: ArrayLike) -> float:
+    """⟨C, μ⟩ + `model.constant`, with 0 · inf = 0."""
+    nodes, pairs = _nodes(model, node_mu), _pairs(model, edge_mu)
+    parts = [node_cost(model, nodes)]
+    parts += [batch_cost(batch, pairs[batch.entries]) for batch in edge_batches(model)]
+    return math.fsum([*parts, model.constant])
+
+
+def node_cost(model: Model, node_mu: Floats) -> float:
+    """Σ_i ⟨C_i, μ_i⟩, with 0 · inf = 0."""
+    return float(np.multiply(model.unary, node_mu, where=node_mu != 0, out=node_mu * 0.0).sum())
+
+
+def batch_cost(batch: EdgeBatch, mu: Floats) -> float:
+    """Σ_e ⟨C_e, μ_e⟩ over a batch, with 0 · inf = 0."""
+    return float(np.multiply(batch.cost, mu, where=mu != 0, out=np.zeros(mu.shape)).sum())
+
+
+def proj(
+    model: Model, node_mu: ArrayLike, edge_mu: ArrayLike, nu: ArrayLike | None = None
+) -> Floats:
+    """`Proj(μ, ν)`, Algorithm 4: edge marginals near `edge_mu` in the (slack) polytope.
+
+    The node marginals stay as they are. Where the rank-one correction would put mass on a forbidden
+    pair, the edge gets its exact transport over allowed pairs instead; where there is none, the
+    point has no projection with these node marginals and an `OptionError` names the edge.
+    """
+    nodes, pairs, slack = _nodes(model, node_mu), _pairs(model, edge_mu), _slack(model, nu)
+    out = np.empty_like(pairs)
+    for batch in edge_batches(model):
+        p, q = batch_targets(batch, nodes, slack)
+        _check_targets(batch, p, q)
+        out[batch.entries], fits = project_batch(batch, pairs[batch.entries], p, q)
+        _check_fit(model, batch, fits)
+    return out
+
+
+def transport(model: Model, node_mu: ArrayLike, nu: ArrayLike | None = None) -> Floats:
+    """The cheapest edge marginals for given node marginals: never worse than `proj`."""
+    nodes, slack = _nodes(model, node_mu), _slack(model, nu)
+    out = np.empty(int(model.edge_offset[-1]))
+    for batch in edge_batches(model):
+        p, q = batch_targets(batch, nodes, slack)
+        _check_targets(batch, p, q)
+        out[batch.entries], stranded = cheapest_coupling(batch.cost, p, q)
+        _check_fit(model, batch, stranded <= FEASIBLE)
+    return out
+
+
+def coupled(
+    model: Model,
+    node_mu: ArrayLike,
+    coupling: ArrayLike,
+    eta: float,
+    *,
+    exact: ArrayLike = (),
+) -> Floats:
+    """Edge marginals for given node marginals, from exp(-η (C_e + κ_i + κ_j)) with κ = `coupling`.
+
+    `Proj` of those, and exchanges of mass for small tables; but for Potts edges of non-negative
+    weight, and the edges listed as `exact`, the cheapest transport. This is the point that the
+    judge prices.
+    """
+    nodes = _nodes(model, node_mu)
+    kappa = _sized("coupling", coupling, int(model.half_offset[-1]))
+    out = np.empty(int(model.edge_offset[-1]))
+    for batch in edge_batches(model):
+        p, q = batch_targets(batch, nodes, None)
+        plan, fits = project_batch(batch, batch.marginals(kappa, eta), p, q)
+        plan = exchanged(batch.cost, plan)
+        plain = _plain_potts(model, batch) | np.isin(batch.edges, exact)
+        plan[plain] = cheapest_coupling(batch.cost[plain], p[plain], q[plain])[0]
+        _check_fit(model, batch, fits)
+        out[batch.entries] = plan
+    return out
+
+
+def _plain_potts(model: Model, batch: EdgeBatch) -> Bools:
+    g = int(np.searchsorted(model.group_start, batch.edges[0], side="right")) - 1
+    potential = model.potentials[g]
+    if not isinstance(potential, Potts):
+        return np.zeros(len(batch.edges), dtype=bool)
+    weight = potential.weights[batch.edges - model.group_start[g]]
+    return np.asarray((weight >= 0) & np.isfinite(weight))
+
+
+def batch_targets(batch: EdgeBatch, nodes: Floats, slack: Floats | None) -> tuple[Floats, Floats]:
+    """μ_i + ν_{e,i} and μ_j + ν_{e,j} for the edges of a batch."""
+    p, q = nodes[batch.row_states], nodes[batch.col_states]
+    if slack is not None:
+        p, q = p + slack[batch.rows], q + slack[batch.cols]
+    return p, q
+
+
+def project_batch(batch: EdgeBatch, mu: Floats, p: Floats, q: Floats) -> tuple[Floats, Bools]:
+    """`Proj` for one batch: edge marginals, and whether each edge has any (forbidden pairs)."""
+    p, q = np.maximum(p, 0.0), np.maximum(q, 0.0)
+    barred = np.isposinf(batch.cost)
+    plan = nearest_coupling(np.where(barred, 0.0, np.maximum(mu, 0.0)), p, q)
+    fits = np.ones(len(plan), dtype=bool)
+    plan[barred & (plan <= SPECK)] = 0.0
+    redo = ~(_misfit(plan, p, q) <= FEASIBLE) | ((plan > 0) & barred).any(axis=(1, 2))
+    if redo.any():
+        plan[redo], stranded = cheapest_coupling(batch.cost[redo], p[redo], q[redo])
+        fits[redo] = stranded <= FEASIBLE
+    return plan, fits
+
+
+def _misfit(plan: Floats, p: Floats, q: Floats) -> Floats:
+    rows = np.abs(plan.sum(axis=2) - p).max(axis=1)
+    cols = np.abs(plan.sum(axis=1) - q).max(axis=1)
+    return np.maximum(rows, cols)
+
+
+def integral(model: Model, labels: ArrayLike) -> tuple[Floats, Floats]:
+    """The vertex of the polytope that a labelling is: its node and edge marginals."""
+    ends = model.complete(labels)[model.edges]
+    pairs = np.zeros(int(model.edge_offset[-1]))
+    pairs[edge_entries(model, np.arange(model.m), ends[:, 0], ends[:, 1])] = 1.0
+    return integral_nodes(model, labels), pairs
+
+
+def integral_nodes(model: Model, labels: ArrayLike) -> Floats:
+    """The node marginals of a labelling: all mass on its labels."""
+    nodes = np.zeros(int(model.node_offset[-1]))
+    nodes[model.node_offset[:-1] + model.complete(labels)] = 1.0
+    return nodes
+
+
+def _nodes(model: Model, node_mu: ArrayLike) -> Floats:
+    return _sized("node marginals", node_mu, int(model.node_offset[-1]))
+
+
+def _pairs(model: Model, edge_mu: ArrayLike) -> Floats:
+    return _sized("edge marginals", edge_mu, int(model.edge_offset[-1]))
+
+
+def _slack(model: Model, nu: ArrayLike | None) -> Floats | None:
+    return None if nu is None else _sized("slack", nu, int(model.half_offset[-1]))
+
+
+def _sized(name: str, values: ArrayLike, size: int) -> Floats:
+    array = np.asarray(values, dtype=np.float64)
+    if array.shape != (size,):
+        raise OptionError(f"{name} must be a flat array of {size} numbers, not {array.shape}")
+    return array
+
+
+def _check_targets(batch: EdgeBatch, p: Floats, q: Floats) -> None:
+    mass_p, mass_q = p.sum(axis=1), q.sum(axis=1)
+    fine = (np.abs(mass_p - 1) <= _LOOSE) & (np.abs(mass_q - 1) <= _LOOSE)
+    fine &= (p.min(axis=1) >= -_LOOSE) & (q.min(axis=1) >= -_LOOSE)
+    if not fine.all():
+        e = int(batch.edges[np.argmin(fine)])
+        raise OptionError(
+            f"edge {e}: the marginals of its ends (plus slack) are not distributions; "
+            "they must be non-negative and sum to 1"
+        )
+
+
+def _check_fit(model: Model, batch: EdgeBatch, fits: Bools) -> None:
+    if not fits.all():
+        e = int(batch.edges[np.argmin(fits)])
+        i, j = model.edges[e]
+        raise OptionError(
+            f"edge {e}: no coupling of the marginals of nodes {i} and {j} avoids its forbidden "
+            "pairs; use `lift` for auxiliary nodes, or an integral point"
+        )

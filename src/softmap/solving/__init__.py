@@ -1,0 +1,1 @@
+"""The driver: options, the loop over an algorithm, its judge, results and checkpoints."""

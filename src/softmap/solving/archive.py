@@ -1,0 +1,67 @@
+"""One NumPy archive per checkpoint or result: a JSON header and arrays, no pickles."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any, BinaryIO
+from zipfile import BadZipFile
+
+import numpy as np
+from numpy.typing import NDArray
+
+from softmap.errors import SoftmapError
+from softmap.io.atomic import replacing
+from softmap.io.streams import COMPRESSED
+
+__all__ = ["Arrays", "read_archive", "under", "write_archive"]
+
+Arrays = dict[str, NDArray[Any]]
+Problem = Callable[[str], SoftmapError]
+# what numpy, zipfile and json raise at files that are something else
+BROKEN = (OSError, ValueError, KeyError, TypeError, AttributeError, EOFError, BadZipFile)
+
+
+def write_archive(path: Path, header: Mapping[str, Any], arrays: Mapping[str, Any]) -> None:
+    """Write atomically: a killed process leaves the last whole file."""
+    text = np.frombuffer(json.dumps(header).encode(), dtype=np.uint8)
+    members: dict[str, Any] = {"header": text, **arrays}
+    with replacing(path) as file:
+        np.savez(file, **members)
+
+
+def read_archive(
+    path: Path, kind: str, version: int, problem: Problem
+) -> tuple[dict[str, Any], Arrays]:
+    """Header and arrays; whatever is wrong is raised as `problem(sentence)`."""
+    try:
+        with _open(path) as raw, np.load(raw, allow_pickle=False) as file:
+            arrays = {name: file[name] for name in file.files}
+        header = json.loads(arrays.pop("header").tobytes())
+        found = header["version"]
+    except FileNotFoundError as error:
+        raise problem(f"there is no such {kind}") from error
+    except BROKEN as error:
+        raise problem(f"not a softmap {kind} ({error})") from error
+    if header.get("kind", kind) != kind:
+        raise problem(f"expected a {kind}, found a {header['kind']}")
+    if found != version:
+        raise problem(
+            f"a {kind} of format {found}, but this version of softmap reads format {version} "
+            "only; run solve() again"
+        )
+    return header, arrays
+
+
+def _open(path: Path) -> BinaryIO:
+    """The bytes of a file, unpacked if `replacing` has packed it."""
+    opener: Any = COMPRESSED.get(path.suffix.lower(), open)
+    file: BinaryIO = opener(path, "rb")
+    return file
+
+
+def under(prefix: str, arrays: Arrays) -> Arrays:
+    """The arrays whose names begin with `prefix/`, without it."""
+    start = f"{prefix}/"
+    return {k.removeprefix(start): a for k, a in arrays.items() if k.startswith(start)}

@@ -1,0 +1,94 @@
+"""The judge: what proposals prove, by compiled loops, and the best of everything seen.
+
+It gives the same numbers as `solving.certificate`, which is the plain account of them, and sees an
+algorithm only through its proposals.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+from numpy.typing import NDArray
+
+from softmap import core
+from softmap.algorithms.base import Floats, Proposal, Verdict
+from softmap.errors import OptionError
+from softmap.model import Model
+from softmap.model.layout import layout
+from softmap.relaxation import polytope
+from softmap.relaxation.dual import reduced_unary
+from softmap.relaxation.point import PrimalPoint, couple
+
+__all__ = ["Judge"]
+
+
+class Judge:
+    """Looks at proposals for one tightened model and keeps the best of each kind.
+
+    Attributes
+    ----------
+    bound, lam
+        The best bound and the λ that proves it.
+    primal, point
+        The best point of the local polytope and its cost; None until one was found.
+    """
+
+    def __init__(self, model: Model, threads: int) -> None:
+        self.model, self.threads = model, threads
+        self._layout = layout(model)
+        self.bound = -math.inf
+        self.lam: Floats = np.zeros(int(model.half_offset[-1]))
+        self.primal = math.inf
+        self.point: PrimalPoint | None = None
+
+    def look(self, proposal: Proposal) -> Verdict:
+        """Judge one proposal: its bound, and a point of the polytope per node marginals."""
+        bound = self._bound(proposal.lam)
+        self._keep_bound(bound, proposal.lam)
+        coupling = proposal.lam if proposal.coupling is None else proposal.coupling
+        nodes = proposal.nodes or (self._nodes_of(proposal),)
+        if len(self.model.auxiliaries):
+            nodes = tuple(polytope.lift(self.model, p) for p in nodes)
+        priced = [
+            couple(self.model, p, coupling, proposal.eta, threads=self.threads) for p in nodes
+        ]
+        for found, candidate in zip(priced, nodes, strict=True):
+            if found.cost < self.primal:
+                self.primal = found.cost
+                self.point = PrimalPoint(self.model, candidate, None, coupling, proposal.eta)
+        costs = tuple(found.cost for found in priced)
+        return Verdict(bound, costs, priced[0].entropy, priced[0].slack, nodes)
+
+    def accept(self, lam: Floats, nodes: Floats) -> None:
+        """Look at the solution of an exact LP solver: edges get the cheapest transport there is."""
+        self._keep_bound(self._bound(lam), lam)
+        point = PrimalPoint(self.model, nodes)
+        try:
+            cost = point.make().cost
+        except OptionError:  # next to hard constraints, rounding may leave no coupling
+            cost = math.inf
+        if cost < self.primal:
+            self.primal, self.point = cost, point
+
+    def credit(self, labels: NDArray[np.int64], energy: float) -> None:
+        """Take a labelling for what it is: a point of the polytope, too."""
+        if energy < self.primal:
+            self.primal, self.point = energy, PrimalPoint(self.model, labels=labels)
+
+    def _keep_bound(self, bound: float, lam: Floats) -> None:
+        if bound > self.bound:
+            self.bound, self.lam = bound, lam
+
+    def _bound(self, lam: Floats) -> float:
+        return core.dual_bound(self._layout, lam, self.model.constant, self.threads)
+
+    def _nodes_of(self, proposal: Proposal) -> Floats:
+        theta = reduced_unary(self.model, proposal.lam)
+        nodes, n = np.empty_like(theta), self.model.n
+        at, step = self.model.node_offset[:-1], np.ones(n, dtype=np.int64)
+        entropy, minima = np.empty(n), np.empty(n)
+        core.soft_nodes(
+            self._layout, at, step, theta, proposal.eta, nodes, entropy, minima, self.threads
+        )
+        return nodes

@@ -1,0 +1,194 @@
+"""What a run gives back: the labelling, the certificate, the trace, and why it stopped."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from softmap.errors import FormatError
+from softmap.io.npz import model_arrays, model_from_arrays
+from softmap.model import Model
+from softmap.relaxation.consistency import tighten
+from softmap.relaxation.gaps import Gaps
+from softmap.relaxation.point import PrimalPoint
+from softmap.solving.archive import Arrays, read_archive, under, write_archive
+from softmap.solving.trace import Status, Trace
+
+__all__ = ["Result", "load_result", "point_arrays", "point_from_arrays"]
+
+KIND, VERSION = "result", 1
+NUMBERS = (
+    "method", "energy", "bound", "primal", "eta", "work", "sweeps", "seconds", "setup_seconds",
+    "threads",
+)  # fmt: skip
+ARRAYS = ("labels", "lam", "messages")
+
+Floats = NDArray[np.float64]
+
+
+@dataclass(frozen=True, eq=False)
+class Result(Gaps):
+    """A labelling, a certified bound, a point of the local polytope, and how they were found.
+
+    Attributes
+    ----------
+    labels, energy
+        The best labelling; `energy == model.energy(labels)`.
+    bound
+        Certified lower bound: `bound <= LP optimum <= MAP optimum`.
+    primal, node_marginals, edge_marginals
+        A point of the local polytope and its cost, `primal >= LP optimum`.
+    lam
+        λ whose unsmoothed dual is `bound`; also a warm start.
+    messages
+        λ where the method stood at the end: the better warm start.
+    trace, status
+        One row per check; why the run stopped.
+    work, sweeps
+        Half-edge messages sent, and the same in units of all half-edges.
+    seconds, setup_seconds, threads
+        Time in the loop, time before it, and threads used.
+    point
+        What the marginals are made from.
+    """
+
+    model: Model
+    method: str
+    status: Status
+    labels: NDArray[np.int64]
+    energy: float
+    bound: float
+    primal: float
+    lam: Floats
+    eta: float
+    trace: Trace
+    work: int
+    sweeps: float
+    seconds: float
+    setup_seconds: float
+    threads: int
+    messages: Floats
+    point: PrimalPoint
+
+    @cached_property
+    def node_marginals(self) -> Floats:
+        """Node marginals of the point of the polytope, flat over `model.node_offset`."""
+        return self.point.node_marginals()
+
+    @cached_property
+    def edge_marginals(self) -> Floats:
+        """Its edge marginals, flat over `model.edge_offset`; made when asked for."""
+        return self.point.edge_marginals()
+
+    def report(self, path: str | Path) -> None:
+        """Write one self-contained HTML page about this run."""
+        from softmap import report
+
+        report.write(self, path)
+
+    def save(self, path: str | Path, *, with_model: bool = True) -> None:
+        """Write the result to a NumPy archive; see `softmap.load_result`.
+
+        Parameters
+        ----------
+        with_model : bool
+            Store the model, too. Without it the file holds only the model's fingerprint, and
+            `load_result` needs the model.
+        """
+        header = {name: getattr(self, name) for name in NUMBERS}
+        header |= {"kind": KIND, "version": VERSION, "status": self.status.name}
+        header |= {"model": self.model.fingerprint()}
+        arrays: dict[str, Any] = {name: getattr(self, name) for name in ARRAYS}
+        arrays |= {"trace": self.trace.array()}
+        arrays |= {f"point/{name}": array for name, array in point_arrays(self.point).items()}
+        if with_model:
+            arrays |= {f"model/{name}": a for name, a in model_arrays(self.model).items()}
+        write_archive(Path(path), header, arrays)
+
+    def __eq__(self, other: object) -> bool:
+        """Equal in everything, arrays and trace included, on models that are equal, too."""
+        if not isinstance(other, Result):
+            return NotImplemented
+        pairs = [(getattr(self, name), getattr(other, name)) for name in (*NUMBERS, "status")]
+        arrays = [(getattr(self, name), getattr(other, name)) for name in ARRAYS]
+        same = all(a == b for a, b in pairs) and all(np.array_equal(a, b) for a, b in arrays)
+        return (
+            same
+            and self.trace == other.trace
+            and _equal(point_arrays(self.point), point_arrays(other.point))
+            and (self.model is other.model or self.model.fingerprint() == other.model.fingerprint())
+        )
+
+    def __hash__(self) -> int:
+        return hash((self.method, self.status, self.energy, self.bound, self.primal, self.work))
+
+    def __repr__(self) -> str:
+        return (
+            f"Result(energy={self.energy:.10g}, bound={self.bound:.10g}, "
+            f"primal={self.primal:.10g}, status={self.status.name})"
+        )
+
+
+def load_result(path: str | Path, model: Model | None = None) -> Result:
+    """Read what `Result.save` wrote.
+
+    Parameters
+    ----------
+    model : Model, optional
+        The model of the result: checked against the fingerprint in the file. Needed where the
+        result was saved without its model.
+
+    Examples
+    --------
+    >>> import softmap
+    >>> result = softmap.solve(softmap.generators.random_tree(20, seed=1))
+    >>> folder = getfixture("tmp_path")
+    >>> result.save(folder / "result.npz")
+    >>> softmap.load_result(folder / "result.npz") == result
+    True
+    """
+
+    def problem(sentence: str) -> FormatError:
+        return FormatError(sentence, path)
+
+    header, arrays = read_archive(Path(path), KIND, VERSION, problem)
+    stored = under("model", arrays)
+    if model is None and not stored:
+        raise problem("saved without its model: call load_result(path, model)")
+    try:
+        given = model_from_arrays(stored, path) if model is None else model
+        if given.fingerprint() != header["model"]:
+            raise problem("this result belongs to another model")
+        parts: dict[str, Any] = {name: header[name] for name in NUMBERS}
+        parts |= {name: arrays[name] for name in ARRAYS}
+        return Result(
+            model=given,
+            status=Status[header["status"]],
+            trace=Trace.from_array(arrays["trace"]),
+            point=point_from_arrays(given, under("point", arrays)),
+            **parts,
+        )
+    except (KeyError, TypeError) as error:
+        raise problem(f"not a whole result ({error})") from error
+
+
+def point_arrays(point: PrimalPoint) -> Arrays:
+    """What a point is made from, its model apart, as arrays by name."""
+    optional = {"nodes": point.nodes, "labels": point.labels, "coupling": point.coupling}
+    given = {name: array for name, array in optional.items() if array is not None}
+    return {"eta": np.asarray(point.eta), "exact": point.exact, **given}
+
+
+def point_from_arrays(model: Model, arrays: Arrays) -> PrimalPoint:
+    """The point that `point_arrays` described."""
+    parts: dict[str, Any] = {**arrays, "eta": float(arrays["eta"])}
+    return PrimalPoint(tighten(model), **parts)
+
+
+def _equal(a: Arrays, b: Arrays) -> bool:
+    return a.keys() == b.keys() and all(np.array_equal(a[name], b[name]) for name in a)

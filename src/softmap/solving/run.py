@@ -1,0 +1,245 @@
+"""One run: an algorithm's state, its judge and its clock; when to check, and when to stop."""
+
+from __future__ import annotations
+
+import math
+import time
+from typing import Any
+
+import numpy as np
+
+from softmap.algorithms.base import Floats, Proposal, Verdict
+from softmap.algorithms.registry import make
+from softmap.errors import OptionError
+from softmap.labels import LabelSearch
+from softmap.machine import usable_cores
+from softmap.model import Model
+from softmap.relaxation import lp
+from softmap.relaxation.consistency import tighten
+from softmap.relaxation.dual import check_lam
+from softmap.relaxation.gaps import relative_gap
+from softmap.relaxation.point import PrimalPoint
+from softmap.solving.interrupts import Interrupts
+from softmap.solving.judge import Judge
+from softmap.solving.options import Options
+from softmap.solving.result import Result
+from softmap.solving.trace import Row, Snapshot, Status, Trace
+
+__all__ = ["Run"]
+
+EARLY = (5, 10, 20)  # the first checks, in passes
+HAND_OVER = 5_000  # passes after which a small LP that is still open goes to an exact solver
+SMALL = 50_000  # node states and edge pairs of such an LP: HiGHS takes seconds
+# A run gives up when neither gap has improved for so many passes, and for half of all passes.
+PATIENCE = 400
+
+
+class Run:
+    """One run: the algorithm's state, the judge, the search for labels, the clock.
+
+    Attributes
+    ----------
+    given, model : Model
+        As handed over, and without the states that hard constraints rule out.
+    done : int
+        Steps of the algorithm so far.
+    next_check, decoded_at, improved_at : int
+        Steps at the next check, at the last search for labels, and when a gap last improved.
+    """
+
+    def __init__(self, model: Model, options: Options) -> None:
+        started = time.perf_counter()
+        self.given, self.model, self.options = model, tighten(model), options
+        self.threads = options.threads or usable_cores()
+        algorithm = make(options.method, eta=options.eta, threads=self.threads, dtype=options.dtype)
+        self.algorithm = algorithm
+        warm = _warm_start(self.model, options.warm_start)
+        self.state = algorithm.init(self.model, warm, options.seed)
+        self.judge = Judge(self.model, self.threads)
+        self.search = LabelSearch(self.model, algorithm.decode_order(self.model))
+        self.trace = Trace()
+        self.interrupts = Interrupts()
+        self.done, self.earlier = 0, 0.0
+        self.best_gaps: tuple[float, float] = (math.inf, math.inf)
+        self.improved_at, self.decoded_at = 0, 0
+        self.next_check = self.interval()
+        self.setup_seconds = time.perf_counter() - started
+        self.started = time.perf_counter()
+
+    @property
+    def seconds(self) -> float:
+        """Time in the loop, over all sessions of a resumed run."""
+        return self.earlier + time.perf_counter() - self.started
+
+    @property
+    def sweeps(self) -> float:
+        """Work in units of all half-edges."""
+        return self.state.work / max(1, 2 * self.model.m)
+
+    def interval(self) -> int:
+        """Steps until the next check: growing, so that judging stays a small part of the run."""
+        if self.algorithm.sweeping:
+            for early in EARLY:
+                if self.done < early:
+                    return early - self.done
+            return max(20, self.done // 8)
+        total = self.options.updates
+        return max(1, total // 40) if total else max(2 * self.model.m, self.done // 5)
+
+    def advance(self) -> Status | None:
+        """Go on to the next check, or to the first limit on the way."""
+        pace = 1 if self.algorithm.sweeping else max(1, self.model.n // 10)
+        while self.done < self.next_check:
+            if status := self.limit():
+                return status
+            goal = min(self.next_check, self.options.updates or self.next_check)
+            count = min(pace, goal - self.done, self.affordable())
+            began = time.perf_counter()
+            self.algorithm.step(self.state, count)
+            self.done += count
+            if time.perf_counter() - began < 0.05:
+                pace *= 2
+        return self.limit()
+
+    def affordable(self) -> int:
+        """Steps that certainly stay within `max_work`, at least one: every run stops alike."""
+        if self.options.max_work is None:
+            return self.next_check
+        graph = self.model.graph
+        dearest = 2 * self.model.m if self.algorithm.sweeping else int(graph.degree.max())
+        return max(1, (self.options.max_work - self.state.work) // max(1, dearest))
+
+    def limit(self) -> Status | None:
+        """The limit that has been reached, if any."""
+        options = self.options
+        if self.interrupts.noted:
+            return Status.INTERRUPTED
+        if options.updates is not None and self.done >= options.updates:
+            return Status.UPDATES
+        if options.max_work is not None and self.state.work >= options.max_work:
+            return Status.WORK_LIMIT
+        if options.time_limit is not None and self.seconds >= options.time_limit:
+            return Status.TIME_LIMIT
+        return None
+
+    def check(self, *, last: bool = False) -> Snapshot:
+        """Judge where the algorithm stands, and let it heed the verdict.
+
+        Labels are searched for at growing intervals, at the last check, where the LP gap is closed,
+        and at every check until some obey the hard constraints.
+        """
+        proposal = self.algorithm.propose(self.state)
+        due = last or self.done >= 4 * self.decoded_at
+        primal = self.judge.primal
+        verdict = self.judge.look(proposal)
+        if due or not math.isfinite(self.search.energy):
+            self._find_labels(proposal.lam, verdict.nodes[0], primal)
+        if due:
+            self.decoded_at = self.done
+        elif self.closed():
+            self._find_labels(proposal.lam, verdict.nodes[0], self.judge.primal)
+        if not last and self._slow():
+            self._solve_exactly()
+        row = self._row(proposal, verdict)
+        self.trace.rows.append(row)
+        self.algorithm.heed(self.state, verdict)
+        self.next_check = self.done + self.interval()
+        return Snapshot(row, self.search.labels)
+
+    def _row(self, proposal: Proposal, verdict: Verdict) -> Row:
+        return Row(
+            work=self.state.work,
+            sweeps=self.sweeps,
+            seconds=self.seconds,
+            eta=proposal.eta,
+            bound=self.judge.bound,
+            smoothed=math.nan if proposal.smoothed is None else proposal.smoothed,
+            primal=self.judge.primal,
+            energy=self.search.energy,
+            slack=verdict.slack,
+        )
+
+    def _find_labels(self, lam: Floats, nodes: Floats, primal: float) -> None:
+        """Search for labels around λ; `primal` tells how much of the gap the LP may still close."""
+        search, bound = self.search, self.judge.bound
+        search.look(lam, nodes, bound=bound, primal=primal, work=self.state.work)
+        self.judge.credit(search.labels, search.energy)
+
+    def _slow(self) -> bool:
+        """Whether this check is the first one past `HAND_OVER`, and the LP small but still open."""
+        before = self.trace[-1].sweeps if len(self.trace) else 0.0
+        passed = self.algorithm.exact_finish and before < HAND_OVER <= self.done
+        if not passed or self.closed():
+            return False
+        size = self.model.unary.size + int(self.model.edge_offset[-1])
+        return size <= SMALL and not len(self.model.auxiliaries)
+
+    def _solve_exactly(self) -> None:
+        """Let an interior-point method end what passes would take long for (decision 11)."""
+        limit = self.options.time_limit
+        left = None if limit is None else max(0.0, limit - self.seconds)
+        # the last digits depend on the number of threads, so it is always one
+        found = lp.solve(self.model, "ipm", time_limit=left, threads=1)
+        if found.status == "Optimal":
+            nodes = np.maximum(found.node_marginals, 0.0)
+            mass = np.add.reduceat(nodes, self.model.node_offset[:-1])
+            nodes /= np.repeat(mass, self.model.num_labels)
+            self.judge.accept(found.lam, nodes)
+            self._find_labels(found.lam, nodes, self.judge.primal)
+
+    def gaps(self) -> tuple[float, float]:
+        """Relative LP gap and relative MAP gap."""
+        bound, uppers = self.judge.bound, (self.judge.primal, self.search.energy)
+        relaxed, labelled = (relative_gap(max(0.0, upper - bound), bound) for upper in uppers)
+        return relaxed, labelled
+
+    def closed(self) -> Status | None:
+        """Whether a gap is small enough."""
+        lp_gap, gap = self.gaps()
+        if gap <= self.options.gap:
+            return Status.GAP
+        return Status.LP_GAP if lp_gap <= self.options.lp_gap else None
+
+    def stalled(self) -> Status | None:
+        """Whether neither gap has moved for long."""
+        gaps = self.gaps()
+        if any(new < 0.99 * old for new, old in zip(gaps, self.best_gaps, strict=True)):
+            self.best_gaps, self.improved_at = gaps, self.done
+        patience = max(PATIENCE, self.done // 2)
+        waiting = self.algorithm.sweeping and self.done - self.improved_at > patience
+        return Status.STALLED if waiting else None
+
+    def result(self, status: Status) -> Result:
+        """The best of the run."""
+        judge, search = self.judge, self.search
+        return Result(
+            model=self.given,
+            method=self.algorithm.name,
+            status=status,
+            labels=search.labels,
+            energy=search.energy,
+            bound=judge.bound,
+            primal=judge.primal,
+            lam=judge.lam,
+            eta=self.trace[-1].eta,
+            trace=self.trace,
+            work=self.state.work,
+            sweeps=self.sweeps,
+            seconds=self.seconds,
+            setup_seconds=self.setup_seconds,
+            threads=self.threads,
+            messages=self.algorithm.restart_point(self.state),
+            point=judge.point or PrimalPoint(self.model, labels=search.labels),
+        )
+
+
+def _warm_start(model: Model, given: Any) -> Floats | None:
+    if given is None:
+        return None
+    lam = given.messages if isinstance(given, Result) else given
+    try:
+        return check_lam(model, lam).copy()
+    except (OptionError, ValueError, TypeError) as error:
+        raise OptionError(
+            f"warm_start: expected a Result, or λ of this model as a flat array ({error})"
+        ) from error

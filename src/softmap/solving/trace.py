@@ -1,0 +1,109 @@
+"""What a run says about itself: why it stopped, a row per check, and what callbacks see."""
+
+from __future__ import annotations
+
+import csv
+import io
+from collections.abc import Iterator
+from dataclasses import astuple, dataclass, field, fields
+from enum import Enum
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from softmap.io.atomic import write_text
+from softmap.relaxation.gaps import Gaps
+
+__all__ = ["Row", "Snapshot", "Status", "Trace"]
+
+
+class Status(Enum):
+    """Why a run stopped; the value is the sentence a person reads."""
+
+    LP_GAP = "the LP gap is within the tolerance"
+    GAP = "the labelling is proved optimal within the tolerance"
+    UPDATES = "all updates asked for are done"
+    TIME_LIMIT = "the time limit was reached"
+    WORK_LIMIT = "the work limit was reached"
+    CALLBACK = "on_snapshot asked to stop"
+    INTERRUPTED = "interrupted; this is the best found so far"
+    STALLED = "neither gap has improved for long"
+
+    def __str__(self) -> str:
+        return self.value
+
+
+@dataclass(frozen=True)
+class Row:
+    """One check of a run. `bound`, `primal` and `energy` are the best so far."""
+
+    work: int
+    sweeps: float
+    seconds: float
+    eta: float
+    bound: float
+    smoothed: float
+    primal: float
+    energy: float
+    slack: float
+
+
+@dataclass(eq=False)
+class Trace:
+    """The rows of a run, one per check."""
+
+    rows: list[Row] = field(default_factory=list)
+
+    def __len__(self) -> int:
+        return len(self.rows)
+
+    def __iter__(self) -> Iterator[Row]:
+        return iter(self.rows)
+
+    def __getitem__(self, k: int) -> Row:
+        return self.rows[k]
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, Trace):
+            return NotImplemented
+        return np.array_equal(self.array(), other.array(), equal_nan=True)
+
+    __hash__ = None  # type: ignore[assignment]
+
+    @classmethod
+    def from_array(cls, array: NDArray[np.float64]) -> Trace:
+        """The trace that `array` came from."""
+        return cls([Row(int(work), *rest) for work, *rest in array.tolist()])
+
+    def array(self) -> NDArray[np.float64]:
+        """One line per row, one column per field of `Row`."""
+        return np.array([astuple(row) for row in self.rows], float).reshape(-1, len(fields(Row)))
+
+    def columns(self) -> dict[str, NDArray[Any]]:
+        """The trace as arrays by column name."""
+        names = [f.name for f in fields(Row)]
+        return {name: np.array([getattr(row, name) for row in self.rows]) for name in names}
+
+    def to_csv(self, path: str | Path) -> None:
+        """Write the trace with a header line."""
+        text = io.StringIO(newline="")
+        writer = csv.writer(text)
+        writer.writerow([f.name for f in fields(Row)])
+        writer.writerows(astuple(row) for row in self.rows)
+        write_text(path, [text.getvalue()])
+
+
+@dataclass(frozen=True, eq=False)
+class Snapshot(Gaps):
+    """What `on_snapshot` and `iterate` see at each check: the row, and the best labelling."""
+
+    row: Row
+    labels: NDArray[np.int64]
+
+    def __getattr__(self, name: str) -> Any:
+        """The columns of the row, so that `snapshot.bound` reads as it should."""
+        if name.startswith("_") or name == "row":
+            raise AttributeError(name)
+        return getattr(self.row, name)

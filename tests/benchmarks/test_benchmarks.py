@@ -1,0 +1,98 @@
+"""The judge of the benchmarks and the figures made from its rows."""
+
+import math
+
+import numpy as np
+import pytest
+from benchmarks.certify import certify, repair
+from benchmarks.peers import PEERS, Answer
+from benchmarks.peers.local_polytope import program
+
+from benchmarks import races, summary
+from softmap import generators, lp
+from softmap.relaxation import polytope
+
+MODELS = {
+    "random": generators.erdos_renyi(12, 3, seed=1),
+    "potts": generators.potts_grid(4, 4, 3, seed=2),
+    "ragged": generators.ragged_constrained(12, seed=3),
+}
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_exact_lp_answer_is_certified_exact(name: str) -> None:
+    model = MODELS[name]
+    found = lp.solve(model, "simplex")
+    certified = certify(model, Answer(found.lam, found.node_marginals, "Optimal"))
+    assert certified.bound == pytest.approx(found.value, abs=1e-7)
+    assert certified.primal == pytest.approx(found.value, abs=1e-7)
+    assert certified.energy >= certified.bound
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_rough_answers_stay_on_their_side_of_the_optimum(name: str) -> None:
+    model = MODELS[name]
+    optimum = lp.solve(model, "simplex").value
+    rng = np.random.default_rng(5)
+    answer = Answer(
+        lam=rng.normal(size=int(model.half_offset[-1])),
+        nodes=rng.normal(size=int(model.node_offset[-1])),
+        status="rough",
+    )
+    certified = certify(model, answer)
+    assert certified.bound <= optimum + 1e-9
+    assert certified.primal >= optimum - 1e-9
+
+
+def test_an_answer_without_multipliers_certifies_nothing() -> None:
+    model = MODELS["potts"]
+    certified = certify(model, Answer(None, np.ones(int(model.node_offset[-1])), "half"))
+    assert certified.bound == -math.inf
+    assert certified.lp_gap == math.inf
+    assert math.isfinite(certified.primal)
+
+
+def test_repaired_marginals_are_distributions_without_forbidden_mass() -> None:
+    model = MODELS["ragged"]
+    nodes = repair(model, np.linspace(-1.0, 2.0, int(model.node_offset[-1])))
+    assert nodes.min() >= 0
+    assert np.allclose(np.add.reduceat(nodes, model.node_offset[:-1]), 1)
+    assert not nodes[np.isposinf(model.unary)].any()
+
+
+def test_program_is_the_local_polytope() -> None:
+    model = MODELS["potts"]
+    built = program(model)
+    labels = np.arange(model.n) % 3
+    nodes, pairs = polytope.integral(model, labels)
+    x = np.concatenate([nodes, pairs])
+    assert np.array_equal(built.matrix @ x, built.rhs)
+    assert built.cost @ x == pytest.approx(model.energy(labels))
+
+
+TRACE = {
+    "work": [20, 100, 200, 400],
+    "seconds": [1.0, 2.0, 4.0, 8.0],
+    "bound": [0.0, 5.0, 9.0, 10.0],
+    "energy": [20.0, 15.0, 16.0, 11.0],
+}
+SLOWER = TRACE | {"seconds": [3.0, 6.0, 12.0, 24.0]}
+
+
+def test_races() -> None:
+    assert races.passes_to_bound(TRACE, 10, optimum=10.0, gap=0.1) == 10
+    assert races.passes_to_bound(TRACE, 10, optimum=20.0, gap=0.1) == math.inf
+    assert races.worst_lag(SLOWER, TRACE, edges=10) == 3.0
+    assert races.energies_at(TRACE, SLOWER) == (11.0, 15.0)
+
+
+def test_fastest_certified_run_is_found() -> None:
+    rows = [
+        {"instance": "a", "method": m, "gap": 1e-3, "reached": ok, "seconds": s}
+        for m, ok, s in (("highs-ipm", True, 4.0), ("clarabel", True, 3.0), ("trws", True, 1.0))
+    ]
+    rows.append(rows[1] | {"method": "highs-pdlp", "reached": False, "seconds": 0.1})
+    best = summary.fastest(rows, "a", 1e-3, "lp")
+    assert best is not None
+    assert best["method"] == "clarabel"
+    assert {peer.kind for peer in PEERS.values()} == {"ours", "lp", "dual"}

@@ -1,0 +1,294 @@
+"""Couplings are couplings, cost what is said, and are made like their plain numpy twin."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from proof_models import FAMILIES, Case, Sizes, case
+from scipy.optimize import linprog
+
+import softmap
+from softmap.layout import layout
+from softmap.objective import reduced_unary
+from softmap.transport import nearest_coupling
+
+core = pytest.importorskip("softmap.core")
+
+PAIRWISE = FAMILIES[:5]
+
+
+def native(model):
+    return core.Layout(layout(model)._asdict())
+
+
+def marginals(model, seed: int, sharp: bool = False) -> np.ndarray:
+    """Random node marginals; no mass on forbidden labels, and on one in ten others."""
+    rng = np.random.default_rng(seed)
+    mass = rng.random(model.unary.size) ** (9 if sharp else 1) * (rng.random(model.unary.size) > 0.1)
+    mass[np.isinf(model.unary)] = 0.0
+    for i in range(model.n):
+        at = model.node_slice(i)
+        if mass[at].sum() == 0.0:
+            mass[model.node_offset[i] + np.argmin(model.unary[at])] = 1.0
+        mass[at] /= mass[at].sum()
+    return mass
+
+
+class Answer:
+    """What `couple` says of some edges."""
+
+    def __init__(self, one: Case, nodes, eta, edges=None, threads=1):
+        model = one.model
+        chosen = np.arange(model.m) if edges is None else edges
+        shapes = [tuple(model.num_labels[model.edges[e]]) for e in chosen]
+        sizes = [r * c for r, c in shapes]
+        flat = np.full(sum(sizes), np.nan)
+        self.cost, self.entropy, self.slack = np.full((3, len(chosen)), np.nan)
+        core.couple(
+            native(model), one.lam, eta, nodes, edges, flat, self.cost, self.entropy, self.slack,
+            threads,
+        )  # fmt: skip
+        parts = np.split(flat, np.cumsum(sizes)[:-1])
+        self.plans = [part.reshape(shape) for part, shape in zip(parts, shapes, strict=True)]
+
+
+def ends(model, nodes, e):
+    i, j = model.edges[e]
+    return nodes[model.node_slice(i)], nodes[model.node_slice(j)]
+
+
+def price(table, plan):
+    return float((np.where(plan > 0, table, 0.0) * plan).sum())
+
+
+def check_point(model, nodes, answer, edges=None):
+    """Every plan of finite price couples its ends, avoids forbidden pairs and has that price."""
+    finite = 0
+    for k, e in enumerate(range(model.m) if edges is None else edges):
+        if answer.cost[k] == np.inf:
+            continue
+        finite += 1
+        table, plan, (p, q) = model.table(e), answer.plans[k], ends(model, nodes, e)
+        assert plan.min() >= 0.0
+        np.testing.assert_allclose(plan.sum(axis=1), p, atol=3e-12)
+        np.testing.assert_allclose(plan.sum(axis=0), q, atol=3e-12)
+        assert answer.cost[k] == pytest.approx(price(table, plan), rel=1e-12, abs=1e-13)
+        assert not (plan[np.isinf(table)] > 0).any()
+    return finite
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+@pytest.mark.parametrize("hard", [False, True])
+@pytest.mark.parametrize("eta", [0.5, 30.0, 1e5, np.inf])
+def test_what_is_priced_is_what_is_handed_out(family, hard, eta):
+    finite = 0
+    for seed in range(25):
+        one = case(seed, Sizes(hard=hard), (family,), most=8)
+        nodes = marginals(one.model, seed, sharp=seed % 2 == 0)
+        answer = Answer(one, nodes, eta)
+        finite += check_point(one.model, nodes, answer)
+        if not hard and family != "projection":
+            assert np.isfinite(answer.cost).all()
+    assert finite or family == "projection"
+
+
+def soft_plan(one: Case, e: int, eta: float) -> np.ndarray | None:
+    model, (i, j) = one.model, one.model.edges[e]
+    row = one.lam[model.half_slice(2 * e)] + np.where(np.isinf(model.unary_of(i)), np.inf, 0.0)
+    col = one.lam[model.half_slice(2 * e + 1)] + np.where(np.isinf(model.unary_of(j)), np.inf, 0.0)
+    value = model.table(e) + row[:, None] + col
+    if value.min() == np.inf:
+        return None
+    plan = np.exp(-eta * (value - value.min()))
+    return plan / plan.sum()
+
+
+@pytest.mark.parametrize("family", PAIRWISE)
+@pytest.mark.parametrize("eta", [0.5, 10.0, 1e3])
+def test_entropy_and_slack_are_those_of_the_soft_plan(family, eta):
+    for seed in range(25):
+        one = case(seed, Sizes(hard=family != "tables"), (family,), most=6)
+        model, nodes = one.model, marginals(one.model, seed)
+        answer = Answer(one, nodes, eta)
+        for e in range(model.m):
+            p, q = ends(model, nodes, e)
+            plan = soft_plan(one, e, eta)
+            if plan is None:
+                continue
+            mass = plan[plan > 0]
+            assert answer.entropy[e] == pytest.approx(-(mass * np.log(mass)).sum(), abs=1e-9)
+            rows = plan.sum(axis=1)
+            slack = np.abs(rows - p).sum()
+            scale = np.divide(p, rows, out=np.ones_like(p), where=rows > p)
+            slack += np.abs((plan * scale[:, None]).sum(axis=0) - q).sum()
+            assert answer.slack[e] == pytest.approx(slack, abs=1e-9)
+
+
+@pytest.mark.parametrize("family", ["tables", "shared", "linear", "quadratic"])
+@pytest.mark.parametrize("most", [5, 11, 70])
+def test_large_tables_get_the_projection_as_it_is(family, most):
+    compared = 0
+    for seed in range(12):
+        one = case(seed, Sizes(), (family,), most=most)
+        model, nodes = one.model, marginals(one.model, seed)
+        answer = Answer(one, nodes, 4.0)
+        for e in range(model.m):
+            p, q = ends(model, nodes, e)
+            want = nearest_coupling(soft_plan(one, e, 4.0)[None], p[None], q[None])[0]
+            if want.size > core.EXCHANGED:
+                np.testing.assert_allclose(answer.plans[e], want, rtol=1e-9, atol=1e-12)
+                compared += 1
+            else:
+                assert answer.cost[e] <= price(model.table(e), want) + 1e-12
+    assert compared or most == 5
+
+
+def cheapest(table, p, q):
+    """Exact transport by linear programming; +inf if there is none."""
+    rows, cols = table.shape
+    sums = np.zeros((rows + cols, rows * cols))
+    for x in range(rows):
+        sums[x, x * cols : (x + 1) * cols] = 1.0
+    for y in range(cols):
+        sums[rows + y, y::cols] = 1.0
+    bounds = [(0, 0 if c == np.inf else None) for c in table.ravel()]
+    cost = np.where(np.isinf(table), 0.0, table).ravel()
+    found = linprog(cost, A_eq=sums, b_eq=np.concatenate([p, q]), bounds=bounds, method="highs")
+    return found.fun if found.status == 0 else np.inf
+
+
+@pytest.mark.parametrize("family", PAIRWISE)
+@pytest.mark.parametrize("hard", [False, True])
+def test_at_no_temperature_transport_is_the_cheapest(family, hard):
+    for seed in range(4):
+        one = case(seed, Sizes(hard=hard), (family,), most=6)
+        nodes = marginals(one.model, seed)
+        answer = Answer(one, nodes, np.inf)
+        soft = Answer(one, nodes, 20.0)
+        for e in range(one.model.m):
+            want = cheapest(one.model.table(e), *ends(one.model, nodes, e))
+            assert answer.cost[e] == pytest.approx(want, abs=1e-7)
+            assert soft.cost[e] >= answer.cost[e] - 1e-9
+            assert (soft.cost[e] == np.inf) == (want == np.inf)
+
+
+def test_potts_costs_total_variation():
+    for seed in range(30):
+        one = case(seed, Sizes(), ("potts",), most=6)
+        model, nodes = one.model, marginals(one.model, seed)
+        cost = np.empty(model.m)
+        core.couple(native(model), one.lam, 3.0, nodes, None, None, cost, None, None, 1)
+        for e in range(model.m):
+            p, q = ends(model, nodes, e)
+            both = min(p.size, q.size)
+            weight = model.table(e)[0, -1] if max(p.size, q.size) > 1 else 0.0
+            if weight >= 0 and min(p.size, q.size) > 1:
+                kept = np.minimum(p[:both], q[:both]).sum()
+                assert cost[e] == pytest.approx(weight * (1 - kept), abs=1e-14)
+
+
+def projected(maps, labels, p, q):
+    model = softmap.Model([np.zeros(len(p)), np.zeros(len(q))], [(0, 1)] * len(maps),
+                          softmap.Projection(maps, np.full(len(maps), labels)))  # fmt: skip
+    nodes = np.concatenate([p, q])
+    return Answer(Case(model, np.zeros(int(model.half_offset[-1])), []), nodes, 5.0)
+
+
+def test_a_projection_between_variables_that_disagree_has_no_coupling():
+    p, q = np.array([0.2, 0.3, 0.5]), np.array([0.5, 0.5])
+    answer = projected([[0, 0, 1], [0, 1, 1], [0, 0, 1]], 2, p, q)
+    np.testing.assert_array_equal(answer.cost, [0.0, np.inf, 0.0])
+    np.testing.assert_array_equal(answer.plans[0], [[0.2, 0], [0.3, 0], [0, 0.5]])
+    near = projected([[0, 0, 1]], 2, p, q + [1e-14, -1e-14])
+    far = projected([[0, 0, 1]], 2, p, q + [1e-10, -1e-10])
+    assert near.cost[0] == 0.0
+    assert far.cost[0] == np.inf
+
+
+def test_chosen_edges_are_coupled_like_all():
+    for seed in range(20):
+        one = case(seed, Sizes(hard=True), most=7)
+        nodes = marginals(one.model, seed)
+        every = Answer(one, nodes, 9.0)
+        some = np.random.default_rng(seed).permutation(one.model.m)[: one.model.m // 2 + 1]
+        chosen = Answer(one, nodes, 9.0, edges=some)
+        np.testing.assert_allclose(chosen.cost, every.cost[some], rtol=1e-10, atol=1e-12)
+        np.testing.assert_allclose(chosen.slack, every.slack[some], rtol=1e-9, atol=1e-10)
+        check_point(one.model, nodes, chosen, some)
+
+
+def test_threads_change_no_bit():
+    rng = np.random.default_rng(0)
+    n = 9_000
+    edges = np.stack([np.arange(n - 1), np.arange(1, n)], axis=1)
+    cut = rng.uniform(0, 4, n - 1)
+    model = softmap.Model(
+        rng.normal(size=(n, 3)), edges, softmap.TruncatedLinear(rng.normal(size=n - 1), cut)
+    )
+    lam = rng.normal(size=int(model.half_offset[-1]))
+    nodes, held = marginals(model, 0), native(model)
+    found = []
+    for threads in (1, 2, 3):
+        out = np.empty((3, model.m))
+        core.projected_costs(held, lam, 7.0, nodes, out, threads)
+        found.append(out)
+    np.testing.assert_array_equal(found[0], found[1])
+    np.testing.assert_array_equal(found[0], found[2])
+
+
+@pytest.mark.parametrize("eta", [0.1, 3.0, 1e4])
+def test_soft_nodes_are_the_softmax_of_the_reduced_costs(eta):
+    for seed in range(40):
+        one = case(seed, Sizes(hard=seed % 2 == 0), most=9)
+        model = one.model
+        if not np.isfinite(np.minimum.reduceat(model.unary, model.node_offset[:-1])).all():
+            continue
+        theta = reduced_unary(model, one.lam)
+        nodes, (entropy, minima) = np.empty_like(theta), np.empty((2, model.n))
+        step = np.ones(model.n, dtype=np.int64)
+        at = model.node_offset[:-1].copy()
+        core.soft_nodes(native(model), at, step, theta, eta, nodes, entropy, minima)
+        for i in range(model.n):
+            cost = theta[model.node_slice(i)]
+            weights = np.exp(-eta * (cost - cost.min()))
+            p = weights / weights.sum()
+            np.testing.assert_allclose(nodes[model.node_slice(i)], p, rtol=1e-9, atol=1e-13)
+            assert entropy[i] == pytest.approx(-(p[p > 0] * np.log(p[p > 0])).sum(), abs=1e-9)
+            assert minima[i] == pytest.approx(cost.min() - np.log(weights.sum()) / eta, abs=1e-9)
+
+
+@pytest.mark.parametrize(("rows", "cols"), [(2, 2), (3, 5), (6, 6), (1, 4), (9, 7)])
+def test_exact_transport_agrees_with_linear_programming(rows, cols):
+    rng = np.random.default_rng(rows * cols)
+    cost = rng.normal(size=(12, rows, cols))
+    cost[6:][rng.random((6, rows, cols)) < 0.4] = np.inf
+    p, q = rng.dirichlet(np.ones(rows), 12), rng.dirichlet(np.ones(cols), 12)
+    plan, stranded = np.empty_like(cost), np.empty(12)
+    core.transport_batch(cost, p, q, plan, stranded)
+    for k in range(12):
+        want = cheapest(cost[k], p[k], q[k])
+        assert (stranded[k] > core.FEASIBLE) == (want == np.inf)
+        if want < np.inf:
+            assert price(cost[k], plan[k]) == pytest.approx(want, abs=1e-9)
+
+
+def test_exchanges_keep_sums_and_lower_costs():
+    rng = np.random.default_rng(1)
+    cost = rng.normal(size=(50, 4, 5))
+    plan = rng.dirichlet(np.ones(20), 50).reshape(50, 4, 5)
+    better = plan.copy()
+    core.exchange_batch(cost, better)
+    np.testing.assert_allclose(better.sum(axis=1), plan.sum(axis=1), atol=1e-15)
+    np.testing.assert_allclose(better.sum(axis=2), plan.sum(axis=2), atol=1e-15)
+    assert ((cost * better).sum(axis=(1, 2)) < (cost * plan).sum(axis=(1, 2))).all()
+    assert better.min() >= -1e-16
+
+
+def test_bad_arguments_are_refused():
+    one = case(0, Sizes())
+    nodes = marginals(one.model, 0)
+    with pytest.raises(ValueError, match="no edge 99"):
+        core.couple(native(one.model), one.lam, 1.0, nodes, np.array([99]), None, np.empty(1),
+                    None, None, 1)  # fmt: skip
+    with pytest.raises(ValueError, match="eta must be positive"):
+        Answer(one, nodes, -1.0)

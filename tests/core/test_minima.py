@@ -1,0 +1,203 @@
+"""Bounds are no larger than in exact arithmetic, and hardly smaller."""
+
+from __future__ import annotations
+
+import math
+from fractions import Fraction
+
+import numpy as np
+import pytest
+from proof_models import FAMILIES, Case, Sizes, case
+
+from softmap.layout import layout
+
+core = pytest.importorskip("softmap.core")
+
+TINY = Fraction(1, 2**1074)
+U = Fraction(1, 2**52)
+
+
+def native(model):
+    return core.Layout(layout(model)._asdict())
+
+
+def bound_of(case: Case, threads: int = 1) -> float:
+    return core.dual_bound(native(case.model), case.lam, case.model.constant, threads)
+
+
+def exact_bound(case: Case) -> tuple[Fraction | None, Fraction]:
+    """The dual bound in fractions (None: +inf), and how much rounding may take off.
+
+    An entry may be lowered by a few units in the last place of its own terms, and the least of the
+    lowered entries counts: large terms at entries far above the least one allow nothing.
+    """
+    model, lam = case.model, [Fraction(float(v)) for v in case.lam]
+    value, lowered = Fraction(model.constant), Fraction(model.constant)
+    for entries in [*node_entries(model, lam), *edge_entries(case, lam)]:
+        if not entries:
+            return None, Fraction(0)
+        value += min(one for one, _ in entries)
+        lowered += min(one - loss for one, loss in entries)
+    return value, value - lowered + U * abs(value) + TINY
+
+
+def node_entries(model, lam):
+    for i in range(model.n):
+        entries = []
+        for x in range(model.num_labels[i]):
+            cost = float(model.unary[model.node_offset[i] + x])
+            if cost == np.inf:
+                continue
+            halves = [h for h in range(2 * model.m) if model.edges[h // 2][h % 2] == i]
+            terms = [Fraction(cost), *(-lam[model.half_offset[h] + x] for h in halves)]
+            second = 8 * U * U * len(terms) ** 2 * sum(map(abs, terms))
+            entries.append((sum(terms), U * abs(sum(terms)) + second + TINY))
+        yield entries
+
+
+def edge_entries(case, lam):
+    model = case.model
+    for e, (i, j) in enumerate(model.edges):
+        entries = []
+        for x in range(model.num_labels[i]):
+            for y in range(model.num_labels[j]):
+                ends = model.unary[[model.node_offset[i] + x, model.node_offset[j] + y]]
+                cost = case.pair[e](x, y)
+                if cost is None or np.isinf(ends).any():
+                    continue
+                a = lam[model.half_offset[2 * e] + x]
+                b = lam[model.half_offset[2 * e + 1] + y]
+                largest = max(abs(a), abs(b), abs(cost))
+                steps = 5 + 2 * abs(x - y)
+                entries.append((a + b + cost, U * steps * largest + steps * TINY))
+        yield entries
+
+
+def check(case: Case) -> None:
+    bound, (want, loss) = bound_of(case), exact_bound(case)
+    assert not math.isnan(bound)
+    if want is None:
+        assert bound == np.inf
+        return
+    assert Fraction(bound) <= want
+    assert want - Fraction(bound) <= loss
+
+
+SIZES = [
+    Sizes(),
+    Sizes(hard=True),
+    Sizes(whole=True),
+    *(Sizes(scale=s, hard=h) for s in (1e-300, 1e-200, 1e-10, 1e200, 1e300) for h in (False, True)),
+    Sizes(scale=5e-324, whole=True),
+    *(Sizes(big=10.0**k, lam=s) for k in (6, 9, 12, 15, 18) for s in (1.0, 10.0**k)),
+    Sizes(lam=1e16),
+    Sizes(lam=1e16, hard=True),
+    Sizes(lam=1e-16, big=1e15, hard=True),
+]
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+@pytest.mark.parametrize("sizes", SIZES, ids=str)
+def test_a_bound_is_just_under_the_exact_one(family, sizes):
+    for seed in range(12):
+        check(case(seed, sizes, (family,)))
+
+
+@pytest.mark.parametrize("sizes", SIZES, ids=str)
+def test_so_it_is_for_mixtures(sizes):
+    for seed in range(100, 112):
+        check(case(seed, sizes))
+
+
+def test_wide_labels_take_single_edges():
+    for seed in range(4):
+        check(case(seed, Sizes(lam=1e3), ("linear", "quadratic", "potts", "tables"), most=70))
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+@pytest.mark.parametrize("lam", [0.0, 1.0, 2.0])
+def test_overflow_lowers_the_bound(family, lam):
+    for seed in range(40):
+        one = case(seed, Sizes(scale=1e308, lam=lam, big=1.5), (family,))
+        bound, (want, _) = bound_of(one), exact_bound(one)
+        assert not math.isnan(bound)
+        assert bound == -np.inf or Fraction(bound) <= want
+
+
+@pytest.mark.parametrize("bad", [np.nan, np.inf, -np.inf])
+def test_multipliers_that_are_no_numbers_prove_nothing(bad):
+    proved = 0
+    for seed in range(20):
+        one = case(seed, Sizes(hard=True), FAMILIES[:5])
+        where = seed % one.lam.size
+        one.lam[where] = bad
+        h = int(np.searchsorted(one.model.half_offset, where, side="right")) - 1
+        state = one.model.node_offset[one.model.edges[h // 2][h % 2]]
+        state += where - one.model.half_offset[h]
+        if one.model.unary[state] < np.inf:
+            assert bound_of(one) == -np.inf
+            proved += 1
+    assert proved
+
+
+def test_minima_agree_with_plain_numpy():
+    for seed in range(60):
+        one = case(seed, Sizes(hard=seed % 2 == 0))
+        model, lam = one.model, one.lam
+        nodes, edges = np.empty(model.n), np.empty(model.m)
+        core.node_minima(native(model), lam, nodes)
+        core.edge_minima(native(model), lam, edges)
+        reduced = model.unary.copy()
+        for e, (i, j) in enumerate(model.edges):
+            a, b = lam[model.half_slice(2 * e)], lam[model.half_slice(2 * e + 1)]
+            reduced[model.node_slice(i)] -= a
+            reduced[model.node_slice(j)] -= b
+            table = model.table(e) + a[:, None] + b[None, :]
+            table[np.isinf(model.unary_of(i))] = np.inf
+            table[:, np.isinf(model.unary_of(j))] = np.inf
+            assert edges[e] == pytest.approx(table.min(), rel=1e-13, abs=1e-13)
+            assert edges[e] <= table.min() + 1e-15 * abs(edges[e]) or edges[e] == np.inf
+        want = np.minimum.reduceat(reduced, model.node_offset[:-1])
+        np.testing.assert_allclose(nodes, want, rtol=1e-13, atol=1e-13)
+
+
+def test_threads_change_no_bit():
+    rng = np.random.default_rng(0)
+    n = 12_000
+    import softmap
+
+    edges = np.stack([np.arange(n - 1), np.arange(1, n)], axis=1)
+    weights = rng.normal(size=n - 1)
+    model = softmap.Model(
+        rng.normal(size=(n, 5)), edges, softmap.TruncatedLinear(weights, rng.uniform(0, 4, n - 1))
+    )
+    lam = rng.normal(size=int(model.half_offset[-1]))
+    held = native(model)
+    bounds = {core.dual_bound(held, lam, 0.3, threads) for threads in (1, 2, 3, 5)}
+    assert len(bounds) == 1
+    single, several = np.empty((2, model.m))
+    core.edge_minima(held, lam, single, 1)
+    core.edge_minima(held, lam, several, 3)
+    np.testing.assert_array_equal(single, several)
+
+
+def test_rounding_is_to_nearest_again_afterwards():
+    one = case(0, Sizes())
+    bound_of(one)
+    assert 1.0 + 2.0**-53 == 1.0
+    assert np.float64(1.0) - np.float64(2.0**-60) == 1.0
+
+
+def test_a_careful_sum_loses_nothing_to_cancellation():
+    assert core.careful_sum(np.array([1.0, 1e100, 1.0, -1e100])) == 2.0
+    values = np.random.default_rng(0).normal(size=10_001) * 10.0 ** np.linspace(-5, 5, 10_001)
+    assert core.careful_sum(values) == pytest.approx(math.fsum(values), rel=1e-15)
+    assert core.careful_sum(np.array([1.0, np.inf])) == np.inf
+
+
+def test_arrays_of_the_wrong_size_are_refused():
+    one = case(0, Sizes())
+    with pytest.raises(ValueError, match="lam must have"):
+        core.dual_bound(native(one.model), one.lam[:-1], 0.0, 1)
+    with pytest.raises(TypeError):
+        core.dual_bound(native(one.model), one.lam.astype(np.float32), 0.0, 1)

@@ -1,0 +1,78 @@
+"""The compiled core: which instruction set is loaded, and what happens when another is wanted."""
+
+from __future__ import annotations
+
+import os
+import platform
+import subprocess
+import sys
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import pytest
+
+from softmap import core
+
+FLAGS = {  # as Linux spells them in /proc/cpuinfo; abm stands for lzcnt, pni for sse3
+    "v2": "cx16 lahf_lm popcnt pni sse4_1 sse4_2 ssse3",
+    "v3": "avx avx2 bmi1 bmi2 f16c fma abm movbe",
+    "v4": "avx512f avx512bw avx512cd avx512dq avx512vl",
+}
+LANES = {"v2": 2, "v3": 4, "v4": 8, "plain": 2}
+
+
+def run_core(code: str, cpu: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, "-c", f"from softmap import core; {code}"],
+        env=os.environ | {"SOFTMAP_CPU": cpu},
+        capture_output=True,
+        text=True,
+    )
+
+
+def test_the_best_available_level_is_loaded_unless_told_otherwise():
+    wanted = os.environ.get("SOFTMAP_CPU") or core.available()[-1]
+    assert core.level() == wanted
+    assert core.native.__name__ == f"softmap.core._native_{wanted}"
+
+
+@pytest.mark.skipif(
+    not (Path("/proc/cpuinfo").exists() and platform.machine() == "x86_64"),
+    reason="the flags of the processor are read from Linux",
+)
+def test_the_levels_are_those_of_the_processor():
+    lines = Path("/proc/cpuinfo").read_text("utf-8").splitlines()
+    flags = set(next(line for line in lines if line.startswith("flags")).split())
+    expected = []
+    for level, needed in FLAGS.items():
+        if not flags.issuperset(needed.split()):
+            break
+        expected.append(level)
+    assert core.available() == tuple(expected)
+    assert core.cpu_level() == expected[-1]
+
+
+@pytest.mark.parametrize("level", core.available())
+def test_every_available_level_can_be_asked_for(level):
+    done = run_core("print(core.level(), core.lanes())", level)
+    assert done.stdout.split() == [level, str(LANES[level])], done.stderr
+
+
+@pytest.mark.parametrize("level", ["v1", "avx2", "V3", "../v3"])
+def test_another_level_is_refused_by_name(level):
+    done = run_core("", level)
+    assert done.returncode != 0
+    offered = ", ".join(core.available())
+    assert f"OptionError: SOFTMAP_CPU={level}: this machine offers {offered}" in done.stderr
+
+
+@pytest.mark.parametrize("level", core.available())
+def test_all_levels_offer_the_same_functions(level):
+    done = run_core("print(*sorted(dir(core.native)))", level)
+    assert done.stdout.split() == sorted(dir(core.native))
+
+
+@pytest.mark.threads
+def test_the_core_may_be_called_from_several_threads():
+    with ThreadPoolExecutor(4) as pool:
+        assert set(pool.map(lambda _: core.lanes(), range(1000))) == {core.lanes()}

@@ -1,0 +1,94 @@
+"""Half-edge incidence, colouring, components and levels against plain Python."""
+
+from __future__ import annotations
+
+import networkx
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from softmap.generators import grid_edges
+from softmap.model.graph import Graph
+
+
+@st.composite
+def graphs(draw):
+    n = draw(st.integers(1, 12))
+    pair = st.tuples(st.integers(0, n - 1), st.integers(0, n - 1)).filter(lambda p: p[0] != p[1])
+    pairs = draw(st.lists(pair, max_size=25)) if n > 1 else []
+    return n, np.array(pairs, dtype=np.int32).reshape(-1, 2)
+
+
+@given(graphs())
+def test_rows_hold_the_half_edges_of_each_node_in_order(case):
+    n, edges = case
+    graph = Graph.from_edges(edges, n)
+    ends = edges.reshape(-1).tolist()
+    for i in range(n):
+        mine = graph.half[graph.start[i] : graph.start[i + 1]].tolist()
+        assert mine == [h for h in range(len(ends)) if ends[h] == i]
+        assert graph.degree[i] == len(mine)
+    assert graph.node.tolist() == ends
+
+
+def test_the_arrays_are_read_only_and_typed():
+    graph = Graph.from_edges(np.array([[0, 1], [1, 2]], dtype=np.int32), 4)
+    assert (graph.node.dtype, graph.start.dtype, graph.half.dtype) == (np.int32, "i8", "i8")
+    for array in (graph.start, graph.half):
+        with pytest.raises(ValueError, match="read-only"):
+            array[0] = 1
+
+
+@given(graphs())
+def test_colouring_is_first_fit_and_valid(case):
+    n, edges = case
+    colour = Graph.from_edges(edges, n).colouring()
+    assert len(colour) == n
+    assert (colour[edges[:, 0]] != colour[edges[:, 1]]).all()
+    for i in range(n):
+        near = {int(b if a == i else a) for a, b in edges if i in (a, b)}
+        taken = {int(colour[j]) for j in near if j < i}
+        assert colour[i] == min(set(range(n + 1)) - taken)
+
+
+def test_colouring_of_a_million_edges():
+    rows = cols = 708
+    edges = grid_edges(rows, cols)
+    assert len(edges) > 10**6
+    colour = Graph.from_edges(edges.astype(np.int32), rows * cols).colouring()
+    y, x = np.divmod(np.arange(rows * cols), cols)
+    np.testing.assert_array_equal(colour, (x + y) % 2)
+
+
+@given(graphs())
+def test_components_are_those_of_networkx(case):
+    n, edges = case
+    component = Graph.from_edges(edges, n).components()
+    other = networkx.Graph(edges.tolist())
+    other.add_nodes_from(range(n))
+    for together in networkx.connected_components(other):
+        assert len(set(component[list(together)].tolist())) == 1
+    count = networkx.number_connected_components(other)
+    assert list(dict.fromkeys(component.tolist())) == list(range(count))
+
+
+def test_many_parallel_edges_do_not_cancel():
+    graph = Graph.from_edges(np.array([[0, 1]] * 256, dtype=np.int32), 3)
+    assert graph.components().tolist() == [0, 0, 1]
+    assert graph.degree.tolist() == [256, 256, 0]
+    assert graph.colouring().tolist() == [0, 1, 0]
+
+
+@given(graphs(), st.randoms(use_true_random=False))
+def test_levels_are_the_longest_paths_along_the_order(case, random):
+    n, edges = case
+    rank = np.arange(n)
+    random.shuffle(rank)
+    graph = Graph.from_edges(edges, n)
+    level = graph.levels(rank)
+    expected = [0] * n
+    for i in np.argsort(rank):
+        near = [int(b if a == i else a) for a, b in edges if i in (a, b)]
+        expected[i] = max((expected[j] + 1 for j in near if rank[j] < rank[i]), default=0)
+    assert level.tolist() == expected

@@ -1,0 +1,36 @@
+"""`import softmap` and building models stay light: what is heavy is loaded on first use."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+HEAVY = ("scipy", "highspy", "matplotlib", "plotly", "h5py", "pandas", "networkx")
+FOUNDATION = ("errors", "model", "generators", "io", "relaxation.dual", "relaxation.polytope")
+
+BUILD = """
+import numpy as np
+model = softmap.generators.potts_grid(4, 5, 3)
+model.energy(np.zeros((2, 20), int))
+model.condition({0: 1}).fingerprint()
+softmap.Model.from_factors([2, 2, 2], [((0, 1, 2), np.zeros((2, 2, 2)))]).graph.degree
+"""
+
+
+def loaded_after(code: str) -> set[str]:
+    script = f"{code}\nimport sys\nprint(*sys.modules)"
+    done = subprocess.run(
+        [sys.executable, "-c", script], check=True, capture_output=True, text=True
+    )
+    return set(done.stdout.split())
+
+
+def test_import_loads_nothing_heavy():
+    assert not loaded_after("import softmap").intersection(HEAVY)
+
+
+def test_building_models_compiles_nothing():
+    imports = "\n".join(f"import softmap.{name}" for name in FOUNDATION)
+    loaded = loaded_after(f"import softmap\n{imports}\n{BUILD}")
+    assert "softmap.model" in loaded
+    assert not loaded.intersection(HEAVY)

@@ -1,0 +1,72 @@
+"""The project itself: cheap to import, documented, small pieces, and a README that is true."""
+
+import ast
+import inspect
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import softmap
+from data import ROOT
+
+SOURCES = sorted((ROOT / "src" / "softmap").rglob("*.py"))
+HEAVY = {"scipy", "highspy", "matplotlib", "plotly", "h5py", "typer", "pandas", "jax"}
+
+
+def run_python(code: str) -> str:
+    return subprocess.run(
+        [sys.executable, "-c", code], check=True, capture_output=True, text=True
+    ).stdout
+
+
+def test_importing_softmap_loads_nothing_heavy():
+    loaded = run_python("import sys, json, softmap; print(json.dumps(list(sys.modules)))")
+    assert not HEAVY & set(json.loads(loaded))
+
+
+def test_importing_softmap_costs_less_than_half_a_second_more_than_numpy():
+    code = (
+        "import time, numpy; start = time.perf_counter(); import softmap; "
+        "print(time.perf_counter() - start)"
+    )
+    assert float(run_python(code)) < 0.5
+
+
+@pytest.mark.parametrize("name", softmap.__all__)
+def test_every_public_name_is_there_and_documented(name):
+    value = getattr(softmap, name)
+    assert name in dir(softmap)
+    if callable(value):
+        assert inspect.getdoc(value)
+
+
+def test_the_listed_names_are_the_exported_ones():
+    assert set(softmap.__all__) == {*softmap._HOME, *softmap._MODULES, "__version__"}
+    with pytest.raises(AttributeError, match="no attribute 'nonsense'"):
+        softmap.nonsense  # noqa: B018
+
+
+@pytest.mark.parametrize("public", softmap.__all__)
+def test_every_public_method_is_documented(public):
+    for name, member in inspect.getmembers(getattr(softmap, public)):
+        ours = str(getattr(member, "__module__", "")).startswith("softmap")
+        if ours and not name.startswith("_") and inspect.isroutine(member):
+            assert inspect.getdoc(member), f"{public}.{name}"
+
+
+@pytest.mark.parametrize("path", SOURCES, ids=lambda p: str(p.relative_to(ROOT / "src")))
+def test_pieces_are_small(path: Path):
+    text = path.read_text("utf-8")
+    assert text.count("\n") <= 400, "a module should be readable in a sitting"
+    for node in ast.walk(ast.parse(text)):
+        if isinstance(node, ast.FunctionDef):
+            length = (node.end_lineno or node.lineno) - node.lineno + 1
+            assert length <= 60, f"{node.name} has {length} lines"
+
+
+def test_the_version_has_an_entry_or_is_under_way():
+    changelog = (ROOT / "CHANGELOG.md").read_text("utf-8")
+    assert f"## {softmap.__version__}" in changelog or "## Unreleased" in changelog

@@ -1,0 +1,136 @@
+"""Arc consistency against a plain numpy twin that goes round and round until nothing changes."""
+
+from __future__ import annotations
+
+import itertools
+
+import numpy as np
+import pytest
+from hypothesis import given
+
+from oracles import energy_by_hand
+from softmap.errors import InfeasibleModel
+from softmap.model import Model
+from softmap.model.potentials import Potts, Projection, Tables
+from softmap.relaxation.consistency import arc_consistency, tighten
+from strategies import models, seeds
+
+NOT_EQUAL = np.where(np.eye(2, dtype=bool), np.inf, 0.0)
+
+
+def slow_consistency(model: Model) -> np.ndarray:
+    """The greatest fixed point, empty variables included."""
+    allowed = np.isfinite(model.unary)
+    while True:
+        before = allowed.copy()
+        for e, (i, j) in enumerate(model.edges):
+            pair = np.isfinite(model.table(e))
+            first, second = (allowed[model.node_slice(v)] for v in (i, j))
+            first &= (pair & second[None, :]).any(axis=1)
+            second &= (pair & first[:, None]).any(axis=0)
+        if (before == allowed).all():
+            return allowed
+
+
+def empty_nodes(model: Model, allowed: np.ndarray) -> set[int]:
+    return {i for i in range(model.n) if not allowed[model.node_slice(i)].any()}
+
+
+def random_constraints(seed: int) -> Model:
+    """Ragged, dense in +inf, often infeasible."""
+    rng = np.random.default_rng(seed)
+    n = int(rng.integers(2, 6))
+    counts = rng.integers(1, 4, n)
+    edges = np.array([e for e in itertools.combinations(range(n), 2) if rng.random() < 0.7])
+    edges = edges.reshape(-1, 2)
+    share = rng.choice([0.2, 0.5])
+
+    def table(*shape: int) -> np.ndarray:
+        return np.where(rng.random(shape) < share, np.inf, rng.normal(size=shape))
+
+    unary = [np.where(rng.random(d) < 0.1, np.inf, 0.0) for d in counts]
+    return Model(unary, edges, Tables([table(counts[i], counts[j]) for i, j in edges]))
+
+
+@given(models(hard=True))
+def test_the_mask_is_the_fixed_point_of_the_twin(model):
+    np.testing.assert_array_equal(arc_consistency(model), slow_consistency(model))
+
+
+@given(seeds)
+def test_infeasible_exactly_when_the_twin_empties_a_variable_and_names_one(seed):
+    model = random_constraints(seed)
+    expected = slow_consistency(model)
+    empty = empty_nodes(model, expected)
+    if not empty:
+        np.testing.assert_array_equal(arc_consistency(model), expected)
+        return
+    with pytest.raises(InfeasibleModel, match="leave variable") as caught:
+        arc_consistency(model)
+    assert caught.value.variable in empty
+    assert f"variable {caught.value.variable} " in str(caught.value)
+
+
+@given(models(hard=True, max_n=4, max_d=3))
+def test_tightening_keeps_every_labelling_of_finite_cost(model):
+    tight = tighten(model)
+    ranges = [range(int(d)) for d in model.num_labels[: model.num_variables]]
+    labellings = np.array(list(itertools.product(*ranges)))
+    expected = [energy_by_hand(model, model.complete(x)) for x in labellings]
+    np.testing.assert_allclose(tight.energy(labellings), expected)
+    assert tighten(tight) is tight
+    np.testing.assert_array_equal(arc_consistency(tight), np.isfinite(tight.unary))
+
+
+@given(models(hard=False))
+def test_without_constraints_everything_is_allowed(model):
+    assert arc_consistency(model).all()
+    assert tighten(model) is model
+
+
+def test_a_fixed_variable_runs_down_a_long_chain():
+    n = 500
+    edges = np.stack([np.arange(n - 1), np.arange(1, n)], axis=1)[::-1]
+    chain = Model(np.zeros((n, 2)), edges, np.broadcast_to(NOT_EQUAL, (n - 1, 2, 2)))
+    allowed = arc_consistency(chain.condition({0: 1})).reshape(n, 2)
+    np.testing.assert_array_equal(allowed[:, 1], np.arange(n) % 2 == 0)
+    with pytest.raises(InfeasibleModel):
+        arc_consistency(chain.condition({0: 1, n - 1: 1}))
+
+
+def test_potts_of_infinite_weight_is_equality():
+    model = Model(np.zeros((3, 3)), [[0, 1], [1, 2]], Potts([np.inf, np.inf]))
+    assert model.has_forbidden
+    allowed = arc_consistency(model.condition({2: 1})).reshape(3, 3)
+    np.testing.assert_array_equal(allowed, [[False, True, False]] * 3)
+
+
+def test_a_variable_that_is_all_forbidden_is_named_even_when_isolated():
+    model = Model([[0.0], [np.inf, np.inf]], [], [])
+    with pytest.raises(InfeasibleModel, match="leave variable 1 without a state"):
+        arc_consistency(model)
+    with pytest.raises(InfeasibleModel) as caught:
+        tighten(model)
+    assert caught.value.variable == 1
+
+
+def test_an_impossible_factor_is_named_by_its_members():
+    model = Model.from_factors([2] * 4, [((3, 1, 2), np.full((2, 2, 2), np.inf))])
+    with pytest.raises(InfeasibleModel, match=r"the factor over variables \[3, 1, 2\]") as caught:
+        arc_consistency(model)
+    assert caught.value.variable == 3
+
+
+def test_a_label_that_no_joint_state_projects_to_is_forbidden():
+    tie = Projection([[0, 2, 2]], [3])
+    model = Model([np.zeros(3), np.zeros(3)], [[0, 1]], tie)
+    assert model.has_forbidden
+    assert arc_consistency(model).tolist() == [True, True, True, True, False, True]
+
+
+def test_a_factor_passes_constraints_on():
+    odd = np.where(np.indices((2, 2, 2)).sum(axis=0) % 2, 0.0, np.inf)
+    model = Model.from_factors([2, 2, 2], [((0, 1, 2), odd)])
+    assert arc_consistency(model)[:6].all()
+    allowed = arc_consistency(model.condition({0: 1, 1: 1}))
+    assert allowed[:6].tolist() == [False, True, False, True, False, True]
