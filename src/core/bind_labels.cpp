@@ -116,9 +116,9 @@ std::tuple<Index, Index, Index> improve(const Lay &held, Out<Index> labels, In<I
     return {budget.used(), search.cycles(), search.falls()};
 }
 
-std::tuple<int, Index, Index> feasible(const Lay &held, In<Index> stride, Index variables,
-                                       In<double> preference, Out<bool> allowed, Out<Index> labels,
-                                       Index work, double seconds) {
+std::tuple<int, Index, Index> find_feasible(const Lay &held, In<Index> stride, Index variables,
+                                            In<double> preference, Out<bool> allowed,
+                                            Out<Index> labels, Index work, double seconds) {
     const Layout<double> &lay = held.view;
     require_size(preference, lay.node_offset[lay.n], "preference");
     require_size(allowed, lay.node_offset[lay.n], "allowed");
@@ -189,7 +189,7 @@ void bind_labels(nb::module_ &m) {
           arg("guide") = nb::none(), nb::arg("penalty") = infinity, arg("open") = nb::none(),
           Unlocked(),
           "Large neighbourhoods solved exactly, in place; (work used, cycles, how often it fell).");
-    m.def("feasible", &feasible, arg("layout"), arg("stride"), arg("num_variables"),
+    m.def("feasible", &find_feasible, arg("layout"), arg("stride"), arg("num_variables"),
           arg("preference"), arg("allowed"), arg("labels"), arg("work"), nb::arg("seconds"),
           Unlocked(),
           "Labels that obey all hard constraints: (0 none exists, 1 found or 2 unknown; work; "
