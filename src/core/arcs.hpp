@@ -13,8 +13,15 @@ namespace softmap {
 class Arcs {
   public:
     Arcs(const Layout<double> &lay, bool *allowed)
-        : lay_(lay), allowed_(allowed), ring_(lay.n), waiting_(lay.n, 0), a_(lay.widest),
-          out_(lay.widest), room_(message_room(lay.widest, 1)) {}
+        : lay_(lay), allowed_(allowed), ring_(lay.n), left_(lay.n, 0),
+          owner_(lay.node_offset[lay.n]), waiting_(lay.n, 0), a_(lay.widest), out_(lay.widest),
+          room_(message_room(lay.widest, 1)) {
+        for (Index i = 0; i < lay.n; ++i)
+            for (Index place = lay.node_offset[i]; place < lay.node_offset[i + 1]; ++place) {
+                owner_[place] = i;
+                left_[i] += allowed[place];
+            }
+    }
 
     // Let every node speak; returns a node that ran out of states, or -1.
     Index everywhere() {
@@ -40,6 +47,7 @@ class Arcs {
     void forbid(Index place) {
         if (allowed_[place]) {
             allowed_[place] = false;
+            --left_[owner_[place]];
             trail_.push_back(place);
         }
     }
@@ -47,9 +55,13 @@ class Arcs {
     // How much was forbidden so far, and back to such a mark.
     Index mark() const { return Index(trail_.size()); }
     void undo(Index mark) {
-        for (; Index(trail_.size()) > mark; trail_.pop_back())
+        for (; Index(trail_.size()) > mark; trail_.pop_back()) {
             allowed_[trail_.back()] = true;
+            ++left_[owner_[trail_.back()]];
+        }
     }
+
+    Index left(Index i) const { return left_[i]; } // allowed states of node i
 
     // The half-edge whose message emptied a node in the last call that returned one.
     Index culprit() const { return culprit_; }
@@ -87,20 +99,17 @@ class Arcs {
     bool revise(Index h) {
         ++calls_;
         hard_message(lay_, h, a_.data(), out_.data(), room_.numbers());
-        const Index place = lay_.node_offset[lay_.node[h]];
-        bool left = false;
-        for (Index y = 0; y < lay_.labels_at(h); ++y) {
+        const Index j = lay_.node[h];
+        for (Index y = 0; y < lay_.num_labels[j]; ++y)
             if (out_[y] == infinity)
-                forbid(place + y);
-            left |= allowed_[place + y];
-        }
-        return left;
+                forbid(lay_.node_offset[j] + y);
+        return left_[j] > 0;
     }
 
     const Layout<double> &lay_;
     bool *allowed_;
     Index culprit_ = -1, calls_ = 0;
-    std::vector<Index> ring_, trail_;
+    std::vector<Index> ring_, left_, owner_, trail_;
     std::vector<char> waiting_;
     std::vector<double> a_, out_;
     Room room_;

@@ -2,9 +2,12 @@
 #include "arcs.hpp"
 #include "bind.hpp"
 #include "decoding.hpp"
+#include "feasible.hpp"
 #include "forests.hpp"
 #include "graph.hpp"
+#include "improve.hpp"
 
+#include <nanobind/stl/optional.h>
 #include <nanobind/stl/tuple.h>
 
 namespace softmap {
@@ -78,6 +81,63 @@ bool decide_labels(const Lay &held, In<double> preference, Out<bool> allowed, In
     return decide(arcs, preference.data(), order.data(), Index(order.size()), labels.data());
 }
 
+LabelGraph label_graph(const Layout<double> &lay, const In<Index> &stride, Index variables) {
+    require_size(stride, 2 * lay.m, "stride");
+    require_range(0, variables, lay.n);
+    return {lay, stride.data(), variables};
+}
+
+using Optional = std::optional<In<double>>;
+using Mask = std::optional<In<bool>>;
+
+std::tuple<Index, Index, Index> improve(const Lay &held, Out<Index> labels, In<Index> stride,
+                                        Index variables, Words words, Index work, double seconds,
+                                        double heat, Index max_entries, Index max_total,
+                                        Index rounds, Optional guide, double penalty, Mask open) {
+    const Layout<double> &lay = held.view;
+    require_labels(lay, labels);
+    require(max_entries >= 2 && max_entries <= max_total && max_total <= Index(1) << 30,
+            "2 <= max_entries <= max_total <= 2**30 is needed");
+    require(lay.widest <= 65536, "more than 65536 labels");
+    require(rounds >= 1, "a cycle needs at least one round");
+    const LabelGraph graph = label_graph(lay, stride, variables);
+    SearchOptions options{max_entries, max_total, rounds, heat, nullptr, penalty, nullptr};
+    if (guide) {
+        require_size(*guide, lay.node_offset[lay.n], "guide");
+        options.guide = guide->data();
+    }
+    if (open) {
+        require_size(*open, variables, "open");
+        options.open = open->data();
+    }
+    Budget budget(work, seconds);
+    Search search(graph, labels.data(), words.data(), options);
+    search.run(budget);
+    return {budget.used(), search.cycles(), search.falls()};
+}
+
+std::tuple<int, Index, Index> find_feasible(const Lay &held, In<Index> stride, Index variables,
+                                            In<double> preference, Out<bool> allowed,
+                                            Out<Index> labels, Index work, double seconds) {
+    const Layout<double> &lay = held.view;
+    require_size(preference, lay.node_offset[lay.n], "preference");
+    require_size(allowed, lay.node_offset[lay.n], "allowed");
+    require_size(labels, lay.n, "labels");
+    const LabelGraph graph = label_graph(lay, stride, variables);
+    Budget budget(work, seconds);
+    FeasibleSearch search(graph, allowed.data(), preference.data());
+    const Feasibility answer = search.run(budget, labels.data());
+    return {int(answer), budget.used(), search.failures()};
+}
+
+bool merge_labels(const Lay &held, Out<Index> labels, Out<Index> other, In<Index> stride,
+                  Index variables) {
+    require_labels(held.view, labels);
+    require_labels(held.view, other);
+    const LabelGraph graph = label_graph(held.view, stride, variables);
+    return Merge(graph)(labels.data(), other.data());
+}
+
 Incidence incidence(const In<std::int32_t> &node, const In<Index> &start, const In<Index> &half) {
     require(start.size() > 0, "start needs n + 1 entries");
     const Index n = Index(start.size()) - 1, halves = Index(node.size());
@@ -115,7 +175,7 @@ void bind_labels(nb::module_ &m) {
           arg("num_variables"), arg("max_sweeps"), Unlocked(),
           "Coordinate descent in place: fewer broken constraints first, then less cost.");
     m.def("forest_rounds", &forest_rounds, arg("layout"), arg("labels"), arg("words"), arg("count"),
-          arg("heat"), Unlocked(),
+          nb::arg("heat"), Unlocked(),
           "Solve random forests in place, with noise that falls from heat to 0.");
     m.def("next_forest", &next_forest, arg("layout"), arg("words"), arg("nodes"), arg("links"),
           arg("parent"), Unlocked(), "The first forest that forest_rounds solves; its size.");
@@ -123,6 +183,20 @@ void bind_labels(nb::module_ &m) {
           "Clear `allowed` in place; a node that ran out of states, or -1.");
     m.def("decide", &decide_labels, arg("layout"), arg("preference"), arg("allowed"), arg("order"),
           arg("labels"), Unlocked(), "Labels one by one, arc consistency kept after each.");
+    m.def("improve", &improve, arg("layout"), arg("labels"), arg("stride"), arg("num_variables"),
+          arg("words"), arg("work"), nb::arg("seconds"), nb::arg("heat") = 0.0,
+          arg("max_entries") = 4096, arg("max_total") = Index(1) << 24, arg("rounds") = 3,
+          arg("guide") = nb::none(), nb::arg("penalty") = infinity, arg("open") = nb::none(),
+          Unlocked(),
+          "Large neighbourhoods solved exactly, in place; (work used, cycles, how often it fell).");
+    m.def("feasible", &find_feasible, arg("layout"), arg("stride"), arg("num_variables"),
+          arg("preference"), arg("allowed"), arg("labels"), arg("work"), nb::arg("seconds"),
+          Unlocked(),
+          "Labels that obey all hard constraints: (0 none exists, 1 found or 2 unknown; work; "
+          "failures).");
+    m.def("merge", &merge_labels, arg("layout"), arg("labels"), arg("other"), arg("stride"),
+          arg("num_variables"), Unlocked(),
+          "Take the connected parts of `other` that do not raise the cost; whether it fell.");
     m.def("greedy_colouring", &colour_nodes, arg("node"), arg("start"), arg("half"), arg("colour"),
           Unlocked(), "First-fit colours in node order.");
     m.def("depth_levels", &level_nodes, arg("node"), arg("start"), arg("half"), arg("rank"),

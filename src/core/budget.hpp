@@ -1,0 +1,41 @@
+// How long a search may go on.
+#pragma once
+
+#include "layout.hpp"
+
+#include <algorithm>
+#include <chrono>
+
+namespace softmap {
+
+// What a call may use up: table entries, which repeat, and seconds, which do not.
+class Budget {
+  public:
+    Budget(Index work, double seconds)
+        : work_(work),
+          end_(Clock::now() +
+               std::chrono::duration_cast<Clock::duration>(
+                   std::chrono::duration<double>(std::min(std::max(seconds, 0.0), 1e9)))) {}
+
+    void use(Index work) {
+        used_ += work;
+        since_ += work;
+        if (since_ >= often) {
+            since_ = 0;
+            late_ |= Clock::now() >= end_;
+        }
+    }
+    bool late() const { return late_; }
+    bool spent() const { return late_ || used_ >= work_; }
+    Index used() const { return used_; }
+
+  private:
+    using Clock = std::chrono::steady_clock;
+    static constexpr Index often = 1 << 14; // entries between two looks at the clock
+    const Index work_;
+    const Clock::time_point end_;
+    Index used_ = 0, since_ = often;
+    bool late_ = false;
+};
+
+} // namespace softmap

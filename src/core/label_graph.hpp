@@ -1,0 +1,150 @@
+// The variables of a model as a labelling sees them: auxiliary nodes are factors of their members.
+#pragma once
+
+#include "one_edge.hpp"
+
+#include <algorithm>
+
+namespace softmap {
+
+// Nodes from `variables` on are auxiliary: their state follows from their members' labels.
+// stride[h] is by how much it moves with the label at h, 0 where no such node lies across h.
+struct LabelGraph {
+    const Layout<double> &lay;
+    const Index *stride;
+    Index variables;
+
+    // f(h) for the half-edges of variable i.
+    template <class Function> void halves(Index i, Function f) const {
+        for (Index k = lay.start[i]; k < lay.start[i + 1]; ++k)
+            f(lay.half[k]);
+    }
+
+    // f(member, its half-edge) for the members of auxiliary node a.
+    template <class Function> void members(Index a, Function f) const {
+        halves(a, [&](Index g) { f(Index(lay.node[g ^ 1]), g ^ 1); });
+    }
+
+    // f(j) for the variables j that share an edge or a factor with variable i; some come twice.
+    template <class Function> void neighbours(Index i, Function f) const {
+        halves(i, [&](Index h) {
+            const Index j = lay.node[h ^ 1];
+            if (stride[h] == 0)
+                f(j);
+            else
+                members(j, [&](Index member, Index) {
+                    if (member != i)
+                        f(member);
+                });
+        });
+    }
+
+    // State of auxiliary node a under a labelling of the variables.
+    template <class Label> Index state(Index a, Label label) const {
+        Index out = 0;
+        members(a, [&](Index member, Index h) { out += stride[h] * label(member); });
+        return out;
+    }
+
+    double unary(Index i, Index x) const { return lay.unary[lay.node_offset[i] + x]; }
+
+    // Cost of labels x at h and y at the other end.
+    double pair(Index h, Index x, Index y) const {
+        double out = 0.0;
+        visit_edge(lay, h, [&](const auto &edge) { out = edge.entry(y, x).part[0]; });
+        return out;
+    }
+
+    // The auxiliary nodes' states again, after labels of variables have changed.
+    void complete(Index *labels) const {
+        for (Index a = variables; a < lay.n; ++a)
+            labels[a] = state(a, [&](Index member) { return labels[member]; });
+    }
+};
+
+// Costs with the infinite ones counted apart.
+struct Cost {
+    double finite = 0.0;
+    Index broken = 0;
+
+    void add(double term, int sign) {
+        const bool hard = term == infinity;
+        finite += hard ? 0.0 : sign * term;
+        broken += hard ? sign : 0;
+    }
+    bool falls() const { return broken < 0 || (broken == 0 && finite < 0.0); }
+};
+
+// Of the changes from `labels` to `other`, take those connected parts that do not raise the cost.
+//
+// Parts share no edge and no factor, so that each can be judged by itself: of 2^parts labellings
+// this is the best. What was not taken is undone in `other`: both are equal afterwards.
+class Merge {
+  public:
+    explicit Merge(const LabelGraph &graph)
+        : graph_(graph), part_(graph.lay.n, 0), seen_(graph.lay.n, 0) {}
+
+    // Returns whether the cost fell.
+    bool operator()(Index *labels, Index *other) {
+        bool fell = false;
+        ++stamp_;
+        for (Index i = 0; i < graph_.variables; ++i) {
+            if (labels[i] == other[i] || part_[i] == stamp_)
+                continue;
+            collect(i, labels, other);
+            const Cost change = difference(labels, other);
+            const bool take = change.falls() || (change.broken == 0 && change.finite == 0.0);
+            fell |= change.falls();
+            for (const Index j : nodes_)
+                (take ? labels[j] : other[j]) = take ? other[j] : labels[j];
+        }
+        graph_.complete(labels);
+        graph_.complete(other);
+        return fell;
+    }
+
+  private:
+    void collect(Index first, const Index *labels, const Index *other) {
+        nodes_.assign(1, first);
+        part_[first] = stamp_;
+        for (std::size_t k = 0; k < nodes_.size(); ++k)
+            graph_.neighbours(nodes_[k], [&](Index j) {
+                if (labels[j] == other[j] || part_[j] == stamp_)
+                    return;
+                part_[j] = stamp_;
+                nodes_.push_back(j);
+            });
+    }
+
+    Cost difference(const Index *labels, const Index *other) {
+        Cost out;
+        ++stamp_seen_;
+        for (const Index i : nodes_) {
+            out.add(graph_.unary(i, other[i]), 1);
+            out.add(graph_.unary(i, labels[i]), -1);
+            graph_.halves(i, [&](Index h) { add_edge(h, labels, other, out); });
+        }
+        return out;
+    }
+
+    // Whatever differs across h belongs to the same part.
+    void add_edge(Index h, const Index *labels, const Index *other, Cost &out) {
+        const Index i = graph_.lay.node[h], j = graph_.lay.node[h ^ 1];
+        if (graph_.stride[h] > 0) {
+            if (seen_[j] == stamp_seen_)
+                return; // a factor with several members in the part
+            seen_[j] = stamp_seen_;
+            out.add(graph_.unary(j, graph_.state(j, [&](Index k) { return other[k]; })), 1);
+            out.add(graph_.unary(j, graph_.state(j, [&](Index k) { return labels[k]; })), -1);
+        } else if (labels[j] == other[j] || h & 1) { // an edge within the part counts once
+            out.add(graph_.pair(h, other[i], other[j]), 1);
+            out.add(graph_.pair(h, labels[i], labels[j]), -1);
+        }
+    }
+
+    const LabelGraph &graph_;
+    Index stamp_ = 0, stamp_seen_ = 0;
+    std::vector<Index> part_, seen_, nodes_;
+};
+
+} // namespace softmap

@@ -1,0 +1,248 @@
+"""Searches for labellings against enumeration: exact where they claim it, never worse, feasible."""
+
+from __future__ import annotations
+
+import itertools
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from oracles import brute_force, energy_by_hand, tree_optimum
+from softmap import core, generators
+from softmap.labels.improving import _strides
+from softmap.model import Model
+from softmap.model.layout import layout
+from softmap.randomness import seeded
+from strategies import models, seeds
+
+NO_LIMIT = 2**60
+NONE, FOUND = 0, 1  # answers of `feasible`
+
+
+def _start(model, seed):
+    rng = np.random.default_rng(seed)
+    return model.complete(rng.integers(0, model.num_labels[: model.num_variables]))
+
+
+def _improve(model, labels, *, seed=0, work=50_000, seconds=1e9, **options):
+    words = seeded(seed)
+    return core.improve(
+        layout(model),
+        labels,
+        _strides(model),
+        model.num_variables,
+        words,
+        work,
+        seconds,
+        **options,
+    )
+
+
+def _feasible(model, preference=None, work=NO_LIMIT, seconds=1e9):
+    labels = np.zeros(model.n, dtype=np.int64)
+    wish = np.zeros(len(model.unary)) if preference is None else preference
+    allowed = np.isfinite(model.unary)
+    answer, _, failures = core.feasible(
+        layout(model),
+        _strides(model),
+        model.num_variables,
+        wish,
+        allowed,
+        labels,
+        work,
+        seconds,
+    )
+    return answer, labels, failures
+
+
+def _best_given(model, labels, free):
+    """The least energy over all labels of the variables in `free`, the others as they are."""
+    least, trial = np.inf, labels[: model.num_variables].copy()
+    for choice in itertools.product(*(range(int(model.num_labels[i])) for i in free)):
+        trial[free] = choice
+        least = min(least, energy_by_hand(model, model.complete(trial)))
+    return least
+
+
+@given(models(), seeds)
+def test_one_wide_neighbourhood_is_the_optimum(model, seed):
+    labels = _start(model, seed)
+    if np.isinf(energy_by_hand(model, labels)):
+        labels = model.complete(brute_force(model)[1])
+    _improve(model, labels, seed=seed, work=1, max_entries=2**16)
+    assert energy_by_hand(model, labels) == pytest.approx(brute_force(model)[0], abs=1e-9)
+
+
+@given(models(max_n=6), seeds, st.lists(st.booleans(), min_size=6, max_size=6))
+def test_open_variables_get_their_best_labels_and_others_keep_theirs(model, seed, drawn):
+    labels = _start(model, seed)
+    before = labels.copy()
+    mask = np.array(drawn[: model.num_variables])
+    expected = _best_given(model, labels, np.flatnonzero(mask))
+    _improve(model, labels, seed=seed, work=1, max_entries=2**16, open=mask)
+    assert (labels[: model.num_variables] == before[: model.num_variables])[~mask].all()
+    np.testing.assert_array_equal(labels, model.complete(labels[: model.num_variables]))
+    if np.isfinite(energy_by_hand(model, before)):
+        assert energy_by_hand(model, labels) == pytest.approx(expected, abs=1e-9)
+
+
+def test_trees_need_only_tables_of_pairs():
+    for seed in range(20):
+        tree = generators.random_tree(60, 3, seed=seed)
+        labels = _start(tree, seed)
+        _improve(tree, labels, seed=seed, work=1, max_entries=9)
+        assert tree.energy(labels) == pytest.approx(tree_optimum(tree), abs=1e-9)
+
+
+@given(models(max_n=6), seeds, st.sampled_from([2, 4, 16, 64]), st.sampled_from([0.0, 0.5, 5.0]))
+def test_energy_never_rises(model, seed, max_entries, heat):
+    labels = _start(model, seed)
+    before = energy_by_hand(model, labels)
+    _improve(model, labels, seed=seed, work=3000, max_entries=max_entries, heat=heat)
+    assert energy_by_hand(model, labels) <= before + 1e-9
+
+
+@given(models(max_n=6), seeds)
+def test_guided_and_penalised_searches_keep_what_they_have(model, seed):
+    labels = _start(model, seed)
+    before = energy_by_hand(model, labels)
+    guide = np.random.default_rng(seed).normal(size=len(model.unary))
+    _improve(model, labels, seed=seed, work=3000, heat=1.0, guide=guide, penalty=50.0)
+    assert energy_by_hand(model, labels) <= before + 1e-9
+
+
+def test_small_grids_are_solved():
+    for seed in range(5):
+        grid = generators.random_grid(3, 3, 2, seed=seed)
+        labels = _start(grid, seed)
+        _improve(grid, labels, seed=seed, work=20_000, heat=2.0, max_entries=8)
+        assert grid.energy(labels) == pytest.approx(brute_force(grid)[0], abs=1e-9)
+
+
+def test_equal_seeds_and_work_repeat_to_the_bit():
+    grid = generators.random_grid(12, 12, 3, seed=1)
+    runs = []
+    for _ in range(2):
+        labels = _start(grid, 5)
+        report = _improve(grid, labels, seed=7, work=400_000, heat=1.0, max_entries=256)
+        runs.append((labels.tolist(), report))
+    assert runs[0] == runs[1]
+    assert runs[0][1][0] >= 400_000
+
+
+def test_time_that_is_up_changes_nothing():
+    grid = generators.random_grid(6, 6, 3, seed=1)
+    labels = _start(grid, 0)
+    before = labels.copy()
+    _improve(grid, labels, work=NO_LIMIT, seconds=0.0, heat=1.0)
+    np.testing.assert_array_equal(labels, before)
+
+
+@given(models(max_n=6), seeds)
+def test_merge_takes_the_best_of_every_part(model, seed):
+    one, two = _start(model, seed), _start(model, seed + 1)
+    first, second = energy_by_hand(model, one), energy_by_hand(model, two)
+    parts = _parts(model, one, two)
+    expected = _best_mixture(model, one, two, parts)
+    core.merge(layout(model), one, two, _strides(model), model.num_variables)
+    np.testing.assert_array_equal(one, two)
+    merged = energy_by_hand(model, one)
+    if np.isfinite(first):
+        assert merged == pytest.approx(expected, abs=1e-9)
+        assert merged <= min(first, second) + 1e-9
+
+
+def _parts(model, one, two):
+    """Connected parts of the variables on which two labellings differ."""
+    part = np.arange(model.n)
+    joint = [(i, j) for i, j in model.edges if i < model.num_variables]
+    for a in range(model.num_variables, model.n):
+        members = [int(j) for i, j in model.edges if i == a]
+        joint += list(itertools.combinations(members, 2))
+    differs = one != two
+    for _ in range(model.n):
+        for i, j in joint:
+            if differs[i] and differs[j]:
+                part[[i, j]] = min(part[i], part[j])
+    variables = np.flatnonzero(differs[: model.num_variables])
+    return [variables[part[variables] == p] for p in np.unique(part[variables])]
+
+
+def _best_mixture(model, one, two, parts):
+    least = np.inf
+    for taken in itertools.product([False, True], repeat=len(parts)):
+        trial = one[: model.num_variables].copy()
+        for part, take in zip(parts, taken, strict=True):
+            if take:
+                trial[part] = two[part]
+        least = min(least, energy_by_hand(model, model.complete(trial)))
+    return least
+
+
+def _random_constraints(seed):
+    """Ragged models of pairs and triples with many +inf, about half of them infeasible."""
+    rng = np.random.default_rng(seed)
+    n = int(rng.integers(3, 8))
+    counts = rng.integers(1, 4, n)
+    share = rng.uniform(0.2, 0.6)
+    factors = []
+    for _ in range(int(rng.integers(n, 3 * n))):
+        scope = tuple(int(i) for i in rng.permutation(n)[: int(rng.integers(2, 4))])
+        table = np.where(rng.random(counts[list(scope)]) < share, np.inf, 0.0)
+        factors.append((scope, table))
+    return Model.from_factors(counts, factors)
+
+
+def test_feasible_labels_are_found_or_proved_not_to_exist():
+    answers = []
+    for seed in range(300):
+        model = _random_constraints(seed)
+        answer, labels, _ = _feasible(model)
+        exists = np.isfinite(brute_force(model)[0])
+        assert answer == (FOUND if exists else NONE)
+        if exists:
+            assert np.isfinite(energy_by_hand(model, labels))
+        answers.append(answer)
+    assert 50 < answers.count(FOUND) < 250
+
+
+@given(models(hard=True, max_n=6), seeds)
+def test_hidden_labellings_are_found_in_models_of_every_family(model, seed):
+    wish = np.random.default_rng(seed).random(len(model.unary))
+    answer, labels, _ = _feasible(model, wish)
+    assert answer == FOUND
+    assert np.isfinite(energy_by_hand(model, labels))
+
+
+def test_preferred_labels_are_taken_where_they_are_feasible():
+    model = Model(np.zeros((3, 2)), [[0, 1], [1, 2]], [[[0, 1], [1, 0]]] * 2)
+    wish = np.array([0.0, 1.0, 1.0, 0.0, 0.0, 1.0])
+    answer, labels, failures = _feasible(model, wish)
+    assert (answer, labels.tolist(), failures) == (FOUND, [1, 0, 1], 0)
+
+
+def _pigeons(count):
+    """`count` pigeons in one hole fewer: arc consistent, yet infeasible."""
+    different = np.where(np.eye(count - 1, dtype=bool), np.inf, 0.0)
+    pairs = list(itertools.combinations(range(count), 2))
+    return Model(np.zeros((count, count - 1)), pairs, [different] * len(pairs))
+
+
+def test_pigeons_are_refuted_and_limits_are_kept():
+    assert _feasible(_pigeons(6))[0] == NONE
+    assert _feasible(_pigeons(12), work=20_000)[0] not in (NONE, FOUND)
+    assert _feasible(_pigeons(12), seconds=0.0)[0] not in (NONE, FOUND)
+
+
+def test_wrong_arrays_are_named():
+    grid = generators.random_grid(3, 3, 2, seed=0)
+    labels = _start(grid, 0)
+    labels[4] = 2
+    with pytest.raises(ValueError, match="node 4 has no label 2"):
+        _improve(grid, labels)
+    with pytest.raises(ValueError, match="open must have 9 entries"):
+        _improve(grid, _start(grid, 0), open=np.ones(3, dtype=bool))
+    with pytest.raises(ValueError, match="max_entries"):
+        _improve(grid, _start(grid, 0), max_entries=1)
