@@ -531,6 +531,65 @@ def decide(
 ) -> bool:
     """Labels one by one, arc consistency kept after each."""
 
+def improve(
+    layout: Layout,
+    labels: Annotated[NDArray[numpy.int64], dict(shape=(None,), order="C", device="cpu")],
+    stride: Annotated[
+        NDArray[numpy.int64], dict(shape=(None,), order="C", device="cpu", writable=False)
+    ],
+    num_variables: int,
+    words: Annotated[NDArray[numpy.uint64], dict(shape=(4), order="C", device="cpu")],
+    work: int,
+    seconds: float,
+    heat: float = 0.0,
+    max_entries: int = 4096,
+    max_total: int = 16777216,
+    rounds: int = 3,
+    guide: Annotated[
+        NDArray[numpy.float64], dict(shape=(None,), order="C", device="cpu", writable=False)
+    ]
+    | None = None,
+    penalty: float = float("inf"),
+    open: Annotated[
+        NDArray[numpy.bool_], dict(shape=(None,), order="C", device="cpu", writable=False)
+    ]
+    | None = None,
+) -> tuple[int, int, int]:
+    """
+    Large neighbourhoods solved exactly, in place; (work used, cycles, how often it fell).
+    """
+
+def feasible(
+    layout: Layout,
+    stride: Annotated[
+        NDArray[numpy.int64], dict(shape=(None,), order="C", device="cpu", writable=False)
+    ],
+    num_variables: int,
+    preference: Annotated[
+        NDArray[numpy.float64], dict(shape=(None,), order="C", device="cpu", writable=False)
+    ],
+    allowed: Annotated[NDArray[numpy.bool_], dict(shape=(None,), order="C", device="cpu")],
+    labels: Annotated[NDArray[numpy.int64], dict(shape=(None,), order="C", device="cpu")],
+    work: int,
+    seconds: float,
+) -> tuple[int, int, int]:
+    """
+    Labels that obey all hard constraints: (0 none exists, 1 found or 2 unknown; work; failures).
+    """
+
+def merge(
+    layout: Layout,
+    labels: Annotated[NDArray[numpy.int64], dict(shape=(None,), order="C", device="cpu")],
+    other: Annotated[NDArray[numpy.int64], dict(shape=(None,), order="C", device="cpu")],
+    stride: Annotated[
+        NDArray[numpy.int64], dict(shape=(None,), order="C", device="cpu", writable=False)
+    ],
+    num_variables: int,
+) -> bool:
+    """
+    Take the connected parts of `other` that do not raise the cost; whether it fell.
+    """
+
 def greedy_colouring(
     node: Annotated[
         NDArray[numpy.int32], dict(shape=(None,), order="C", device="cpu", writable=False)
