@@ -16,4 +16,5 @@ NB_MODULE(SOFTMAP_MODULE, m) {
     bind_paper(m);
     bind_labels(m);
     bind_proof(m);
+    bind_exact(m);
 }

@@ -1,7 +1,16 @@
 """Labellings: how they are read off a relaxation, made better, and searched for."""
 
 from softmap.labels.decoding import decide, decode, round_nodes
-from softmap.labels.improving import best_labelling, forests, icm
+from softmap.labels.improving import best_labelling, forests, icm, neighbourhoods
 from softmap.labels.search import LabelSearch
 
-__all__ = ["LabelSearch", "best_labelling", "decide", "decode", "forests", "icm", "round_nodes"]
+__all__ = [
+    "LabelSearch",
+    "best_labelling",
+    "decide",
+    "decode",
+    "forests",
+    "icm",
+    "neighbourhoods",
+    "round_nodes",
+]

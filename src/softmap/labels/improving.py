@@ -9,8 +9,11 @@ from softmap import core
 from softmap.model import Model
 from softmap.model.layout import layout
 from softmap.randomness import seeded
+from softmap.relaxation.dual import cost_scale
 
-__all__ = ["best_labelling", "forests", "icm"]
+__all__ = ["best_labelling", "forests", "icm", "neighbourhoods", "strides"]
+
+HEAT = 3.0  # of neighbourhoods, in units of √(cost scale × gap per variable)
 
 Labels = NDArray[np.int64]
 
@@ -22,7 +25,7 @@ def icm(model: Model, labels: ArrayLike, max_sweeps: int = 100) -> Labels:
     """
     given = model.complete(labels)
     moved = given.copy()
-    core.iterated_modes(layout(model), moved, _strides(model), model.num_variables, max_sweeps)
+    core.iterated_modes(layout(model), moved, strides(model), model.num_variables, max_sweeps)
     return _better(model, given, moved)
 
 
@@ -71,14 +74,54 @@ def best_labelling(model: Model, candidates: list[Labels]) -> tuple[Labels, floa
     return polished[best], energies[best]
 
 
+def neighbourhoods(
+    model: Model,
+    labels: ArrayLike,
+    *,
+    seconds: float = np.inf,
+    work: int = 10_000_000,
+    heat: float | None = None,
+    gap: float = 0.0,
+    seed: int = 0,
+) -> Labels:
+    """Solve large neighbourhoods of a labelling exactly, one after the other.
+
+    A neighbourhood is a random connected part of the graph whose best labels, all others held
+    fixed, dynamic programming finds within small tables: strips and patches of a grid, larger parts
+    of sparse graphs. Factors of more than two variables take part. Never raises the energy.
+
+    Parameters
+    ----------
+    seconds, work : when to stop; without seconds the result repeats
+    heat : greatest random cost of a label; from `gap` and the scale of the costs if left out
+    gap : what the energy is above the best bound known
+    """
+    given = model.complete(labels)
+    if not model.m or not np.isfinite(model.energy(given[: model.num_variables])):
+        return np.asarray(given[: model.num_variables])
+    if heat is None:
+        each = max(0.0, gap) / model.num_variables if np.isfinite(gap) else 0.0
+        heat = HEAT * float(np.sqrt(cost_scale(model) * each))
+    moved = given.copy()
+    core.improve(
+        layout(model), moved, strides(model), model.num_variables, seeded(seed),
+        min(work, 1 << 62), min(float(seconds), 1e9), heat,
+    )  # fmt: skip
+    return _better(model, given, moved)
+
+
 def _better(model: Model, given: Labels, moved: Labels) -> Labels:
     """The sums of a search and of `energy` round differently: compare by the latter."""
     before, after = given[: model.num_variables], moved[: model.num_variables]
     return after if model.energy(after) <= model.energy(before) else before
 
 
-def _strides(model: Model) -> Labels:
-    """For each half-edge, how far the auxiliary node across it moves per label; else 0."""
+def strides(model: Model) -> Labels:
+    """For each half-edge, how far the auxiliary node across it moves per label; else 0.
+
+    Ties between auxiliary nodes (regions) have none: there `icm` moves nothing, as no single label
+    can change without a cluster two ties away. Labels of such models are improved on their base.
+    """
     out = np.zeros(2 * model.m, dtype=np.int64)
     aux = model.auxiliaries
     if not len(aux):
@@ -86,7 +129,8 @@ def _strides(model: Model) -> Labels:
     owner = np.repeat(np.arange(model.num_variables, model.n), np.diff(aux.start))
     place = owner * np.int64(model.n) + aux.member
     order = np.argsort(place)
-    ties = np.flatnonzero(model.edges[:, 0] >= model.num_variables)
+    first, second = model.edges.T
+    ties = np.flatnonzero((first >= model.num_variables) & (second < model.num_variables))
     wanted = model.edges[ties, 0] * np.int64(model.n) + model.edges[ties, 1]
     out[2 * ties + 1] = aux.stride[order[np.searchsorted(place[order], wanted)]]
     return out

@@ -85,6 +85,10 @@ class LabelSearch:
         """Whether there are labels to start from, and may be better ones."""
         return CLOSED * gap_unit(bound) < self.energy - bound < math.inf
 
+    def take(self, labels: NDArray[np.int64]) -> None:
+        """Keep a labelling from elsewhere if it is better."""
+        self._keep(labels, float(self.model.energy(labels)))
+
     def _keep(self, labels: NDArray[np.int64], energy: float) -> None:
         if energy < self.energy:
             self.energy, self.labels = energy, labels

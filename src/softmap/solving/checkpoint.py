@@ -20,8 +20,17 @@ from softmap.solving.trace import Trace
 
 __all__ = ["Checkpoint", "load", "save"]
 
-KIND, VERSION = "checkpoint", 2
-SETTINGS = ("method", "eta", "dtype", "seed", "updates", "lp_gap", "gap")  # options that are kept
+KIND, VERSION = "checkpoint", 3
+SETTINGS = (
+    "method",
+    "eta",
+    "dtype",
+    "seed",
+    "updates",
+    "lp_gap",
+    "gap",
+    "goal",
+)  # options that are kept
 COUNTERS = ("next_check", "done", "decoded_at", "improved_at")
 
 

@@ -18,10 +18,11 @@ from softmap.errors import OptionError
 from softmap.solving.result import Result
 from softmap.solving.trace import Snapshot
 
-__all__ = ["BACKENDS", "DTYPES", "Options"]
+__all__ = ["BACKENDS", "DTYPES", "GOALS", "Options"]
 
 DTYPES = ("float64", "float32")
 BACKENDS = ("cpu",)
+GOALS = ("map", "lp", "labels", "optimal")
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -33,6 +34,7 @@ class Options:
     """
 
     method: str = "anneal"
+    goal: str = "map"
     lp_gap: float = 1e-4
     gap: float = 1e-6
     time_limit: float | None = None
@@ -63,6 +65,8 @@ class Options:
         for name, value in checked.items():
             object.__setattr__(self, name, value)
         self._check_method()
+        if self.goal not in GOALS:
+            raise _wrong("goal", self.goal, _choice(GOALS))
         if self.backend not in BACKENDS:
             raise _wrong("backend", self.backend, _choice(BACKENDS))
         if self.on_snapshot is not None and not callable(self.on_snapshot):

@@ -17,14 +17,15 @@ from softmap.relaxation.consistency import tighten
 from softmap.relaxation.gaps import Gaps
 from softmap.relaxation.point import PrimalPoint
 from softmap.solving.archive import Arrays, read_archive, under, write_archive
+from softmap.solving.proof import Proof, proof_arrays, proof_from_arrays
 from softmap.solving.trace import Status, Trace
 
 __all__ = ["Result", "load_result", "point_arrays", "point_from_arrays"]
 
-KIND, VERSION = "result", 1
+KIND, VERSION = "result", 2
 NUMBERS = (
     "method", "energy", "bound", "primal", "eta", "work", "sweeps", "seconds", "setup_seconds",
-    "threads",
+    "threads", "lp_bound",
 )  # fmt: skip
 ARRAYS = ("labels", "lam", "messages")
 
@@ -39,12 +40,13 @@ class Result(Gaps):
     ----------
     labels, energy
         The best labelling; `energy == model.energy(labels)`.
-    bound
-        Certified lower bound: `bound <= LP optimum <= MAP optimum`.
+    bound, proof
+        Certified lower bound on the MAP optimum, and what it rests on: the LP relaxation, the
+        relaxation tightened by clusters, or an exact search.
     primal, node_marginals, edge_marginals
         A point of the local polytope and its cost, `primal >= LP optimum`.
-    lam
-        λ whose unsmoothed dual is `bound`; also a warm start.
+    lam, lp_bound
+        λ and its unsmoothed dual, a bound on the LP optimum; also a warm start.
     messages
         λ where the method stood at the end: the better warm start.
     trace, status
@@ -74,6 +76,8 @@ class Result(Gaps):
     threads: int
     messages: Floats
     point: PrimalPoint
+    lp_bound: float
+    proof: Proof
 
     @cached_property
     def node_marginals(self) -> Floats:
@@ -106,6 +110,7 @@ class Result(Gaps):
         arrays: dict[str, Any] = {name: getattr(self, name) for name in ARRAYS}
         arrays |= {"trace": self.trace.array()}
         arrays |= {f"point/{name}": array for name, array in point_arrays(self.point).items()}
+        arrays |= {f"proof/{name}": array for name, array in proof_arrays(self.proof).items()}
         if with_model:
             arrays |= {f"model/{name}": a for name, a in model_arrays(self.model).items()}
         write_archive(Path(path), header, arrays)
@@ -121,6 +126,7 @@ class Result(Gaps):
             same
             and self.trace == other.trace
             and _equal(point_arrays(self.point), point_arrays(other.point))
+            and _equal(proof_arrays(self.proof), proof_arrays(other.proof))
             and (self.model is other.model or self.model.fingerprint() == other.model.fingerprint())
         )
 
@@ -171,6 +177,7 @@ def load_result(path: str | Path, model: Model | None = None) -> Result:
             status=Status[header["status"]],
             trace=Trace.from_array(arrays["trace"]),
             point=point_from_arrays(given, under("point", arrays)),
+            proof=proof_from_arrays(under("proof", arrays)),
             **parts,
         )
     except (KeyError, TypeError) as error:

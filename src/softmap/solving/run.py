@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import math
 import time
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from softmap.algorithms.base import Floats, Proposal, Verdict
 from softmap.algorithms.registry import make
@@ -22,15 +24,19 @@ from softmap.relaxation.point import PrimalPoint
 from softmap.solving.interrupts import Interrupts
 from softmap.solving.judge import Judge
 from softmap.solving.options import Options
+from softmap.solving.proof import Proof
 from softmap.solving.result import Result
-from softmap.solving.trace import Row, Snapshot, Status, Trace
+from softmap.solving.trace import Row, Snapshot, StageName, Status, Trace
 
 __all__ = ["Run"]
 
 EARLY = (5, 10, 20)  # the first checks, in passes
+PROVED = 1e-9  # relative gap that counts as none: what rounding leaves
 HAND_OVER = 5_000  # passes after which a small LP that is still open goes to an exact solver
 SMALL = 50_000  # node states and edge pairs of such an LP: HiGHS takes seconds
 # A run gives up when neither gap has improved for so many passes, and for half of all passes.
+FIRST_INTERLUDE = 20  # passes before an exact search is tried for the first time
+SHARE = 0.4  # of the time limit that the relaxation may take where more is to follow
 PATIENCE = 400
 
 
@@ -62,6 +68,8 @@ class Run:
         self.done, self.earlier = 0, 0.0
         self.best_gaps: tuple[float, float] = (math.inf, math.inf)
         self.improved_at, self.decoded_at = 0, 0
+        self.proved, self.proof, self.later_work = -math.inf, Proof(), 0
+        self.next_interlude = FIRST_INTERLUDE
         self.next_check = self.interval()
         self.setup_seconds = time.perf_counter() - started
         self.started = time.perf_counter()
@@ -90,7 +98,7 @@ class Run:
         """Go on to the next check, or to the first limit on the way."""
         pace = 1 if self.algorithm.sweeping else max(1, self.model.n // 10)
         while self.done < self.next_check:
-            if status := self.limit():
+            if status := self.limit() or self.relaxed():
                 return status
             goal = min(self.next_check, self.options.updates or self.next_check)
             count = min(pace, goal - self.done, self.affordable())
@@ -100,6 +108,47 @@ class Run:
             if time.perf_counter() - began < 0.05:
                 pace *= 2
         return self.limit()
+
+    @property
+    def bound(self) -> float:
+        """The best lower bound that any stage has proved."""
+        return max(self.judge.bound, self.proved)
+
+    def keep_bound(self, bound: float, proof: Proof) -> None:
+        """Take a bound that a later stage has proved, if it is the best."""
+        if bound > self.bound:
+            self.proved, self.proof = bound, proof
+
+    def keep_labels(self, labels: NDArray[np.int64]) -> None:
+        """Take a labelling that a later stage has found, if it is the best."""
+        self.search.take(labels)
+        self.judge.credit(self.search.labels, self.search.energy)
+
+    def spend(self, work: int) -> None:
+        """Count the work of a later stage."""
+        self.later_work += min(work, 1 << 50)
+
+    @property
+    def work(self) -> int:
+        """Half-edge messages of the relaxation, and what later stages count in their place."""
+        return self.state.work + self.later_work
+
+    def note(self, stage: StageName) -> Snapshot:
+        """A row about a turn of a later stage."""
+        last = self.trace[-1]
+        row = replace(
+            last, work=self.work, seconds=self.seconds, bound=self.bound,
+            primal=self.judge.primal, energy=self.search.energy, stage=stage,
+        )  # fmt: skip
+        self.trace.rows.append(row)
+        return Snapshot(row, self.search.labels)
+
+    def interlude_due(self) -> bool:
+        """Whether a later stage may try its luck now: after growing numbers of passes."""
+        if not self.algorithm.sweeping or self.done < self.next_interlude:
+            return False
+        self.next_interlude = 4 * self.done
+        return True
 
     def affordable(self) -> int:
         """Steps that certainly stay within `max_work`, at least one: every run stops alike."""
@@ -121,6 +170,12 @@ class Run:
         if options.time_limit is not None and self.seconds >= options.time_limit:
             return Status.TIME_LIMIT
         return None
+
+    def relaxed(self) -> Status | None:
+        """Whether later stages should have the rest of the time, as far as there is a limit."""
+        limit = self.options.time_limit
+        more = self.options.goal != "lp" and self.algorithm.sweeping and len(self.trace) > 0
+        return Status.RELAXED if more and limit and self.seconds > SHARE * limit else None
 
     def check(self, *, last: bool = False) -> Snapshot:
         """Judge where the algorithm stands, and let it heed the verdict.
@@ -152,7 +207,7 @@ class Run:
             sweeps=self.sweeps,
             seconds=self.seconds,
             eta=proposal.eta,
-            bound=self.judge.bound,
+            bound=self.bound,
             smoothed=math.nan if proposal.smoothed is None else proposal.smoothed,
             primal=self.judge.primal,
             energy=self.search.energy,
@@ -189,16 +244,16 @@ class Run:
 
     def gaps(self) -> tuple[float, float]:
         """Relative LP gap and relative MAP gap."""
-        bound, uppers = self.judge.bound, (self.judge.primal, self.search.energy)
-        relaxed, labelled = (relative_gap(max(0.0, upper - bound), bound) for upper in uppers)
-        return relaxed, labelled
+        lower, bound = self.judge.bound, self.bound
+        relaxed = relative_gap(max(0.0, self.judge.primal - lower), lower)
+        return relaxed, relative_gap(max(0.0, self.search.energy - bound), bound)
 
-    def closed(self) -> Status | None:
-        """Whether a gap is small enough."""
+    def closed(self, *, labels_only: bool = False) -> Status | None:
+        """Whether a gap is small enough: that of the labels, or (unless asked not) of the LP."""
         lp_gap, gap = self.gaps()
         if gap <= self.options.gap:
-            return Status.GAP
-        return Status.LP_GAP if lp_gap <= self.options.lp_gap else None
+            return Status.OPTIMAL if gap <= PROVED else Status.GAP
+        return Status.LP_GAP if lp_gap <= self.options.lp_gap and not labels_only else None
 
     def stalled(self) -> Status | None:
         """Whether neither gap has moved for long."""
@@ -218,18 +273,20 @@ class Run:
             status=status,
             labels=search.labels,
             energy=search.energy,
-            bound=judge.bound,
+            bound=self.bound,
             primal=judge.primal,
             lam=judge.lam,
             eta=self.trace[-1].eta,
             trace=self.trace,
-            work=self.state.work,
+            work=self.work,
             sweeps=self.sweeps,
             seconds=self.seconds,
             setup_seconds=self.setup_seconds,
             threads=self.threads,
             messages=self.algorithm.restart_point(self.state),
             point=judge.point or PrimalPoint(self.model, labels=search.labels),
+            lp_bound=judge.bound,
+            proof=self.proof,
         )
 
 

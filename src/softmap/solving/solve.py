@@ -15,17 +15,20 @@ from softmap.solving import checkpoint as storage
 from softmap.solving.options import Options
 from softmap.solving.result import Result
 from softmap.solving.run import Run
+from softmap.solving.stages import LaterStages
 from softmap.solving.trace import Snapshot, Status
 
 __all__ = ["iterate", "resume", "solve"]
 
 EVERY = 30.0  # seconds between checkpoints
+UNFINISHED = (Status.LP_GAP, Status.STALLED, Status.RELAXED)  # the relaxation has done its part
 
 
 def solve(  # noqa: PLR0913 - one keyword per thing a user may want to say
     model: Model,
     *,
     method: str = "anneal",
+    goal: str = "map",
     lp_gap: float = 1e-4,
     gap: float = 1e-6,
     time_limit: float | None = None,
@@ -47,9 +50,13 @@ def solve(  # noqa: PLR0913 - one keyword per thing a user may want to say
     model : Model
     method : str
         "anneal" (default), or one of `softmap.METHODS`.
+    goal : "map", "lp", "labels" or "optimal"
+        What to go on for once the LP relaxation is solved: a smaller MAP gap, with a default effort
+        where no limit is given; nothing; better labels only; a proof of optimality, however long
+        that takes.
     lp_gap, gap : float
-        Stop at a relative LP gap `primal - bound` of 1e-4, or a relative MAP gap
-        `energy - bound` of 1e-6, whichever comes first.
+        The relaxation counts as solved at a relative LP gap `primal - bound` of 1e-4, and the run
+        ends at a relative MAP gap `energy - bound` of 1e-6.
     time_limit, max_work, updates
         Stop after so many seconds, half-edge messages, or updates of a randomised method.
     threads : int, all available ones if left out
@@ -77,7 +84,7 @@ def solve(  # noqa: PLR0913 - one keyword per thing a user may want to say
     True
     """
     options = Options(
-        method=method, lp_gap=lp_gap, gap=gap, time_limit=time_limit, max_work=max_work,
+        method=method, goal=goal, lp_gap=lp_gap, gap=gap, time_limit=time_limit, max_work=max_work,
         updates=updates, threads=threads, dtype=dtype, seed=seed, warm_start=warm_start,
         checkpoint=checkpoint, on_snapshot=on_snapshot, backend=backend, eta=eta,
     )  # fmt: skip
@@ -88,6 +95,7 @@ def iterate(  # noqa: PLR0913 - the keywords of `solve`
     model: Model,
     *,
     method: str = "anneal",
+    goal: str = "map",
     lp_gap: float = 1e-4,
     gap: float = 1e-6,
     time_limit: float | None = None,
@@ -115,7 +123,7 @@ def iterate(  # noqa: PLR0913 - the keywords of `solve`
     True
     """
     options = Options(
-        method=method, lp_gap=lp_gap, gap=gap, time_limit=time_limit, max_work=max_work,
+        method=method, goal=goal, lp_gap=lp_gap, gap=gap, time_limit=time_limit, max_work=max_work,
         updates=updates, threads=threads, dtype=dtype, seed=seed, warm_start=warm_start,
         checkpoint=checkpoint, on_snapshot=on_snapshot, backend=backend, eta=eta,
     )  # fmt: skip
@@ -160,10 +168,11 @@ def _checked(model: Model) -> Model:
 
 
 def _loop(run: Run) -> Generator[Snapshot, None, Result]:
-    """Advance, check and store until something stops the run."""
+    """Advance, check and store until something stops the run; then the later stages."""
     path, on_snapshot = run.options.checkpoint, run.options.on_snapshot
     saved, limited = time.perf_counter(), None
     status = run.closed() if len(run.trace) else None  # a resumed run may be at its end
+    later = LaterStages(run) if run.options.goal != "lp" else None
     try:
         while status is None:
             with run.interrupts:
@@ -172,6 +181,8 @@ def _loop(run: Run) -> Generator[Snapshot, None, Result]:
                     # stored before this check: a run without this limit does not check here
                     storage.save(Path(path), run)
                 snapshot = run.check(last=status is not None)
+                if later is not None and status is None and run.interlude_due():
+                    later.interlude()
             limited, status = status, run.closed() or status or run.stalled()
             yield snapshot
             if on_snapshot is not None and on_snapshot(snapshot) is False and status is None:
@@ -179,6 +190,8 @@ def _loop(run: Run) -> Generator[Snapshot, None, Result]:
             if path and not limited and (status or time.perf_counter() - saved > EVERY):
                 storage.save(Path(path), run)
                 saved = time.perf_counter()
+        if later is not None and status in UNFINISHED:
+            status = yield from _later(run, later)
     except KeyboardInterrupt:
         status = Status.INTERRUPTED
         if path and not limited and not run.interrupts.broken:
@@ -186,6 +199,21 @@ def _loop(run: Run) -> Generator[Snapshot, None, Result]:
         if not len(run.trace):
             run.check(last=True)
     return run.result(status)
+
+
+def _later(run: Run, later: LaterStages) -> Generator[Snapshot, None, Status]:
+    """The stages after the relaxation, each turn between two looks at limits and callbacks."""
+    turns, on_snapshot = iter(later), run.options.on_snapshot
+    while True:
+        try:
+            with run.interrupts:
+                snapshot = next(turns)
+        except StopIteration as stop:
+            status: Status = stop.value
+            return status
+        yield snapshot
+        if on_snapshot is not None and on_snapshot(snapshot) is False:
+            return Status.CALLBACK
 
 
 def _exhaust(run: Generator[Snapshot, None, Result]) -> Result:

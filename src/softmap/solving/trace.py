@@ -6,7 +6,7 @@ import csv
 import io
 from collections.abc import Iterator
 from dataclasses import astuple, dataclass, field, fields
-from enum import Enum
+from enum import Enum, IntEnum
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from softmap.io.atomic import write_text
 from softmap.relaxation.gaps import Gaps
 
-__all__ = ["Row", "Snapshot", "Status", "Trace"]
+__all__ = ["Row", "Snapshot", "StageName", "Status", "Trace"]
 
 
 class Status(Enum):
@@ -30,9 +30,22 @@ class Status(Enum):
     CALLBACK = "on_snapshot asked to stop"
     INTERRUPTED = "interrupted; this is the best found so far"
     STALLED = "neither gap has improved for long"
+    OPTIMAL = "the labelling is proved optimal"
+    RELAXED = "the relaxation had its share of the time"
+    EFFORT = "the default effort is spent; a time limit or goal='optimal' goes on"
+    EXHAUSTED = "no stage can do more"
 
     def __str__(self) -> str:
         return self.value
+
+
+class StageName(IntEnum):
+    """What a run was doing: the column `stage` of its trace."""
+
+    RELAX = 0
+    SEARCH = 1
+    TIGHTEN = 2
+    LABELS = 3
 
 
 @dataclass(frozen=True)
@@ -48,6 +61,7 @@ class Row:
     primal: float
     energy: float
     slack: float
+    stage: int = StageName.RELAX
 
 
 @dataclass(eq=False)
@@ -75,7 +89,8 @@ class Trace:
     @classmethod
     def from_array(cls, array: NDArray[np.float64]) -> Trace:
         """The trace that `array` came from."""
-        return cls([Row(int(work), *rest) for work, *rest in array.tolist()])
+        lines = array.tolist()
+        return cls([Row(int(work), *rest, int(stage)) for work, *rest, stage in lines])
 
     def array(self) -> NDArray[np.float64]:
         """One line per row, one column per field of `Row`."""

@@ -1,0 +1,220 @@
+// Elimination of variables by dynamic programming.
+#pragma once
+
+#include <set>
+
+#include "reduce.hpp"
+
+namespace softmap::exact {
+
+namespace detail {
+
+// Tables over (scope of the result, v), each with its strides, the small ones added up.
+struct Bucket {
+    std::vector<int> scope; // of the result
+    std::vector<int> sizes;
+    struct Part {
+        const Cost *table;
+        std::vector<std::int64_t> stride; // along the result's axes
+        std::int64_t own;                 // along v
+    };
+    std::vector<Part> parts;
+};
+
+inline Bucket open_bucket(Work &w, int v, const std::vector<int> &factors) {
+    Bucket b;
+    std::set<int> others;
+    for (int f : factors)
+        others.insert(w.factors[f]->scope.begin(), w.factors[f]->scope.end());
+    others.erase(v);
+    b.scope.assign(others.begin(), others.end());
+    for (int u : b.scope)
+        b.sizes.push_back(w.d(u));
+    b.parts.push_back({w.unary[v].data(), std::vector<std::int64_t>(b.scope.size(), 0), 1});
+    for (int f : factors) {
+        const auto &scope = w.factors[f]->scope;
+        Bucket::Part part{w.factors[f]->table.data(), std::vector<std::int64_t>(b.scope.size(), 0),
+                          0};
+        std::int64_t stride = 1;
+        for (int k = static_cast<int>(scope.size()) - 1; k >= 0; --k) {
+            if (scope[k] == v)
+                part.own = stride;
+            else
+                part.stride[std::lower_bound(b.scope.begin(), b.scope.end(), scope[k]) -
+                            b.scope.begin()] = stride;
+            stride *= w.d(scope[k]);
+        }
+        b.parts.push_back(std::move(part));
+    }
+    return b;
+}
+
+// Offsets of one part inside a block of the trailing axes from `first` on.
+inline std::vector<std::int32_t> block_offsets(const Bucket &b, const Bucket::Part &part,
+                                               std::size_t first, std::int64_t size) {
+    std::vector<std::int32_t> out(size);
+    std::vector<int> at(b.scope.size(), 0);
+    std::int64_t offset = 0;
+    for (auto &o : out) {
+        o = static_cast<std::int32_t>(offset);
+        for (std::size_t k = b.scope.size(); k-- > first;) {
+            offset += part.stride[k];
+            if (++at[k] < b.sizes[k])
+                break;
+            offset -= part.stride[k] * at[k];
+            at[k] = 0;
+        }
+    }
+    return out;
+}
+
+// best[r] = min over labels of v, which[r] = the label, for all states of the result.
+// False when time ran out.
+inline bool minimise(const Bucket &b, int labels, std::vector<Cost> &best,
+                     std::vector<std::uint16_t> &which, Control &control) {
+    std::size_t first = b.scope.size();
+    std::int64_t block = 1, total = 1;
+    while (first > 0 && block * b.sizes[first - 1] <= 2048)
+        block *= b.sizes[--first];
+    for (int s : b.sizes)
+        total *= s;
+    best.resize(total);
+    which.resize(total);
+    std::vector<std::vector<std::int32_t>> inner;
+    for (const auto &part : b.parts)
+        inner.push_back(block_offsets(b, part, first, block));
+    std::vector<std::int64_t> at(b.parts.size(), 0);
+    std::vector<int> state(b.scope.size(), 0);
+    std::vector<Cost> acc(block);
+    for (std::int64_t done = 0; done < total; done += block) {
+        Cost *out = best.data() + done;
+        std::uint16_t *arg = which.data() + done;
+        for (int a = 0; a < labels; ++a) {
+            std::fill(acc.begin(), acc.end(), 0);
+            for (std::size_t p = 0; p < b.parts.size(); ++p) {
+                const Cost *t = b.parts[p].table + at[p] + a * b.parts[p].own;
+                const std::int32_t *offset = inner[p].data();
+                for (std::int64_t r = 0; r < block; ++r)
+                    acc[r] = std::min(acc[r] + t[offset[r]], INF);
+            }
+            for (std::int64_t r = 0; r < block; ++r)
+                if (a == 0 || acc[r] < out[r]) {
+                    out[r] = acc[r] >= HALF ? INF : acc[r];
+                    arg[r] = static_cast<std::uint16_t>(a);
+                }
+        }
+        for (std::size_t k = first; k-- > 0;) {
+            const bool wrap = ++state[k] == b.sizes[k];
+            for (std::size_t p = 0; p < b.parts.size(); ++p)
+                at[p] += b.parts[p].stride[k] * (wrap ? 1 - b.sizes[k] : 1);
+            if (!wrap)
+                break;
+            state[k] = 0;
+        }
+        if (control.spend(block * labels * static_cast<int>(b.parts.size())))
+            return false;
+    }
+    return true;
+}
+
+} // namespace detail
+
+// Minimises over v; the result becomes a cost of its neighbours. False when time ran out.
+inline bool eliminate(Work &w, int v, Control &control) {
+    const auto factors = w.alive_factors(v);
+    const auto bucket = detail::open_bucket(w, v, factors);
+    Factor result;
+    Elimination record;
+    if (!detail::minimise(bucket, w.d(v), result.table, record.choice, control))
+        return false;
+    for (auto &c : record.choice)
+        c = static_cast<std::uint16_t>(w.label[v][c]);
+    record.variable = v;
+    record.neighbours = result.scope = bucket.scope;
+    for (int u : bucket.scope) {
+        std::vector<int> index(*std::max_element(w.label[u].begin(), w.label[u].end()) + 1, -1);
+        for (int a = 0; a < w.d(u); ++a)
+            index[w.label[u][a]] = a;
+        record.index.push_back(std::move(index));
+    }
+    w.eliminated.push_back(std::move(record));
+    for (int f : factors)
+        w.drop_factor(f);
+    w.gone[v] = 1;
+    w.incident[v].clear();
+    const Cost least = *std::min_element(result.table.begin(), result.table.end());
+    if (forbidden(least)) {
+        w.infeasible = true;
+        return true;
+    }
+    w.base += least;
+    for (auto &c : result.table)
+        c = less(c, least);
+    w.add_costs(std::move(result));
+    return true;
+}
+
+// Labels the eliminated variables, last one first.
+inline void undo_eliminations(const Work &w, std::vector<std::int64_t> &labels) {
+    for (std::size_t k = w.eliminated.size(); k-- > 0;) {
+        const auto &r = w.eliminated[k];
+        std::int64_t at = 0;
+        for (std::size_t j = 0; j < r.neighbours.size(); ++j) {
+            std::int64_t size = 0;
+            for (int i : r.index[j])
+                size += i >= 0;
+            at = at * size + r.index[j][labels[r.neighbours[j]]];
+        }
+        labels[r.variable] = r.choice[at];
+    }
+}
+
+// Eliminates variables of one label, of degree 0 and 1, and others whose result is no larger than
+// `cap` entries over at most `arity` variables.
+inline void eliminate_small(Work &w, Control &control, std::size_t arity, std::int64_t cap) {
+    std::set<std::pair<int, int>> queue; // (degree, variable)
+    std::vector<int> degree(w.n(), 0);
+    auto neighbours = [&](int v) {
+        std::set<int> others;
+        for (int f : w.alive_factors(v))
+            others.insert(w.factors[f]->scope.begin(), w.factors[f]->scope.end());
+        others.erase(v);
+        return others;
+    };
+    for (int v = 0; v < w.n(); ++v)
+        if (!w.gone[v])
+            queue.insert({degree[v] = w.d(v) == 1 ? 0 : static_cast<int>(neighbours(v).size()), v});
+    while (!queue.empty() && !w.infeasible && !control.stopped) {
+        const int v = queue.begin()->second;
+        queue.erase(queue.begin());
+        const auto others = neighbours(v);
+        std::int64_t size = 1;
+        for (int u : others)
+            size = std::min<std::int64_t>(size * w.d(u), INF / 128);
+        const bool ok = others.size() <= 1 || (others.size() <= arity && size <= cap);
+        if (w.d(v) == 1) {
+            // conditions every factor on the one label: no table grows
+            const auto factors = w.alive_factors(v);
+            Elimination record{v, {}, {}, {static_cast<std::uint16_t>(w.label[v][0])}};
+            w.eliminated.push_back(std::move(record));
+            w.add_costs({{}, w.unary[v]});
+            for (int f : factors) {
+                Factor rest = *w.factors[f];
+                w.drop_factor(f);
+                std::erase(rest.scope, v);
+                w.add_costs(std::move(rest));
+            }
+            w.gone[v] = 1;
+        } else if (!ok || size * w.d(v) > 64 * cap) {
+            continue;
+        } else if (!eliminate(w, v, control)) {
+            return;
+        }
+        for (int u : others) {
+            queue.erase({degree[u], u});
+            queue.insert({degree[u] = w.d(u) == 1 ? 0 : static_cast<int>(neighbours(u).size()), u});
+        }
+    }
+}
+
+} // namespace softmap::exact

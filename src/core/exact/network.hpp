@@ -1,0 +1,209 @@
+// The state of the search: domains, costs shifted between cost functions, and the trail that
+// restores them. Every word that backtracking restores lives in one array.
+#pragma once
+
+#include "eliminate.hpp"
+
+namespace softmap::exact {
+
+// cost(a, b) = table[a * dy + b] - dx[a] - dy[b]; offsets are into Network::mem.
+struct Edge {
+    int x, y;
+    std::int64_t table;  // where the offset of the table is kept (it changes when costs are added)
+    std::int64_t active; // where the flag is kept
+    std::int64_t dx, dy; // what was projected to x and to y
+    int support_x, support_y;
+};
+
+// cost(t) = table[t] - sum of delta[k][t_k]
+struct Nary {
+    std::vector<int> scope;
+    std::vector<std::int64_t> stride;
+    std::vector<std::int64_t> delta;
+    std::int64_t table;
+    std::int64_t free; // where the number of unassigned variables is kept; -1 once it is replaced
+};
+
+enum State : Cost { FREE = 0, ASSIGNED = 1, ELIMINATED = 2 };
+
+class Network {
+  public:
+    std::vector<Cost> mem;
+    int n = 0;
+    std::vector<int> size;           // labels of each variable
+    std::vector<std::int64_t> at;    // where its unary costs begin
+    std::vector<int> value, place;   // domains as sparse sets: value[k], place[label]
+    std::vector<std::int64_t> begin; // where its labels begin in value, place
+    std::vector<Edge> edges;
+    std::vector<Nary> naries;
+    std::vector<std::vector<int>> edges_of, naries_of;
+    std::vector<int> support; // last known supports; never wrong, only stale
+    std::vector<double> weight;
+    Cost cut = HALF; // nodes whose bound reaches this are pruned
+
+    Cost c0() const { return mem[0]; }
+    Cost &unary(int x, int a) { return mem[at[x] + a]; }
+    int dom(int x) const { return static_cast<int>(mem[1 + x]); }
+    Cost state(int x) const { return mem[1 + n + x]; }
+    int degree(int x) const { return static_cast<int>(mem[1 + 2 * n + x]); }
+    int nary_degree(int x) const { return static_cast<int>(mem[1 + 3 * n + x]); }
+    const int *labels(int x) const { return value.data() + begin[x]; }
+    bool has(int x, int a) const { return place[begin[x] + a] < dom(x); }
+    int only(int x) const { return value[begin[x]]; }
+    bool active(const Edge &e) const { return mem[e.active] != 0; }
+    Cost cost(const Edge &e, int a, int b) const {
+        return mem[mem[e.table] + static_cast<std::int64_t>(a) * size[e.y] + b] - mem[e.dx + a] -
+               mem[e.dy + b];
+    }
+
+    void set(std::int64_t word, Cost v) {
+        if (depth_ > 0)
+            trail_.push_back({word, mem[word]});
+        mem[word] = v;
+    }
+    void push_level() {
+        marks_.push_back({trail_.size(), mem.size(), edges.size(), links_.size(), support.size(),
+                          eliminated.size()});
+        ++depth_;
+    }
+    void pop_level() {
+        const auto m = marks_.back();
+        marks_.pop_back();
+        --depth_;
+        while (trail_.size() > m.trail) {
+            mem[trail_.back().word] = trail_.back().old;
+            trail_.pop_back();
+        }
+        while (links_.size() > m.links) {
+            edges_of[links_.back()].pop_back();
+            links_.pop_back();
+        }
+        mem.resize(m.mem);
+        edges.resize(m.edges);
+        support.resize(m.support);
+        eliminated.resize(m.eliminated);
+    }
+    int depth() const { return depth_; }
+
+    std::vector<int> eliminated; // variables eliminated on this branch, in order
+
+    std::int64_t allocate(std::int64_t words) {
+        const auto first = static_cast<std::int64_t>(mem.size());
+        mem.resize(mem.size() + words, 0);
+        return first;
+    }
+
+    // A new edge with zero deltas; `table` is the offset of its costs.
+    int add_edge(int x, int y, std::int64_t table) {
+        Edge e{x, y, allocate(2 + size[x] + size[y]), 0, 0, 0, 0, 0};
+        e.active = e.table + 1;
+        e.dx = e.table + 2;
+        e.dy = e.dx + size[x];
+        mem[e.table] = table;
+        mem[e.active] = 1;
+        e.support_x = static_cast<int>(support.size());
+        e.support_y = e.support_x + size[x];
+        support.resize(support.size() + size[x] + size[y], 0);
+        const int id = static_cast<int>(edges.size());
+        edges.push_back(e);
+        edges_of[x].push_back(id);
+        edges_of[y].push_back(id);
+        if (depth_ > 0) {
+            links_.push_back(x);
+            links_.push_back(y);
+        }
+        set(1 + 2 * n + x, degree(x) + 1);
+        set(1 + 2 * n + y, degree(y) + 1);
+        return id;
+    }
+    void deactivate(int id) {
+        const Edge e = edges[id];
+        set(e.active, 0);
+        set(1 + 2 * n + e.x, degree(e.x) - 1);
+        set(1 + 2 * n + e.y, degree(e.y) - 1);
+    }
+    // The active edge between two variables, or -1.
+    int find_edge(int x, int y) const {
+        const int from = edges_of[x].size() < edges_of[y].size() ? x : y;
+        for (int id : edges_of[from])
+            if (active(edges[id]) && (edges[id].x + edges[id].y == x + y) &&
+                (edges[id].x == x || edges[id].y == x))
+                return id;
+        return -1;
+    }
+
+    // Variables of one component of the reduced model, in the order given (the order of DAC).
+    void load(Work &w, const std::vector<int> &vars);
+
+  private:
+    struct Entry {
+        std::int64_t word;
+        Cost old;
+    };
+    struct Mark {
+        std::size_t trail, mem, edges, links, support, eliminated;
+    };
+    std::vector<Entry> trail_;
+    std::vector<Mark> marks_;
+    std::vector<int> links_;
+    int depth_ = 0;
+
+    void load_nary(const Factor &f, const std::vector<int> &number);
+};
+
+inline void Network::load(Work &w, const std::vector<int> &vars) {
+    n = static_cast<int>(vars.size());
+    mem.assign(1 + 4 * n, 0);
+    std::vector<int> number(w.n(), -1);
+    edges_of.resize(n);
+    naries_of.resize(n);
+    weight.assign(n, 1.0);
+    for (int x = 0; x < n; ++x) {
+        const auto &u = w.unary[vars[x]];
+        number[vars[x]] = x;
+        size.push_back(static_cast<int>(u.size()));
+        mem[1 + x] = size[x];
+        at.push_back(static_cast<std::int64_t>(mem.size()));
+        mem.insert(mem.end(), u.begin(), u.end());
+        begin.push_back(static_cast<std::int64_t>(value.size()));
+        for (int a = 0; a < size[x]; ++a) {
+            value.push_back(a);
+            place.push_back(a);
+        }
+    }
+    for (int v : vars)
+        for (int f : w.alive_factors(v)) {
+            const auto &factor = *w.factors[f];
+            if (factor.scope[0] != v)
+                continue;
+            if (factor.scope.size() > 2) {
+                load_nary(factor, number);
+                continue;
+            }
+            const auto table = allocate(static_cast<std::int64_t>(factor.table.size()));
+            std::copy(factor.table.begin(), factor.table.end(), mem.begin() + table);
+            add_edge(number[factor.scope[0]], number[factor.scope[1]], table);
+        }
+}
+
+inline void Network::load_nary(const Factor &f, const std::vector<int> &number) {
+    Nary c;
+    const int id = static_cast<int>(naries.size());
+    c.stride.assign(f.scope.size(), 1);
+    for (int v : f.scope) {
+        const int x = number[v];
+        c.scope.push_back(x);
+        naries_of[x].push_back(id);
+        mem[1 + 3 * n + x] += 1;
+        c.delta.push_back(allocate(size[x]));
+    }
+    for (int k = static_cast<int>(f.scope.size()) - 2; k >= 0; --k)
+        c.stride[k] = c.stride[k + 1] * size[c.scope[k + 1]];
+    c.free = allocate(1);
+    mem[c.free] = static_cast<Cost>(f.scope.size());
+    c.table = allocate(static_cast<std::int64_t>(f.table.size()));
+    std::copy(f.table.begin(), f.table.end(), mem.begin() + c.table);
+    naries.push_back(std::move(c));
+}
+
+} // namespace softmap::exact

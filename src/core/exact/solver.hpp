@@ -1,0 +1,282 @@
+// The whole: scale, presolve, components, dynamic programming or search, and what they prove.
+#pragma once
+
+#include <string>
+
+#include "ascent.hpp"
+#include "order.hpp"
+#include "search.hpp"
+#include "substitute.hpp"
+
+namespace softmap::exact {
+
+struct Options {
+    double relative_gap = 1e-9;
+    double absolute_gap = 0.0;
+    bool ascent = true;          // root bound by message passing; not needed when λ is given
+    double max_dp_entries = 1e9; // table entries kept by dynamic programming
+    double dp_rate = 1.5e8;      // table entries per second it is expected to do
+    double small_dp = 3e6;       // done at once, without trying search first
+    std::int64_t probe_backtracks = 20;
+};
+
+struct Result {
+    std::vector<std::int64_t> labels; // empty when none is known
+    double energy = INFINITY;
+    double lower_bound = -INFINITY;
+    double slack = 0.0; // what rounding costs down may have taken off the bound
+    bool complete = false;
+    bool infeasible = false;
+    std::int64_t nodes = 0, backtracks = 0;
+    int components = 0, eliminated = 0, searched = 0;
+    double root_bound = -INFINITY;
+};
+
+class Solver {
+  public:
+    Solver(const Input &in, const Options &options, Control &control)
+        : in_(in), options_(options), control_(control) {}
+
+    Result solve() {
+        Input in = in_;
+        std::vector<std::int64_t> start;
+        if (!in.incumbent.empty())
+            offer({in.incumbent.begin(), in.incumbent.end()});
+        for (int round = 0; round < 4; ++round) {
+            start = result_.labels;
+            in.incumbent = start;
+            scale_ = choose_scale(in, result_.energy);
+            probing_ = round == 0 && start.empty() && scale_.slack > 0;
+            solve_scaled(in);
+            if (control_.stopped || result_.infeasible)
+                break;
+            const double fine = options_.absolute_gap + tolerance();
+            const double next = choose_scale(in, result_.energy).slack;
+            if (result_.complete && (scale_.slack <= fine || next * 16 > scale_.slack))
+                break;
+            if (!probing_ && !result_.complete)
+                break;
+        }
+        result_.nodes = control_.nodes;
+        result_.backtracks = control_.backtracks;
+        return result_;
+    }
+
+  private:
+    Input in_;
+    Options options_;
+    Control &control_;
+    Result result_;
+    Scale scale_;
+    bool probing_ = false; // looking for a labelling, so that the unit of costs can be chosen by it
+
+    double tolerance() const {
+        return std::isfinite(result_.energy) ? options_.relative_gap * std::fabs(result_.energy)
+                                             : 0.0;
+    }
+    void offer(std::vector<std::int64_t> labels) {
+        const double e = energy(in_, labels);
+        if (e < result_.energy) {
+            result_.energy = e;
+            result_.labels = std::move(labels);
+        }
+    }
+    void presolve(Work &w) {
+        arc_consistency(w, control_);
+        if (w.infeasible)
+            return;
+        substitute_all(w);
+        eliminate_small(w, control_, 2, 1 << 14);
+        if (!w.infeasible && remove_dominated(w, control_, 30'000'000) && !w.infeasible)
+            eliminate_small(w, control_, 2, 1 << 14);
+        if (!w.infeasible)
+            normalise(w);
+    }
+    struct Sums { // over components: bounds, and labels of the variables searched
+        Wide lower = 0, root = 0;
+        std::vector<std::int64_t> labels;
+    };
+    std::vector<std::vector<int>> components(Work &w);
+    bool program(Work &w, const std::vector<int> &order);
+    EliminationPlan plan(Work &w, const std::vector<int> &vars, double share);
+    bool solve_component(Work &w, const std::vector<int> &vars, double share, Sums &sums);
+    void set_up(Search &search, Work &w, const std::vector<int> &vars, double share);
+    bool collect(const Search &search, Work &w, const std::vector<int> &vars, Sums &sums);
+    void solve_scaled(const Input &in);
+    void offer_labels(const Work &w, std::vector<std::int64_t> labels);
+    void finish(Wide lower, bool complete, bool infeasible);
+};
+
+inline std::vector<std::vector<int>> Solver::components(Work &w) {
+    std::vector<std::vector<int>> out;
+    std::vector<char> seen(w.n(), 0);
+    for (int s = 0; s < w.n(); ++s) {
+        if (w.gone[s] || seen[s])
+            continue;
+        std::vector<int> part{s};
+        seen[s] = 1;
+        for (std::size_t k = 0; k < part.size(); ++k)
+            for (int f : w.alive_factors(part[k]))
+                for (int u : w.factors[f]->scope)
+                    if (!seen[u]) {
+                        seen[u] = 1;
+                        part.push_back(u);
+                    }
+        out.push_back(std::move(part));
+    }
+    std::stable_sort(out.begin(), out.end(),
+                     [](const auto &a, const auto &b) { return a.size() < b.size(); });
+    return out;
+}
+
+// Cost of the incumbent on one component of the reduced model; HALF when a label of it is gone.
+inline Cost component_cost(Work &w, const std::vector<int> &vars, std::vector<int> &labels) {
+    if (w.incumbent.empty())
+        return HALF;
+    std::vector<int> index(w.n(), -1);
+    Cost total = 0;
+    for (int v : vars) {
+        const auto &kept = w.label[v];
+        const auto place = std::find(kept.begin(), kept.end(), w.incumbent[v]);
+        if (place == kept.end())
+            return HALF;
+        labels.push_back(index[v] = static_cast<int>(place - kept.begin()));
+        total = sum(total, w.unary[v][index[v]]);
+    }
+    for (int v : vars)
+        for (int f : w.alive_factors(v)) {
+            if (w.factors[f]->scope[0] != v)
+                continue;
+            std::int64_t at = 0;
+            for (int u : w.factors[f]->scope)
+                at = at * w.d(u) + index[u];
+            total = sum(total, w.factors[f]->table[at]);
+        }
+    return total;
+}
+
+// Eliminates every variable of the component; false when time ran out.
+inline bool Solver::program(Work &w, const std::vector<int> &order) {
+    for (int v : order)
+        if (!w.infeasible && !eliminate(w, v, control_))
+            return false;
+    result_.eliminated += static_cast<int>(order.size());
+    return true;
+}
+
+inline EliminationPlan Solver::plan(Work &w, const std::vector<int> &vars, double share) {
+    const double seconds = std::max(0.0, control_.seconds_left()) * share;
+    const double work = std::min(seconds, 20.0) * 0.5 * options_.dp_rate;
+    auto best = plan_elimination(w, vars, true, work, options_.max_dp_entries, control_);
+    if (best.feasible && best.work < options_.small_dp)
+        return best;
+    auto second = plan_elimination(w, vars, false, best.feasible ? best.work : work,
+                                   options_.max_dp_entries, control_);
+    return second.feasible ? second : best;
+}
+
+// Adds the bound of the component to `sums`; true when it is solved.
+inline bool Solver::solve_component(Work &w, const std::vector<int> &vars, double share,
+                                    Sums &sums) {
+    const auto way = plan(w, vars, share);
+    if (way.feasible && way.work < options_.small_dp)
+        return program(w, way.order);
+    if (options_.ascent && in_.lam.empty()) {
+        const double seconds = std::max(0.0, control_.seconds_left()) * share;
+        Ascent(w, vars).run(probing_ ? 5 : 200, 1e-3, std::min(2.0, 0.15 * seconds), control_);
+        if (w.infeasible)
+            return true;
+        normalise(w);
+    }
+    Search search(control_);
+    set_up(search, w, vars, share);
+    if (probing_)
+        search.backtrack_budget = options_.probe_backtracks;
+    else if (way.feasible)
+        search.work_budget = static_cast<std::int64_t>(0.3 * way.work);
+    search.run();
+    if (!search.complete && way.feasible && !probing_ && !control_.stopped)
+        return program(w, way.order);
+    return collect(search, w, vars, sums);
+}
+
+inline void Solver::set_up(Search &search, Work &w, const std::vector<int> &vars, double share) {
+    std::vector<int> begin;
+    const Cost upper = component_cost(w, vars, begin);
+    const auto allowed = std::clamp(scale_.units(options_.absolute_gap) * share, 0.0, 0x1p45);
+    search.tolerance = std::max(static_cast<Cost>(allowed), scale_.integral ? scale_.steps - 1 : 0);
+    search.relative = options_.relative_gap * share;
+    search.offset = static_cast<double>(w.base) + scale_.units(in_.constant);
+    const auto spread = static_cast<Cost>(scale_.units(scale_.spread));
+    search.epsilon = scale_.integral ? scale_.steps / 4 : std::min(spread >> 14, upper >> 10);
+    search.epsilon = std::max<Cost>(search.epsilon, 1);
+    search.prepare(w, vars);
+    if (!forbidden(upper))
+        search.start_from(begin, upper);
+    result_.searched += static_cast<int>(vars.size());
+}
+
+inline bool Solver::collect(const Search &search, Work &w, const std::vector<int> &vars,
+                            Sums &sums) {
+    sums.root += search.c0();
+    if (search.complete && search.incumbent.empty()) {
+        w.infeasible = true;
+        return true;
+    }
+    sums.lower += search.lower;
+    if (search.complete && scale_.integral && search.best - search.lower < scale_.steps)
+        sums.lower += search.best - search.lower;
+    for (std::size_t k = 0; k < search.incumbent.size(); ++k)
+        sums.labels[vars[k]] = w.label[vars[k]][search.incumbent[k]];
+    return search.complete;
+}
+
+inline void Solver::solve_scaled(const Input &in) {
+    Work w = build_work(in, scale_);
+    if (!w.infeasible)
+        presolve(w);
+    Sums sums;
+    sums.labels.assign(in.n(), -1);
+    bool complete = true;
+    if (!w.infeasible) {
+        const auto parts = components(w);
+        result_.components = static_cast<int>(parts.size());
+        for (std::size_t k = 0; k < parts.size() && !w.infeasible; ++k)
+            complete &=
+                solve_component(w, parts[k], 1.0 / static_cast<double>(parts.size() - k), sums);
+    }
+    if (!w.infeasible)
+        offer_labels(w, std::move(sums.labels));
+    result_.root_bound = to_double(w.base + sums.root, scale_, in.constant);
+    finish(w.base + sums.lower, complete, w.infeasible);
+}
+
+// The whole labelling, when every variable that was not eliminated has a label.
+inline void Solver::offer_labels(const Work &w, std::vector<std::int64_t> labels) {
+    for (const auto &e : w.eliminated)
+        labels[e.variable] = 0;
+    if (std::find(labels.begin(), labels.end(), -1) != labels.end())
+        return;
+    undo_eliminations(w, labels);
+    offer(std::move(labels));
+}
+
+inline void Solver::finish(Wide lower, bool complete, bool infeasible) {
+    result_.slack = scale_.slack;
+    result_.complete = complete;
+    if (infeasible) {
+        result_.complete = true;
+        result_.infeasible = result_.labels.empty();
+        result_.lower_bound = result_.infeasible ? INFINITY : result_.energy - scale_.slack;
+        return;
+    }
+    if (scale_.integral) { // every energy is a multiple of the granule, less the constant
+        const Wide rest = ((lower % scale_.steps) + scale_.steps) % scale_.steps;
+        if (rest != 0)
+            lower += scale_.steps - rest;
+    }
+    const double bound = to_double(lower, scale_, in_.constant);
+    result_.lower_bound = std::max(result_.lower_bound, std::min(bound, result_.energy));
+}
+
+} // namespace softmap::exact

@@ -1,0 +1,107 @@
+// Costs as fixed-point integers, limits of a run, and the queue used by propagation.
+#pragma once
+
+#include <algorithm>
+#include <atomic>
+#include <bit>
+#include <chrono>
+#include <cstdint>
+#include <vector>
+
+namespace softmap::exact {
+
+using Cost = std::int64_t;
+using Wide = __int128;
+
+// Finite costs stay below 2^57 in absolute value, whatever is shifted between cost functions;
+// a cost of HALF or more is forbidden.
+inline constexpr Cost INF = Cost{1} << 60;
+inline constexpr Cost HALF = INF / 2;
+inline constexpr Cost SHIFT_LIMIT = Cost{1} << 57;
+
+inline bool forbidden(Cost c) { return c >= HALF; }
+inline Cost sum(Cost a, Cost b) { return forbidden(a) || forbidden(b) ? INF : a + b; }
+inline Cost less(Cost a, Cost b) { return forbidden(a) ? INF : a - b; }
+
+// When to stop. `out_of_time` looks at the clock only now and then.
+struct Control {
+#ifdef SOFTMAP_EXACT_CLOCK // a clock of CPU time, for measurements on a busy machine
+    using Clock = SOFTMAP_EXACT_CLOCK;
+#else
+    using Clock = std::chrono::steady_clock;
+#endif
+    Clock::time_point deadline = Clock::time_point::max();
+    std::int64_t max_backtracks = INT64_MAX;
+    std::int64_t max_open_bytes = std::int64_t{1} << 30;
+    const std::atomic<bool> *stop = nullptr;
+    std::int64_t backtracks = 0;
+    std::int64_t nodes = 0;
+    bool stopped = false;
+    std::int64_t work = 0, total = 0; // since the last look at the clock, and before that
+
+    bool check_now() {
+        if (stop != nullptr && stop->load(std::memory_order_relaxed))
+            stopped = true;
+        if (backtracks >= max_backtracks || Clock::now() >= deadline)
+            stopped = true;
+        return stopped;
+    }
+    // `amount` is roughly the number of table entries looked at.
+    bool spend(std::int64_t amount) {
+        if ((work += amount) < (1 << 18))
+            return stopped;
+        total += work;
+        work = 0;
+        return check_now();
+    }
+    double seconds_left() const {
+        if (deadline == Clock::time_point::max())
+            return 1e9;
+        return std::chrono::duration<double>(deadline - Clock::now()).count();
+    }
+};
+
+// A set of small integers from which the smallest or the largest can be taken.
+class RankQueue {
+  public:
+    explicit RankQueue(int n = 0) : words_((n + 63) / 64, 0) {}
+    void push(int r) {
+        const int w = r >> 6;
+        words_[w] |= std::uint64_t{1} << (r & 63);
+        low_ = std::min(low_, w);
+        high_ = std::max(high_, w);
+    }
+    bool empty() {
+        while (low_ <= high_ && words_[low_] == 0)
+            ++low_;
+        while (high_ >= low_ && words_[high_] == 0)
+            --high_;
+        if (low_ > high_) {
+            low_ = static_cast<int>(words_.size());
+            high_ = -1;
+        }
+        return high_ < 0;
+    }
+    int pop_min() { // not empty
+        const int bit = std::countr_zero(words_[low_]);
+        words_[low_] &= words_[low_] - 1;
+        return low_ * 64 + bit;
+    }
+    int pop_max() { // not empty
+        const int bit = 63 - std::countl_zero(words_[high_]);
+        words_[high_] &= ~(std::uint64_t{1} << bit);
+        return high_ * 64 + bit;
+    }
+    void clear() {
+        for (int w = low_; w <= high_; ++w)
+            words_[w] = 0;
+        low_ = static_cast<int>(words_.size());
+        high_ = -1;
+    }
+
+  private:
+    std::vector<std::uint64_t> words_;
+    int low_ = 1 << 30, high_ = -1;
+};
+
+} // namespace softmap::exact

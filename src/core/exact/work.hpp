@@ -1,0 +1,239 @@
+// The integer model that presolve rewrites, and the steps that undo what it did.
+#pragma once
+
+#include <array>
+#include <map>
+#include <memory>
+
+#include "input.hpp"
+
+namespace softmap::exact {
+
+// A cost table over two or more variables in increasing order, row-major.
+struct Factor {
+    std::vector<int> scope;
+    std::vector<Cost> table;
+};
+
+// How to label an eliminated variable once its neighbours are labelled. `choice` is over the labels
+// that the neighbours had then; `index` maps an original label to its place there.
+struct Elimination {
+    int variable;
+    std::vector<int> neighbours;
+    std::vector<std::vector<int>> index;
+    std::vector<std::uint16_t> choice; // original label of `variable`
+};
+
+struct Work {
+    std::vector<std::vector<Cost>> unary;
+    std::vector<std::vector<int>> label; // original label of each label kept
+    std::vector<std::unique_ptr<Factor>> factors;
+    std::vector<std::vector<int>> incident; // factors of each variable; may name dead ones
+    std::vector<char> gone;
+    std::map<std::vector<int>, int> by_scope;
+    std::vector<Elimination> eliminated;
+    std::vector<std::int64_t> incumbent; // original labels, or empty
+    Wide base = 0;
+    bool infeasible = false;
+
+    int n() const { return static_cast<int>(unary.size()); }
+    int d(int v) const { return static_cast<int>(unary[v].size()); }
+
+    std::vector<int> alive_factors(int v) {
+        auto &list = incident[v];
+        std::erase_if(list, [&](int f) { return factors[f] == nullptr; });
+        return list;
+    }
+
+    void add_factor(Factor f) {
+        auto [place, fresh] = by_scope.try_emplace(f.scope, static_cast<int>(factors.size()));
+        if (!fresh) {
+            auto &table = factors[place->second]->table;
+            for (std::size_t k = 0; k < table.size(); ++k)
+                table[k] = sum(table[k], f.table[k]);
+            return;
+        }
+        for (int v : f.scope)
+            incident[v].push_back(place->second);
+        factors.push_back(std::make_unique<Factor>(std::move(f)));
+    }
+    void drop_factor(int f) {
+        by_scope.erase(factors[f]->scope);
+        factors[f].reset();
+    }
+    // A cost table over any number of variables, in increasing order.
+    void add_costs(Factor f) {
+        if (f.scope.size() >= 2)
+            return add_factor(std::move(f));
+        if (f.scope.empty()) {
+            if (forbidden(f.table[0]))
+                infeasible = true;
+            else
+                base += f.table[0];
+            return;
+        }
+        auto &u = unary[f.scope[0]];
+        for (std::size_t a = 0; a < u.size(); ++a)
+            u[a] = sum(u[a], f.table[a]);
+    }
+};
+
+// Least cost of each label of the variable at `position`, over the rest of the table.
+inline void min_marginal(const Work &w, const Factor &f, std::size_t position,
+                         std::vector<Cost> &out) {
+    std::int64_t inner = 1, outer = 1;
+    for (std::size_t k = 0; k < f.scope.size(); ++k)
+        (k < position ? outer : inner) *= k == position ? 1 : w.d(f.scope[k]);
+    const int labels = w.d(f.scope[position]);
+    out.assign(labels, INF);
+    const Cost *t = f.table.data();
+    for (std::int64_t o = 0; o < outer; ++o)
+        for (int a = 0; a < labels; ++a, t += inner) {
+            Cost m = out[a];
+            for (std::int64_t r = 0; r < inner; ++r)
+                m = std::min(m, t[r]);
+            out[a] = m;
+        }
+}
+
+// Adds `amount[label]` to every finite entry, by the label of the variable at `position`.
+inline void add_to_table(const Work &w, Factor &f, std::size_t position,
+                         const std::vector<Cost> &amount) {
+    std::int64_t inner = 1, outer = 1;
+    for (std::size_t k = 0; k < f.scope.size(); ++k)
+        (k < position ? outer : inner) *= k == position ? 1 : w.d(f.scope[k]);
+    const int labels = w.d(f.scope[position]);
+    Cost *t = f.table.data();
+    for (std::int64_t o = 0; o < outer; ++o)
+        for (int a = 0; a < labels; ++a, t += inner) {
+            const Cost m = amount[a];
+            for (std::int64_t r = 0; r < inner; ++r)
+                t[r] = forbidden(t[r]) ? INF : t[r] + m;
+        }
+}
+
+// Moves the least entry of each table and of each variable's costs to the constant.
+inline void normalise(Work &w) {
+    auto lower = [&](std::vector<Cost> &costs) {
+        const Cost m = *std::min_element(costs.begin(), costs.end());
+        if (forbidden(m)) {
+            w.infeasible = true;
+            return;
+        }
+        w.base += m;
+        for (Cost &c : costs)
+            c = less(c, m);
+    };
+    for (int v = 0; v < w.n() && !w.infeasible; ++v)
+        if (!w.gone[v])
+            lower(w.unary[v]);
+    for (auto &f : w.factors)
+        if (f != nullptr && !w.infeasible)
+            lower(f->table);
+}
+
+// The same table with its axes in increasing order of the variables.
+inline Factor sorted_factor(std::vector<int> scope, std::vector<Cost> table,
+                            const std::vector<int> &sizes) {
+    if (std::is_sorted(scope.begin(), scope.end()))
+        return {std::move(scope), std::move(table)};
+    std::vector<int> order(scope.size());
+    std::iota(order.begin(), order.end(), 0);
+    std::sort(order.begin(), order.end(), [&](int a, int b) { return scope[a] < scope[b]; });
+    std::vector<std::int64_t> stride(scope.size(), 1);
+    for (int k = static_cast<int>(scope.size()) - 2; k >= 0; --k)
+        stride[k] = stride[k + 1] * sizes[k + 1];
+    Factor out;
+    for (int k : order)
+        out.scope.push_back(scope[k]);
+    out.table.resize(table.size());
+    std::vector<int> at(scope.size(), 0);
+    std::int64_t from = 0;
+    for (auto &c : out.table) {
+        c = table[from];
+        for (int k = static_cast<int>(order.size()) - 1; k >= 0; --k) {
+            from += stride[order[k]];
+            if (++at[k] < sizes[order[k]])
+                break;
+            from -= stride[order[k]] * at[k];
+            at[k] = 0;
+        }
+    }
+    return out;
+}
+
+namespace detail {
+
+// Integer costs of one block; what lies above `spread` over the least is forbidden.
+inline std::vector<Cost> to_units(std::span<const double> costs, const Scale &scale) {
+    double lo = INFINITY;
+    for (double c : costs)
+        lo = std::min(lo, c);
+    std::vector<Cost> out(costs.size(), INF);
+    if (!std::isfinite(lo))
+        return out;
+    const double low = scale.units(lo), most = scale.units(scale.spread) + 2;
+    for (std::size_t k = 0; k < costs.size(); ++k)
+        if (std::isfinite(costs[k]))
+            if (const double u = scale.units(costs[k]); u - low <= most)
+                out[k] = static_cast<Cost>(u);
+    return out;
+}
+
+inline void apply_lam(Work &w, const Input &in, const Scale &scale, int f, Factor &factor,
+                      std::span<const double> lam) {
+    std::int64_t at = 0;
+    for (std::size_t k = 0; k < factor.scope.size(); ++k) {
+        const int v = factor.scope[k];
+        std::vector<Cost> block(in.num_labels[v]);
+        for (auto &m : block) {
+            const double u = scale.units(lam[at++]);
+            m = static_cast<Cost>(std::clamp(std::isnan(u) ? 0.0 : u, -0x1p50, 0x1p50));
+        }
+        add_to_table(w, factor, k, block);
+        for (std::size_t a = 0; a < block.size(); ++a)
+            w.unary[v][a] = less(w.unary[v][a], block[a]);
+    }
+    (void)f;
+}
+
+} // namespace detail
+
+// Integer model of the input; λ, where given, moves integer costs between factors and variables.
+inline Work build_work(const Input &in, const Scale &scale) {
+    Work w;
+    const int n = in.n();
+    w.incident.resize(n);
+    w.gone.assign(n, 0);
+    std::int64_t at = 0;
+    for (int v = 0; v < n; ++v) {
+        w.unary.push_back(detail::to_units(in.unary.subspan(at, in.num_labels[v]), scale));
+        w.label.emplace_back(in.num_labels[v]);
+        std::iota(w.label[v].begin(), w.label[v].end(), 0);
+        at += in.num_labels[v];
+    }
+    at = 0;
+    std::int64_t lam_at = 0;
+    for (int f = 0; f < in.num_factors(); ++f) {
+        Factor factor;
+        std::vector<int> sizes;
+        std::int64_t lam_size = 0;
+        for (auto k = in.scope_start[f]; k < in.scope_start[f + 1]; ++k) {
+            factor.scope.push_back(static_cast<int>(in.scope[k]));
+            sizes.push_back(static_cast<int>(in.num_labels[in.scope[k]]));
+            lam_size += sizes.back();
+        }
+        const auto size = in.table_size(f);
+        factor.table = detail::to_units(in.tables.subspan(at, size), scale);
+        if (!in.lam.empty())
+            detail::apply_lam(w, in, scale, f, factor, in.lam.subspan(lam_at, lam_size));
+        w.add_factor(sorted_factor(std::move(factor.scope), std::move(factor.table), sizes));
+        at += size;
+        lam_at += lam_size;
+    }
+    w.incumbent.assign(in.incumbent.begin(), in.incumbent.end());
+    normalise(w);
+    return w;
+}
+
+} // namespace softmap::exact

@@ -1,0 +1,1 @@
+"""Exact search for what relaxations leave open."""

@@ -1,0 +1,121 @@
+"""Models as flat factor tables for the native exact solver, and its answer."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from softmap import core
+from softmap.model import Model
+from softmap.model.potentials.base import Costs, Ints
+
+__all__ = ["ExactResult", "FlatModel", "flatten", "solve_exact"]
+
+
+@dataclass(frozen=True)
+class FlatModel:
+    """Variables with unary costs, and factors of two or more variables as row-major tables."""
+
+    num_labels: Ints
+    unary: Costs
+    scope_start: Ints
+    scope: Ints
+    tables: Costs
+    constant: float
+
+
+@dataclass(frozen=True)
+class ExactResult:
+    """What the search found and proved."""
+
+    labels: Ints | None
+    energy: float
+    lower_bound: float
+    slack: float
+    complete: bool
+    infeasible: bool
+    nodes: int
+    backtracks: int
+    counts: dict[str, Any]
+
+    @property
+    def optimal(self) -> bool:
+        """Whether the labelling is proved optimal, up to the rounding slack and the gap asked."""
+        return self.complete and self.labels is not None
+
+
+def flatten(model: Model) -> FlatModel:
+    """The model with each auxiliary node replaced by the factor it stands for."""
+    n, aux = model.num_variables, model.auxiliaries
+    pairs = np.flatnonzero((model.edges < n).all(axis=1))
+    split = int(model.node_offset[n])
+    tables = [np.ascontiguousarray(model.table(int(e)), float).ravel() for e in pairs]
+    order = [_joint_scope(aux.stride[a:b], aux.member[a:b]) for a, b in _spans(aux.start)]
+    arity = np.concatenate([np.full(len(pairs), 2), np.diff(aux.start)]).astype(np.int64)
+    scopes = [model.edges[pairs].astype(np.int64).ravel(), *order]
+    return FlatModel(
+        model.num_labels[:n].astype(np.int64),
+        np.ascontiguousarray(model.unary[:split], float),
+        np.concatenate([[0], np.cumsum(arity)]).astype(np.int64),
+        np.concatenate(scopes).astype(np.int64),
+        np.concatenate([*tables, model.unary[split:]]).astype(float),
+        float(model.constant),
+    )
+
+
+def _spans(start: Ints) -> list[tuple[int, int]]:
+    return list(zip(start[:-1].tolist(), start[1:].tolist(), strict=True))
+
+
+def _joint_scope(stride: Ints, member: Ints) -> Ints:
+    """Members in the order of the joint states' axes: the largest stride is the first axis."""
+    if (np.diff(stride) > 0).any():
+        raise ValueError("the strides of an auxiliary node must not increase")
+    return member
+
+
+def flat_lam(model: Model, lam: NDArray[np.float64]) -> Costs:
+    """λ of softmap's half-edges as one block per scope entry of the flat factors."""
+    n = model.num_variables
+    aux_edge = (model.edges >= n).any(axis=1)
+    blocks = [
+        lam[model.half_slice(int(h))] for e in np.flatnonzero(~aux_edge) for h in (2 * e, 2 * e + 1)
+    ]
+    for e in np.flatnonzero(aux_edge):
+        side = int(model.edges[e, 0] >= n)
+        blocks.append(lam[model.half_slice(int(2 * e + side))])
+    return np.concatenate([np.zeros(0), *blocks])
+
+
+def solve_exact(
+    model: Model | FlatModel,
+    *,
+    incumbent: ArrayLike | None = None,
+    lam: Costs | None = None,
+    time_limit: float = 1e9,
+    backtrack_limit: int = -1,
+    relative_gap: float = 1e-9,
+    absolute_gap: float = 0.0,
+    memory_limit: float = 2.0**30,
+    ascent: bool = True,
+    dp_limit: float = 1e9,
+) -> ExactResult:
+    """Search for an optimal labelling and prove it, within the limits.
+
+    `lam` has one block per scope entry of the flat factors (see `flat_lam`); `lower_bound` is a
+    true bound of the model whatever ended the search.
+    """
+    flat = flatten(model) if isinstance(model, Model) else model
+    start = np.zeros(0, np.int64) if incumbent is None else np.asarray(incumbent, np.int64)
+    r = core.exact_solve(
+        flat.num_labels, flat.unary, flat.scope_start, flat.scope, flat.tables, flat.constant,
+        np.zeros(0) if lam is None else lam, start, time_limit, backtrack_limit, relative_gap,
+        absolute_gap, memory_limit, ascent, dp_limit,
+    )  # fmt: skip
+    labels = np.array(r.pop("labels"), np.int64)
+    named = ("energy", "lower_bound", "slack", "complete", "infeasible", "nodes", "backtracks")
+    fields = {name: r.pop(name) for name in named}
+    return ExactResult(labels if len(labels) else None, **fields, counts=r)

@@ -1,0 +1,74 @@
+"""What the bound of a run rests on: a relaxation, a tightened one, or an exact search."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import Enum
+
+import numpy as np
+from numpy.typing import NDArray
+
+from softmap.solving.archive import Arrays
+
+__all__ = ["Proof", "ProofKind", "proof_arrays", "proof_from_arrays"]
+
+Floats = NDArray[np.float64]
+Scope = tuple[int, ...]
+
+
+class ProofKind(Enum):
+    """Where a bound comes from; the value is the sentence a person reads."""
+
+    RELAXATION = "the dual of the LP relaxation"
+    TIGHTENED = "the dual of the relaxation tightened by clusters"
+    SEARCH = "an exact search"
+
+    def __str__(self) -> str:
+        return self.value
+
+
+@dataclass(frozen=True, eq=False)
+class Proof:
+    """Everything needed to check a bound, where it can be checked without doing it again.
+
+    Attributes
+    ----------
+    kind
+        What the bound rests on.
+    clusters, lam
+        Of a tightened relaxation: the sets of variables, and λ of the model that
+        `softmap.tightening.build(model, clusters)` gives.
+    nodes
+        Of a search: nodes of its tree.
+    """
+
+    kind: ProofKind = ProofKind.RELAXATION
+    clusters: tuple[Scope, ...] = ()
+    lam: Floats | None = None
+    nodes: int = 0
+
+
+def proof_arrays(proof: Proof) -> Arrays:
+    """The proof as arrays by name."""
+    sizes = [len(scope) for scope in proof.clusters]
+    arrays: Arrays = {
+        "kind": np.array(list(ProofKind).index(proof.kind)),
+        "nodes": np.array(proof.nodes),
+        "sizes": np.array(sizes, dtype=np.int64),
+        "members": np.array([i for scope in proof.clusters for i in scope], dtype=np.int64),
+    }
+    if proof.lam is not None:
+        arrays["lam"] = proof.lam
+    return arrays
+
+
+def proof_from_arrays(arrays: Arrays) -> Proof:
+    """The proof that `proof_arrays` described."""
+    cuts = np.cumsum(arrays["sizes"])[:-1]
+    parts = np.split(arrays["members"], cuts) if len(arrays["sizes"]) else []
+    return Proof(
+        kind=list(ProofKind)[int(arrays["kind"])],
+        clusters=tuple(tuple(part.tolist()) for part in parts),
+        lam=arrays.get("lam"),
+        nodes=int(arrays["nodes"]),
+    )

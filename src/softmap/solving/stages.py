@@ -1,0 +1,224 @@
+"""What follows when the LP relaxation is solved and the MAP gap is open.
+
+Three stages take turns of growing length: an exact search, a relaxation tightened by clusters, and
+a search for better labels. Each looks at the best bound and labels so far and hands back what it
+found; none may claim a bound that it has not proved.
+"""
+
+from __future__ import annotations
+
+import math
+import time
+from abc import ABC, abstractmethod
+from collections.abc import Generator
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+
+from softmap.errors import InfeasibleModel
+from softmap.labels import neighbourhoods
+from softmap.labels.feasible import find_feasible
+from softmap.search.exact import ExactResult, flat_lam, flatten, solve_exact
+from softmap.solving.proof import Proof, ProofKind
+from softmap.solving.run import Run
+from softmap.solving.trace import Snapshot, StageName, Status
+from softmap.tightening.stage import Stage as Tightening
+
+__all__ = ["LaterStages"]
+
+FIRST_TURN = 0.25  # seconds of the first turn of each stage, where a time limit is given
+FIRST_WORK = 4_000_000  # numbers sent in messages in the first turn, where none is
+GROWTH = 2.0  # of turns
+EFFORT = 6  # rounds of turns that a run without any limit makes
+BACKTRACKS = 2e-3  # of the search per number of work: a backtrack costs some hundred messages
+ENTRIES = 60_000_000  # table entries up to which a model is given to the exact search
+CLUSTERED = 5_000_000  # node states up to which a model is tightened
+TIGHT = 1e-10  # relative gap at which a search may stop
+
+
+@dataclass
+class Turn:
+    """How long a stage may go on: until a moment, or for so much work where that is infinite."""
+
+    deadline: float
+    work: int
+
+    @property
+    def left(self) -> float:
+        """Seconds until the deadline, at least 0."""
+        return max(0.0, self.deadline - time.perf_counter())
+
+    @property
+    def timed(self) -> bool:
+        """Whether time, not work, ends the turn."""
+        return math.isfinite(self.deadline)
+
+
+class Stage(ABC):
+    """One way to go on. `active` says whether it may still achieve something."""
+
+    name: ClassVar[StageName]
+
+    def __init__(self, run: Run) -> None:
+        self.run = run
+        self.active = self.applies()
+
+    @abstractmethod
+    def applies(self) -> bool:
+        """Whether the model is of a kind and size that this stage can do something about."""
+
+    @abstractmethod
+    def take(self, turn: Turn) -> None:
+        """Go on for one turn; tell the run what was found."""
+
+
+class Search(Stage):
+    """Exact branch and bound over the model, from λ and the best labels."""
+
+    name = StageName.SEARCH
+
+    def applies(self) -> bool:
+        model = self.run.model
+        tied = model.edges[:, 0] >= model.num_variables
+        pairs = np.diff(model.edge_offset)[~tied].sum() if model.m else 0
+        return int(pairs) + model.unary.size <= ENTRIES
+
+    def take(self, turn: Turn) -> None:
+        run = self.run
+        found = solve_exact(
+            flatten(run.model),
+            incumbent=run.search.labels if math.isfinite(run.search.energy) else None,
+            lam=flat_lam(run.model, run.judge.lam),
+            time_limit=turn.left if turn.timed else 1e9,
+            backtrack_limit=-1 if turn.timed else max(100, int(BACKTRACKS * turn.work)),
+            relative_gap=min(TIGHT, run.options.gap),
+        )
+        run.spend(turn.work)
+        if found.infeasible:
+            raise InfeasibleModel(
+                "no labelling has finite cost: an exact search over all variables found none", None
+            )
+        self._report(found)
+
+    def _report(self, found: ExactResult) -> None:
+        run = self.run
+        if found.labels is not None:
+            run.keep_labels(found.labels)
+        proof = Proof(ProofKind.SEARCH, nodes=found.nodes)
+        run.keep_bound(found.lower_bound, proof)
+        self.active = not found.complete
+
+
+class Tighten(Stage):
+    """The relaxation tightened by clusters, with labels from its marginals."""
+
+    name = StageName.TIGHTEN
+
+    def applies(self) -> bool:
+        return self.run.model.m > 0 and self.run.model.unary.size <= CLUSTERED
+
+    def take(self, turn: Turn) -> None:
+        run = self.run
+        if not math.isfinite(run.search.energy):
+            return
+        if not hasattr(self, "_stage"):
+            lam, labels = run.judge.lam, run.search.labels
+            self._stage = Tightening(run.model, lam, labels, threads=run.threads)
+        stage = self._stage
+        stage.best.keep(run.search.labels, run.search.energy)
+        before = stage.work
+        more = stage.go_on(deadline=turn.deadline, work=before + turn.work, gap=run.options.gap)
+        run.spend(stage.work - before)
+        best = stage.best
+        run.keep_labels(best.labels)
+        if len(best.tight.clusters):
+            proof = Proof(ProofKind.TIGHTENED, tuple(best.tight.clusters), best.lam)
+            run.keep_bound(best.bound, proof)
+        self.active = more
+
+
+class Improve(Stage):
+    """Large neighbourhoods of the best labels, solved exactly; a feasible start where none is."""
+
+    name = StageName.LABELS
+
+    def applies(self) -> bool:
+        self._turns = 0
+        return True
+
+    def take(self, turn: Turn) -> None:
+        run = self.run
+        if not math.isfinite(run.search.energy):
+            self._begin(turn)
+        if math.isfinite(run.search.energy):
+            self._turns += 1
+            found = neighbourhoods(
+                run.model, run.search.labels, seconds=turn.left, work=turn.work,
+                seed=run.options.seed + self._turns, gap=run.search.energy - run.bound,
+            )  # fmt: skip
+            run.keep_labels(found)
+        run.spend(turn.work)
+
+    def _begin(self, turn: Turn) -> None:
+        """Look for any labelling that obeys the hard constraints, or prove that there is none."""
+        run = self.run
+        nodes = run.judge.point.node_marginals() if run.judge.point else None
+        labels = find_feasible(run.model, nodes, seconds=turn.left, work=turn.work)
+        if labels is not None:
+            run.keep_labels(labels)
+
+
+class LaterStages:
+    """The stages of one run, in turns."""
+
+    def __init__(self, run: Run) -> None:
+        self.run = run
+        kinds: tuple[type[Stage], ...] = (Search, Tighten, Improve)
+        if run.options.goal == "labels":
+            kinds = (Improve, Tighten)
+        self.stages = [kind(run) for kind in kinds]
+        self.round = 0
+
+    def interlude(self) -> None:
+        """A short turn of the search while the relaxation is still being solved."""
+        search = self.stages[0]
+        if isinstance(search, Search) and search.active:
+            search.take(self._turn(0.3))
+
+    def __iter__(self) -> Generator[Snapshot, None, Status]:
+        """Take turns until the gap is closed, a limit is reached or nothing is left to try."""
+        run = self.run
+        while True:
+            for stage in self.stages:
+                if not stage.active:
+                    continue
+                stage.take(self._turn(1.0))
+                yield run.note(stage.name)
+                if status := run.closed(labels_only=True) or run.limit():
+                    return status
+            if not any(s.active for s in self.stages if not isinstance(s, Improve)):
+                if self._proofless():
+                    return Status.EXHAUSTED
+            self.round += 1
+            if self._unlimited() and self.round >= EFFORT:
+                return Status.EFFORT
+
+    def _proofless(self) -> bool:
+        """Whether no stage that could close the gap is left, and labels had their chance."""
+        return self.round >= 2 and self.run.options.time_limit is None
+
+    def _unlimited(self) -> bool:
+        options = self.run.options
+        limited = options.time_limit is not None or options.max_work is not None
+        return not limited and options.goal != "optimal"
+
+    def _turn(self, share: float) -> Turn:
+        run, scale = self.run, share * GROWTH**self.round
+        work = int(FIRST_WORK * scale)
+        limit = run.options.time_limit
+        if limit is None:
+            return Turn(math.inf, work)
+        left = max(0.0, limit - run.seconds)
+        seconds = min(max(FIRST_TURN, 0.02 * limit) * scale, left)
+        return Turn(time.perf_counter() + seconds, 1 << 62)

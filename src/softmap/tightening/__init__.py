@@ -1,0 +1,1 @@
+"""Tightening: clusters of variables added to the local-polytope relaxation as regions."""

@@ -1,0 +1,314 @@
+"""A model whose relaxation is tightened: pairs and clusters become nodes tied by projections."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import combinations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from softmap.errors import ModelError
+from softmap.model import Model
+from softmap.model.auxiliaries import Auxiliaries
+from softmap.model.inputs import Group, offsets
+from softmap.model.potentials import Projection
+from softmap.model.potentials.base import Costs, Ints, frozen
+
+__all__ = ["Scope", "Tightened", "blocks", "build", "pair_codes"]
+
+Scope = tuple[int, ...]
+Bools = NDArray[np.bool_]
+
+
+@dataclass(frozen=True, eq=False)
+class Tightened:
+    """A model, clusters of its variables, and the model that holds both.
+
+    The nodes of `model` are those of `base` in their order, then one per pair region, then one per
+    cluster. Its first edges are the edges of `base` that no cluster touches; the rest are ties,
+    each from a region to a node whose state follows from the region's.
+
+    Attributes
+    ----------
+    clusters : ascending variables of each cluster
+    pairs : int64[P, 2]
+        First and second variable (ascending) of each pair region.
+    kept : edges of `base` that are edges of `model`, in the order they have there
+    absorbed, region, flipped
+        Edges of `base` whose costs a pair region holds, that pair's number, and whether the edge's
+        first end is the pair's second variable.
+    upper, lower : nodes of each tie
+        Tie t is edge `len(kept) + t`; ties 2p and 2p + 1 lead from pair p to its variables.
+    """
+
+    base: Model
+    model: Model
+    clusters: tuple[Scope, ...]
+    pairs: Ints
+    kept: Ints
+    absorbed: Ints
+    region: Ints
+    flipped: Bools
+    upper: Ints
+    lower: Ints
+
+    @property
+    def first_pair(self) -> int:
+        """Number of the first pair region's node."""
+        return self.base.n
+
+    @property
+    def first_cluster(self) -> int:
+        """Number of the first cluster's node."""
+        return self.base.n + len(self.pairs)
+
+    @cached_property
+    def cluster_number(self) -> dict[Scope, int]:
+        """Place of each cluster in `clusters`."""
+        return {scope: k for k, scope in enumerate(self.clusters)}
+
+    def arranged(self, order: Ints) -> Model:
+        """`model` with its nodes in another order, the edges in the same: λ means the same."""
+        place = np.empty(self.model.n, dtype=np.int64)
+        place[order] = np.arange(self.model.n)
+        unary = [self.model.unary_of(int(i)) for i in order]
+        groups: list[Group] = [
+            (place[self.model.edges[first:last]], potential)
+            for first, last, potential in self.model.groups()
+        ]
+        return Model(unary, None, groups, constant=self.model.constant)
+
+
+@dataclass(frozen=True)
+class _Holders:
+    """Nodes of one arity whose states are joint states: auxiliaries of the base, or clusters."""
+
+    node: Ints  # (K,)
+    member: Ints  # (K, k)
+    stride: Ints  # (K, k)
+    size: Ints  # (K,) joint states
+
+
+@dataclass(frozen=True)
+class _Ties:
+    """`rows`: upper node, lower node, joint states, then stride and labels of up to two members."""
+
+    rows: Ints
+
+    @classmethod
+    def of(cls, *columns: Ints) -> _Ties:
+        return cls(np.stack(np.broadcast_arrays(*columns), axis=1).astype(np.int64))
+
+
+def build(base: Model, clusters: Iterable[Iterable[int]]) -> Tightened:
+    """Tighten a model by clusters of variables.
+
+    Every pair of variables inside a cluster becomes a region of its own if it has an edge (whose
+    costs move there) or lies in two clusters or factors at least (a chord without costs). Clusters,
+    and the auxiliary nodes of factors that contain the pair, are tied to it.
+    """
+    scopes = _checked(base, clusters)
+    holders = [*_auxiliaries(base), *_clusters(base, scopes, 0)]
+    pairs = _chosen_pairs(base, holders)
+    first = base.n + len(pairs)
+    members = _clusters(base, scopes, first)
+    edge_pair, flipped = _pair_of_edges(base, pairs)
+    kept, absorbed = np.flatnonzero(edge_pair < 0), np.flatnonzero(edge_pair >= 0)
+    ties = _ties(base, pairs, [*_auxiliaries(base), *members])
+    costs = _pair_costs(base, pairs, absorbed, edge_pair[absorbed], flipped[absorbed])
+    sizes = base.num_labels[pairs].prod(axis=1)
+    unary = np.split(base.unary, base.node_offset[1:-1]) + np.split(costs, offsets(sizes)[1:-1])
+    unary = unary[:first] + [np.zeros(int(_sizes(base, s))) for s in scopes]
+    groups = _kept_groups(base, kept) + _tie_groups(ties)
+    model = Model(unary, None, groups, constant=base.constant)
+    model = model.with_auxiliaries(_states(base, pairs, scopes))
+    if base.shape is not None:
+        model = model.with_shape(base.shape)
+    return Tightened(
+        base, model, scopes, pairs, kept, absorbed, edge_pair[absorbed], flipped[absorbed],
+        ties.rows[:, 0], ties.rows[:, 1],
+    )  # fmt: skip
+
+
+def blocks(offset: Ints, which: Ints, size: int) -> Ints:
+    """Places of blocks of one size: (len(which), size)."""
+    return offset[which][:, None] + np.arange(size)
+
+
+def pair_codes(pairs: Ints, n: int) -> Ints:
+    """One number per pair of variables, the same for both directions."""
+    low, high = pairs.min(axis=1, initial=n), pairs.max(axis=1, initial=0)
+    return np.asarray(low.astype(np.int64) * n + high)
+
+
+def _checked(base: Model, clusters: Iterable[Iterable[int]]) -> tuple[Scope, ...]:
+    scopes = dict.fromkeys(tuple(sorted(int(i) for i in c)) for c in clusters)
+    for scope in scopes:
+        if len(scope) < 3 or len(set(scope)) != len(scope):
+            raise ModelError(f"cluster {scope} must have three or more different variables")
+        if scope[0] < 0 or scope[-1] >= base.num_variables:
+            raise ModelError(f"cluster {scope} is not within 0..{base.num_variables - 1}")
+    return tuple(scopes)
+
+
+def _sizes(base: Model, members: Ints | Scope) -> Ints:
+    size: Ints = base.num_labels[np.asarray(members)].prod(axis=-1)
+    return size
+
+
+def _by_arity(start: Ints, member: Ints, stride: Ints, first: int, base: Model) -> list[_Holders]:
+    arity = np.diff(start)
+    out = []
+    for k in np.unique(arity).tolist():
+        which = np.flatnonzero(arity == k)
+        at = start[which][:, None] + np.arange(k)
+        out.append(_Holders(first + which, member[at], stride[at], _sizes(base, member[at])))
+    return out
+
+
+def _auxiliaries(base: Model) -> list[_Holders]:
+    aux = base.auxiliaries
+    return _by_arity(aux.start, aux.member, aux.stride, base.num_variables, base)
+
+
+def _clusters(base: Model, scopes: tuple[Scope, ...], first: int) -> list[_Holders]:
+    states = _joint_states(base, scopes)
+    return _by_arity(states.start, states.member, states.stride, first, base)
+
+
+def _joint_states(base: Model, scopes: Iterable[Scope]) -> Auxiliaries:
+    """Row-major joint states over ascending variables."""
+    listed = list(scopes)
+    start = offsets(np.array([len(s) for s in listed], dtype=np.int64))
+    member = np.array([i for s in listed for i in s], dtype=np.int64)
+    stride = np.ones(len(member), dtype=np.int64)
+    labels = base.num_labels[member]
+    arity = np.diff(start)
+    for back in range(2, int(arity.max(initial=0)) + 1):  # from the last member to the first
+        at = start[1:][arity >= back] - back
+        stride[at] = stride[at + 1] * labels[at + 1]
+    return Auxiliaries(start, frozen(member, np.int64), frozen(stride, np.int64))
+
+
+def _states(base: Model, pairs: Ints, scopes: tuple[Scope, ...]) -> Auxiliaries:
+    own, new = base.auxiliaries, _joint_states(base, [*map(tuple, pairs.tolist()), *scopes])
+    return Auxiliaries(
+        frozen(np.concatenate([own.start, own.start[-1] + new.start[1:]]), np.int64),
+        frozen(np.concatenate([own.member, new.member]), np.int64),
+        frozen(np.concatenate([own.stride, new.stride]), np.int64),
+    )
+
+
+def _inner_pairs(holders: _Holders, n: int) -> list[tuple[int, int, Ints]]:
+    """For every two places of an arity: the codes of the pairs that are there."""
+    places = combinations(range(holders.member.shape[1]), 2)
+    return [(a, b, pair_codes(holders.member[:, [a, b]], n)) for a, b in places]
+
+
+def _chosen_pairs(base: Model, holders: list[_Holders]) -> Ints:
+    n, own = base.num_variables, len(_auxiliaries(base))
+    codes = [
+        [code for group in part for _, _, code in _inner_pairs(group, n)]
+        for part in (holders[:own], holders[own:])
+    ]
+    none = np.zeros(0, dtype=np.int64)
+    inside, count = np.unique(np.concatenate([none, *codes[1]]), return_counts=True)
+    factors = np.isin(inside, np.concatenate([none, *codes[0]]))
+    ordinary = base.edges[base.edges.max(axis=1, initial=0) < n].astype(np.int64)
+    wanted = np.isin(inside, pair_codes(ordinary, n)) | factors | (count > 1)
+    return np.stack(np.divmod(inside[wanted], n), axis=1)
+
+
+def _pair_of_edges(base: Model, pairs: Ints) -> tuple[Ints, Bools]:
+    """The pair region that takes each edge (-1: none), and whether its ends are turned round."""
+    n = base.num_variables
+    edges = base.edges.astype(np.int64)
+    found = np.full(base.m, -1, dtype=np.int64)
+    ordinary = np.flatnonzero(edges.max(axis=1, initial=0) < n)
+    if len(pairs) and len(ordinary):
+        have, code = pair_codes(pairs, n), pair_codes(edges[ordinary], n)
+        at = np.minimum(np.searchsorted(have, code), len(have) - 1)
+        found[ordinary] = np.where(have[at] == code, at, -1)
+    return found, edges[:, 0] > edges[:, 1]
+
+
+def _pair_costs(base: Model, pairs: Ints, absorbed: Ints, region: Ints, flipped: Bools) -> Costs:
+    begin = offsets(base.num_labels[pairs].prod(axis=1))
+    costs = np.zeros(int(begin[-1]))
+    for first, last, potential in base.groups():
+        mine = np.flatnonzero((absorbed >= first) & (absorbed < last))
+        shapes, which = np.unique(
+            base.num_labels[base.edges[absorbed[mine]]], axis=0, return_inverse=True
+        )
+        for s, (rows, cols) in enumerate(shapes.tolist()):
+            for turned in (False, True):
+                some = mine[(which.reshape(-1) == s) & (flipped[mine] == turned)]
+                tables = potential.stack(absorbed[some] - first, rows, cols)
+                tables = tables.transpose(0, 2, 1) if turned else tables
+                place = blocks(begin, region[some], rows * cols)
+                np.add.at(costs, place, tables.reshape(len(some), rows * cols))
+    return costs
+
+
+def _ties(base: Model, pairs: Ints, holders: list[_Holders]) -> _Ties:
+    labels = base.num_labels
+    d_i, d_j = labels[pairs[:, 0]], labels[pairs[:, 1]]
+    node, one = base.n + np.arange(len(pairs)), np.ones(len(pairs), dtype=np.int64)
+    to_first = _Ties.of(node, pairs[:, 0], d_i * d_j, d_j, d_i, one, one).rows
+    to_second = _Ties.of(node, pairs[:, 1], d_i * d_j, one, d_j, one, one).rows
+    rows = [np.stack([to_first, to_second], axis=1).reshape(-1, 7)]
+    for group in holders:
+        rows += _holder_ties(base, pairs, group)
+    return _Ties(np.concatenate(rows))
+
+
+def _holder_ties(base: Model, pairs: Ints, group: _Holders) -> list[Ints]:
+    """Ties to the pair regions inside, and of clusters to members that lie in none of them."""
+    n, labels = base.num_variables, base.num_labels
+    have = pair_codes(pairs, n)
+    covered = np.zeros(group.member.shape, dtype=bool)
+    rows = []
+    for a, b, code in _inner_pairs(group, n):
+        at = np.minimum(np.searchsorted(have, code), max(len(have) - 1, 0))
+        hit = np.flatnonzero(have[at] == code) if len(have) else np.zeros(0, dtype=np.int64)
+        covered[hit, a] = covered[hit, b] = True
+        turned = group.member[hit, a] > group.member[hit, b]
+        i, j = np.where(turned, b, a), np.where(turned, a, b)
+        rows.append(
+            _Ties.of(
+                group.node[hit], base.n + at[hit], group.size[hit],
+                group.stride[hit, i], labels[group.member[hit, i]],
+                group.stride[hit, j], labels[group.member[hit, j]],
+            ).rows
+        )  # fmt: skip
+    if group.node.min(initial=base.n) >= base.n:  # auxiliaries of the base have such ties already
+        k, t = np.nonzero(~covered)
+        one, member = np.ones(len(k), dtype=np.int64), group.member[k, t]
+        node, size, stride = group.node[k], group.size[k], group.stride[k, t]
+        rows.append(_Ties.of(node, member, size, stride, labels[member], one, one).rows)
+    return rows
+
+
+def _kept_groups(base: Model, kept: Ints) -> list[Group]:
+    groups: list[Group] = []
+    for first, last, potential in base.groups():
+        mine = kept[(kept >= first) & (kept < last)]
+        if len(mine):
+            groups.append((base.edges[mine], potential.take(mine - first)))
+    return groups
+
+
+def _tie_groups(ties: _Ties) -> list[Group]:
+    """One group with shared maps: ties of the same shape point to the same map."""
+    if not len(ties.rows):
+        return []
+    shapes, index = np.unique(ties.rows[:, 2:], axis=0, return_inverse=True)
+    maps = []
+    for size, stride_i, d_i, stride_j, d_j in shapes.tolist():
+        s = np.arange(size)
+        maps.append((s // stride_i % d_i) * d_j + s // stride_j % d_j)
+    labels = ties.rows[:, 4] * ties.rows[:, 6]
+    return [(ties.rows[:, :2], Projection(maps, labels, index.reshape(-1)))]
