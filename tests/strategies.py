@@ -11,16 +11,11 @@ from dataclasses import dataclass
 import numpy as np
 from hypothesis import strategies as st
 
+from families import FAMILIES as REGISTRY
+from families import PAIRWISE, Ends, Numbers
 from softmap.model import Model
-from softmap.model.potentials import (
-    Potts,
-    SharedTables,
-    Tables,
-    TruncatedLinear,
-    TruncatedQuadratic,
-)
+from softmap.model.potentials import Potential, Potts, Tables
 
-PAIRWISE = ("tables", "shared", "potts", "truncated-linear", "truncated-quadratic")
 FAMILIES = (*PAIRWISE, "mix", "factors")
 GRAPHS = ("random", "tree", "single", "parallel", "none")
 
@@ -95,24 +90,12 @@ def build(recipe: Recipe) -> Model:
     return Model(maker.unary(), None, groups, constant=constant)
 
 
-class _Maker:
+class _Maker(Numbers):
     def __init__(self, recipe: Recipe) -> None:
+        super().__init__(np.random.default_rng(recipe.seed), recipe.hard, recipe.whole)
         self.recipe = recipe
         self.counts = np.array(recipe.counts)
-        self.rng = np.random.default_rng(recipe.seed)
         self.hidden = self.rng.integers(0, self.counts)
-
-    def costs(self, *shape: int) -> np.ndarray:
-        if self.recipe.whole:
-            return self.rng.integers(-2, 3, size=shape).astype(float)
-        return self.rng.normal(size=shape)
-
-    def forbid(self, costs: np.ndarray, keep: tuple[int, ...], share: float = 0.3) -> np.ndarray:
-        if not self.recipe.hard:
-            return costs
-        out = np.where(self.rng.random(costs.shape) < share, np.inf, costs)
-        out[keep] = costs[keep]
-        return out
 
     def unary(self) -> list[np.ndarray]:
         return [
@@ -120,37 +103,10 @@ class _Maker:
             for d, x in zip(self.counts, self.hidden, strict=True)
         ]
 
-    def potential(self, family: str, edges: np.ndarray):
-        m = len(edges)
-        if family == "tables":
-            return Tables([self.table(i, j) for i, j in edges])
-        if family == "shared":
-            return self.shared(edges)
-        weights = self.costs(m)
-        if family == "potts":
-            agree = self.hidden[edges[:, 0]] == self.hidden[edges[:, 1]]
-            barred = self.recipe.hard & agree & (self.rng.random(m) < 0.5)
-            return Potts(np.where(barred, np.inf, weights))
-        truncation = self.rng.choice([0.5, 1.0, 2.0, 3.5, np.inf], size=m)
-        kind = TruncatedLinear if family == "truncated-linear" else TruncatedQuadratic
-        return kind(weights, truncation)
-
-    def table(self, i: int, j: int) -> np.ndarray:
-        costs = self.costs(self.counts[i], self.counts[j])
-        return self.forbid(costs, (self.hidden[i], self.hidden[j]))
-
-    def shared(self, edges: np.ndarray) -> SharedTables:
-        # one table per pair of shapes and hidden labels, so that the hidden labelling stays allowed
-        tables: list[np.ndarray] = []
-        index, known = [], {}
-        for i, j in edges:
-            key = (self.counts[i], self.counts[j], self.hidden[i], self.hidden[j])
-            if key not in known:
-                known[key] = len(tables)
-                tables.append(self.table(i, j))
-            index.append(known[key])
-        weights = self.rng.choice([0.25 if self.recipe.hard else 0.0, 0.5, 2.0], size=len(edges))
-        return SharedTables(tables, index, weights)
+    def potential(self, family: str, edges: np.ndarray) -> Potential:
+        keep = [(int(x), int(y)) for x, y in self.hidden[edges]]
+        ends = Ends(*self.counts[edges].T.tolist(), keep)
+        return REGISTRY[family].make(self, ends)
 
     def factors(self) -> list[tuple[tuple[int, ...], np.ndarray]]:
         """Factors of arities 0 to 4; variables in any order."""

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from families import FAMILIES
+from families import FAMILIES, Ends, Numbers, single
 from softmap import generators, lp
 from softmap.algorithms.sweeps.chains import Chains
 from softmap.model import Model
@@ -28,8 +28,7 @@ def many_edges(name: str, seed: int) -> Model:
     edges = [pairs[k] if rng.random() < 0.5 else pairs[k][::-1] for k in chosen]
     labels = np.full(n, rng.integers(1, 6)) if rng.random() < 0.5 else rng.integers(1, 6, n)
     groups = [
-        (np.array([e]), FAMILIES[name](rng, int(labels[e[0]]), int(labels[e[1]]), False))
-        for e in edges
+        (np.array([e]), single(name, rng, int(labels[e[0]]), int(labels[e[1]]))) for e in edges
     ]
     return tighten(Model([rng.normal(size=d) for d in labels], None, groups))
 
@@ -45,7 +44,7 @@ def higher_order(seed: int) -> Model:
 
 def models_of(name: str, seed: int) -> list[Model]:
     """Models with tiles, with single blocks, and with both."""
-    if name == "projection":
+    if FAMILIES[name].ties:
         return [higher_order(seed)]
     return [many_edges(name, seed), grid_of(name, seed)]
 
@@ -55,8 +54,7 @@ def grid_of(name: str, seed: int) -> Model:
     rng = np.random.default_rng(seed)
     rows, cols, d = (int(k) for k in rng.integers(2, 9, 3))
     edges = generators.grid_edges(rows, cols)
-    one = FAMILIES[name](rng, d, d, False)
-    group = one.take(np.zeros(len(edges), dtype=np.int64))
+    group = FAMILIES[name].make(Numbers(rng), Ends([d] * len(edges), [d] * len(edges)))
     return tighten(Model(rng.normal(size=(rows * cols, d)), edges, group))
 
 

@@ -7,13 +7,12 @@ import pytest
 from scipy.optimize import linprog
 
 import softmap
-from proof_models import FAMILIES, Case, Sizes, case
+from families import FAMILIES, PAIRWISE
+from proof_models import Case, Sizes, case
 from softmap import core
 from softmap.model.layout import layout
 from softmap.relaxation.dual import reduced_unary
 from softmap.relaxation.transport import nearest_coupling
-
-PAIRWISE = FAMILIES[:5]
 
 
 def native(model):
@@ -125,7 +124,7 @@ def test_entropy_and_slack_are_those_of_the_soft_plan(family, eta):
             assert answer.slack[e] == pytest.approx(slack, abs=1e-9)
 
 
-@pytest.mark.parametrize("family", ["tables", "shared", "linear", "quadratic"])
+@pytest.mark.parametrize("family", ["tables", "shared", "truncated-linear", "truncated-quadratic"])
 @pytest.mark.parametrize("most", [5, 11, 70])
 def test_large_tables_get_the_projection_as_it_is(family, most):
     compared = 0

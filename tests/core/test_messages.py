@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from families import FAMILIES
+from families import FAMILIES, single
 from softmap import core
 from softmap.errors import ModelError
 from softmap.model import Model, Potts
@@ -22,7 +22,7 @@ def _random_case(name, seed):
     rows, cols = rng.integers(1, 9, 2)
     if rng.random() < 0.4:
         cols = rows
-    potential = FAMILIES[name](rng, int(rows), int(cols), bool(rng.random() < 0.5))
+    potential = single(name, rng, int(rows), int(cols), bool(rng.random() < 0.5))
     model = Model([np.zeros(rows), np.zeros(cols)], [[0, 1]], potential)
     side = int(rng.integers(2))
     a = rng.normal(size=model.num_labels[1 - side]) * rng.choice([1.0, 100.0])

@@ -9,7 +9,8 @@ import numpy as np
 import pytest
 
 import softmap
-from proof_models import FAMILIES, Case, Sizes, case
+from families import FAMILIES, PAIRWISE
+from proof_models import Case, Sizes, case
 from softmap import core
 from softmap.model.layout import layout
 
@@ -111,7 +112,7 @@ def test_so_it_is_for_mixtures(sizes):
 
 def test_wide_labels_take_single_edges():
     for seed in range(4):
-        check(case(seed, Sizes(lam=1e3), ("linear", "quadratic", "potts", "tables"), most=70))
+        check(case(seed, Sizes(lam=1e3), PAIRWISE, most=70))
 
 
 @pytest.mark.parametrize("family", FAMILIES)
@@ -128,7 +129,7 @@ def test_overflow_lowers_the_bound(family, lam):
 def test_multipliers_that_are_no_numbers_prove_nothing(bad):
     proved = 0
     for seed in range(20):
-        one = case(seed, Sizes(hard=True), FAMILIES[:5])
+        one = case(seed, Sizes(hard=True), PAIRWISE)
         where = seed % one.lam.size
         one.lam[where] = bad
         h = int(np.searchsorted(one.model.half_offset, where, side="right")) - 1

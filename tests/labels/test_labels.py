@@ -8,6 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import softmap
+from families import PAIRWISE
 from oracles import brute_force
 from softmap import core
 from softmap.errors import ModelError, OptionError
@@ -18,7 +19,7 @@ from softmap.model.potentials import Tables
 from softmap.randomness import seeded
 from softmap.relaxation.bounds import dual_bound
 from softmap.relaxation.consistency import tighten
-from strategies import PAIRWISE, models, random_lam, seeds
+from strategies import models, random_lam, seeds
 
 PAIRS = (*PAIRWISE, "mix")
 

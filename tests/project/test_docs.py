@@ -10,31 +10,24 @@ import io
 import re
 import runpy
 import shlex
-from doctest import ELLIPSIS, NORMALIZE_WHITESPACE, OutputChecker
 from pathlib import Path
 
 import pytest
 
 import softmap
 from data import ROOT
+from pages import BLOCK, agrees, run_python
 from softmap.cli.app import main
 
 DOCS = ROOT / "docs"
 PAGES = [DOCS / "index.md", DOCS / "tutorial.md", *sorted((DOCS / "guides").glob("*.md"))]
 PAGES += [DOCS / "theory" / "sweeps.md"]
 EXAMPLES = sorted((DOCS / "examples").glob("*.py"))
-BLOCK = re.compile(r"^```(\w+)\n(.*?)^```", flags=re.MULTILINE | re.DOTALL)
 LINK = re.compile(r"(?<!!)\[[^\]]*\]\(([^)#\s]+)(?:#[^)]*)?\)")
 
 
 def name_of(path: Path) -> str:
     return str(path.relative_to(DOCS))
-
-
-def run_python(block: str, names: dict[str, object], place: str) -> str:
-    with contextlib.redirect_stdout(io.StringIO()) as shown:
-        exec(compile(block, place, "exec"), names)
-    return shown.getvalue()
 
 
 def run_commands(block: str) -> str:
@@ -44,10 +37,6 @@ def run_commands(block: str) -> str:
             assert program == "softmap", f"not a command of ours: {line}"
             assert main(words) == 0, line
     return shown.getvalue()
-
-
-def agrees(expected: str, printed: str) -> bool:
-    return OutputChecker().check_output(expected, printed, ELLIPSIS | NORMALIZE_WHITESPACE)
 
 
 def run_page(path: Path) -> int:

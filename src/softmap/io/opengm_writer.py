@@ -44,8 +44,7 @@ def format_opengm(model: Model) -> bytes:
     for i in range(model.num_variables):
         writer.add_table((i,), model.unary_of(i))
     for first, last, potential in model.groups():
-        if potential.family != "projection":
-            _add_group(writer, model, model.edges[first:last].astype(np.int64), potential)
+        _add_group(writer, model, model.edges[first:last].astype(np.int64), potential)
     for scope, table in joint_factors(model):
         writer.add_table(scope, table)
     buffer = io.BytesIO()
@@ -56,6 +55,8 @@ def format_opengm(model: Model) -> bytes:
 
 def _add_group(writer: _Writer, model: Model, edges: Ints, potential: Potential) -> None:
     for k, (i, j) in enumerate(edges.tolist()):
+        if i >= model.num_variables:
+            continue  # a joint factor is written instead of its auxiliary node
         shape = [int(model.num_labels[i]), int(model.num_labels[j])]
         scope: tuple[int, ...] = (i, j)
         if isinstance(potential, Potts | TruncatedLinear | TruncatedQuadratic):

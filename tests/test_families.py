@@ -1,0 +1,143 @@
+"""Every family of the registry against every part: files, LP, judge, labels, methods.
+
+Verbs, messages, passes, bounds and couplings are crossed with the registry where they are tested.
+"""
+
+from __future__ import annotations
+
+import io
+from functools import partial
+
+import numpy as np
+import pytest
+
+import softmap
+from families import FAMILIES, Ends, Numbers
+from io_helpers import same_energies
+from methods import UPDATES
+from oracles import brute_force, dense_lp, energy_by_hand
+from softmap import labels, lp
+from softmap.algorithms.base import Proposal
+from softmap.algorithms.registry import METHODS
+from softmap.errors import ModelError
+from softmap.io.formats import FORMATS
+from softmap.model import Model
+from softmap.relaxation.consistency import arc_consistency, tighten
+from softmap.solving.certificate import certificate
+from softmap.solving.judge import Judge
+from strategies import dense, random_lam
+
+WRITABLE = [name for name, form in FORMATS.items() if form.write]
+EDGES = np.array([[0, 1], [2, 1], [2, 3], [3, 0], [1, 0], [4, 2], [4, 3]])
+FAMILY = pytest.mark.parametrize("name", FAMILIES)
+SEED = pytest.mark.parametrize("seed", range(6))
+
+
+def example(name: str, seed: int, whole: bool = False) -> Model:
+    """Five variables, seven edges, hard constraints; a hidden labelling is allowed."""
+    numbers = Numbers(np.random.default_rng(seed), hard=True, whole=whole)
+    counts = np.array([3, 4, 2, 3, 3]) if seed % 2 else np.full(5, 3)
+    hidden = numbers.rng.integers(0, counts)
+    keep = [(int(x), int(y)) for x, y in hidden[EDGES]]
+    group = FAMILIES[name].make(numbers, Ends(*counts[EDGES].T.tolist(), keep))
+    return Model([numbers.costs(int(d)) for d in counts], EDGES, group, constant=1000.0)
+
+
+@SEED
+@FAMILY
+@pytest.mark.parametrize("form", WRITABLE)
+def test_files_keep_every_energy(name, form, seed):
+    if form == "opengm":
+        pytest.importorskip("h5py")
+    model, file = example(name, seed, whole=form == "wcsp"), io.BytesIO()
+    costs = np.concatenate([t.ravel() for t in model.tables()])
+    costs = costs[np.isfinite(costs)]
+    if form == "wcsp" and (costs != np.round(costs)).any():
+        with pytest.raises(ModelError, match="whole"):
+            softmap.write(model, file, format=form)
+        return
+    softmap.write(model, file, format=form)
+    file.seek(0)
+    again = softmap.read(file, format=form)
+    assert same_energies(model, again)
+    if form == "npz":
+        assert again.fingerprint() == model.fingerprint()
+
+
+@SEED
+@FAMILY
+def test_the_lp_is_that_of_the_tables(name, seed):
+    model = example(name, seed)
+    assert lp.solve(model).value == pytest.approx(dense_lp(model), abs=1e-7)
+
+
+@SEED
+@FAMILY
+def test_consistency_is_that_of_the_tables(name, seed):
+    model = example(name, seed).condition({0: 0} if seed == 1 else {})
+    try:
+        allowed = arc_consistency(model)
+    except softmap.InfeasibleModel:
+        with pytest.raises(softmap.InfeasibleModel):
+            arc_consistency(dense(model))
+    else:
+        np.testing.assert_array_equal(allowed, arc_consistency(dense(model)))
+
+
+@SEED
+@FAMILY
+def test_the_judge_says_what_the_plain_account_says(name, seed):
+    model = tighten(example(name, seed))
+    lam = np.where(np.isfinite(model.unary)[half_states(model)], random_lam(model, seed), 0.0)
+    judge, proof = Judge(model, 1), certificate(model, lam, 20.0)
+    verdict = judge.look(Proposal(lam, 20.0))
+    assert verdict.bound == pytest.approx(proof.bound, abs=1e-9)
+    assert judge.bound <= dense_lp(model) + 1e-7
+    assert judge.primal >= dense_lp(model) - 1e-7
+
+
+def half_states(model: Model) -> np.ndarray:
+    """The node state of every entry of λ."""
+    nodes = model.edges.reshape(-1)
+    return np.concatenate([np.r_[model.node_slice(int(i))] for i in nodes])
+
+
+@SEED
+@FAMILY
+def test_searches_for_labels_only_improve(name, seed):
+    model = tighten(example(name, seed))
+    best, optimum = brute_force(model)
+    given = labels.decode(model, random_lam(model, seed))
+    energy = energy_by_hand(model, model.complete(given))
+    for search in (labels.icm, partial(labels.forests, rounds=3)):
+        found = search(model, given)
+        assert best - 1e-9 <= energy_by_hand(model, model.complete(found)) <= energy + 1e-9
+        kept = search(model, optimum)
+        assert energy_by_hand(model, model.complete(kept)) == pytest.approx(best)
+
+
+@FAMILY
+@pytest.mark.parametrize("method", METHODS)
+@pytest.mark.parametrize("dtype", ["float64", "float32"])
+def test_every_method_proves_bounds(name, method, dtype):
+    model = example(name, 3)
+    fixed = {"eta": 30.0} if method in UPDATES or METHODS[method].fixed_eta else {}
+    result = softmap.solve(
+        model, method=method, dtype=dtype, max_work=2 * model.m * 40, threads=2, **fixed
+    )
+    best, _ = brute_force(model)
+    assert result.bound <= best + 1e-9
+    assert best <= result.energy + 1e-9
+    assert result.energy == pytest.approx(model.energy(result.labels))
+
+
+@SEED
+@FAMILY
+def test_solve_reaches_the_lp_of_the_tables(name, seed):
+    model = example(name, seed)
+    best, relaxed = brute_force(model)[0], dense_lp(model)
+    result = softmap.solve(model, lp_gap=1e-6, gap=0.0)
+    assert result.bound == pytest.approx(relaxed, abs=2e-6 * relaxed)
+    assert result.energy >= best - 1e-9
+    if relaxed > best - 1e-6:  # a tight relaxation leaves nothing to search for
+        assert result.energy == pytest.approx(best)
