@@ -16,6 +16,7 @@ from softmap.model import Model
 from softmap.relaxation.consistency import tighten
 from softmap.relaxation.gaps import Gaps
 from softmap.relaxation.point import PrimalPoint
+from softmap.relaxation.scaling import scaled
 from softmap.solving.archive import Arrays, read_archive, under, write_archive
 from softmap.solving.trace import Status, Trace
 
@@ -54,7 +55,7 @@ class Result(Gaps):
     seconds, setup_seconds, threads
         Time in the loop, time before it, and threads used.
     point
-        What the marginals are made from.
+        What the marginals are made from; its costs are in units of its own model.
     """
 
     model: Model
@@ -187,7 +188,7 @@ def point_arrays(point: PrimalPoint) -> Arrays:
 def point_from_arrays(model: Model, arrays: Arrays) -> PrimalPoint:
     """The point that `point_arrays` described."""
     parts: dict[str, Any] = {**arrays, "eta": float(arrays["eta"])}
-    return PrimalPoint(tighten(model), **parts)
+    return PrimalPoint(tighten(scaled(model).model), **parts)
 
 
 def _equal(a: Arrays, b: Arrays) -> bool:

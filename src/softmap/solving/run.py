@@ -24,6 +24,7 @@ from softmap.solving.judge import Judge
 from softmap.solving.options import Options
 from softmap.solving.result import Result
 from softmap.solving.trace import Row, Snapshot, Status, Trace
+from softmap.solving.units import Units
 
 __all__ = ["Run"]
 
@@ -40,7 +41,8 @@ class Run:
     Attributes
     ----------
     given, model : Model
-        As handed over, and without the states that hard constraints rule out.
+        As handed over, and as the run works on it: in `units` of its own, without the states that
+        hard constraints rule out.
     done : int
         Steps of the algorithm so far.
     next_check, decoded_at, improved_at : int
@@ -49,11 +51,14 @@ class Run:
 
     def __init__(self, model: Model, options: Options) -> None:
         started = time.perf_counter()
-        self.given, self.model, self.options = model, tighten(model), options
+        self.given, self.options = model, options
+        self.units = Units(model, options.dtype)
+        self.model = tighten(self.units.model)
         self.threads = options.threads or usable_cores()
-        algorithm = make(options.method, eta=options.eta, threads=self.threads, dtype=options.dtype)
+        eta = self.units.eta(options.eta)
+        algorithm = make(options.method, eta=eta, threads=self.threads, dtype=options.dtype)
         self.algorithm = algorithm
-        warm = _warm_start(self.model, options.warm_start)
+        warm = _warm_start(self.units, options.warm_start)
         self.state = algorithm.init(self.model, warm, options.seed)
         self.judge = Judge(self.model, self.threads)
         self.search = LabelSearch(self.model, algorithm.decode_order(self.model))
@@ -140,11 +145,11 @@ class Run:
             self._find_labels(proposal.lam, verdict.nodes[0], self.judge.primal)
         if not last and self._slow():
             self._solve_exactly()
-        row = self._row(proposal, verdict)
-        self.trace.rows.append(row)
+        snapshot = self.units.snapshot(self._row(proposal, verdict), self.search.labels)
+        self.trace.rows.append(snapshot.row)
         self.algorithm.heed(self.state, verdict)
         self.next_check = self.done + self.interval()
-        return Snapshot(row, self.search.labels)
+        return snapshot
 
     def _row(self, proposal: Proposal, verdict: Verdict) -> Row:
         return Row(
@@ -190,7 +195,8 @@ class Run:
     def gaps(self) -> tuple[float, float]:
         """Relative LP gap and relative MAP gap."""
         bound, uppers = self.judge.bound, (self.judge.primal, self.search.energy)
-        relaxed, labelled = (relative_gap(max(0.0, upper - bound), bound) for upper in uppers)
+        unit = self.units.unit(bound)
+        relaxed, labelled = (relative_gap(upper - bound, unit) for upper in uppers)
         return relaxed, labelled
 
     def closed(self) -> Status | None:
@@ -212,7 +218,7 @@ class Run:
     def result(self, status: Status) -> Result:
         """The best of the run."""
         judge, search = self.judge, self.search
-        return Result(
+        found = Result(
             model=self.given,
             method=self.algorithm.name,
             status=status,
@@ -231,14 +237,15 @@ class Run:
             messages=self.algorithm.restart_point(self.state),
             point=judge.point or PrimalPoint(self.model, labels=search.labels),
         )
+        return self.units.result(found, self.model)
 
 
-def _warm_start(model: Model, given: Any) -> Floats | None:
+def _warm_start(units: Units, given: Any) -> Floats | None:
     if given is None:
         return None
     lam = given.messages if isinstance(given, Result) else given
     try:
-        return check_lam(model, lam).copy()
+        return units.warm(check_lam(units.given, lam).copy())
     except (OptionError, ValueError, TypeError) as error:
         raise OptionError(
             f"warm_start: expected a Result, or λ of this model as a flat array ({error})"
