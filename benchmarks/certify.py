@@ -19,7 +19,7 @@ from softmap.model import Model
 from softmap.relaxation import polytope
 from softmap.relaxation.bounds import dual_bound
 from softmap.relaxation.consistency import tighten
-from softmap.relaxation.gaps import relative_gap
+from softmap.relaxation.gaps import gap_unit, relative_gap
 
 Floats = NDArray[np.float64]
 
@@ -45,7 +45,7 @@ class Certified:
     def _relative(self, value: float) -> float:
         if not (math.isfinite(self.bound) and math.isfinite(value)):
             return math.inf
-        return relative_gap(max(0.0, value - self.bound), self.bound)
+        return relative_gap(value - self.bound, gap_unit(self.bound))
 
 
 def certify(model: Model, answer: Answer) -> Certified:

@@ -1,18 +1,20 @@
 """The displays: live on a terminal, lines elsewhere, silence on demand."""
 
 import io
-from types import SimpleNamespace
 
 import numpy as np
 from rich.console import Console
 
 from softmap.cli.console import number, ratio
 from softmap.cli.progress import LiveDisplay, PlainLines, Silent, display
+from softmap.generators import random_tree
+from softmap.solving.trace import Row, Snapshot
 
 
 def snapshot(seconds, **changes):
-    values = {"bound": 10.0, "primal": 11.0, "energy": np.inf, "eta": 100.0, "seconds": seconds}
-    return SimpleNamespace(**(values | changes))
+    values = {"work": 0, "sweeps": 0.0, "seconds": seconds, "eta": 100.0, "smoothed": 0.0}
+    values |= {"bound": 10.0, "primal": 11.0, "energy": np.inf, "slack": 0.0}
+    return Snapshot(random_tree(2), Row(**(values | changes)), np.zeros(2, int))
 
 
 def test_plain_lines_are_not_too_many():

@@ -116,11 +116,16 @@ def test_facts_count_factors_not_ties():
 
 def outcome(**changes):
     values = {"energy": 10.0, "bound": 10.0, "primal": 10.0, "gap": 0.0, "lp_gap": 0.0}
-    return SimpleNamespace(**(values | changes))
+    return SimpleNamespace(**({"unit": 10.0} | values | changes))
 
 
 def test_words_for_an_optimal_labelling():
     assert "is optimal" in " ".join(certificate_sentences(outcome()))
+
+
+def test_words_for_a_gap_of_rounding():
+    text = " ".join(certificate_sentences(outcome(energy=10.000000001, gap=1e-9)))
+    assert "agree to 1e-09: to that precision, the labelling is optimal" in text
 
 
 def test_words_for_a_gap():

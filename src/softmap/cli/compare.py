@@ -12,7 +12,7 @@ from rich.table import Table
 from softmap.cli.console import number, ratio
 from softmap.cli.files import check_targets
 from softmap.cli.options import ModelArgument, ValuesOption
-from softmap.relaxation.gaps import relative_gap
+from softmap.relaxation.gaps import model_unit, relative_gap
 
 if TYPE_CHECKING:
     from softmap.model import Model
@@ -67,7 +67,7 @@ def compare_command(
             fixed = {"eta": eta} if METHODS[name].fixed_eta else {}
             runs[name] = _method(loaded, name, no_progress, options | fixed)
     console = results()
-    console.print(_table(runs))
+    console.print(_table(runs, loaded))
     save_comparison({name: run.trace for name, run in runs.items()}, plot)
     console.print(f"Wrote {plot}")
 
@@ -124,14 +124,14 @@ def _exact(model: Model, options: dict[str, Any]) -> MethodRow:
     return MethodRow(bound, energy, solution.seconds, 0, f"HiGHS: {solution.status}", trace)
 
 
-def _table(runs: dict[str, MethodRow]) -> Table:
+def _table(runs: dict[str, MethodRow], model: Model) -> Table:
     table = Table(box=None, pad_edge=False)
     table.add_column("method")
     for column in ("bound", "energy", "relative gap", "seconds", "work"):
         table.add_column(column, justify="right")
     table.add_column("stopped", overflow="fold")
     for name, run in runs.items():
-        gap = relative_gap(run.energy - run.bound, run.bound)
+        gap = relative_gap(run.energy - run.bound, model_unit(model, run.bound))
         work = f"{run.work:,}" if run.work else "-"
         cells = (number(run.bound), number(run.energy), ratio(gap), f"{run.seconds:.2f}", work)
         table.add_row(name, *cells, run.stopped)

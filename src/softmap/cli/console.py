@@ -24,7 +24,9 @@ def number(value: float) -> str:
     """A cost, with the digits that matter when bounds are compared."""
     if not math.isfinite(value):
         return "none yet" if value != value else ("∞" if value > 0 else "-∞")
-    return f"{value:,.4f}" if abs(value) < 1e10 else f"{value:.10g}"
+    if value == 0 or 1 <= abs(value) < 1e10:
+        return f"{value:,.4f}"
+    return f"{value:.10g}"
 
 
 def ratio(value: float) -> str:

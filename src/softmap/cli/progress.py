@@ -14,7 +14,6 @@ from rich.live import Live
 from rich.table import Table
 
 from softmap.cli.console import messages, number, ratio
-from softmap.relaxation.gaps import relative_gap
 
 if TYPE_CHECKING:
     from softmap.solving.trace import Snapshot
@@ -100,8 +99,8 @@ def _columns(snapshot: Snapshot, time_limit: float | None) -> dict[str, str]:
         "bound": number(snapshot.bound),
         "primal": number(snapshot.primal),
         "energy": number(snapshot.energy),
-        "lp gap": ratio(relative_gap(snapshot.primal - snapshot.bound, snapshot.bound)),
-        "gap": ratio(relative_gap(snapshot.energy - snapshot.bound, snapshot.bound)),
+        "lp gap": ratio(snapshot.relative_gap(snapshot.lp_gap)),
+        "gap": ratio(snapshot.relative_gap(snapshot.gap)),
         "eta": f"{snapshot.eta:.3g}",
     }
     if time_limit is not None:

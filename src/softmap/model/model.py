@@ -27,6 +27,7 @@ from softmap.model.inputs import (
 )
 from softmap.model.potentials import Potential
 from softmap.model.potentials.base import Costs, Ints
+from softmap.model.sums import careful_sums
 
 __all__ = ["Auxiliaries", "Model"]
 
@@ -189,14 +190,18 @@ class Model:
         return np.concatenate([chosen, self.auxiliaries.states(chosen)], axis=-1)
 
     def energy(self, labels: ArrayLike) -> Any:
-        """Cost of a labelling, or of each of a batch; +inf where a hard constraint is broken."""
+        """Cost of a labelling, or of each of a batch; +inf where a hard constraint is broken.
+
+        Rounding errors of the sum are carried along, so that it is as good as rounded once.
+        """
         x = self.complete(labels)
-        total = self.unary[self.node_offset[:-1] + x].sum(axis=-1) + self.constant
+        terms = [self.unary[self.node_offset[:-1] + x]]
         for first, last, potential in self.groups():
             ends = self.edges[first:last]
-            costs = potential.value(np.arange(last - first), x[..., ends[:, 0]], x[..., ends[:, 1]])
-            total = total + costs.sum(axis=-1)
-        return float(total) if np.ndim(total) == 0 else total
+            each = np.arange(last - first)
+            terms.append(potential.value(each, x[..., ends[:, 0]], x[..., ends[:, 1]]))
+        terms.append(np.full((*x.shape[:-1], 1), self.constant))
+        return careful_sums(np.concatenate(terms, axis=-1))
 
     # --- derived models -------------------------------------------------------------------------
 

@@ -1,16 +1,35 @@
-"""Gaps between what was found and what is proved: the one place that says what relative means."""
+"""Gaps between what was found and what is proved: the one place that says what relative means.
+
+The unit of a relative gap is the size of the bound, with or without the model's `constant`: whichever
+is smaller, so that a large constant hides no gap. Where that is smaller than a typical step of the
+costs (`cost_step`), the step is the unit: a model whose optimum is 0 has a relative gap, too. All of
+these grow with the costs, so multiplying all costs by a positive number changes no relative gap.
+"""
 
 from __future__ import annotations
 
-__all__ = ["Gaps", "gap_unit", "relative_gap"]
+import math
+
+import numpy as np
+
+from softmap.model import Model
+from softmap.model.potentials.base import Costs, least_steps
+
+__all__ = ["Gaps", "cost_step", "gap_unit", "model_unit", "relative_gap"]
 
 
 class Gaps:
-    """What an energy, a bound and a primal value say together."""
+    """What an energy, a bound and a primal value of a model say together."""
 
+    model: Model
     energy: float
     bound: float
     primal: float
+
+    @property
+    def unit(self) -> float:
+        """The unit of relative gaps: see `softmap.relaxation.gaps`."""
+        return model_unit(self.model, self.bound)
 
     @property
     def gap(self) -> float:
@@ -23,15 +42,52 @@ class Gaps:
         return max(0.0, self.primal - self.bound)
 
     def relative_gap(self, gap: float) -> float:
-        """`gap / max(1, |bound|)`."""
-        return relative_gap(gap, self.bound)
+        """`gap / unit`: see `softmap.relaxation.gaps`."""
+        return relative_gap(gap, self.unit)
 
 
-def gap_unit(bound: float) -> float:
-    """`max(1, |bound|)`: the unit of relative gaps."""
-    return max(1.0, abs(bound))
+def relative_gap(gap: float, unit: float) -> float:
+    """The gap in units; 0 where there is none, +inf where there is one and the unit is 0."""
+    if gap <= 0:
+        return 0.0
+    return gap / unit if unit > 0 else math.inf
 
 
-def relative_gap(gap: float, bound: float) -> float:
-    """`gap / max(1, |bound|)`: the gap in units of the bound, or of 1 where that is small."""
-    return gap / gap_unit(bound)
+def gap_unit(bound: float, constant: float = 0.0, step: float = 0.0) -> float:
+    """The unit of gaps to a bound: `max(min(|bound|, |bound - constant|), step)`."""
+    return max(min(abs(bound), abs(bound - constant)), step)
+
+
+def model_unit(model: Model, bound: float) -> float:
+    """The unit of gaps to a bound of this model."""
+    return gap_unit(bound, model.constant, cost_step(model))
+
+
+def cost_step(model: Model) -> float:
+    """A typical step of the costs, 0 if they are all constant; found once per model.
+
+    The harmonic mean, over all tables with two different finite costs, of the difference between
+    the two lowest: a few very large costs do not raise it, and it grows with the costs.
+    """
+    cache = model.__dict__
+    if "_cost_step" not in cache:
+        cache["_cost_step"] = _harmonic_mean(_steps(model))
+    step: float = cache["_cost_step"]
+    return step
+
+
+def _steps(model: Model) -> list[Costs]:
+    found = [least_steps(model.unary, model.node_offset[:-1])]
+    for first, last, potential in model.groups():
+        if last > first:
+            found.append(potential.steps(*model.end_labels(first, last)))
+    return found
+
+
+def _harmonic_mean(parts: list[Costs]) -> float:
+    steps = np.concatenate(parts)
+    steps = steps[(steps > 0) & np.isfinite(steps)]
+    if not steps.size:
+        return 0.0
+    least = steps.min()
+    return float(least * (steps.size / (least / steps).sum()))

@@ -71,8 +71,8 @@ def _numbers(result: Subject) -> dict[str, str]:
         "energy": f"{result.energy:.10g}",
         "bound": f"{result.bound:.10g}",
         "primal": f"{result.primal:.10g}",
-        "relative gap": f"{relative_gap(result.gap, result.bound):.2g}",
-        "relative LP gap": f"{relative_gap(result.lp_gap, result.bound):.2g}",
+        "relative gap": f"{relative_gap(result.gap, result.unit):.2g}",
+        "relative LP gap": f"{relative_gap(result.lp_gap, result.unit):.2g}",
         "seconds": f"{result.seconds:.2f}",
     }
 

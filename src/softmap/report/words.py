@@ -9,7 +9,7 @@ from softmap.report.subject import Subject
 
 __all__ = ["EXACT", "certificate_sentences"]
 
-# A relative gap that costs added up in floating point cannot be told from zero.
+# Up to this relative gap, bound and energy are said to agree.
 EXACT = 1e-9
 
 
@@ -29,11 +29,13 @@ def _bound(result: Subject) -> str:
 
 
 def _verdict(result: Subject) -> str:
-    gap = relative_gap(result.gap, result.bound)
+    gap = relative_gap(result.gap, result.unit)
     if not math.isfinite(gap):
         return "How far the labelling is from the best is not known."
-    if gap <= EXACT:
+    if gap == 0:
         return "The two agree, so the labelling is optimal."
+    if gap <= EXACT:
+        return f"The two agree to {result.gap:.1g}: to that precision, the labelling is optimal."
     return (
         f"So the labelling costs at most {result.gap:.3g} more than the best one "
         f"({_percent(gap)} of the bound)."
@@ -41,12 +43,12 @@ def _verdict(result: Subject) -> str:
 
 
 def _relaxation(result: Subject) -> str:
-    gap = relative_gap(result.lp_gap, result.bound)
+    gap = relative_gap(result.lp_gap, result.unit)
     if not math.isfinite(gap):
         return "The linear relaxation has no feasible point yet."
     within = f"to within {result.lp_gap:.3g} ({_percent(gap)})" if gap > EXACT else "exactly"
     sentence = f"The linear relaxation is solved {within}"
-    if relative_gap(result.energy - result.primal, result.bound) > 10 * max(gap, EXACT):
+    if relative_gap(result.energy - result.primal, result.unit) > 10 * max(gap, EXACT):
         return (
             f"{sentence}: most of what is left is the gap between the relaxation and "
             "labellings, which more time for this method will not close."

@@ -16,7 +16,7 @@ from numpy.typing import ArrayLike, NDArray
 from softmap.labels import best_labelling, decode, round_nodes
 from softmap.model import Model
 from softmap.relaxation import polytope
-from softmap.relaxation.bounds import bound_rounding, dual_bound, projected_cost
+from softmap.relaxation.bounds import dual_bound, projected_cost
 from softmap.relaxation.dual import Floats, SmoothedDual, check_lam
 from softmap.relaxation.gaps import Gaps
 
@@ -33,9 +33,7 @@ class Certificate(Gaps):
         The best labelling found; `energy == model.energy(labels)`, +inf if none obeys the hard
         constraints.
     bound
-        Lower bound on the LP and MAP optimum: the unsmoothed dual at `lam`.
-    rounding
-        By how much float64 may have moved `bound`: `bound - rounding` is a bound in real numbers.
+        Lower bound on the LP and MAP optimum: the unsmoothed dual at `lam`, rounded down.
     primal, node_marginals
         Cost and node marginals of a point of the local polytope (see `edge_marginals`), so an upper
         bound on the LP optimum: the projection of μ^λ where `projected`, else `labels`.
@@ -49,7 +47,6 @@ class Certificate(Gaps):
     labels: NDArray[np.int64]
     energy: float
     bound: float
-    rounding: float
     primal: float
     node_marginals: Floats
     projected: bool
@@ -101,7 +98,6 @@ def certificate(
         labels=labels,
         energy=energy,
         bound=dual_bound(tight, flat),
-        rounding=bound_rounding(tight, flat),
         primal=primal if projected else energy,
         node_marginals=lifted if projected else polytope.integral_nodes(tight, labels),
         projected=projected,

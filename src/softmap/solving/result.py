@@ -16,6 +16,7 @@ from softmap.model import Model
 from softmap.relaxation.consistency import tighten
 from softmap.relaxation.gaps import Gaps
 from softmap.relaxation.point import PrimalPoint
+from softmap.relaxation.scaling import scaled
 from softmap.solving.archive import Arrays, read_archive, under, write_archive
 from softmap.solving.proof import Proof, proof_arrays, proof_from_arrays
 from softmap.solving.trace import Status, Trace
@@ -56,7 +57,7 @@ class Result(Gaps):
     seconds, setup_seconds, threads
         Time in the loop, time before it, and threads used.
     point
-        What the marginals are made from.
+        What the marginals are made from; its costs are in units of its own model.
     """
 
     model: Model
@@ -78,6 +79,11 @@ class Result(Gaps):
     point: PrimalPoint
     lp_bound: float
     proof: Proof
+
+    @property
+    def lp_gap(self) -> float:
+        """`primal - lp_bound`, at least 0; 0 proves the point optimal for the LP relaxation."""
+        return max(0.0, self.primal - self.lp_bound)
 
     @cached_property
     def node_marginals(self) -> Floats:
@@ -194,7 +200,7 @@ def point_arrays(point: PrimalPoint) -> Arrays:
 def point_from_arrays(model: Model, arrays: Arrays) -> PrimalPoint:
     """The point that `point_arrays` described."""
     parts: dict[str, Any] = {**arrays, "eta": float(arrays["eta"])}
-    return PrimalPoint(tighten(model), **parts)
+    return PrimalPoint(tighten(scaled(model).model), **parts)
 
 
 def _equal(a: Arrays, b: Arrays) -> bool:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 import time
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -27,6 +26,7 @@ from softmap.solving.options import Options
 from softmap.solving.proof import Proof
 from softmap.solving.result import Result
 from softmap.solving.trace import Row, Snapshot, StageName, Status, Trace
+from softmap.solving.units import Units
 
 __all__ = ["Run"]
 
@@ -46,7 +46,8 @@ class Run:
     Attributes
     ----------
     given, model : Model
-        As handed over, and without the states that hard constraints rule out.
+        As handed over, and as the run works on it: in `units` of its own, without the states that
+        hard constraints rule out.
     done : int
         Steps of the algorithm so far.
     next_check, decoded_at, improved_at : int
@@ -55,11 +56,14 @@ class Run:
 
     def __init__(self, model: Model, options: Options) -> None:
         started = time.perf_counter()
-        self.given, self.model, self.options = model, tighten(model), options
+        self.given, self.options = model, options
+        self.units = Units(model, options.dtype)
+        self.model = tighten(self.units.model)
         self.threads = options.threads or usable_cores()
-        algorithm = make(options.method, eta=options.eta, threads=self.threads, dtype=options.dtype)
+        eta = self.units.eta(options.eta)
+        algorithm = make(options.method, eta=eta, threads=self.threads, dtype=options.dtype)
         self.algorithm = algorithm
-        warm = _warm_start(self.model, options.warm_start)
+        warm = _warm_start(self.units, options.warm_start)
         self.state = algorithm.init(self.model, warm, options.seed)
         self.judge = Judge(self.model, self.threads)
         self.search = LabelSearch(self.model, algorithm.decode_order(self.model))
@@ -70,6 +74,7 @@ class Run:
         self.improved_at, self.decoded_at = 0, 0
         self.proved, self.proof, self.later_work = -math.inf, Proof(), 0
         self.next_interlude = FIRST_INTERLUDE
+        self.eta = 1.0  # of the last check
         self.next_check = self.interval()
         self.setup_seconds = time.perf_counter() - started
         self.started = time.perf_counter()
@@ -135,13 +140,21 @@ class Run:
 
     def note(self, stage: StageName) -> Snapshot:
         """A row about a turn of a later stage."""
-        last = self.trace[-1]
-        row = replace(
-            last, work=self.work, seconds=self.seconds, bound=self.bound,
-            primal=self.judge.primal, energy=self.search.energy, stage=stage,
-        )  # fmt: skip
-        self.trace.rows.append(row)
-        return Snapshot(row, self.search.labels)
+        row = Row(
+            work=self.work,
+            sweeps=self.sweeps,
+            seconds=self.seconds,
+            eta=self.eta,
+            bound=self.bound,
+            smoothed=math.nan,
+            primal=self.judge.primal,
+            energy=self.search.energy,
+            slack=math.nan,
+            stage=stage,
+        )
+        snapshot = self.units.snapshot(row, self.search.labels)
+        self.trace.rows.append(snapshot.row)
+        return snapshot
 
     def interlude_due(self) -> bool:
         """Whether a later stage may try its luck now: after growing numbers of passes."""
@@ -184,6 +197,7 @@ class Run:
         and at every check until some obey the hard constraints.
         """
         proposal = self.algorithm.propose(self.state)
+        self.eta = proposal.eta
         due = last or self.done >= 4 * self.decoded_at
         primal = self.judge.primal
         verdict = self.judge.look(proposal)
@@ -195,11 +209,11 @@ class Run:
             self._find_labels(proposal.lam, verdict.nodes[0], self.judge.primal)
         if not last and self._slow():
             self._solve_exactly()
-        row = self._row(proposal, verdict)
-        self.trace.rows.append(row)
+        snapshot = self.units.snapshot(self._row(proposal, verdict), self.search.labels)
+        self.trace.rows.append(snapshot.row)
         self.algorithm.heed(self.state, verdict)
         self.next_check = self.done + self.interval()
-        return Snapshot(row, self.search.labels)
+        return snapshot
 
     def _row(self, proposal: Proposal, verdict: Verdict) -> Row:
         return Row(
@@ -245,8 +259,8 @@ class Run:
     def gaps(self) -> tuple[float, float]:
         """Relative LP gap and relative MAP gap."""
         lower, bound = self.judge.bound, self.bound
-        relaxed = relative_gap(max(0.0, self.judge.primal - lower), lower)
-        return relaxed, relative_gap(max(0.0, self.search.energy - bound), bound)
+        relaxed = relative_gap(self.judge.primal - lower, self.units.unit(lower))
+        return relaxed, relative_gap(self.search.energy - bound, self.units.unit(bound))
 
     def closed(self, *, labels_only: bool = False) -> Status | None:
         """Whether a gap is small enough: that of the labels, or (unless asked not) of the LP."""
@@ -267,7 +281,7 @@ class Run:
     def result(self, status: Status) -> Result:
         """The best of the run."""
         judge, search = self.judge, self.search
-        return Result(
+        found = Result(
             model=self.given,
             method=self.algorithm.name,
             status=status,
@@ -288,14 +302,15 @@ class Run:
             lp_bound=judge.bound,
             proof=self.proof,
         )
+        return self.units.result(found, self.model)
 
 
-def _warm_start(model: Model, given: Any) -> Floats | None:
+def _warm_start(units: Units, given: Any) -> Floats | None:
     if given is None:
         return None
     lam = given.messages if isinstance(given, Result) else given
     try:
-        return check_lam(model, lam).copy()
+        return units.warm(check_lam(units.given, lam).copy())
     except (OptionError, ValueError, TypeError) as error:
         raise OptionError(
             f"warm_start: expected a Result, or λ of this model as a flat array ({error})"

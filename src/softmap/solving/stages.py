@@ -197,9 +197,9 @@ class LaterStages:
                 yield run.note(stage.name)
                 if status := run.closed(labels_only=True) or run.limit():
                     return status
-            if not any(s.active for s in self.stages if not isinstance(s, Improve)):
-                if self._proofless():
-                    return Status.EXHAUSTED
+            provers = [s for s in self.stages if not isinstance(s, Improve)]
+            if self._proofless() and not any(s.active for s in provers):
+                return Status.EXHAUSTED
             self.round += 1
             if self._unlimited() and self.round >= EFFORT:
                 return Status.EFFORT

@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from softmap.io.atomic import write_text
+from softmap.model import Model
 from softmap.relaxation.gaps import Gaps
 
 __all__ = ["Row", "Snapshot", "StageName", "Status", "Trace"]
@@ -114,6 +115,7 @@ class Trace:
 class Snapshot(Gaps):
     """What `on_snapshot` and `iterate` see at each check: the row, and the best labelling."""
 
+    model: Model
     row: Row
     labels: NDArray[np.int64]
 

@@ -20,6 +20,7 @@ __all__ = [
     "finite_extremes",
     "frozen",
     "integers",
+    "least_steps",
     "numbers",
     "per_edge",
     "places",
@@ -102,6 +103,18 @@ def finite_extremes(costs: Costs) -> tuple[float, float]:
     return (float(finite.min()), float(finite.max())) if finite.size else (0.0, 0.0)
 
 
+def least_steps(flat: Costs, start: Ints) -> Costs:
+    """Difference of the two lowest distinct costs of each block; +inf or NaN if there are not two.
+
+    Blocks begin at `start` and hold at least one cost each.
+    """
+    low = np.minimum.reduceat(flat, start)
+    sizes = np.diff(np.append(start, flat.size))
+    second = np.minimum.reduceat(np.where(flat > np.repeat(low, sizes), flat, np.inf), start)
+    with np.errstate(invalid="ignore", over="ignore"):
+        return np.asarray(second - low)
+
+
 class Potential(ABC):
     """Costs of a group of edges: an immutable value with a few verbs.
 
@@ -176,6 +189,12 @@ class Potential(ABC):
         ]
         low, high = np.array(pairs).reshape(-1, 2).T
         return low, high
+
+    def steps(self, rows: Ints, cols: Ints) -> Costs:
+        """Difference of the two lowest distinct costs of every edge; +inf or NaN without two."""
+        tables = [self.as_table(k, int(rows[k]), int(cols[k])).ravel() for k in range(len(self))]
+        start = np.cumsum([0, *(t.size for t in tables[:-1])])
+        return least_steps(np.concatenate(tables), start)
 
     def kernel_data(self, rows: Ints, cols: Ints) -> KernelData:
         """Arrays for the compiled kernels: dense tables unless the family has a kind of its own."""

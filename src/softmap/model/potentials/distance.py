@@ -55,6 +55,9 @@ class Potts(Potential):
         reach = np.where(differ & np.isfinite(self.weights), self.weights, 0.0)
         return np.minimum(reach, 0.0), np.maximum(reach, 0.0)
 
+    def steps(self, rows: Ints, cols: Ints) -> Costs:
+        return np.where(np.maximum(rows, cols) > 1, np.abs(self.weights), np.inf)
+
     def kernel_data(self, rows: Ints, cols: Ints) -> KernelData:
         return KernelData("potts", weight=self.weights)
 
@@ -111,8 +114,24 @@ class _Truncated(Potential):
 
     def extremes(self, rows: Ints, cols: Ints) -> tuple[Costs, Costs]:
         far = np.maximum(rows, cols) - 1
-        reach = self.weights * np.minimum(self._distance(far, 0), self.truncation)
+        with np.errstate(over="ignore"):
+            reach = self.weights * np.minimum(self._distance(far, 0), self.truncation)
         return np.minimum(reach, 0.0), np.maximum(reach, 0.0)
+
+    def steps(self, rows: Ints, cols: Ints) -> Costs:
+        """Of neighbouring labels: also where weights are negative, near enough for a unit."""
+        step = np.abs(self.weights) * np.minimum(1.0, self.truncation)
+        return np.where(np.maximum(rows, cols) > 1, step, np.inf)
+
+    def check(self, rows: Ints, cols: Ints) -> None:
+        super().check(rows, cols)
+        wrong = ~np.isfinite(self.extremes(rows, cols)).all(axis=0)
+        if wrong.any():
+            k = int(np.argmax(wrong))
+            raise ModelError(
+                f"{type(self).__name__}: edge {k} costs {self.weights[k]} times a distance of up "
+                f"to {np.maximum(rows, cols)[k] - 1} labels, more than a float64 holds"
+            )
 
 
 class TruncatedLinear(_Truncated):

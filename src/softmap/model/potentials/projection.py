@@ -101,6 +101,9 @@ class Projection(Potential):
     def extremes(self, rows: Ints, cols: Ints) -> tuple[Costs, Costs]:
         return np.zeros(len(self)), np.zeros(len(self))
 
+    def steps(self, rows: Ints, cols: Ints) -> Costs:
+        return np.full(len(self), np.inf)
+
     def check(self, rows: Ints, cols: Ints) -> None:
         super().check(rows, cols)
         sizes = self._sizes[self.index]

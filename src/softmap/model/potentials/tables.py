@@ -17,6 +17,7 @@ from softmap.model.potentials.base import (
     Potential,
     frozen,
     integers,
+    least_steps,
     numbers,
     per_edge,
     places,
@@ -161,6 +162,9 @@ class Tables(Potential):
     def extremes(self, rows: Ints, cols: Ints) -> tuple[Costs, Costs]:
         return self._stack.extremes()
 
+    def steps(self, rows: Ints, cols: Ints) -> Costs:
+        return least_steps(self._stack.flat, self._stack.offset)
+
     def check(self, rows: Ints, cols: Ints) -> None:
         super().check(rows, cols)
         _check_shapes("Tables", (self._stack.rows, self._stack.cols), (rows, cols))
@@ -239,10 +243,22 @@ class SharedTables(Potential):
         low, high = self._stack.extremes()
         return low[self.index] * self.weights, high[self.index] * self.weights
 
+    def steps(self, rows: Ints, cols: Ints) -> Costs:
+        steps = least_steps(self._stack.flat, self._stack.offset)[self.index]
+        return np.multiply(steps, self.weights, where=self.weights > 0, out=np.zeros_like(steps))
+
     def check(self, rows: Ints, cols: Ints) -> None:
         super().check(rows, cols)
         have = self._stack.rows[self.index], self._stack.cols[self.index]
         _check_shapes("SharedTables", have, (rows, cols))
+        with np.errstate(over="ignore"):
+            wrong = ~np.isfinite(self.extremes(rows, cols)).all(axis=0)
+        if wrong.any():
+            k = int(np.argmax(wrong))
+            raise ModelError(
+                f"SharedTables: edge {k} has weight {self.weights[k]}, and its table costs that "
+                "are too large for it: their product is more than a float64 holds"
+            )
 
     def kernel_data(self, rows: Ints, cols: Ints) -> KernelData:
         offset = self._stack.offset[self.index]

@@ -1,0 +1,189 @@
+"""The units a run works in: costs near 1 and no constant, whatever the user's costs are.
+
+Costs, λ and η are scaled by a power of two (`softmap.relaxation.scaling`), which rounds nothing;
+results are taken back by its inverse.
+"""
+
+from __future__ import annotations
+
+import math
+import sys
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from softmap import core
+from softmap.errors import OptionError
+from softmap.model import Model
+from softmap.model.layout import layout
+from softmap.relaxation.gaps import cost_step
+from softmap.relaxation.scaling import largest_cost, scaled
+from softmap.solving.proof import Proof
+from softmap.solving.result import Result
+from softmap.solving.trace import Row, Snapshot
+
+__all__ = ["Units"]
+
+SINGLE = 100  # exponent of the largest cost that single precision works with
+
+Floats = NDArray[np.float64]
+
+
+class Units:
+    """How one model is scaled.
+
+    Attributes
+    ----------
+    given, model : Model
+        As handed over, and as the run sees it: costs times `2**exponent`, no constant.
+    """
+
+    def __init__(self, model: Model, dtype: str = "float64") -> None:
+        found = scaled(model)
+        if dtype == "float32" and found.largest > SINGLE:
+            raise OptionError(
+                f"dtype='float32': {largest_cost(model)} is too large beside the other costs for "
+                "single precision; use float64"
+            )
+        self.given, self.model, self.exponent = model, found.model, found.exponent
+        self.width = found.width  # no λ needs to be larger than the ranges of all costs together
+
+    # --- into the units of the run ----------------------------------------------------------------
+
+    def eta(self, eta: float | None) -> float | None:
+        """η of the user, for the run."""
+        return None if eta is None else _within(float(np.ldexp(eta, -self.exponent)))
+
+    def warm(self, lam: Floats) -> Floats:
+        """λ of the user, for the run; entries of absurd size are mended, which costs no proof.
+
+        A constant added to all labels of a half-edge changes nothing, so the middle of each
+        half-edge is moved to 0; and what is then larger than all costs together is cut off.
+        """
+        with np.errstate(over="ignore", under="ignore"):
+            flat = np.ldexp(lam, self.exponent)
+        if not np.isfinite(flat).all() or np.abs(flat).max(initial=0.0) > self.width:
+            start = self.model.half_offset[:-1]
+            sizes = np.diff(self.model.half_offset)
+            quarter = np.ldexp(np.clip(flat, -(2.0**1020), 2.0**1020), -2)
+            low, high = (op.reduceat(quarter, start) for op in (np.minimum, np.maximum))
+            middle = np.repeat(2 * (low + high), sizes)
+            flat = np.clip(4 * quarter - middle, -self.width, self.width)
+        return flat
+
+    # --- and back ---------------------------------------------------------------------------------
+
+    def cost(self, value: float) -> float:
+        """A cost as the user counts it."""
+        return self._back(value) + self.given.constant
+
+    def bound(self, value: float) -> float:
+        """A lower bound as the user counts it, rounded down."""
+        back = self._back(value)
+        if self.exponent > 0 and np.ldexp(back, self.exponent) > value:
+            back = math.nextafter(back, -math.inf)  # among the least numbers there are, it rounded
+        constant = self.given.constant
+        total = back + constant
+        part = total - back
+        error = (back - (total - part)) + (constant - part)
+        return math.nextafter(total, -math.inf) if error < 0 else total
+
+    def unit(self, bound: float) -> float:
+        """The unit of relative gaps to a bound of the run: `gap_unit` of the user's bound, scaled."""
+        with np.errstate(over="ignore"):
+            constant = float(np.ldexp(self.given.constant, self.exponent))
+        return max(min(abs(bound), abs(bound + constant)), cost_step(self.model))
+
+    def snapshot(self, row: Row, labels: NDArray[np.int64]) -> Snapshot:
+        """A row of the run and the best labels, for the user."""
+        energy = self.energy(labels, row.energy)
+        outside = replace(
+            row,
+            eta=self._eta_back(row.eta),
+            bound=self.bound(row.bound),
+            smoothed=self.cost(row.smoothed),
+            primal=self._primal(row.primal, row.energy, energy),
+            energy=energy,
+        )
+        return Snapshot(self.given, outside, labels)
+
+    def energy(self, labels: NDArray[np.int64], energy: float) -> float:
+        """The energy of labels as the user counts it, given that in the run."""
+        if not math.isfinite(energy) or self.given is self.model:
+            return energy
+        return float(self.given.energy(labels))
+
+    def result(self, inside: Result, tight: Model) -> Result:
+        """A result of the run on the model `tight`, as one of the model that was given.
+
+        Its η, trace and model are those of the user already; `point` stays in the run's units.
+        """
+        if self.given is self.model:
+            return inside
+        lam = self._array_back(inside.lam)
+        energy = self.energy(inside.labels, inside.energy)
+        return replace(
+            inside,
+            energy=energy,
+            **self._bounds(inside, tight, lam),
+            primal=self._primal(inside.primal, inside.energy, energy),
+            lam=lam,
+            messages=self._array_back(inside.messages),
+        )
+
+    def _bounds(self, inside: Result, tight: Model, lam: Floats) -> dict[str, Any]:
+        """Bounds and proof; from λ and the user's costs alone where scaling has rounded either."""
+        exact = np.array_equal(np.ldexp(lam, self.exponent), inside.lam) and self._exact()
+        if exact or not math.isfinite(inside.bound):
+            proof, cluster_lam = inside.proof, inside.proof.lam
+            if cluster_lam is not None:
+                proof = replace(proof, lam=self._array_back(cluster_lam))
+            bounds = self.bound(inside.bound), self.bound(inside.lp_bound)
+            return {"bound": bounds[0], "lp_bound": bounds[1], "proof": proof}
+        outer = _without(self.given, tight)
+        bound = float(core.dual_bound(layout(outer), lam, outer.constant, inside.threads))
+        return {"bound": bound, "lp_bound": bound, "proof": Proof()}
+
+    def _exact(self) -> bool:
+        """Whether every cost of the run, scaled back, is the cost that was given."""
+        pairs = zip(_costs(self.model), _costs(self.given), strict=True)
+        return all(
+            a is b or np.array_equal(self._array_back(a), b) or np.array_equal(a, b)
+            for a, b in pairs
+        )
+
+    def _primal(self, primal: float, energy: float, outside: float) -> float:
+        """A primal value for the user, given the energy in the run and outside: no larger."""
+        return outside if primal >= energy else min(self.cost(primal), outside)
+
+    def _back(self, value: float) -> float:
+        with np.errstate(over="ignore", under="ignore"):
+            return float(np.ldexp(value, -self.exponent))
+
+    def _array_back(self, values: Floats) -> Floats:
+        with np.errstate(over="ignore", under="ignore"):
+            return np.ldexp(values, -self.exponent) if self.exponent else values
+
+    def _eta_back(self, eta: float) -> float:
+        """η for the user; the nearest there is where costs are too near an end of the range."""
+        with np.errstate(over="ignore", under="ignore"):
+            return _within(float(np.ldexp(eta, self.exponent)))
+
+
+def _within(eta: float) -> float:
+    return min(max(eta, sys.float_info.min), sys.float_info.max)
+
+
+def _costs(model: Model) -> list[NDArray[Any]]:
+    arrays = [a for p in model.potentials for a in p.arrays().values()]
+    return [model.unary, *(a for a in arrays if a.dtype.kind == "f")]
+
+
+def _without(model: Model, tight: Model) -> Model:
+    """The model without the states that the tightened one forbids."""
+    barred = np.isposinf(tight.unary)
+    if np.array_equal(barred, np.isposinf(model.unary)):
+        return model
+    return model.replace(unary=np.where(barred, np.inf, model.unary))
