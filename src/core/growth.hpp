@@ -18,6 +18,7 @@ class Growth {
     }
 
     bool empty() const { return roots_.empty(); }
+    const std::vector<Index> &roots() const { return roots_; }
 
     // By distance from a random root, then from further roots. Variables that were refused become
     // walls, between which the neighbourhood goes on in strips.

@@ -55,6 +55,29 @@ struct LabelGraph {
         return out;
     }
 
+    // cost[x] = what the finite terms of variable i sum up to with label x, all other labels as
+    // they are; `terms` is room for as many numbers.
+    void finite_costs(Index i, const Index *labels, double *cost, double *terms) const {
+        const Index count = lay.num_labels[i];
+        const auto add = [&](const double *from) {
+            for (Index x = 0; x < count; ++x)
+                cost[x] += from[x] == infinity ? 0.0 : from[x];
+        };
+        std::fill_n(cost, count, 0.0);
+        add(lay.unary + lay.node_offset[i]);
+        halves(i, [&](Index h) {
+            const Index j = lay.node[h ^ 1];
+            if (stride[h] == 0) {
+                conditional_costs(lay, h, labels[j], terms);
+            } else {
+                const double *joint = lay.unary + lay.node_offset[j] + labels[j];
+                for (Index x = 0; x < count; ++x)
+                    terms[x] = joint[(x - labels[i]) * stride[h]];
+            }
+            add(terms);
+        });
+    }
+
     // The auxiliary nodes' states again, after labels of variables have changed.
     void complete(Index *labels) const {
         for (Index a = variables; a < lay.n; ++a)

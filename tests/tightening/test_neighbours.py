@@ -6,7 +6,8 @@ import pytest
 import softmap
 from oracles import brute_force
 from small_models import random_clusters, random_labels, random_model
-from softmap import lp, rounding
+from softmap import lp
+from softmap.labels import icm
 from softmap.tightening.regions import build
 from strategies import FAMILIES
 
@@ -17,7 +18,7 @@ CASES = [(family, seed) for family in FAMILIES for seed in range(6)]
 def test_a_tightened_model_can_be_solved_like_any_other(family, seed):
     model = random_model(family, seed)
     tight = build(model, random_clusters(model, seed)).model
-    result = softmap.solve(tight, threads=1, max_work=100_000)
+    result = softmap.solve(tight, threads=1, max_work=100_000, goal="lp")
     value, optimum = lp.solve(tight).value, brute_force(model)[0]
     assert result.bound <= value + 1e-6
     assert value - 1e-6 <= result.primal
@@ -29,5 +30,5 @@ def test_icm_never_raises_the_energy_of_a_tightened_model(family, seed):
     model = random_model(family, seed)
     tight = build(model, random_clusters(model, seed)).model
     labels = random_labels(model, seed)
-    found = rounding.icm(tight, labels)
+    found = icm(tight, labels)
     assert tight.energy(found) <= tight.energy(labels) or np.isinf(tight.energy(labels))

@@ -750,3 +750,35 @@ def careful_sum(
     ],
 ) -> float:
     """Σ values, as good as rounded once."""
+
+def exact_solve(
+    num_labels: Annotated[
+        NDArray[numpy.int64], dict(shape=(None,), order="C", device="cpu", writable=False)
+    ],
+    unary: Annotated[
+        NDArray[numpy.float64], dict(shape=(None,), order="C", device="cpu", writable=False)
+    ],
+    scope_start: Annotated[
+        NDArray[numpy.int64], dict(shape=(None,), order="C", device="cpu", writable=False)
+    ],
+    scope: Annotated[
+        NDArray[numpy.int64], dict(shape=(None,), order="C", device="cpu", writable=False)
+    ],
+    tables: Annotated[
+        NDArray[numpy.float64], dict(shape=(None,), order="C", device="cpu", writable=False)
+    ],
+    constant: float,
+    lam: Annotated[
+        NDArray[numpy.float64], dict(shape=(None,), order="C", device="cpu", writable=False)
+    ],
+    incumbent: Annotated[
+        NDArray[numpy.int64], dict(shape=(None,), order="C", device="cpu", writable=False)
+    ],
+    time_limit: float,
+    backtrack_limit: int,
+    relative_gap: float,
+    absolute_gap: float,
+    memory_limit: float,
+    ascent: bool,
+    dp_limit: float,
+) -> dict: ...

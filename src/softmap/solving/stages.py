@@ -28,10 +28,11 @@ from softmap.tightening.stage import Stage as Tightening
 __all__ = ["LaterStages"]
 
 FIRST_TURN = 0.25  # seconds of the first turn of each stage, where a time limit is given
-FIRST_WORK = 4_000_000  # numbers sent in messages in the first turn, where none is
+FIRST_WORK = 500_000  # numbers sent in messages in the first turn, where none is
 GROWTH = 2.0  # of turns
-EFFORT = 6  # rounds of turns that a run without any limit makes
-BACKTRACKS = 2e-3  # of the search per number of work: a backtrack costs some hundred messages
+EFFORT = 5  # rounds of turns that a run without any limit makes
+BACKTRACKS = 1e-3  # of the search per number of work: a backtrack costs some hundred messages
+PATIENCE = 10.0  # seconds after which a turn of the search ends in any case
 ENTRIES = 60_000_000  # table entries up to which a model is given to the exact search
 CLUSTERED = 5_000_000  # node states up to which a model is tightened
 TIGHT = 1e-10  # relative gap at which a search may stop
@@ -90,7 +91,7 @@ class Search(Stage):
             flatten(run.model),
             incumbent=run.search.labels if math.isfinite(run.search.energy) else None,
             lam=flat_lam(run.model, run.judge.lam),
-            time_limit=turn.left if turn.timed else 1e9,
+            time_limit=turn.left if turn.timed else PATIENCE,
             backtrack_limit=-1 if turn.timed else max(100, int(BACKTRACKS * turn.work)),
             relative_gap=min(TIGHT, run.options.gap),
         )
@@ -128,7 +129,8 @@ class Tighten(Stage):
         stage = self._stage
         stage.best.keep(run.search.labels, run.search.energy)
         before = stage.work
-        more = stage.go_on(deadline=turn.deadline, work=before + turn.work, gap=run.options.gap)
+        messages = turn.work // max(1, int(stage.tight.model.num_labels.mean()))
+        more = stage.go_on(deadline=turn.deadline, work=before + messages, gap=run.options.gap)
         run.spend(stage.work - before)
         best = stage.best
         run.keep_labels(best.labels)

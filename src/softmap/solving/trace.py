@@ -91,7 +91,7 @@ class Trace:
     def from_array(cls, array: NDArray[np.float64]) -> Trace:
         """The trace that `array` came from."""
         lines = array.tolist()
-        return cls([Row(int(work), *rest, int(stage)) for work, *rest, stage in lines])
+        return cls([Row(int(line[0]), *line[1:-1], stage=int(line[-1])) for line in lines])
 
     def array(self) -> NDArray[np.float64]:
         """One line per row, one column per field of `Row`."""

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from oracles import brute_force, energy_by_hand, tree_optimum
 from softmap import core, generators
-from softmap.labels.improving import _strides
+from softmap.labels.improving import strides
 from softmap.model import Model
 from softmap.model.layout import layout
 from softmap.randomness import seeded
@@ -31,7 +31,7 @@ def _improve(model, labels, *, seed=0, work=50_000, seconds=1e9, **options):
     return core.improve(
         layout(model),
         labels,
-        _strides(model),
+        strides(model),
         model.num_variables,
         words,
         work,
@@ -46,7 +46,7 @@ def _feasible(model, preference=None, work=NO_LIMIT, seconds=1e9):
     allowed = np.isfinite(model.unary)
     answer, _, failures = core.feasible(
         layout(model),
-        _strides(model),
+        strides(model),
         model.num_variables,
         wish,
         allowed,
@@ -146,7 +146,7 @@ def test_merge_takes_the_best_of_every_part(model, seed):
     first, second = energy_by_hand(model, one), energy_by_hand(model, two)
     parts = _parts(model, one, two)
     expected = _best_mixture(model, one, two, parts)
-    core.merge(layout(model), one, two, _strides(model), model.num_variables)
+    core.merge(layout(model), one, two, strides(model), model.num_variables)
     np.testing.assert_array_equal(one, two)
     merged = energy_by_hand(model, one)
     if np.isfinite(first):
