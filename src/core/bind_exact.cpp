@@ -17,10 +17,15 @@ template <class T, class A> std::span<const T> view(const A &array) {
     return {array.data(), array.size()};
 }
 
+// Set from another thread to end a search early.
+struct StopFlag {
+    std::atomic<bool> value{false};
+};
+
 nb::dict exact_solve(Ints num_labels, Doubles unary, Ints scope_start, Ints scope, Doubles tables,
                      double constant, Doubles lam, Ints incumbent, double time_limit,
                      std::int64_t backtrack_limit, double relative_gap, double absolute_gap,
-                     double memory_limit, bool ascent, double dp_limit) {
+                     double memory_limit, bool ascent, double dp_limit, const StopFlag *stop) {
     namespace ex = softmap::exact;
     ex::Input in{view<std::int64_t>(num_labels),
                  view<double>(unary),
@@ -37,6 +42,8 @@ nb::dict exact_solve(Ints num_labels, Doubles unary, Ints scope_start, Ints scop
                                             std::chrono::duration<double>(time_limit));
     if (backtrack_limit >= 0)
         control.max_backtracks = backtrack_limit;
+    if (stop != nullptr)
+        control.stop = &stop->value;
     control.max_open_bytes = static_cast<std::int64_t>(memory_limit);
     ex::Options options;
     options.relative_gap = relative_gap;
@@ -69,11 +76,14 @@ nb::dict exact_solve(Ints num_labels, Doubles unary, Ints scope_start, Ints scop
 namespace softmap {
 
 void bind_exact(nb::module_ &m) {
+    nb::class_<StopFlag>(m, "StopFlag").def(nb::init<>()).def("set", [](StopFlag &f) {
+        f.value = true;
+    });
     m.def("exact_solve", &exact_solve, nb::arg("num_labels"), nb::arg("unary"),
           nb::arg("scope_start"), nb::arg("scope"), nb::arg("tables"), nb::arg("constant"),
           nb::arg("lam"), nb::arg("incumbent"), nb::arg("time_limit"), nb::arg("backtrack_limit"),
           nb::arg("relative_gap"), nb::arg("absolute_gap"), nb::arg("memory_limit"),
-          nb::arg("ascent"), nb::arg("dp_limit"));
+          nb::arg("ascent"), nb::arg("dp_limit"), nb::arg("stop").none() = nb::none());
 }
 
 } // namespace softmap

@@ -7,8 +7,7 @@ NB_MODULE(SOFTMAP_MODULE, m) {
     m.doc() = "The compiled core of softmap, for one instruction set.";
     m.def(
         "level", [] { return SOFTMAP_LEVEL; }, "The instruction set this module is compiled for.");
-    m.def(
-        "width", [] { return native; }, "Doubles in one vector register.");
+    m.def("width", [] { return native; }, "Doubles in one vector register.");
     m.def("cpu_level", &cpu_level, "The highest instruction set that this machine runs.");
     bind_layout(m);
     bind_passes(m);

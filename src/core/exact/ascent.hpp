@@ -38,19 +38,17 @@ class Ascent {
     }
 
     // Sweeps until the bound gains less than `tolerance` per sweep, relative to what it gained
-    // so far, or `seconds` have passed.
-    void run(int sweeps, double tolerance, double seconds, Control &control) {
-        const auto begin = Control::Clock::now();
+    // so far, or `work` table entries have been looked at.
+    void run(int sweeps, double tolerance, double work, Control &control) {
+        const auto last = static_cast<double>(control.total) + work;
         const Wide start = w_.base;
         int flat = 0;
         for (int s = 0; s < sweeps && flat < 3; ++s) {
             const Wide before = w_.base;
-            if (!sweep(control) || control.stopped)
+            if (!sweep(control) || control.stopped || static_cast<double>(control.total) > last)
                 return;
             const auto gain = static_cast<double>(w_.base - before);
             flat = gain <= tolerance * static_cast<double>(w_.base - start) ? flat + 1 : 0;
-            if (std::chrono::duration<double>(Control::Clock::now() - begin).count() > seconds)
-                return;
         }
     }
 

@@ -1,7 +1,7 @@
-// Assignment and elimination of variables during search, and factors of three or more variables.
+// Assignment and elimination of variables during search.
 #pragma once
 
-#include "propagate.hpp"
+#include "edac.hpp"
 
 namespace softmap::exact {
 
@@ -152,137 +152,6 @@ inline std::vector<int> Propagator::solution() {
         }
     }
     return x;
-}
-
-// Costs of the tuples still possible, in `buffer_`, over the axes of unassigned variables.
-inline std::int64_t Propagator::load_tuples(const Nary &c, std::vector<int> &open) {
-    open.clear();
-    std::int64_t base = c.table, count = 1;
-    Cost fixed = 0;
-    for (std::size_t k = 0; k < c.scope.size(); ++k) {
-        const int x = c.scope[k];
-        if (state(x) == ASSIGNED) {
-            base += only(x) * c.stride[k];
-            fixed += mem[c.delta[k] + only(x)];
-        } else {
-            open.push_back(static_cast<int>(k));
-            count *= dom(x);
-        }
-    }
-    buffer_.resize(count);
-    std::vector<int> index(open.size(), 0);
-    for (std::int64_t t = 0; t < count; ++t) {
-        std::int64_t from = base;
-        Cost shift = fixed;
-        for (std::size_t j = 0; j < open.size(); ++j) {
-            const int k = open[j], a = labels(c.scope[k])[index[j]];
-            from += a * c.stride[k];
-            shift += mem[c.delta[k] + a];
-        }
-        buffer_[t] = forbidden(mem[from]) ? INF : mem[from] - shift;
-        for (std::size_t j = open.size(); j-- > 0;) {
-            if (++index[j] < dom(c.scope[open[j]]))
-                break;
-            index[j] = 0;
-        }
-    }
-    control_.spend(count * static_cast<std::int64_t>(open.size()));
-    return count;
-}
-
-// Projects to every unassigned variable, in the order of DAC; with `nary_wants_unary_`, unary costs
-// of the later ones are moved into the factor first.
-inline bool Propagator::visit_nary(int f) {
-    const Nary &c = naries[f];
-    const bool with_unary = nary_wants_unary_[f];
-    nary_wants_unary_[f] = 0;
-    if (mem[c.free] <= 2)
-        return true;
-    std::vector<int> open;
-    const auto count = load_tuples(c, open);
-    std::sort(open.begin(), open.end()); // scopes are in increasing order already
-    change_.resize(open.size());
-    std::vector<int> by_rank(open.size());
-    std::iota(by_rank.begin(), by_rank.end(), 0);
-    std::sort(by_rank.begin(), by_rank.end(),
-              [&](int i, int j) { return c.scope[open[i]] < c.scope[open[j]]; });
-    auto axis = [&](std::size_t j, auto &&body) {
-        std::int64_t inner = 1;
-        for (std::size_t i = j + 1; i < open.size(); ++i)
-            inner *= dom(c.scope[open[i]]);
-        const int labels_here = dom(c.scope[open[j]]);
-        for (std::int64_t o = 0, t = 0; t < count; ++o)
-            for (int a = 0; a < labels_here; ++a)
-                for (std::int64_t r = 0; r < inner; ++r, ++t)
-                    body(a, buffer_[t]);
-    };
-    for (std::size_t j = 0; j < open.size(); ++j) {
-        const int x = c.scope[open[j]];
-        change_[j].assign(dom(x), 0);
-        if (!with_unary || static_cast<int>(j) == by_rank[0])
-            continue;
-        bool any = false;
-        for (int k = 0; k < dom(x); ++k)
-            any |= (change_[j][k] = -unary(x, labels(x)[k])) < 0;
-        if (any)
-            axis(j, [&](int a, Cost &t) { t -= forbidden(t) ? 0 : change_[j][a]; });
-    }
-    for (int j : by_rank) {
-        std::vector<Cost> least(change_[j].size(), INF);
-        axis(j, [&](int a, Cost &t) { least[a] = std::min(least[a], t); });
-        bool any = false;
-        for (std::size_t a = 0; a < least.size(); ++a) {
-            change_[j][a] = sum(change_[j][a], least[a]);
-            any |= least[a] > 0;
-        }
-        if (any)
-            axis(j, [&](int a, Cost &t) { t = forbidden(t) ? INF : t - least[a]; });
-    }
-    return apply_change(c, open);
-}
-
-inline bool Propagator::apply_change(const Nary &c, const std::vector<int> &open) {
-    for (std::size_t j = 0; j < open.size(); ++j) {
-        const int x = c.scope[open[j]];
-        for (int k = dom(x) - 1; k >= 0; --k) {
-            const int a = labels(x)[k];
-            const Cost d = change_[j][k];
-            if (forbidden(d)) {
-                if (!remove(x, a))
-                    return false;
-                continue;
-            }
-            if (d == 0)
-                continue;
-            set(c.delta[open[j]] + a, mem[c.delta[open[j]] + a] + d);
-            if (d > 0)
-                raise(x, a, d);
-            else
-                set(at[x] + a, unary(x, a) + d);
-            if (d > 0 && too_much(x, a, 0))
-                nc_.push(x);
-        }
-    }
-    return true;
-}
-
-// With two variables left the factor is an edge.
-inline bool Propagator::replace_nary(int f) {
-    const Nary &c = naries[f];
-    std::vector<int> open;
-    load_tuples(c, open);
-    set(c.free, 0);
-    const int x = c.scope[open[0]], y = c.scope[open[1]];
-    for (int v : {x, y}) {
-        set(1 + 3 * n + v, nary_degree(v) - 1);
-        elim_.push(v);
-    }
-    const auto table = allocate(static_cast<std::int64_t>(size[x]) * size[y]);
-    for (int j = 0; j < dom(x); ++j)
-        for (int k = 0; k < dom(y); ++k)
-            mem[table + labels(x)[j] * size[y] + labels(y)[k]] =
-                buffer_[static_cast<std::int64_t>(j) * dom(y) + k];
-    return add_binary(x, y, table);
 }
 
 } // namespace softmap::exact

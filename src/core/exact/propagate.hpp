@@ -68,6 +68,9 @@ class Propagator : public Network {
     // False on a conflict: nothing below costs less than the cut. When time runs out it returns
     // true before the fixpoint; the bound c0 holds at any moment.
     bool propagate() {
+        soft_visits_ = 0;
+        soft_mark_ = c0();
+        soft_off_ = false;
         const bool ok = run();
         if (!ok || control_.stopped)
             clear_queues();
@@ -88,8 +91,9 @@ class Propagator : public Network {
     RankQueue assign_, nc_, ac_, dac_, eac_, elim_, nary_;
     std::vector<char> nary_wants_unary_;
     bool bound_moved_ = true;
-    std::vector<Cost> gain_, buffer_;
+    std::vector<Cost> gain_, buffer_, least_;
     std::vector<std::vector<Cost>> change_;
+    std::vector<int> open_, index_, rank_;
 
     struct Side { // one end of an edge as the target, the other as the source
         int p, q;
@@ -133,6 +137,19 @@ class Propagator : public Network {
         return true;
     }
 
+    // Moving costs along may raise the bound in ever smaller steps: it ends when many visits have
+    // gained next to nothing. AC and NC always go to their fixpoint.
+    void count_soft_visit() {
+        if (soft_off_ || ++soft_visits_ < 20 * (n + static_cast<std::int64_t>(naries.size())) + 200)
+            return;
+        soft_off_ = c0() - soft_mark_ < std::max(epsilon, (cut - c0()) >> 8);
+        soft_visits_ = 0;
+        soft_mark_ = c0();
+    }
+    std::int64_t soft_visits_ = 0;
+    Cost soft_mark_ = 0;
+    bool soft_off_ = false;
+
     bool run();
     bool node_consistency(int x);
     bool compare_with_cut();
@@ -148,8 +165,10 @@ class Propagator : public Network {
     bool add_binary(int x, int y, std::int64_t table);
     bool visit_nary(int f);
     bool replace_nary(int f);
-    std::int64_t load_tuples(const Nary &c, std::vector<int> &open);
-    bool apply_change(const Nary &c, const std::vector<int> &open);
+    bool shift_nary(int f, bool with_unary);
+    std::int64_t load_tuples(const Nary &c);
+    template <class Body> void along(const Nary &c, std::size_t j, Body &&body);
+    bool apply_change(const Nary &c);
 };
 
 inline bool Propagator::run() {
@@ -165,13 +184,17 @@ inline bool Propagator::run() {
             ok = visit_ac(ac_.pop_min());
         else if (!nary_.empty())
             ok = visit_nary(nary_.pop_min());
-        else if (!dac_.empty())
-            ok = visit_dac(dac_.pop_max());
-        else if (bound_moved_)
+        else if (!dac_.empty()) {
+            const int x = dac_.pop_max();
+            ok = soft_off_ || visit_dac(x);
+            count_soft_visit();
+        } else if (bound_moved_)
             ok = compare_with_cut();
-        else if (!eac_.empty())
-            ok = visit_eac(eac_.pop_min());
-        else if (!elim_.empty())
+        else if (!eac_.empty()) {
+            const int x = eac_.pop_min();
+            ok = soft_off_ || visit_eac(x);
+            count_soft_visit();
+        } else if (!elim_.empty())
             ok = eliminate_variable(elim_.pop_min());
         else
             return true;
@@ -215,174 +238,6 @@ inline bool Propagator::compare_with_cut() {
             if (const int a = value[begin[x] + k]; unary(x, a) >= room && !remove(x, a))
                 return false;
     }
-    return true;
-}
-
-// Moves from the edge to one end whatever each label of that end must pay.
-inline bool Propagator::project(const Edge &e, bool to_x) {
-    const Side s = side(e, to_x);
-    const int count = dom(s.q);
-    const int *v = labels(s.q);
-    control_.spend(dom(s.p));
-    for (int k = dom(s.p) - 1; k >= 0; --k) {
-        const int p = value[begin[s.p] + k];
-        int &known = support[s.support + p];
-        if (has(s.q, known) && cost(s, p, known) == 0)
-            continue;
-        const Cost *row = s.table + p * s.p_stride, *dq = mem.data() + s.dq;
-        Cost least = INF * 2;
-        for (int j = 0; j < count; ++j)
-            if (const Cost c = row[v[j] * s.q_stride] - dq[v[j]]; c < least) {
-                least = c;
-                known = v[j];
-            }
-        control_.spend(count);
-        least -= mem[s.dp + p];
-        if (least == 0)
-            continue;
-        if (too_much(s.p, p, least)) {
-            if (!remove(s.p, p))
-                return blame(s.q);
-            continue;
-        }
-        set(s.dp + p, mem[s.dp + p] + least);
-        raise(s.p, p, least);
-    }
-    return true;
-}
-
-// Least cost of label p over the edge and the unary costs of the other end.
-inline Cost Propagator::full_cost(const Side &s, int p, Cost enough) {
-    int &known = support[s.support + p];
-    if (has(s.q, known) && cost(s, p, known) + unary(s.q, known) == 0)
-        return 0;
-    const int count = dom(s.q);
-    const int *v = labels(s.q);
-    const Cost *row = s.table + p * s.p_stride, *dq = mem.data() + s.dq;
-    const Cost *uq = mem.data() + at[s.q];
-    Cost least = INF * 2;
-    enough += mem[s.dp + p];
-    control_.spend(count);
-    for (int j = 0; j < count; ++j)
-        if (const Cost c = row[v[j] * s.q_stride] - dq[v[j]] + uq[v[j]]; c < least) {
-            least = c;
-            known = v[j];
-            if (least <= enough)
-                break;
-        }
-    return least - mem[s.dp + p];
-}
-
-// The same with the other end's unary costs moved into the edge first, as far as they are needed.
-inline bool Propagator::full_support(const Edge &e, bool to_x) {
-    const Side s = side(e, to_x);
-    gain_.assign(size[s.p], 0);
-    bool any = false;
-    for (int k = dom(s.p) - 1; k >= 0; --k) {
-        const int p = value[begin[s.p] + k];
-        const Cost g = full_cost(s, p, 0);
-        if (g == 0)
-            continue;
-        if (too_much(s.p, p, g)) {
-            if (!remove(s.p, p))
-                return blame(s.q);
-            continue;
-        }
-        gain_[p] = g;
-        any = true;
-    }
-    if (!any)
-        return true;
-    const int *v = labels(s.p);
-    const int count = dom(s.p);
-    for (int j = 0; j < dom(s.q); ++j) {
-        const int q = labels(s.q)[j];
-        if (unary(s.q, q) == 0)
-            continue;
-        Cost need = 0;
-        for (int k = 0; k < count; ++k)
-            if (gain_[v[k]] > 0)
-                need = std::max(need, gain_[v[k]] - cost(s, v[k], q));
-        if (need == 0)
-            continue;
-        if (mem[s.dq + q] < -SHIFT_LIMIT / 2)
-            return true; // nothing was projected yet; costs stay where they are
-        set(s.dq + q, mem[s.dq + q] - need);
-        set(at[s.q] + q, unary(s.q, q) - need);
-    }
-    control_.spend(count * dom(s.q));
-    for (int k = 0; k < count; ++k)
-        if (const Cost g = gain_[v[k]]; g > 0) {
-            set(s.dp + v[k], mem[s.dp + v[k]] + g);
-            raise(s.p, v[k], g);
-        }
-    return true;
-}
-
-inline bool Propagator::visit_ac(int x) {
-    if (state(x) != FREE)
-        return true;
-    for (std::size_t k = 0; k < edges_of[x].size(); ++k) {
-        const Edge &e = edges[edges_of[x][k]];
-        if (!active(e))
-            continue;
-        if (!project(e, e.y == x))
-            return false;
-        eac_.push(other(e, x));
-    }
-    for (int f : naries_of[x])
-        if (mem[naries[f].free] > 2)
-            nary_.push(f);
-    return true;
-}
-
-inline bool Propagator::visit_dac(int x) {
-    if (state(x) != FREE)
-        return true;
-    for (std::size_t k = 0; k < edges_of[x].size(); ++k) {
-        const Edge &e = edges[edges_of[x][k]];
-        if (!active(e))
-            continue;
-        const int y = other(e, x);
-        if (y < x && !full_support(e, e.y == x))
-            return false;
-        eac_.push(y);
-    }
-    for (int f : naries_of[x])
-        if (mem[naries[f].free] > 2) {
-            nary_wants_unary_[f] = 1;
-            nary_.push(f);
-        }
-    return true;
-}
-
-inline bool Propagator::has_existential_support(int x, int a) {
-    if (!has(x, a))
-        return false;
-    Cost total = unary(x, a);
-    for (std::size_t k = 0; k < edges_of[x].size() && total < epsilon; ++k) {
-        const Edge &e = edges[edges_of[x][k]];
-        if (active(e))
-            total += full_cost(side(e, e.x == x), a, 0);
-    }
-    return total < epsilon;
-}
-
-// When no label is free of cost together with all neighbours, the bound can be raised.
-inline bool Propagator::visit_eac(int x) {
-    if (state(x) != FREE || has_existential_support(x, favourite[x]))
-        return true;
-    for (int k = 0; k < dom(x); ++k)
-        if (const int a = labels(x)[k]; has_existential_support(x, a)) {
-            favourite[x] = a;
-            return true;
-        }
-    for (std::size_t k = 0; k < edges_of[x].size(); ++k) {
-        const Edge &e = edges[edges_of[x][k]];
-        if (active(e) && !full_support(e, e.x == x))
-            return false;
-    }
-    nc_.push(x);
     return true;
 }
 

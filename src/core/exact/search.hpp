@@ -3,7 +3,7 @@
 
 #include <queue>
 
-#include "assign.hpp"
+#include "nary.hpp"
 
 namespace softmap::exact {
 

@@ -16,6 +16,7 @@ struct Options {
     bool ascent = true;          // root bound by message passing; not needed when λ is given
     double max_dp_entries = 1e9; // table entries kept by dynamic programming
     double dp_rate = 1.5e8;      // table entries per second it is expected to do
+    double ascent_rate = 4e8;    // table entries per second that message passing looks at
     double small_dp = 3e6;       // done at once, without trying search first
     std::int64_t probe_backtracks = 20;
 };
@@ -35,7 +36,8 @@ struct Result {
 class Solver {
   public:
     Solver(const Input &in, const Options &options, Control &control)
-        : in_(in), options_(options), control_(control) {}
+        : in_(in), options_(options), control_(control),
+          seconds_(std::ceil(10 * std::max(0.0, control.seconds_left())) / 10) {}
 
     Result solve() {
         Input in = in_;
@@ -66,6 +68,7 @@ class Solver {
     Input in_;
     Options options_;
     Control &control_;
+    double seconds_; // what there was at the start: later decisions must not depend on the clock
     Result result_;
     Scale scale_;
     bool probing_ = false; // looking for a labelling, so that the unit of costs can be chosen by it
@@ -89,6 +92,8 @@ class Solver {
         eliminate_small(w, control_, 2, 1 << 14);
         if (!w.infeasible && remove_dominated(w, control_, 30'000'000) && !w.infeasible)
             eliminate_small(w, control_, 2, 1 << 14);
+        if (!w.infeasible)
+            eliminate_small(w, control_, 3, 64);
         if (!w.infeasible)
             normalise(w);
     }
@@ -155,6 +160,24 @@ inline Cost component_cost(Work &w, const std::vector<int> &vars, std::vector<in
     return total;
 }
 
+// What no labelling of the component can exceed without breaking a hard constraint.
+inline Cost highest_cost(Work &w, const std::vector<int> &vars) {
+    Cost total = 0;
+    const auto add = [&](const std::vector<Cost> &costs) {
+        Cost most = 0;
+        for (Cost c : costs)
+            most = std::max(most, forbidden(c) ? 0 : c);
+        total = std::min(total + most, HALF / 4);
+    };
+    for (int v : vars) {
+        add(w.unary[v]);
+        for (int f : w.alive_factors(v))
+            if (w.factors[f]->scope[0] == v)
+                add(w.factors[f]->table);
+    }
+    return total;
+}
+
 // Eliminates every variable of the component; false when time ran out.
 inline bool Solver::program(Work &w, const std::vector<int> &order) {
     for (int v : order)
@@ -165,8 +188,7 @@ inline bool Solver::program(Work &w, const std::vector<int> &order) {
 }
 
 inline EliminationPlan Solver::plan(Work &w, const std::vector<int> &vars, double share) {
-    const double seconds = std::max(0.0, control_.seconds_left()) * share;
-    const double work = std::min(seconds, 20.0) * 0.5 * options_.dp_rate;
+    const double work = std::min(seconds_ * share, 20.0) * 0.7 * options_.dp_rate;
     auto best = plan_elimination(w, vars, true, work, options_.max_dp_entries, control_);
     if (best.feasible && best.work < options_.small_dp)
         return best;
@@ -182,8 +204,8 @@ inline bool Solver::solve_component(Work &w, const std::vector<int> &vars, doubl
     if (way.feasible && way.work < options_.small_dp)
         return program(w, way.order);
     if (options_.ascent && in_.lam.empty()) {
-        const double seconds = std::max(0.0, control_.seconds_left()) * share;
-        Ascent(w, vars).run(probing_ ? 5 : 200, 1e-3, std::min(2.0, 0.15 * seconds), control_);
+        const double work = std::min(2.0, 0.15 * seconds_ * share) * options_.ascent_rate;
+        Ascent(w, vars).run(probing_ ? 5 : 200, 1e-3, work, control_);
         if (w.infeasible)
             return true;
         normalise(w);
@@ -211,7 +233,9 @@ inline void Solver::set_up(Search &search, Work &w, const std::vector<int> &vars
     search.epsilon = scale_.integral ? scale_.steps / 4 : std::min(spread >> 14, upper >> 10);
     search.epsilon = std::max<Cost>(search.epsilon, 1);
     search.prepare(w, vars);
-    if (!forbidden(upper))
+    if (forbidden(upper))
+        search.cut = highest_cost(w, vars) + 1;
+    else
         search.start_from(begin, upper);
     result_.searched += static_cast<int>(vars.size());
 }

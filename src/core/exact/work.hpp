@@ -180,7 +180,7 @@ inline std::vector<Cost> to_units(std::span<const double> costs, const Scale &sc
     return out;
 }
 
-inline void apply_lam(Work &w, const Input &in, const Scale &scale, int f, Factor &factor,
+inline void apply_lam(Work &w, const Input &in, const Scale &scale, Factor &factor,
                       std::span<const double> lam) {
     std::int64_t at = 0;
     for (std::size_t k = 0; k < factor.scope.size(); ++k) {
@@ -194,7 +194,6 @@ inline void apply_lam(Work &w, const Input &in, const Scale &scale, int f, Facto
         for (std::size_t a = 0; a < block.size(); ++a)
             w.unary[v][a] = less(w.unary[v][a], block[a]);
     }
-    (void)f;
 }
 
 } // namespace detail
@@ -226,7 +225,7 @@ inline Work build_work(const Input &in, const Scale &scale) {
         const auto size = in.table_size(f);
         factor.table = detail::to_units(in.tables.subspan(at, size), scale);
         if (!in.lam.empty())
-            detail::apply_lam(w, in, scale, f, factor, in.lam.subspan(lam_at, lam_size));
+            detail::apply_lam(w, in, scale, factor, in.lam.subspan(lam_at, lam_size));
         w.add_factor(sorted_factor(std::move(factor.scope), std::move(factor.table), sizes));
         at += size;
         lam_at += lam_size;

@@ -14,6 +14,9 @@ from softmap.model.potentials.base import Costs, Ints
 
 __all__ = ["ExactResult", "FlatModel", "flatten", "solve_exact"]
 
+OPEN_NODE_BYTES = 2.0**30
+"""Memory for open nodes; beyond it the search goes on depth first."""
+
 
 @dataclass(frozen=True)
 class FlatModel:
@@ -99,21 +102,22 @@ def solve_exact(
     backtrack_limit: int = -1,
     relative_gap: float = 1e-9,
     absolute_gap: float = 0.0,
-    memory_limit: float = 2.0**30,
     ascent: bool = True,
     dp_limit: float = 1e9,
+    stop: Any = None,
 ) -> ExactResult:
     """Search for an optimal labelling and prove it, within the limits.
 
     `lam` has one block per scope entry of the flat factors (see `flat_lam`); `lower_bound` is a
-    true bound of the model whatever ended the search.
+    true bound of the model whatever ended the search. `stop` is a `StopFlag` of the native module:
+    another thread may set it.
     """
     flat = flatten(model) if isinstance(model, Model) else model
     start = np.zeros(0, np.int64) if incumbent is None else np.asarray(incumbent, np.int64)
     r = core.exact_solve(
         flat.num_labels, flat.unary, flat.scope_start, flat.scope, flat.tables, flat.constant,
         np.zeros(0) if lam is None else lam, start, time_limit, backtrack_limit, relative_gap,
-        absolute_gap, memory_limit, ascent, dp_limit,
+        absolute_gap, OPEN_NODE_BYTES, ascent, dp_limit, stop,
     )  # fmt: skip
     labels = np.array(r.pop("labels"), np.int64)
     named = ("energy", "lower_bound", "slack", "complete", "infeasible", "nodes", "backtracks")

@@ -28,10 +28,10 @@ from softmap.tightening.stage import Stage as Tightening
 __all__ = ["LaterStages"]
 
 FIRST_TURN = 0.25  # seconds of the first turn of each stage, where a time limit is given
-FIRST_WORK = 500_000  # numbers sent in messages in the first turn, where none is
+FIRST_WORK = 200_000  # numbers sent in messages in the first turn, where none is
 GROWTH = 2.0  # of turns
 EFFORT = 5  # rounds of turns that a run without any limit makes
-BACKTRACKS = 1e-3  # of the search per number of work: a backtrack costs some hundred messages
+BACKTRACKS = 50  # of a turn of the search, at least
 PATIENCE = 10.0  # seconds after which a turn of the search ends in any case
 ENTRIES = 60_000_000  # table entries up to which a model is given to the exact search
 CLUSTERED = 5_000_000  # node states up to which a model is tightened
@@ -92,7 +92,7 @@ class Search(Stage):
             incumbent=run.search.labels if math.isfinite(run.search.energy) else None,
             lam=flat_lam(run.model, run.judge.lam),
             time_limit=turn.left if turn.timed else PATIENCE,
-            backtrack_limit=-1 if turn.timed else max(100, int(BACKTRACKS * turn.work)),
+            backtrack_limit=-1 if turn.timed else max(BACKTRACKS, turn.work // run.model.n),
             relative_gap=min(TIGHT, run.options.gap),
         )
         run.spend(turn.work)

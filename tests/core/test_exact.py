@@ -1,0 +1,178 @@
+"""The exact solver against brute force on small random models of every kind."""
+
+from __future__ import annotations
+
+import itertools
+from dataclasses import dataclass, replace
+
+import numpy as np
+import pytest
+
+import softmap
+from softmap.search.exact import FlatModel, flat_lam, flatten, solve_exact
+
+KINDS = ("integers", "ties", "normal", "big-M", "tiny", "huge", "decimals")
+
+
+def _costs(rng: np.random.Generator, kind: str, size: int) -> np.ndarray:
+    costs = {
+        "integers": lambda: rng.integers(-5, 10, size).astype(float),
+        "ties": lambda: rng.integers(0, 3, size).astype(float),
+        "normal": lambda: rng.normal(size=size),
+        "big-M": lambda: np.where(rng.random(size) < 0.2, 1e12, rng.random(size)),
+        "tiny": lambda: rng.normal(size=size) * 1e-200,
+        "huge": lambda: rng.normal(size=size) * 1e200,
+        "decimals": lambda: rng.integers(-50, 100, size) / 10,
+    }[kind]()
+    share = rng.choice([0.0, 0.0, 0.1, 0.3, 0.6])
+    return np.where(rng.random(size) < share, np.inf, costs)
+
+
+@dataclass
+class Case:
+    """A random model with the energies of all its labellings."""
+
+    flat: FlatModel
+    labellings: np.ndarray
+    energies: np.ndarray
+
+    @property
+    def scale(self) -> float:
+        """What float64 sums of these costs may be off by."""
+        costs = np.concatenate([self.flat.unary, self.flat.tables])
+        return 1e-13 * float(np.abs(costs[np.isfinite(costs)]).sum(initial=0.0))
+
+
+def random_case(seed: int) -> Case:
+    rng = np.random.default_rng(seed)
+    kind = KINDS[seed % len(KINDS)]
+    n = int(rng.integers(1, 8))
+    labels = np.full(n, 2) if rng.random() < 0.3 else rng.integers(1, 6, n)
+    labels[np.cumprod(labels) > 4000] = 1
+    scopes = [
+        rng.permutation(n)[: int(rng.choice([2, 2, 2, 2, 3, 3, 4, 5]))]
+        for _ in range(int(rng.integers(0, 3 * n)) if n > 1 else 0)
+    ]
+    tables = [_costs(rng, kind, int(np.prod(labels[s]))) for s in scopes]
+    flat = FlatModel(
+        labels.astype(np.int64),
+        _costs(rng, kind, int(labels.sum())),
+        np.cumsum([0, *map(len, scopes)]).astype(np.int64),
+        np.concatenate([np.zeros(0, np.int64), *scopes]).astype(np.int64),
+        np.concatenate([np.zeros(0), *tables]),
+        float(rng.integers(-3, 4)) if kind in ("integers", "ties") else 0.0,
+    )
+    return Case(flat, *_all_energies(flat, scopes, tables))
+
+
+def _all_energies(
+    flat: FlatModel, scopes: list[np.ndarray], tables: list[np.ndarray]
+) -> tuple[np.ndarray, np.ndarray]:
+    x = np.array(list(itertools.product(*map(range, flat.num_labels))))
+    start = np.cumsum([0, *flat.num_labels[:-1]])
+    energies = flat.unary[start + x].sum(axis=1) + flat.constant
+    for scope, table in zip(scopes, tables, strict=True):
+        energies = energies + table[np.ravel_multi_index(x[:, scope].T, flat.num_labels[scope])]
+    return x, energies
+
+
+def _options(rng: np.random.Generator, case: Case) -> dict[str, object]:
+    """A start, a reparametrisation and stages, each given or not."""
+    options: dict[str, object] = {
+        "dp_limit": float(rng.choice([0.0, 1e9])),
+        "ascent": bool(rng.random() < 0.5),
+    }
+    feasible = np.flatnonzero(np.isfinite(case.energies))
+    if len(feasible) and rng.random() < 0.4:
+        options["incumbent"] = case.labellings[rng.choice(feasible)]
+    if rng.random() < 0.3:
+        finite = case.flat.tables[np.isfinite(case.flat.tables)]
+        size = int(case.flat.num_labels[case.flat.scope].sum())
+        options["lam"] = rng.normal(size=size) * np.abs(finite).max(initial=1.0)
+    return options
+
+
+@pytest.mark.parametrize("block", range(10))
+def test_finds_and_proves_the_optimum(block: int) -> None:
+    for seed in range(200 * block, 200 * (block + 1)):
+        case = random_case(seed)
+        best = case.energies.min()
+        r = solve_exact(case.flat, **_options(np.random.default_rng(seed), case))  # type: ignore[arg-type]
+        assert r.complete, seed
+        if np.isinf(best):
+            assert (r.infeasible, r.labels, r.lower_bound) == (True, None, np.inf), seed
+            continue
+        assert r.labels is not None, seed
+        place = np.ravel_multi_index(tuple(r.labels), tuple(case.flat.num_labels))
+        tolerance = r.slack + 1.01e-9 * abs(best) + case.scale
+        assert abs(case.energies[place] - r.energy) <= case.scale, seed
+        assert r.energy <= best + tolerance, seed
+        assert best - tolerance <= r.lower_bound <= best + case.scale, seed
+
+
+@pytest.mark.parametrize("block", range(4))
+def test_a_stopped_search_says_nothing_false(block: int) -> None:
+    for seed in range(10_000 + 200 * block, 10_000 + 200 * (block + 1)):
+        case = random_case(seed)
+        best = case.energies.min()
+        r = solve_exact(case.flat, backtrack_limit=seed % 5, dp_limit=0.0)
+        assert r.lower_bound <= best + case.scale or np.isinf(best), seed
+        assert r.energy >= best - case.scale, seed
+        assert not r.infeasible or np.isinf(best), seed
+
+
+def test_integer_costs_leave_no_slack() -> None:
+    for seed in range(0, 700, len(KINDS)):
+        case = random_case(seed)
+        r = solve_exact(case.flat)
+        assert r.slack == 0.0
+        assert r.lower_bound == case.energies.min(), seed
+
+
+def test_the_same_search_twice() -> None:
+    model = softmap.generators.random_grid(7, 7, 4, seed=3)
+    one, two = (solve_exact(model, backtrack_limit=300, dp_limit=0.0) for _ in range(2))
+    assert one.labels is not None
+    assert two.labels is not None
+    assert (one.labels == two.labels).all()
+    assert (one.lower_bound, one.nodes) == (two.lower_bound, two.nodes)
+
+
+def test_larger_factors_keep_their_axes() -> None:
+    rng = np.random.default_rng(5)
+    factors = [((2, 0, 1), rng.normal(size=(4, 2, 3))), ((3, 1), rng.normal(size=(2, 3)))]
+    model = softmap.Model.from_factors([2, 3, 4, 2], factors)
+    r = solve_exact(model)
+    energies = [model.energy(x) for x in itertools.product(range(2), range(3), range(4), range(2))]
+    assert r.labels is not None
+    assert model.energy(r.labels) == pytest.approx(min(energies), abs=1e-12)
+    assert r.lower_bound == pytest.approx(min(energies), abs=1e-8)
+
+
+def test_lam_of_a_run_keeps_energies() -> None:
+    rng = np.random.default_rng(6)
+    factors = [((0, 1, 2), rng.normal(size=(2, 3, 2))), ((2, 3), rng.normal(size=(2, 3)))]
+    model = softmap.Model.from_factors([2, 3, 2, 3], factors)
+    lam = rng.normal(size=int(model.half_offset[-1]))
+    plain, moved = solve_exact(model), solve_exact(model, lam=flat_lam(model, lam), dp_limit=0.0)
+    assert moved.energy == pytest.approx(plain.energy, abs=1e-12)
+    assert moved.lower_bound == pytest.approx(plain.energy, abs=1e-8)
+
+
+def test_a_gap_ends_the_search_early() -> None:
+    model = softmap.generators.random_grid(8, 8, 3, seed=1)
+    exact = solve_exact(model)
+    loose = solve_exact(model, absolute_gap=0.5, dp_limit=0.0)
+    assert loose.complete
+    assert loose.energy - loose.lower_bound <= 0.5 + 1e-6
+    assert loose.lower_bound <= exact.energy <= loose.energy + 1e-12
+
+
+def test_one_to_one_ties_are_followed() -> None:
+    shift = np.full((4, 4), np.inf)
+    shift[np.arange(4), (np.arange(4) + 1) % 4] = 0.0
+    unary = np.arange(12.0).reshape(3, 4) % 5
+    model = softmap.Model(unary, [[0, 1], [1, 2]], np.stack([shift, shift]))
+    energies = [model.energy(x) for x in itertools.product(range(4), repeat=3)]
+    r = solve_exact(replace(flatten(model), constant=0.0))
+    assert r.energy == min(energies) == r.lower_bound
