@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import reprlib
+
 __all__ = [
     "CheckpointError",
     "FormatError",
@@ -10,7 +12,19 @@ __all__ = [
     "ModelError",
     "OptionError",
     "SoftmapError",
+    "shown",
 ]
+
+_SHORT = reprlib.Repr()
+_SHORT.maxstring = _SHORT.maxother = _SHORT.maxlong = 60
+
+
+def shown(value: object) -> str:
+    """A value for an error message: its `repr`, shortened; never an error itself."""
+    try:
+        return _SHORT.repr(value)
+    except Exception:  # such as an integer of too many digits, or a broken __repr__
+        return f"a {type(value).__name__}"
 
 
 class SoftmapError(Exception):

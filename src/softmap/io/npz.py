@@ -182,21 +182,8 @@ def _with_structure(
     if num_variables != model.n:
         empty = np.zeros(0, dtype=np.int64)
         parts = [arrays.get(f"aux.{k}", empty) for k in ("start", "member", "stride")]
-        aux = Auxiliaries(*(part.astype(np.int64).reshape(-1) for part in parts))
-        _check_auxiliaries(aux, model, num_variables, name)
-        model = model.with_auxiliaries(aux)
+        if len(parts[0]) != model.n - num_variables + 1:
+            raise FormatError("the auxiliary variables do not fit the model", name)
+        model = model.with_auxiliaries(Auxiliaries(*parts))
     shape = arrays["shape"].tolist() if "shape" in arrays else []
     return model.with_shape(shape) if shape else model
-
-
-def _check_auxiliaries(aux: Auxiliaries, model: Model, visible: int, name: object) -> None:
-    """The joint states must run over all combinations of the members' labels, once each."""
-    sound = 0 < visible < model.n and len(aux) == model.n - visible
-    sound = sound and bool(aux.start[0] == 0 and (np.diff(aux.start) > 0).all())
-    sound = sound and len(aux.member) == len(aux.stride) == int(aux.start[-1])
-    sound = sound and bool(((aux.member >= 0) & (aux.member < visible)).all())
-    if sound:
-        top = np.add.reduceat((model.num_labels[aux.member] - 1) * aux.stride, aux.start[:-1])
-        sound = bool((aux.stride > 0).all() and (top < model.num_labels[visible:]).all())
-    if not sound:
-        raise FormatError("the auxiliary variables do not fit the model", name)
