@@ -15,7 +15,7 @@ from softmap.errors import FormatError, SoftmapError
 from softmap.io.atomic import write_bytes
 from softmap.io.limits import check_entries, human
 from softmap.io.streams import Content, Source, implausible, load, open_content
-from softmap.model import Auxiliaries, Model
+from softmap.model import Auxiliaries, Model, checked_model
 from softmap.model.potentials import FAMILIES, Potential, Projection, SharedTables, Tables
 
 __all__ = ["model_arrays", "model_from_arrays", "parse_npz", "read_npz", "write_npz"]
@@ -31,7 +31,7 @@ _HEADER = re.compile(
 def write_npz(model: Model, target: Source, *, compress: bool = True) -> None:
     """Write a model with every potential family, auxiliary variable and shape as it is."""
     save = np.savez_compressed if compress else np.savez
-    arrays = model_arrays(model)
+    arrays = model_arrays(checked_model(model))
     buffer = io.BytesIO()
     save(buffer, **arrays)
     if implausible(model.nbytes, buffer.tell()):  # our reader would take it for a bomb

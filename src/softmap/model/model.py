@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from softmap.errors import ModelError
+from softmap.errors import ModelError, OptionError
 from softmap.model.auxiliaries import NO_AUXILIARIES, Auxiliaries, check_auxiliaries
 from softmap.model.factors import Factor, assemble
 from softmap.model.graph import Graph
@@ -33,7 +33,7 @@ from softmap.model.inputs import (
 from softmap.model.potentials import Potential
 from softmap.model.potentials.base import Costs, Ints, integers, largest
 
-__all__ = ["Auxiliaries", "Model"]
+__all__ = ["Auxiliaries", "Model", "checked_model"]
 
 
 class Model:
@@ -315,6 +315,13 @@ class Model:
             digest.update(str((array.dtype, array.shape)).encode())
             digest.update(np.ascontiguousarray(array).data)
         return digest.hexdigest()
+
+
+def checked_model(model: Any) -> Model:
+    """The model, or an `OptionError` if it is something else."""
+    if not isinstance(model, Model):
+        raise OptionError(f"expected a softmap.Model, not {type(model).__name__}")
+    return model
 
 
 _CARRIED = frozenset(Model.__annotations__) | {"node_offset", "half_offset", "edge_offset", "graph"}
