@@ -6,6 +6,7 @@ import re
 
 import numpy as np
 
+from softmap import arguments
 from softmap.errors import FormatError
 from softmap.io.assembly import Assembly, Costs, Ints, check_range
 from softmap.io.decimals import parse_decimals
@@ -30,6 +31,7 @@ def parse_dd(data: bytes | Content, *, block: int | None = None) -> Model:
     problem for each pair of them: `block` says which (from 0).
     """
     content = open_content(data)
+    block = None if block is None else arguments.count("block", block)
     text, line = _select(content, block)
     rows = _rows(text, line, content)
     n_left, n_right, n_assign, n_pairs = _header(rows, content)

@@ -15,7 +15,7 @@ from softmap.io.evidence import read_evidence
 from softmap.io.npz import parse_npz, write_npz
 from softmap.io.opengm import parse_opengm
 from softmap.io.opengm_writer import write_opengm
-from softmap.io.streams import Content, Source, bare_suffixes, load
+from softmap.io.streams import Content, Source, bare_suffixes, load, open_content
 from softmap.io.uai import Values, default_values, parse_uai
 from softmap.io.uai_writer import write_uai
 from softmap.io.wcsp import parse_wcsp
@@ -70,7 +70,7 @@ def format_of(name: object, data: bytes = b"") -> str | None:
     Binary formats are recognised by their first bytes whatever the name; else the name decides,
     and the content only where the name says nothing.
     """
-    head = data[: 1 << 16]
+    head = open_content(data).data[: 1 << 16]
     for key in _BINARY:
         if FORMATS[key].begins.match(head):
             return key

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from softmap.arguments import flag
 from softmap.errors import FormatError, SoftmapError
 from softmap.io.atomic import write_bytes
 from softmap.io.limits import check_entries, human
@@ -30,7 +31,7 @@ _HEADER = re.compile(
 
 def write_npz(model: Model, target: Source, *, compress: bool = True) -> None:
     """Write a model with every potential family, auxiliary variable and shape as it is."""
-    save = np.savez_compressed if compress else np.savez
+    save = np.savez_compressed if flag("compress", compress) else np.savez
     arrays = model_arrays(checked_model(model))
     buffer = io.BytesIO()
     save(buffer, **arrays)

@@ -70,7 +70,9 @@ def open_content(data: bytes | Content, name: object = None) -> Content:
 
 def bare_suffixes(path: object) -> list[str]:
     """Lower-case suffixes of a file name, without the compression's."""
-    suffixes = [s.lower() for s in Path(str(path)).suffixes]
+    if not isinstance(path, str | os.PathLike):
+        return []
+    suffixes = [s.lower() for s in Path(path).suffixes]
     while suffixes and suffixes[-1] in COMPRESSED:
         suffixes.pop()
     return suffixes

@@ -87,8 +87,8 @@ def _checked_counts(num_labels: ArrayLike) -> Ints:
     return counts
 
 
-def _listed(factors: Any) -> Iterable[Any]:
-    if isinstance(factors, str | bytes) or not isinstance(factors, Iterable):
+def _listed(factors: Any) -> Any:
+    if isinstance(factors, str | bytes) or not np.iterable(factors):
         raise ModelError(f"factors must be a list of (scope, costs), not {shown(factors)}")
     return factors
 

@@ -12,11 +12,11 @@ from numpy.typing import NDArray
 
 from softmap.errors import FormatError
 from softmap.io.npz import model_arrays, model_from_arrays
-from softmap.model import Model
+from softmap.model import Model, checked_model
 from softmap.relaxation.consistency import tighten
 from softmap.relaxation.gaps import Gaps
 from softmap.relaxation.point import PrimalPoint
-from softmap.solving.archive import Arrays, read_archive, under, write_archive
+from softmap.solving.archive import Arrays, checked_path, read_archive, under, write_archive
 from softmap.solving.trace import Status, Trace
 
 __all__ = ["Result", "load_result", "point_arrays", "point_from_arrays"]
@@ -156,12 +156,12 @@ def load_result(path: str | Path, model: Model | None = None) -> Result:
     def problem(sentence: str) -> FormatError:
         return FormatError(sentence, path)
 
-    header, arrays = read_archive(Path(path), KIND, VERSION, problem)
+    header, arrays = read_archive(checked_path(path), KIND, VERSION, problem)
     stored = under("model", arrays)
     if model is None and not stored:
         raise problem("saved without its model: call load_result(path, model)")
     try:
-        given = model_from_arrays(stored, path) if model is None else model
+        given = model_from_arrays(stored, path) if model is None else checked_model(model)
         if given.fingerprint() != header["model"]:
             raise problem("this result belongs to another model")
         parts: dict[str, Any] = {name: header[name] for name in NUMBERS}

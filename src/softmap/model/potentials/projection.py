@@ -49,7 +49,7 @@ class Projection(Potential):
         num_labels: ArrayLike,
         index: ArrayLike | None = None,
     ) -> None:
-        if isinstance(maps, str | bytes) or not isinstance(maps, Sequence | np.ndarray):
+        if isinstance(maps, str | bytes) or not np.iterable(maps):
             raise ModelError(f"Projection: maps must be a list of maps, not {shown(maps)}")
         given = [integers(m, f"Projection: map {t}") for t, m in enumerate(maps)]
         for t, m in enumerate(given):
