@@ -8,12 +8,13 @@ import datetime
 import decimal
 import inspect
 import io
+from importlib import util
 
 import numpy as np
 import pytest
 
 import softmap
-from softmap import generators, lp
+from softmap import generators, interop, lp
 from softmap import io as files
 
 pytestmark = pytest.mark.filterwarnings("ignore")
@@ -242,6 +243,37 @@ CALLS = {
         {"n": 3, "max_labels": 2, "degree": 1.0, "forbidden": 0.2, "seed": 0},
     ),
 }
+RESULT = softmap.solve(TREE, threads=1)
+NAMED = interop.Named(TREE, ("a", "b", "c", "d"), (("x", "y"),) * 4)
+CALLS |= {
+    "Result.save": (RESULT.save, {"path": "a.npz", "with_model": True}),
+    "Result.report": (RESULT.report, {"path": "a.html"}),
+    "Trace.to_csv": (RESULT.trace.to_csv, {"path": "a.csv"}),
+    "interop.to_arrays": (interop.to_arrays, {"model": TREE}),
+    "interop.to_sparse": (interop.to_sparse, {"model": GRID}),
+    "interop.from_sparse": (
+        interop.from_sparse,
+        {"adjacency": interop.to_sparse(GRID), "unary": np.zeros((4, 2))},
+    ),
+    "interop.Named.assignment": (NAMED.assignment, {"labels": LABELS}),
+    "interop.Named.labels": (NAMED.labels, {"assignment": dict.fromkeys("abcd", "x")}),
+    "interop.Named.evidence": (NAMED.evidence, {"observed": {"a": "x"}}),
+}
+if util.find_spec("networkx"):
+    CALLS["interop.to_networkx"] = (
+        interop.to_networkx,
+        {"model": TREE, "costs": "costs", "weight": "weight"},
+    )
+    CALLS["interop.from_networkx"] = (
+        interop.from_networkx,
+        {"graph": interop.to_networkx(TREE), "costs": "costs", "weight": "weight"},
+    )
+if util.find_spec("pandas"):
+    CALLS["interop.trace_frame"] = interop.trace_frame, {"run": RESULT}
+if util.find_spec("pgmpy"):
+    CALLS["interop.to_pgmpy"] = interop.to_pgmpy, {"model": TREE, "names": list("abcd")}
+    CALLS["interop.from_pgmpy"] = interop.from_pgmpy, {"network": interop.to_pgmpy(TREE)}
+
 for family in (
     softmap.Potts([1.0]),
     softmap.TruncatedLinear([1.0]),

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from softmap.arguments import flag
 from softmap.errors import FormatError
 from softmap.io.npz import model_arrays, model_from_arrays
 from softmap.model import Model, checked_model
@@ -89,7 +90,7 @@ class Result(Gaps):
         """Write one self-contained HTML page about this run."""
         from softmap import report
 
-        report.write(self, path)
+        report.write(self, checked_path(path))
 
     def save(self, path: str | Path, *, with_model: bool = True) -> None:
         """Write the result to a NumPy archive; see `softmap.load_result`.
@@ -106,9 +107,9 @@ class Result(Gaps):
         arrays: dict[str, Any] = {name: getattr(self, name) for name in ARRAYS}
         arrays |= {"trace": self.trace.array()}
         arrays |= {f"point/{name}": array for name, array in point_arrays(self.point).items()}
-        if with_model:
+        if flag("with_model", with_model):
             arrays |= {f"model/{name}": a for name, a in model_arrays(self.model).items()}
-        write_archive(Path(path), header, arrays)
+        write_archive(checked_path(path), header, arrays)
 
     def __eq__(self, other: object) -> bool:
         """Equal in everything, arrays and trace included, on models that are equal, too."""
