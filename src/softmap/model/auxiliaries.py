@@ -45,7 +45,8 @@ def check_auxiliaries(model: Model, given: Auxiliaries) -> Auxiliaries:
     """The tables as read-only arrays; `ModelError` unless they say the same as the model.
 
     The states of an auxiliary node number all joint states of its members, once each, and its
-    edges are the projections to its members: one each, from it to the member, and no others.
+    edges lead from it to its members, one to each. They are the projections, or potentials that
+    forbid what the projections forbid.
     """
     if not isinstance(given, Auxiliaries):
         raise ModelError(f"expected auxiliaries, not {shown(given)}")
@@ -102,13 +103,14 @@ def _check_ties(model: Model, aux: Auxiliaries, owner: Ints, visible: int) -> No
         if not len(at):
             continue
         ends = ends[at]
-        down = isinstance(potential, Projection) and bool((ends[:, 1] < visible).all())
-        _require(down, "their edges must be projections to their members")
-        assert isinstance(potential, Projection)
+        _require(bool((ends[:, 1] < visible).all()), "their edges must lead to their members")
         keys = (ends[:, 0] - visible) * visible + ends[:, 1]
         k = rank[np.minimum(np.searchsorted(own[rank], keys), len(own) - 1)]
         _require(bool((own[k] == keys).all()), "an edge leads to no member")
-        _check_maps(potential, at, aux.stride[k], model.num_labels[aux.member[k]])
+        if isinstance(potential, Projection):
+            _check_maps(potential, at, aux.stride[k], model.num_labels[aux.member[k]])
+        else:
+            _check_tables(model, first + at, aux.stride[k])
         found.append(keys)
     keys = np.sort(np.concatenate([np.zeros(0, np.int64), *found]))
     _require(np.array_equal(keys, own[rank]), "expected one edge to each member")
@@ -120,3 +122,12 @@ def _check_maps(potential: Projection, edges: Ints, stride: Ints, labels: Ints) 
     for t, step, count in used.tolist():
         label = np.arange(len(potential.maps[t])) // step % count
         _require(np.array_equal(potential.maps[t], label), "a projection is another")
+
+
+def _check_tables(model: Model, edges: Ints, stride: Ints) -> None:
+    """Every pair of states that the projection forbids is forbidden."""
+    for e, step in zip(edges.tolist(), stride.tolist(), strict=True):
+        table = model.table(e)
+        states, labels = table.shape
+        apart = (np.arange(states) // step % labels)[:, None] != np.arange(labels)
+        _require(bool(np.isposinf(table[apart]).all()), "a potential is no projection")
