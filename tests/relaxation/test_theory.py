@@ -170,7 +170,7 @@ def test_hard_constraints_have_no_theorem():
 def test_bad_arguments():
     with pytest.raises(OptionError, match="epsilon must be a positive number"):
         theory.eta_for(SMALL, 0.0)
-    with pytest.raises(OptionError, match="expected a positive number"):
+    with pytest.raises(OptionError, match="eta must be a positive number"):
         theory.growth(SMALL, -1.0)
     with pytest.raises(OptionError, match="blocks must be 'edges' or 'stars'"):
         theory.gamma_0(SMALL, 1.0, "nodes")

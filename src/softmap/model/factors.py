@@ -117,8 +117,9 @@ def _checked(number: int, factor: Any, sizes: list[int]) -> tuple[Scope, Costs]:
         raise ModelError(
             f"factor {number} over {variables} needs costs of shape {expected}, not {table.shape}"
         )
-    sound = table.min() > -np.inf  # NaN compares as false
-    if not sound or largest(table) > LARGEST_COST:
+    low = table.min()
+    sound = low > -np.inf  # NaN compares as false
+    if not sound or largest(table, low) > LARGEST_COST:
         bad = beyond(table) if sound else np.isnan(table) | (table == -np.inf)
         place = tuple(np.argwhere(bad)[0].tolist())
         raise ModelError(f"factor {number} over {variables} has {table[place]} at {place}; {RANGE}")

@@ -123,7 +123,7 @@ def _reject_bad_unary(flat: Costs, num_labels: Ints) -> None:
     # min propagates NaN, so that reductions decide without a temporary array
     low = flat.min()
     sound = not np.isnan(low) and low != -np.inf
-    if sound and largest(flat) <= LARGEST_COST:
+    if sound and largest(flat, low) <= LARGEST_COST:
         return
     offset = offsets(num_labels)
     place = int(np.argmax(beyond(flat) if sound else np.isnan(flat) | (flat == -np.inf)))

@@ -31,7 +31,7 @@ from softmap.model.inputs import (
     other_unary,
 )
 from softmap.model.potentials import Potential
-from softmap.model.potentials.base import Costs, Ints, integers, largest
+from softmap.model.potentials.base import LARGEST_COST, Costs, Ints, integers, largest
 
 __all__ = ["Auxiliaries", "Model", "checked_model"]
 
@@ -104,7 +104,9 @@ class Model:
 
     def _check_costs(self) -> None:
         """Every potential fits its edges, and no sum of costs leaves the range of float64."""
-        total = self.n * largest(self.unary) + abs(self.constant)
+        total = abs(self.constant)
+        if self.n * LARGEST_COST > LARGEST_SUM:  # else no need to look at all of them again
+            total += self.n * largest(self.unary)
         for first, last, potential in self.groups():
             ends = self.end_labels(first, last)
             potential.check(*ends)

@@ -114,11 +114,12 @@ def per_edge(values: ArrayLike, name: str, most: float = LARGEST_COST) -> Costs:
     return array
 
 
-def largest(costs: Costs) -> float:
-    """The greatest size of a finite cost; `costs` hold no NaN and no -inf."""
+def largest(costs: Costs, least: float | None = None) -> float:
+    """The greatest size of a finite cost; there is no NaN and no -inf, and `least` is the least."""
     if not costs.size:
         return 0.0
-    low, high = float(costs.min()), float(costs.max())
+    low = float(costs.min()) if least is None else float(least)
+    high = float(costs.max())
     if high == np.inf:
         high = float(costs.max(where=costs < np.inf, initial=-np.inf))
         low = min(low, high)

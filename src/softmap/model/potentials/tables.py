@@ -72,7 +72,7 @@ class TableStack:
         low = flat.min()
         sound = not np.isnan(low) and low != -np.inf
         if sound:
-            self.largest = largest(flat)
+            self.largest = largest(flat, low)
             if self.largest <= LARGEST_COST:
                 return
         wrong = beyond(flat) if sound else np.isnan(flat) | (flat == -np.inf)
