@@ -186,15 +186,15 @@ def test_constraints_and_label_counts_vary():
 
 
 BAD = {
-    "a grid needs rows and columns, not 0 x 3": lambda: generators.potts_grid(0, 3),
+    "rows=0: expected a whole number of at least 1": lambda: generators.potts_grid(0, 3),
     "at least two vertices, not 1": lambda: generators.erdos_renyi(1),
-    "c must not be negative": lambda: generators.erdos_renyi(10, c=-1.0),
-    "a tree needs at least one variable": lambda: generators.random_tree(0),
+    "c=-1.0: expected a number that is not negative": lambda: generators.erdos_renyi(10, c=-1.0),
+    "n=0: expected a whole number": lambda: generators.random_tree(0),
     "planted needs two variables": lambda: generators.planted(1),
-    "a positive margin": lambda: generators.planted(3, margin=0.0),
-    "planted needs a label or more": lambda: generators.planted(3, 0),
+    "margin=0.0: expected a positive number": lambda: generators.planted(3, margin=0.0),
+    "d=0: expected a whole number": lambda: generators.planted(3, 0),
     "needs two variables or more, not 1": lambda: generators.ragged_constrained(1),
-    "max_labels must be 1 or more": lambda: generators.ragged_constrained(3, max_labels=0),
+    "max_labels=0: expected a whole number": lambda: generators.ragged_constrained(3, max_labels=0),
 }
 
 
@@ -207,5 +207,5 @@ def test_bad_options_are_named(text):
 
 def test_no_labels_is_an_error_of_ours():
     for make in (generators.potts_grid, generators.random_grid, generators.stereo_grid):
-        with pytest.raises(SoftmapError, match="has no labels"):
+        with pytest.raises(SoftmapError, match="d=0: expected a whole number"):
             make(2, 2, 0)

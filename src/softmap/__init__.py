@@ -19,6 +19,7 @@ if TYPE_CHECKING:
         ModelError,
         OptionError,
         SoftmapError,
+        WriteError,
     )
     from softmap.io import read, write
     from softmap.model import (
@@ -60,6 +61,7 @@ _HOME = {
     "Trace": "solving.trace",
     "TruncatedLinear": "model",
     "TruncatedQuadratic": "model",
+    "WriteError": "errors",
     "arc_consistency": "relaxation.consistency",
     "certificate": "solving.certificate",
     "iterate": "solving.solve",
@@ -94,6 +96,7 @@ __all__ = [
     "Trace",
     "TruncatedLinear",
     "TruncatedQuadratic",
+    "WriteError",
     "__version__",
     "arc_consistency",
     "certificate",

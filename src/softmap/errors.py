@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import reprlib
+
 __all__ = [
     "CheckpointError",
     "FormatError",
@@ -10,7 +12,20 @@ __all__ = [
     "ModelError",
     "OptionError",
     "SoftmapError",
+    "WriteError",
+    "shown",
 ]
+
+_SHORT = reprlib.Repr()
+_SHORT.maxstring = _SHORT.maxother = _SHORT.maxlong = 60
+
+
+def shown(value: object) -> str:
+    """A value for an error message: its `repr`, shortened; never an error itself."""
+    try:
+        return _SHORT.repr(value)
+    except Exception:  # such as an integer of too many digits, or a broken __repr__
+        return f"a {type(value).__name__}"
 
 
 class SoftmapError(Exception):
@@ -70,6 +85,30 @@ class FormatError(SoftmapError, ValueError):
         self.path = None if path is None else str(path)
         self.line = line
         self.expected = expected
+
+
+class WriteError(SoftmapError, OSError):
+    """A file cannot be written; what stood there before is untouched.
+
+    Attributes
+    ----------
+    filename : str
+        The file.
+    errno : int or None
+        The system's number of the reason, where it gave one.
+    """
+
+    def __init__(self, path: object, reason: Exception | str) -> None:
+        self.reason: str = getattr(reason, "strerror", None) or str(reason)
+        super().__init__(f"{path}: cannot be written: {self.reason}")
+        self.filename = str(path)
+        self.errno = getattr(reason, "errno", None)
+
+    def __str__(self) -> str:
+        return f"{self.filename}: cannot be written: {self.reason}"
+
+    def __reduce__(self) -> tuple[type[WriteError], tuple[str, str]]:
+        return WriteError, (self.filename, self.reason)
 
 
 class MissingExtra(SoftmapError, ImportError):

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from softmap.arguments import count, not_negative, positive, real
 from softmap.errors import OptionError
 from softmap.model import Model
 from softmap.model.potentials import Potts, Tables, TruncatedLinear
@@ -25,6 +27,22 @@ __all__ = [
 Edges = NDArray[np.int64]
 
 
+MOST = 1 << 32  # entries of a model that somebody may want
+
+
+def _sizes(**sizes: Any) -> list[int]:
+    """Positive whole numbers, their product within reason."""
+    found = [count(name, value, 1, MOST) for name, value in sizes.items()]
+    if math.prod(found) > MOST:
+        words = " x ".join(map(str, found))
+        raise OptionError(f"{', '.join(sizes)}: a model of {words} is too large")
+    return found
+
+
+def _rng(seed: Any) -> np.random.Generator:
+    return np.random.default_rng(count("seed", seed, 0, 2**128))
+
+
 def _require(condition: bool, message: str) -> None:
     if not condition:
         raise OptionError(message)
@@ -32,7 +50,7 @@ def _require(condition: bool, message: str) -> None:
 
 def grid_edges(rows: int, cols: int) -> Edges:
     """Edges of a 4-connected grid, variables numbered row by row; horizontal edges first."""
-    _require(rows >= 1 and cols >= 1, f"a grid needs rows and columns, not {rows} x {cols}")
+    rows, cols = _sizes(rows=rows, cols=cols)
     index = np.arange(rows * cols).reshape(rows, cols)
     across = np.stack([index[:, :-1].ravel(), index[:, 1:].ravel()], axis=1)
     down = np.stack([index[:-1].ravel(), index[1:].ravel()], axis=1)
@@ -59,9 +77,10 @@ def erdos_renyi(n: int, d: int = 3, *, c: float = 1.1, seed: int = 0) -> Model:
     Unary costs are uniform on [-0.01, 0.01], every table entry is -1 or +1 with equal chance
     (section "Numerical Experiments").
     """
+    n, d = _sizes(n=n, d=d)
     _require(n >= 2, f"the random graph needs at least two vertices, not {n}")
-    _require(c >= 0, f"c must not be negative, not {c}")
-    rng = np.random.default_rng(seed)
+    c = not_negative("c", c)
+    rng = _rng(seed)
     edges = random_edges(n, min(1.0, c * np.log(n) / n), rng)
     unary = rng.uniform(-0.01, 0.01, size=(n, d))
     tables = rng.choice([-1.0, 1.0], size=(len(edges), d, d))
@@ -70,7 +89,9 @@ def erdos_renyi(n: int, d: int = 3, *, c: float = 1.1, seed: int = 0) -> Model:
 
 def potts_grid(rows: int, cols: int, d: int = 8, *, weight: float = 0.3, seed: int = 0) -> Model:
     """Unary U[0, 1], one Potts weight for all edges."""
-    rng = np.random.default_rng(seed)
+    rows, cols, d = _sizes(rows=rows, cols=cols, d=d)
+    weight = real("weight", weight)
+    rng = _rng(seed)
     edges = grid_edges(rows, cols)
     unary = rng.uniform(size=(rows * cols, d))
     return Model(unary, edges, Potts(np.full(len(edges), weight))).with_shape((rows, cols))
@@ -78,7 +99,8 @@ def potts_grid(rows: int, cols: int, d: int = 8, *, weight: float = 0.3, seed: i
 
 def random_grid(rows: int, cols: int, d: int = 4, *, seed: int = 0) -> Model:
     """Unary costs and tables from N(0, 1)."""
-    rng = np.random.default_rng(seed)
+    rows, cols, d, _ = _sizes(rows=rows, cols=cols, d=d, labels=d)
+    rng = _rng(seed)
     edges = grid_edges(rows, cols)
     unary = rng.normal(size=(rows * cols, d))
     tables = rng.normal(size=(len(edges), d, d))
@@ -95,7 +117,9 @@ def stereo_grid(
     seed: int = 0,
 ) -> Model:
     """Stereo-like: a slanted scene with a step, noisy matching, truncated linear smoothing."""
-    rng = np.random.default_rng(seed)
+    rows, cols, d = _sizes(rows=rows, cols=cols, d=d)
+    weight, truncation = real("weight", weight), not_negative("truncation", truncation)
+    rng = _rng(seed)
     edges = grid_edges(rows, cols)
     scene = _stepped_scene(rows, cols, d)
     distance = np.abs(np.arange(d) - scene.reshape(-1, 1))
@@ -113,8 +137,8 @@ def _stepped_scene(rows: int, cols: int, d: int) -> NDArray[np.int64]:
 
 def random_tree(n: int, d: int = 5, *, seed: int = 0) -> Model:
     """A random recursive tree with N(0, 1) costs; the LP is tight on it."""
-    _require(n >= 1, f"a tree needs at least one variable, not {n}")
-    rng = np.random.default_rng(seed)
+    n, d, _ = _sizes(n=n, d=d, labels=d)
+    rng = _rng(seed)
     parents = (rng.random(n - 1) * np.arange(1, n)).astype(np.int64)
     edges = np.stack([parents, np.arange(1, n)], axis=1)
     unary = rng.normal(size=(n, d))
@@ -129,9 +153,10 @@ def planted(
     Every table has its least entry at the planted labels, and so has every unary, there by at
     least `margin`; a random reparametrisation then hides it.
     """
-    _require(n >= 2 and margin > 0, "planted needs two variables or more and a positive margin")
-    _require(d >= 1 and degree >= 0, "planted needs a label or more and a degree of 0 or more")
-    rng = np.random.default_rng(seed)
+    n, d = _sizes(n=n, d=d)
+    _require(n >= 2, f"planted needs two variables or more, not {n}")
+    degree, margin = not_negative("degree", degree), positive("margin", margin)
+    rng = _rng(seed)
     labels = rng.integers(0, d, size=n)
     edges = random_edges(n, min(1.0, degree / (n - 1)), rng)
     unary = rng.uniform(margin, 1.0 + margin, size=(n, d))
@@ -151,9 +176,10 @@ def ragged_constrained(
 
     A hidden labelling is never forbidden, so the model is feasible.
     """
+    n, max_labels = _sizes(n=n, max_labels=max_labels)
     _require(n >= 2, f"ragged_constrained needs two variables or more, not {n}")
-    _require(max_labels >= 1 and degree >= 0, "max_labels must be 1 or more, degree 0 or more")
-    rng = np.random.default_rng(seed)
+    degree, forbidden = not_negative("degree", degree), not_negative("forbidden", forbidden)
+    rng = _rng(seed)
     counts = rng.integers(1, max_labels + 1, size=n)
     hidden = rng.integers(0, counts)
     edges = random_edges(n, min(1.0, degree / (n - 1)), rng)

@@ -103,7 +103,7 @@ def test_unknown_constants_and_methods_are_refused(model):
         make("emp-accelerated", eta=1.0)
     with pytest.raises(OptionError, match="eta"):
         make("emp")
-    with pytest.raises(OptionError, match="eta must be a positive number"):
+    with pytest.raises(OptionError, match="expected a positive number"):
         make("emp", eta=-1.0)
 
 

@@ -83,6 +83,14 @@ class Coverage:
         return line
 
 
+def place_of(error: BaseException) -> str:
+    """Where an exception comes from: two inputs that fail alike count as one finding."""
+    trace = error.__traceback__
+    while trace is not None and trace.tb_next is not None:
+        trace = trace.tb_next
+    return f"{type(error).__name__} {trace and trace.tb_lineno} {str(error)[:30]}"
+
+
 def fuzz(
     target: Callable[[bytes], object],
     seeds: list[bytes],
@@ -111,10 +119,7 @@ def fuzz(
             pass
         except Exception as error:
             sys.settrace(None)
-            trace = error.__traceback__
-            while trace is not None and trace.tb_next is not None:
-                trace = trace.tb_next
-            place = f"{type(error).__name__} {trace and trace.tb_lineno} {str(error)[:30]}"
+            place = place_of(error)
             if place not in places:
                 places.add(place)
                 findings.append((data, error))

@@ -1,7 +1,8 @@
 """Fuzz one reader: `python tests/fuzz/run.py uai --seconds 600`.
 
 With atheris installed it drives the readers (which also takes its own options); otherwise the small
-fuzzer of `mutate.py` does. Findings are printed and written to the folder given by `--out`.
+fuzzer of `mutate.py` does. Findings are printed and written to the folder given by `--out`; small
+files of the folder given by `--data` are added to the inputs to start from.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ import hashlib
 import resource
 import sys
 import tempfile
+import time
 import traceback
 from pathlib import Path
 
@@ -22,28 +24,66 @@ except ImportError:
 
 # atheris sees only code that is imported under its eyes
 with atheris.instrument_imports(include=["softmap"]) if atheris else contextlib.nullcontext():
-    from mutate import fuzz
+    from mutate import LONGEST, fuzz, place_of
     from targets import targets
 
     import softmap
 
 MEMORY = 4 << 30
+SLOW = 2.0  # seconds of the processor
+SUFFIXES = {
+    "uai": (".uai", ".uai.xz"),
+    "evidence": (".evid",),
+    "labels": (".MAP", ".MPE"),
+    "wcsp": (".wcsp", ".wcsp.xz"),
+    "cfn": (".cfn", ".cfn.gz"),
+    "dd": (".dd",),
+    "opengm": (".h5",),
+}
 
 
-def with_atheris(name: str, seconds: float, seed: int, rest: list[str]) -> None:
+def with_atheris(name: str, options: argparse.Namespace, rest: list[str]) -> None:
     """Hand over to atheris, with the seeds of the target as its corpus; it never returns."""
     target, seeds = targets()[name]
     corpus = Path(tempfile.mkdtemp(prefix=f"fuzz-{name}-"))
-    for k, data in enumerate(seeds):
+    for k, data in enumerate([*seeds, *from_folder(name, options.data)]):
         (corpus / f"seed{k}").write_bytes(data)
+    seen: set[str] = set()
 
     def one_input(data: bytes) -> None:
-        with contextlib.suppress(softmap.SoftmapError):
+        begin = time.process_time()
+        found: BaseException | float | None = None
+        try:
             target(data)
+        except softmap.SoftmapError:
+            pass
+        except Exception as error:
+            found = error
+        spent = time.process_time() - begin
+        if found is None and spent > SLOW:
+            found = spent
+        place = "slow" if isinstance(found, float) else place_of(found) if found else ""
+        if found is not None and place not in seen:
+            seen.add(place)
+            report(name, data, found, options.out)
 
-    limits = [f"-max_total_time={seconds:.0f}", f"-seed={seed + 1}", "-rss_limit_mb=4096"]
+    limits = [f"-max_total_time={options.seconds:.0f}", f"-seed={options.seed + 1}"]
+    limits += ["-rss_limit_mb=4096", "-timeout=60", f"-max_len={LONGEST}", "-print_final_stats=1"]
     atheris.Setup([sys.argv[0], *limits, *rest, str(corpus)], one_input)
     atheris.Fuzz()
+
+
+def from_folder(name: str, folder: Path | None) -> list[bytes]:
+    """Small real files of the format."""
+    if folder is None:
+        return []
+    found = []
+    for path in sorted(folder.rglob("*")):
+        if path.name.endswith(SUFFIXES.get(name, ())) and path.stat().st_size <= LONGEST:
+            data = softmap.io.streams.load(path).data
+            if len(data) <= LONGEST:
+                found.append(data)
+    return found
 
 
 def main() -> int:
@@ -52,16 +92,21 @@ def main() -> int:
     parser.add_argument("--seconds", type=float, default=60.0)
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--out", type=Path)
+    parser.add_argument("--data", type=Path)
     options, rest = parser.parse_known_args()
     # an absurd allocation shall fail here, not bring the machine down
     resource.setrlimit(resource.RLIMIT_AS, (MEMORY, MEMORY))
     if atheris and options.name != "all":
-        with_atheris(options.name, options.seconds, options.seed, rest)
+        with_atheris(options.name, options, rest)
     found = 0
     for name in targets() if options.name == "all" else [options.name]:
         target, seeds = targets()[name]
         runs, pairs, findings = fuzz(
-            target, seeds, options.seconds, softmap.SoftmapError, options.seed
+            target,
+            [*seeds, *from_folder(name, options.data)],
+            options.seconds,
+            softmap.SoftmapError,
+            options.seed,
         )
         print(f"{name}: {runs} runs, {pairs} pairs of lines, {len(findings)} findings", flush=True)
         for data, what in findings:

@@ -76,7 +76,8 @@ def _datasets(data: bytes) -> None:
         for line in data.split(b"\n"):
             name, _, rest = line.partition(b" ")
             numbers = np.array([_number(word) for word in rest.split()])
-            kind = np.float64 if name.endswith(b"values") else np.uint64
+            odd = numbers.size and not (numbers >= 0).all()  # such as NaN, or a negative count
+            kind = np.float64 if odd or name.endswith(b"values") else np.uint64
             unwritable = contextlib.suppress(ValueError, OSError, RuntimeError, TypeError)
             with unwritable, np.errstate(invalid="ignore"):
                 file[f"gm/{name.decode('latin-1')}"] = numbers.astype(kind)

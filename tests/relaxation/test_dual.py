@@ -145,7 +145,7 @@ def test_reduced_unary_subtracts_the_messages():
 @pytest.mark.parametrize("eta", [0.0, -1.0, np.nan, np.inf])
 def test_eta_must_be_positive(eta):
     model = softmap.generators.random_tree(3)
-    with pytest.raises(OptionError, match="eta must be a positive number"):
+    with pytest.raises(OptionError, match="expected a positive number"):
         SmoothedDual(model, eta)
 
 

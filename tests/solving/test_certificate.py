@@ -206,7 +206,7 @@ def test_bad_input():
         certificate(model, np.zeros(7), 1.0)
     with pytest.raises(OptionError, match=r"lam\[0\] is inf"):
         dual_bound(model, np.full(8, np.inf))
-    with pytest.raises(OptionError, match="node marginals must be"):
+    with pytest.raises(OptionError, match="node_marginals must be"):
         certificate(model, np.zeros(8), 1.0, node_marginals=np.ones(5))
     clash = softmap.Model([[0.0, np.inf], [np.inf, 0.0]], [[0, 1]], softmap.Potts([np.inf]))
     with pytest.raises(InfeasibleModel):

@@ -751,6 +751,10 @@ def careful_sum(
 ) -> float:
     """Σ values, as good as rounded once."""
 
+class StopFlag:
+    def __init__(self) -> None: ...
+    def set(self) -> None: ...
+
 def exact_solve(
     num_labels: Annotated[
         NDArray[numpy.int64], dict(shape=(None,), order="C", device="cpu", writable=False)
@@ -781,4 +785,5 @@ def exact_solve(
     memory_limit: float,
     ascent: bool,
     dp_limit: float,
+    stop: StopFlag | None = None,
 ) -> dict: ...

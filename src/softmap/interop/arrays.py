@@ -7,9 +7,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from softmap.errors import ModelError
-from softmap.model import Model
+from softmap.errors import ModelError, shown
+from softmap.model import Model, checked_model
 from softmap.model.potentials import Potts
+from softmap.model.potentials.base import numbers
 
 __all__ = ["from_sparse", "to_arrays", "to_sparse"]
 
@@ -19,7 +20,7 @@ def to_arrays(model: Model) -> dict[str, Any]:
 
     `unary` and `pairwise` are one array where all shapes agree, else lists.
     """
-    if model.n != model.num_variables:
+    if checked_model(model).n != model.num_variables:
         raise ModelError("plain arrays hold factors of one and two variables only; see to_pgmpy")
     unary = [model.unary_of(i).copy() for i in range(model.n)]
     tables = list(model.tables())
@@ -40,10 +41,12 @@ def from_sparse(adjacency: Any, unary: ArrayLike) -> Model:
         Symmetric (each pair counts once), or one triangle only.
     unary : (variables, labels) array or list of lists
     """
+    if not hasattr(adjacency, "tocoo"):
+        raise ModelError(f"expected a scipy.sparse matrix of weights, not {shown(adjacency)}")
     matrix = adjacency.tocoo()
     matrix.sum_duplicates()
     rows, cols = matrix.coords if hasattr(matrix, "coords") else (matrix.row, matrix.col)
-    weights = np.asarray(matrix.data, dtype=np.float64)
+    weights = numbers(matrix.data, "weights")
     if matrix.shape[0] != matrix.shape[1]:
         raise ModelError(f"the matrix of weights must be square, not {matrix.shape}")
     if (rows == cols).any():
@@ -62,7 +65,7 @@ def to_sparse(model: Model) -> Any:
     """Symmetric sparse array of the weights of a Potts model; parallel edges add up."""
     import scipy.sparse
 
-    if not all(isinstance(p, Potts) for p in model.potentials):
+    if not all(isinstance(p, Potts) for p in checked_model(model).potentials):
         raise ModelError("only models whose edges are all Potts have a matrix of weights")
     weights = [p.weights for p in model.potentials if isinstance(p, Potts)]
     data = np.concatenate(weights) if weights else np.zeros(0)

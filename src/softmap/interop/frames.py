@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from softmap.errors import MissingExtra
+from softmap.errors import MissingExtra, OptionError, shown
 
 if TYPE_CHECKING:
     from softmap.solving.result import Result
@@ -20,4 +20,6 @@ def trace_frame(run: Result | Trace) -> Any:
     except ImportError as error:
         raise MissingExtra("the conversion to pandas", "interop") from error
     trace: Any = getattr(run, "trace", run)
+    if not callable(getattr(trace, "columns", None)):
+        raise OptionError(f"expected a result or a trace, not {shown(run)}")
     return pandas.DataFrame(trace.columns())

@@ -9,8 +9,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from softmap.errors import ModelError
+from softmap.errors import ModelError, shown
 from softmap.model import Model
+from softmap.model.inputs import checked_labels
 
 __all__ = ["Named"]
 
@@ -25,12 +26,17 @@ class Named:
 
     def assignment(self, labels: ArrayLike) -> dict[Hashable, Hashable]:
         """A labelling as a mapping from names of variables to names of states."""
-        numbers: Sequence[int] = np.asarray(labels).tolist()
+        counts = np.array([len(states) for states in self.states], dtype=np.int64)
+        chosen = checked_labels(labels, counts)
+        if chosen.ndim != 1:
+            raise ModelError("expected one labelling, not a batch of them")
+        numbers: Sequence[int] = chosen.tolist()
         named = zip(self.variables, self.states, numbers, strict=True)
         return {name: states[x] for name, states, x in named}
 
     def labels(self, assignment: Mapping[Any, Any]) -> NDArray[np.int64]:
         """The labelling of such a mapping."""
+        _require_mapping(assignment, "assignment")
         found = []
         for name, states in zip(self.variables, self.states, strict=True):
             if name not in assignment:
@@ -42,6 +48,7 @@ class Named:
 
     def evidence(self, observed: Mapping[Any, Any]) -> dict[int, int]:
         """Observed states as `Model.condition` wants them."""
+        _require_mapping(observed, "observed")
         place = {name: i for i, name in enumerate(self.variables)}
         unknown = [name for name in observed if name not in place]
         if unknown:
@@ -52,3 +59,8 @@ class Named:
                 raise ModelError(f"{state!r} is not a state of {name!r}")
             found[place[name]] = self.states[place[name]].index(state)
         return found
+
+
+def _require_mapping(given: object, name: str) -> None:
+    if not isinstance(given, Mapping):
+        raise ModelError(f"{name} must map names of variables to states, not {shown(given)}")

@@ -7,11 +7,11 @@ from typing import Any
 
 import numpy as np
 
-from softmap.errors import MissingExtra, ModelError
+from softmap.errors import MissingExtra, ModelError, shown
 from softmap.interop.named import Named
 from softmap.io.assembly import Costs
 from softmap.io.factors import factors_of
-from softmap.model import Model
+from softmap.model import Model, checked_model
 
 __all__ = ["from_pgmpy", "to_pgmpy", "to_pgmpy_bayesian"]
 
@@ -31,6 +31,8 @@ def _pgmpy() -> tuple[Any, Any]:
 def from_pgmpy(network: Any) -> Named:
     """Model of a discrete Markov or Bayesian network: costs are -log of its potentials."""
     _pgmpy()
+    if not hasattr(network, "get_cpds") and not hasattr(network, "get_factors"):
+        raise ModelError(f"expected a network of pgmpy, not {shown(network)}")
     if hasattr(network, "get_cpds"):
         factors = [cpd.to_factor() for cpd in network.get_cpds()]
     else:
@@ -70,7 +72,7 @@ def to_pgmpy(model: Model, names: Names | None = None) -> Any:
     Each table is scaled so that its largest potential is 1: energies agree up to a constant.
     """
     models, discrete = _pgmpy()
-    called = _names(model, names)
+    called = _names(checked_model(model), names)
     network = models.DiscreteMarkovNetwork()
     network.add_nodes_from(called)
     factors = factors_of(model)
@@ -91,7 +93,7 @@ def to_pgmpy_bayesian(model: Model, names: Names | None = None) -> Any:
     fails is not a Bayesian network.
     """
     models, discrete = _pgmpy()
-    called = _names(model, names)
+    called = _names(checked_model(model), names)
     network = models.DiscreteBayesianNetwork()
     network.add_nodes_from(called)
     for child, parents, table in _peel(model):
@@ -110,7 +112,11 @@ def to_pgmpy_bayesian(model: Model, names: Names | None = None) -> Any:
 
 def _names(model: Model, names: Names | None) -> list[Hashable]:
     default: Names = [f"x{i}" for i in range(model.num_variables)]
+    if isinstance(names, str | bytes) or not (names is None or isinstance(names, Sequence)):
+        raise ModelError(f"names must be a list of names, not {shown(names)}")
     called = list(default if names is None else names)
+    if not all(isinstance(name, Hashable) for name in called):
+        raise ModelError("names must be hashable, such as strings")
     if len(called) != model.num_variables or len(set(called)) != len(called):
         raise ModelError(f"names must be {model.num_variables} different names")
     return called

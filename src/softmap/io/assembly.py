@@ -10,8 +10,9 @@ from numpy.typing import NDArray
 from softmap.errors import FormatError, ModelError
 from softmap.model import Model
 from softmap.model.potentials import Potential, Tables
+from softmap.model.potentials.base import LARGEST_COST, RANGE, beyond, largest
 
-__all__ = ["Assembly", "Costs", "Ints", "gather", "gather_transposed"]
+__all__ = ["Assembly", "Costs", "Ints", "check_range", "gather", "gather_transposed"]
 
 Costs = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -19,6 +20,12 @@ Ints = NDArray[np.int64]
 # Up to this many table shapes get a group each; beyond, one ragged group is the better layout.
 MAX_UNIFORM_GROUPS = 4
 _GATHER = 1 << 16
+
+
+def check_range(costs: Costs, name: str | None) -> None:
+    """Refuse costs so large that sums of them could pass for +inf; they hold no NaN, no -inf."""
+    if largest(costs) > LARGEST_COST:
+        raise FormatError(f"found a cost of {costs[beyond(costs)][0]:g}; {RANGE}", name)
 
 
 class Assembly:

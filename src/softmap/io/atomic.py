@@ -3,16 +3,25 @@
 from __future__ import annotations
 
 import os
+import stat
 import sys
 import tempfile
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import BinaryIO
+from typing import Any, BinaryIO
 
+from softmap.errors import OptionError, WriteError, shown
 from softmap.io.streams import COMPRESSED, Source
 
+try:
+    import fcntl
+except ImportError:  # not on this system: abandoned temporary files are left alone
+    fcntl = None  # type: ignore[assignment]
+
 __all__ = ["replacing", "write_bytes", "write_text"]
+
+_SUFFIX = ".part"
 
 
 @contextmanager
@@ -20,26 +29,100 @@ def replacing(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
     """A binary file that takes the place of `path` when the block ends without an exception.
 
     Compressed if the name ends in .gz, .xz or .bz2. Until the end the old file stays whole; after
-    an exception (or an interrupt) it still is, and the temporary file is gone.
+    an exception (or an interrupt) it still is, and the temporary file is gone. What a killed
+    process left is removed by the next one that writes the same file. Links are followed; devices
+    and pipes are written to, not replaced.
     """
-    target = Path(path)
-    handle, temporary = tempfile.mkstemp(prefix=f".{target.name}.", dir=target.parent)
+    target = _resolved(path)
+    try:
+        if target.exists() and not target.is_file():
+            with open(target, "wb") as special, _packed(special, target) as file:
+                yield file
+        else:
+            with _renamed(target) as regular, _packed(regular, target) as file:
+                yield file
+    except OSError as error:
+        if isinstance(error, WriteError):
+            raise
+        raise WriteError(path, error) from error
+
+
+def _resolved(path: Any) -> Path:
+    """Where a path leads; through links, so that they stay."""
+    if not isinstance(path, str | os.PathLike) or not isinstance(os.fspath(path), str):
+        raise OptionError(f"expected the path of a file to write, not {shown(path)}")
+    name = os.fspath(path)
+    if not name or "\0" in name:
+        raise OptionError(f"expected the path of a file to write, not {shown(name)}")
+    try:
+        target = Path(os.path.realpath(name) if os.path.islink(name) else name)
+        target.exists()
+    except (OSError, ValueError) as error:  # ValueError: characters the system has no bytes for
+        raise WriteError(path, error) from error
+    return target
+
+
+@contextmanager
+def _packed(raw: BinaryIO, target: Path) -> Iterator[BinaryIO]:
+    opener = COMPRESSED.get(target.suffix.lower())
+    if opener is None:
+        yield raw
+    else:
+        with opener(raw, "wb") as packed:
+            yield packed
+
+
+@contextmanager
+def _renamed(target: Path) -> Iterator[BinaryIO]:
+    """A temporary file, renamed to the target at the end."""
+    prefix = f".{target.name[:200]}."
+    _remove_abandoned(target.parent, prefix)
+    handle, temporary = _locked(target.parent, prefix)
     try:
         with os.fdopen(handle, "wb") as raw:
-            opener = COMPRESSED.get(target.suffix.lower())
-            if opener is None:
-                yield raw
-            else:
-                with opener(raw, "wb") as packed:
-                    yield packed
+            yield raw
             raw.flush()
             os.fsync(raw.fileno())
-        os.chmod(temporary, _mode(target))
-        os.replace(temporary, target)
+            os.chmod(temporary, _mode(target))
+            os.replace(temporary, target)
     except BaseException:
         with suppress(OSError):
             os.unlink(temporary)
         raise
+
+
+def _locked(folder: Path, prefix: str) -> tuple[int, str]:
+    """A new file, locked: that its writer is alive can be seen by the lock."""
+    while True:
+        handle, name = tempfile.mkstemp(suffix=_SUFFIX, prefix=prefix, dir=folder)
+        if fcntl is None:
+            return handle, name
+        with suppress(OSError):  # a file system without locks
+            fcntl.flock(handle, fcntl.LOCK_EX)
+        if os.path.exists(name):  # else another process took it for an abandoned one
+            return handle, name
+        os.close(handle)
+
+
+def _remove_abandoned(folder: Path, prefix: str) -> None:
+    """Remove what killed processes left: temporary files that nobody holds a lock on."""
+    if fcntl is None:
+        return
+    with suppress(OSError), os.scandir(folder) as entries:
+        for entry in entries:
+            if entry.name.startswith(prefix) and entry.name.endswith(_SUFFIX):
+                with suppress(OSError):
+                    _remove_unlocked(entry.path)
+
+
+def _remove_unlocked(path: str) -> None:
+    handle = os.open(path, os.O_RDWR | os.O_NOFOLLOW | os.O_NONBLOCK)
+    try:
+        if stat.S_ISREG(os.fstat(handle).st_mode):
+            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            os.unlink(path)
+    finally:
+        os.close(handle)
 
 
 def _mode(target: Path) -> int:
@@ -59,11 +142,29 @@ def write_text(target: Source, pieces: Iterable[str]) -> None:
 
 def write_bytes(target: Source, pieces: Iterable[bytes | memoryview]) -> None:
     """The same for bytes."""
-    if not isinstance(target, str | os.PathLike):
-        target.writelines(pieces)
-    elif str(target) == "-":
+    if callable(getattr(target, "write", None)):
+        _write_to(target, pieces)
+    elif isinstance(target, str | os.PathLike) and str(target) == "-":
         sys.stdout.buffer.writelines(pieces)
         sys.stdout.buffer.flush()
     else:
-        with replacing(target) as file:
+        with replacing(_path(target)) as file:
             file.writelines(pieces)
+
+
+def _path(target: Any) -> str | os.PathLike[str]:
+    if not isinstance(target, str | os.PathLike):
+        raise OptionError(
+            f"expected the path of a file to write, '-' or a binary file, not {shown(target)}"
+        )
+    return target
+
+
+def _write_to(file: Any, pieces: Iterable[bytes | memoryview]) -> None:
+    for piece in pieces:
+        try:
+            file.write(piece)
+        except TypeError as error:
+            raise OptionError("expected a file opened in binary mode") from error
+        except (OSError, ValueError) as error:  # ValueError: a closed file
+            raise WriteError(getattr(file, "name", "<file>"), error) from error

@@ -10,9 +10,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from softmap.errors import FormatError
-from softmap.io.assembly import Assembly, Costs
+from softmap.io.assembly import Assembly, Costs, check_range
 from softmap.io.cfn_tokens import Tokens
-from softmap.io.limits import check_entries
+from softmap.io.limits import check_arity, check_entries
 from softmap.io.shared import SharedCollector
 from softmap.io.streams import Content, Source, load, open_content
 from softmap.model import Model
@@ -104,6 +104,9 @@ class _Reader:
             closing = tokens.opening("labels")
             known: dict[str, int] = {}
             while not tokens.closes(closing):
+                label = tokens.peek()
+                if label in known:
+                    raise tokens.error("a label that the variable does not have yet")
                 known[tokens.text("a label")] = len(known)
             return self._add_variable(name, len(known), known)
         return self._domain(name, tokens.text("a label count"))
@@ -168,6 +171,7 @@ class _Reader:
             if i in scope:
                 raise tokens.error("a scope that names no variable twice", word)
             scope.append(i)
+            check_arity(len(scope), tokens.content.name)
         return scope
 
     def _table(self, scope: list[int], default: float | None) -> Costs:
@@ -226,6 +230,7 @@ class _Reader:
         for table in lists:
             if np.isnan(table).any() or (table == -np.inf).any():
                 raise FormatError("expected costs, found NaN or -inf", self.tokens.content.name)
+            check_range(table, self.tokens.content.name)
         least = [min(0.0, float(table.min())) for table in lists]
         for table, own in zip(lists, least, strict=True):
             table[table + (sum(least) - own) >= self.bound] = np.inf

@@ -149,8 +149,23 @@ class Tokens:
             raise self.error(f"rows of {len(labels)} labels and a cost", "something else")
         return values.reshape(-1, len(labels) + 1)
 
+    @staticmethod
+    def _words(inside: bytes) -> list[bytes] | None:
+        """All words of a list; None where a quote does not close."""
+        words, at = [], 0
+        end = len(inside.rstrip(b" \t\r\n\v\f,:"))
+        while at < end:
+            match = _TOKEN.match(inside, at)
+            if match is None:
+                return None
+            words.append(match[1] if match[1] is not None else match[4])
+            at = match.end()
+        return words
+
     def _named(self, inside: bytes, labels: list[dict[str, int]]) -> Costs | None:
-        words = [m[1] if m[1] is not None else m[4] for m in _TOKEN.finditer(inside)]
+        words = self._words(inside)
+        if words is None:
+            return None
         width = len(labels) + 1
         columns = []
         for k, known in enumerate([*labels, {}]):

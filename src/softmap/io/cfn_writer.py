@@ -9,7 +9,7 @@ import numpy as np
 from softmap.io.atomic import write_text
 from softmap.io.factors import factors_of
 from softmap.io.streams import Source
-from softmap.model import Model
+from softmap.model import Model, checked_model
 
 __all__ = ["format_cfn", "write_cfn"]
 
@@ -21,7 +21,7 @@ def write_cfn(model: Model, target: Source) -> None:
 
 def format_cfn(model: Model) -> Iterator[str]:
     """Text of a CFN file, in pieces: dense tables, shortest decimals that read back the same."""
-    factors = factors_of(model, zeros=False)
+    factors = factors_of(checked_model(model), zeros=False)
     top = 1.0 + max(0.0, model.constant)
     decimals = 1
     texts = []

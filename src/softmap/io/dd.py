@@ -6,8 +6,9 @@ import re
 
 import numpy as np
 
+from softmap import arguments
 from softmap.errors import FormatError
-from softmap.io.assembly import Assembly, Costs, Ints
+from softmap.io.assembly import Assembly, Costs, Ints, check_range
 from softmap.io.decimals import parse_decimals
 from softmap.io.limits import check_entries
 from softmap.io.streams import Content, Source, load, open_content
@@ -16,8 +17,9 @@ from softmap.model import Model
 
 __all__ = ["parse_dd", "read_dd"]
 
-_BLOCK = re.compile(rb"(?m)^\s*gm\s+(\d+)\s+(\d+)\s*$")
+_BLOCK = re.compile(rb"(?m)^[ \t]*gm[ \t]+(\d+)[ \t]+(\d+)[ \t\r]*$")
 _WIDTH = {b"p": 4, b"a": 4, b"e": 3}
+_EDGE = 32  # memory of an edge beside its table, in costs of eight bytes
 _IGNORED = (b"c", b"i", b"n", b"#")  # comments, coordinates and neighbourhoods
 
 
@@ -29,6 +31,7 @@ def parse_dd(data: bytes | Content, *, block: int | None = None) -> Model:
     problem for each pair of them: `block` says which (from 0).
     """
     content = open_content(data)
+    block = None if block is None else arguments.count("block", block)
     text, line = _select(content, block)
     rows = _rows(text, line, content)
     n_left, n_right, n_assign, n_pairs = _header(rows, content)
@@ -133,6 +136,7 @@ def _assignments(
 def _finite(costs: Costs, content: Content) -> Costs:
     if (costs == -np.inf).any():
         raise FormatError("expected costs, found -inf", content.name, expected="costs")
+    check_range(costs, content.name)
     return costs
 
 
@@ -161,7 +165,7 @@ def _assemble(
     np.add.at(assembly.unary, assembly.offset[left] + label, costs)
     edges = _edges(n, left, right, pairs, content)
     sizes = num_labels[edges].astype(np.float64).prod(axis=1)
-    check_entries(int(sizes.sum()), content.size, content.name)
+    check_entries(int(sizes.sum()) + len(edges) * _EDGE, content.size, content.name)
     tables = _tables(edges, num_labels, (left, right, label), pairs)
     assembly.add_tables(edges, tables)
     return assembly.build()
@@ -175,7 +179,7 @@ def _edges(
     keys[0] += np.maximum(left[pairs[0]], left[pairs[1]])
     order = np.argsort(right, kind="stable")
     groups = np.split(left[order], np.flatnonzero(np.diff(right[order])) + 1)
-    check_entries(sum(len(g) ** 2 for g in groups), content.size, content.name)
+    check_entries(sum(len(g) ** 2 for g in groups) // 2 * _EDGE, content.size, content.name)
     for group in groups:
         ends = np.sort(group)
         i, j = np.triu_indices(len(ends), 1)
@@ -201,7 +205,8 @@ def _tables(
     for i, j, x, y, cost in zip(*columns, strict=True):
         if i != j:
             tables[number[i, j]][x, y] += cost
+    order = np.argsort(left, kind="stable")
+    used = np.split(right[order], np.cumsum(num_labels - 1)[:-1])  # right nodes by label
     for (i, j), table in zip(edges.tolist(), tables, strict=True):
-        same = right[left == i][:, None] == right[left == j]
-        table[:-1, :-1][same] = np.inf
+        table[:-1, :-1][used[i][:, None] == used[j]] = np.inf
     return tables

@@ -7,8 +7,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from softmap.errors import ModelError
 from softmap.io.assembly import Costs
 from softmap.model import Model
+from softmap.model.potentials import Projection
 
 __all__ = ["Factors", "factors_of", "joint_factors"]
 
@@ -44,6 +46,10 @@ def factors_of(model: Model, *, zeros: bool = True) -> Factors:
 def joint_factors(model: Model) -> Iterator[tuple[tuple[int, ...], Costs]]:
     """The factor each auxiliary variable stands for, in the order of its strides."""
     aux = model.auxiliaries
+    for first, last, potential in model.groups():
+        ties = (model.edges[first:last] >= model.num_variables).any()
+        if ties and not isinstance(potential, Projection):
+            raise ModelError("costs between an auxiliary variable and its members have no factor")
     for a in range(len(aux)):
         part = slice(int(aux.start[a]), int(aux.start[a + 1]))
         order = np.argsort(-aux.stride[part], kind="stable")

@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from softmap.errors import FormatError, ModelError, OptionError
+from softmap.errors import FormatError, ModelError, OptionError, shown
 from softmap.io.cfn import parse_cfn
 from softmap.io.cfn_writer import write_cfn
 from softmap.io.dd import parse_dd
@@ -15,12 +15,12 @@ from softmap.io.evidence import read_evidence
 from softmap.io.npz import parse_npz, write_npz
 from softmap.io.opengm import parse_opengm
 from softmap.io.opengm_writer import write_opengm
-from softmap.io.streams import Content, Source, bare_suffixes, load
+from softmap.io.streams import Content, Source, bare_suffixes, load, open_content
 from softmap.io.uai import Values, default_values, parse_uai
 from softmap.io.uai_writer import write_uai
 from softmap.io.wcsp import parse_wcsp
 from softmap.io.wcsp_writer import write_wcsp
-from softmap.model import Model
+from softmap.model import Model, checked_model
 
 __all__ = ["FORMATS", "Format", "format_of", "read", "write"]
 
@@ -70,7 +70,7 @@ def format_of(name: object, data: bytes = b"") -> str | None:
     Binary formats are recognised by their first bytes whatever the name; else the name decides,
     and the content only where the name says nothing.
     """
-    head = data[: 1 << 16]
+    head = open_content(data).data[: 1 << 16]
     for key in _BINARY:
         if FORMATS[key].begins.match(head):
             return key
@@ -100,8 +100,7 @@ def read(
     format : str, optional
         One of `softmap.io.FORMATS`, where name and content do not tell.
     """
-    if format is not None and format not in FORMATS:
-        raise OptionError(f"format must be one of {', '.join(FORMATS)}, not {format!r}")
+    _check_format(format)
     content = load(source)
     key = format or format_of(content.name, content.data)
     if key is None:
@@ -119,11 +118,16 @@ def read(
         raise FormatError(str(error), name) from error
 
 
+def _check_format(format: object) -> None:
+    if format is not None and not (isinstance(format, str) and format in FORMATS):
+        raise OptionError(f"format must be one of {', '.join(FORMATS)}, not {shown(format)}")
+
+
 def _parse(content: Content, key: str, values: Values | None) -> Model:
     if key == "uai":
-        return parse_uai(content, values=values or default_values(content.name))
+        return parse_uai(content, values=default_values(content.name) if values is None else values)
     if values is not None:
-        raise OptionError(f"values={values!r} is for UAI files; {content.name} is {key}")
+        raise OptionError(f"values={shown(values)} is for UAI files; {content.name} is {key}")
     return FORMATS[key].parse(content)
 
 
@@ -133,10 +137,12 @@ def write(model: Model, target: Source, *, format: str | None = None, **options:
     The file appears whole or not at all; .gz, .xz and .bz2 are packed. `options` go to the
     format's own writer (`values` for UAI, `scale` for WCSP).
     """
+    checked_model(model)
+    _check_format(format)
     key = format or format_of(getattr(target, "name", target))
     writable = [name for name, form in FORMATS.items() if form.write is not None]
     if key not in writable:
-        found = f"not {key}" if key else f"cannot tell from {target!r}"
+        found = f"not {key}" if key else f"cannot tell from {shown(target)}"
         raise OptionError(f"expected a format that can be written ({', '.join(writable)}): {found}")
     writer = FORMATS[key].write
     assert writer is not None

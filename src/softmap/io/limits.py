@@ -6,7 +6,9 @@ import os
 
 from softmap.errors import FormatError
 
-__all__ = ["available_memory", "check_entries", "human"]
+__all__ = ["MOST_AXES", "available_memory", "check_arity", "check_entries", "human"]
+
+MOST_AXES = 64  # of a NumPy array
 
 # A file may describe more than it spells out (default costs, shared functions, constraints). Up to
 # this many bytes always; above, at most EXPANSION bytes for each byte of the file.
@@ -41,6 +43,17 @@ def human(size: float) -> str:
             return f"{size:.3g} {unit}"
         size /= 1000
     return f"{size:.3g} PB"
+
+
+def check_arity(arity: int, name: object = None, line: int | None = None) -> None:
+    """Refuse a factor whose table would have more axes than an array can have."""
+    if arity > MOST_AXES:
+        raise FormatError(
+            f"expected factors of at most {MOST_AXES} variables, found one of {arity}",
+            name,
+            line,
+            expected=f"at most {MOST_AXES} variables",
+        )
 
 
 def check_entries(

@@ -11,11 +11,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from softmap.arguments import flag
 from softmap.errors import FormatError, SoftmapError
 from softmap.io.atomic import write_bytes
 from softmap.io.limits import check_entries, human
 from softmap.io.streams import Content, Source, implausible, load, open_content
-from softmap.model import Auxiliaries, Model
+from softmap.model import Auxiliaries, Model, checked_model
 from softmap.model.potentials import FAMILIES, Potential, Projection, SharedTables, Tables
 
 __all__ = ["model_arrays", "model_from_arrays", "parse_npz", "read_npz", "write_npz"]
@@ -30,8 +31,8 @@ _HEADER = re.compile(
 
 def write_npz(model: Model, target: Source, *, compress: bool = True) -> None:
     """Write a model with every potential family, auxiliary variable and shape as it is."""
-    save = np.savez_compressed if compress else np.savez
-    arrays = model_arrays(model)
+    save = np.savez_compressed if flag("compress", compress) else np.savez
+    arrays = model_arrays(checked_model(model))
     buffer = io.BytesIO()
     save(buffer, **arrays)
     if implausible(model.nbytes, buffer.tell()):  # our reader would take it for a bomb
@@ -182,21 +183,8 @@ def _with_structure(
     if num_variables != model.n:
         empty = np.zeros(0, dtype=np.int64)
         parts = [arrays.get(f"aux.{k}", empty) for k in ("start", "member", "stride")]
-        aux = Auxiliaries(*(part.astype(np.int64).reshape(-1) for part in parts))
-        _check_auxiliaries(aux, model, num_variables, name)
-        model = model.with_auxiliaries(aux)
+        if len(parts[0]) != model.n - num_variables + 1:
+            raise FormatError("the auxiliary variables do not fit the model", name)
+        model = model.with_auxiliaries(Auxiliaries(*parts))
     shape = arrays["shape"].tolist() if "shape" in arrays else []
     return model.with_shape(shape) if shape else model
-
-
-def _check_auxiliaries(aux: Auxiliaries, model: Model, visible: int, name: object) -> None:
-    """The joint states must run over all combinations of the members' labels, once each."""
-    sound = 0 < visible < model.n and len(aux) == model.n - visible
-    sound = sound and bool(aux.start[0] == 0 and (np.diff(aux.start) > 0).all())
-    sound = sound and len(aux.member) == len(aux.stride) == int(aux.start[-1])
-    sound = sound and bool(((aux.member >= 0) & (aux.member < visible)).all())
-    if sound:
-        top = np.add.reduceat((model.num_labels[aux.member] - 1) * aux.stride, aux.start[:-1])
-        sound = bool((aux.stride > 0).all() and (top < model.num_labels[visible:]).all())
-    if not sound:
-        raise FormatError("the auxiliary variables do not fit the model", name)

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from softmap.errors import FormatError, MissingExtra
+from softmap.errors import FormatError, MissingExtra, ModelError
 from softmap.io.assembly import Assembly, Ints
 from softmap.io.limits import check_entries
 from softmap.io.opengm_functions import FUNCTION_TYPES
@@ -50,10 +50,10 @@ def _arrays(content: Content) -> Iterator[tuple[str, NDArray[Any]]]:
         with h5py.File(io.BytesIO(content.data), "r") as file:
             group = _model_group(file, content)
             for key in group:
-                node = group[key]
+                node = _node(group, key, content)
                 if key.startswith("function-id-"):
                     for part in ("indices", "values"):
-                        yield f"{key}/{part}", _dataset(node[part], content)
+                        yield f"{key}/{part}", _dataset(_node(node, part, content), content)
                 elif key in ("header", "numbers-of-states", "factors"):
                     yield key, _dataset(node, content)
     except FormatError:
@@ -63,19 +63,32 @@ def _arrays(content: Content) -> Iterator[tuple[str, NDArray[Any]]]:
 
 
 def _model_group(file: Any, content: Content) -> Any:
-    names = [name for name in file if "header" in file[name]]
     if "header" in file:
         return file
+    names = [n for n in file if _is_group(node := _node(file, n, content)) and "header" in node]
     if len(names) != 1 and "gm" not in names:
         message = f"expected one group with a header (usually 'gm'), found {len(names)}"
         raise FormatError(message, content.name, expected="the group 'gm'")
     return file["gm" if "gm" in names else names[0]]
 
 
+def _is_group(node: Any) -> bool:
+    return hasattr(node, "keys")
+
+
+def _node(group: Any, key: str, content: Content) -> Any:
+    """A member of a group; links to other files are not followed."""
+    if hasattr(group.get(key, getlink=True), "filename"):
+        raise FormatError(f"{key}: expected data, found a link to another file", content.name)
+    return group[key]
+
+
 def _dataset(node: Any, content: Content) -> NDArray[Any]:
-    if node.dtype.kind not in "iuf" or len(node.shape) > 1:
+    if _is_group(node) or node.dtype.kind not in "iuf" or len(node.shape or ()) > 1:
         expected = "a list of numbers"
         raise FormatError(f"{node.name}: expected {expected}", content.name, expected=expected)
+    if node.external or node.is_virtual:
+        raise FormatError(f"{node.name}: expected data, found another file's", content.name)
     if node.nbytes > 64 * content.size:
         check_entries(node.size, content.size, content.name)
         raise FormatError(
@@ -87,7 +100,7 @@ def _dataset(node: Any, content: Content) -> NDArray[Any]:
 
 def _header(arrays: dict[str, NDArray[Any]], content: Content) -> list[int]:
     """[2, 0, variables, factors, types, (id, count)..., value type]; old files lack the last."""
-    header = [int(x) for x in _get(arrays, "header", content)]
+    header: list[int] = _wholes(arrays, "header", content).tolist()
     if len(header) < 5 or len(header) not in (5 + 2 * header[4], 6 + 2 * header[4]):
         raise FormatError(
             f"header: expected 5 numbers and two for each function type, found {len(header)}",
@@ -188,7 +201,10 @@ def _assemble(
         kind.check_shapes(functions, num_labels[scopes])
         entries += kind.entries(functions, num_labels[scopes])
         check_entries(entries, content.size, content.name)
-        kind.add_to(assembly, functions, scopes)
+        try:
+            kind.add_to(assembly, functions, scopes)
+        except ModelError as error:
+            raise FormatError(str(error), content.name) from error
     return assembly.build()
 
 

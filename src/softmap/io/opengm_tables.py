@@ -9,7 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from softmap.errors import FormatError
-from softmap.io.assembly import Assembly, Costs, Ints, gather, gather_transposed
+from softmap.io.assembly import Assembly, Costs, Ints, check_range, gather, gather_transposed
+from softmap.io.limits import check_arity
 from softmap.io.streams import Content
 from softmap.model.potentials import SharedTables
 
@@ -27,6 +28,7 @@ class Functions(ABC):
         self.values = values
         if values.size and not values.min() > -np.inf:  # NaN too
             raise self.error("found NaN or -inf; expected numbers or inf")
+        check_range(values, content.name)
         self.parse(indices)
 
     def error(self, message: str) -> FormatError:
@@ -50,7 +52,8 @@ class Functions(ABC):
 
     def entries(self, functions: Ints, shapes: Ints) -> int:
         """How many costs these factors will take in the model."""
-        return int(shapes.astype(np.float64).prod(axis=1).sum())
+        with np.errstate(over="ignore"):
+            return int(min(shapes.astype(np.float64).prod(axis=1).sum(), 2.0**62))
 
     def add_to(self, assembly: Assembly, functions: Ints, scopes: Ints) -> None:
         """Add factors of one arity; functions used twice stay shared."""
@@ -62,6 +65,7 @@ class Functions(ABC):
             tables = [self.dense(int(f), s) for f, s in zip(used, shapes, strict=True)]
             assembly.add_potential(scopes, SharedTables(tables, index))
             return
+        check_arity(arity, self.content.name)
         for f, scope in zip(functions.tolist(), scopes, strict=True):
             shape = tuple(assembly.num_labels[scope].tolist())
             assembly.add_factor(scope.tolist(), self.dense(f, shape))
@@ -157,7 +161,9 @@ class Constant(Shaped):
         return np.full(shape, self.values[function])
 
     def entries(self, functions: Ints, shapes: Ints) -> int:
-        return 0
+        if np.isfinite(self.values[functions]).all():
+            return 0
+        return super().entries(functions, shapes)
 
     def add_to(self, assembly: Assembly, functions: Ints, scopes: Ints) -> None:
         values = self.values[functions]

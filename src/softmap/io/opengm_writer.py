@@ -13,7 +13,7 @@ from softmap.io.assembly import Costs, Ints
 from softmap.io.atomic import write_bytes
 from softmap.io.factors import joint_factors
 from softmap.io.streams import Source
-from softmap.model import Model
+from softmap.model import Model, checked_model
 from softmap.model.potentials import (
     Potential,
     Potts,
@@ -39,7 +39,7 @@ def format_opengm(model: Model) -> bytes:
     except ImportError as error:
         raise MissingExtra("writing OpenGM files", "opengm") from error
     writer = _Writer()
-    if model.constant:
+    if checked_model(model).constant:
         writer.add(_EXPLICIT, (), [0], [model.constant])
     for i in range(model.num_variables):
         writer.add_table((i,), model.unary_of(i))

@@ -11,6 +11,7 @@ from softmap.errors import FormatError, ModelError
 from softmap.io.atomic import write_text
 from softmap.io.streams import Content, Source, load, open_content
 from softmap.io.tokens import Numbers, quote, skip_comments
+from softmap.model.potentials.base import integers
 
 __all__ = ["format_labels", "parse_labels", "read_labels", "write_labels"]
 
@@ -51,8 +52,8 @@ def read_labels(source: Source) -> NDArray[np.int64]:
 
 def format_labels(labels: ArrayLike) -> str:
     """The text of an `.MPE` file."""
-    array = np.asarray(labels)
-    if array.ndim != 1 or array.dtype.kind not in "iu":
+    array = integers(labels, "labels")
+    if array.ndim != 1:
         raise ModelError(f"labels must be a list of integers, not {array.dtype} {array.shape}")
     return "MPE\n" + " ".join(map(str, (len(array), *array.tolist()))) + "\n"
 

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, BinaryIO, TypeAlias
 
-from softmap.errors import FormatError
+from softmap.errors import FormatError, OptionError, shown
 from softmap.io.limits import available_memory, human
 
 __all__ = [
@@ -61,12 +61,18 @@ class Content:
 
 def open_content(data: bytes | Content, name: object = None) -> Content:
     """Accept plain bytes wherever a `Content` is wanted, so that parsers stay pure."""
-    return data if isinstance(data, Content) else Content(data, None if name is None else str(name))
+    if isinstance(data, Content):
+        return data
+    if not isinstance(data, bytes | bytearray | memoryview):
+        raise OptionError(f"expected the bytes of a file, not {shown(data)}")
+    return Content(bytes(data), None if name is None else str(name))
 
 
 def bare_suffixes(path: object) -> list[str]:
     """Lower-case suffixes of a file name, without the compression's."""
-    suffixes = [s.lower() for s in Path(str(path)).suffixes]
+    if not isinstance(path, str | os.PathLike):
+        return []
+    suffixes = [s.lower() for s in Path(path).suffixes]
     while suffixes and suffixes[-1] in COMPRESSED:
         suffixes.pop()
     return suffixes
@@ -74,18 +80,32 @@ def bare_suffixes(path: object) -> list[str]:
 
 def load(source: Source) -> Content:
     """Read a path, an open binary file, or standard input ("-"), and decompress by content."""
-    if not isinstance(source, str | os.PathLike):
-        name = str(getattr(source, "name", "<file>"))
-        return Content(_expand(_drain(source, name), name), name)
-    if str(source) == "-":
+    file: Any = source
+    if callable(getattr(file, "read", None)):
+        name = str(getattr(file, "name", "<file>"))
+        return Content(_expand(_drain(file, name), name), name)
+    if isinstance(source, str | os.PathLike) and str(source) == "-":
         return Content(_expand(_drain(sys.stdin.buffer, "<stdin>"), "<stdin>"), "<stdin>")
-    name = os.fspath(source)
+    name = _name(source)
     try:
         file = open(name, "rb")  # noqa: SIM115 - closed below; only opening is guarded here
     except (OSError, ValueError) as error:  # ValueError: a NUL in the name
         raise FormatError(f"cannot be read: {_reason(error)}", ascii(name)) from error
     with file:
         return Content(_expand(_drain(file, name), name), name)
+
+
+def _name(source: object) -> str:
+    """The name of a file, or an error that says what was expected."""
+    name = os.fspath(source) if isinstance(source, str | os.PathLike) else None
+    if not isinstance(name, str) or not name:
+        hint = "; for bytes there are parse_uai(...) and its like" if _is_bytes(source) else ""
+        raise OptionError(f"expected a path, '-' or a binary file, not {shown(source)}{hint}")
+    return name
+
+
+def _is_bytes(source: object) -> bool:
+    return isinstance(source, bytes | bytearray | memoryview)
 
 
 def _reason(error: Exception) -> str:
@@ -96,7 +116,9 @@ def _drain(file: BinaryIO, name: str) -> bytes:
     """All bytes of a file, refusing what memory cannot hold."""
     try:
         return _collect(file, name, available_memory() // 3)
-    except OSError as error:
+    except FormatError:
+        raise
+    except Exception as error:  # of any type: objects with a method `read` need not be files
         raise FormatError(f"cannot be read: {_reason(error)}", name) from error
 
 

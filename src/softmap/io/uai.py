@@ -8,14 +8,15 @@ from typing import Literal
 
 import numpy as np
 
-from softmap.errors import FormatError, OptionError
+from softmap.errors import FormatError, OptionError, shown
 from softmap.io.assembly import Assembly, Costs, Ints, gather
-from softmap.io.limits import check_entries
+from softmap.io.limits import check_arity, check_entries
 from softmap.io.streams import Content, Source, bare_suffixes, load, open_content
 from softmap.io.tokens import Numbers, quote, skip_comments
 from softmap.model import Model
+from softmap.model.potentials.base import LARGEST_COST, beyond, largest
 
-__all__ = ["Values", "default_values", "parse_uai", "read_uai"]
+__all__ = ["Values", "check_values", "default_values", "parse_uai", "read_uai"]
 
 Values = Literal["potential", "log", "cost"]
 _HEADER = re.compile(rb"\s*(\S+)")
@@ -30,8 +31,7 @@ def parse_uai(data: bytes | Content, *, values: Values = "potential") -> Model:
     values : {"potential", "log", "cost"}
         What the tables hold: potentials (cost = -log), their logarithms, or costs to minimise.
     """
-    if values not in ("potential", "log", "cost"):
-        raise OptionError(f"values must be 'potential', 'log' or 'cost', not {values!r}")
+    check_values(values)
     content = open_content(data)
     content.data = skip_comments(content.data)
     header = _HEADER.match(content.data)
@@ -47,10 +47,16 @@ def parse_uai(data: bytes | Content, *, values: Values = "potential") -> Model:
     return _assemble(numbers.values, num_labels, _Layout(scopes, arity, start, size), content.name)
 
 
+def check_values(values: object) -> None:
+    """Raise unless it says what tables hold."""
+    if not isinstance(values, str) or values not in ("potential", "log", "cost"):
+        raise OptionError(f"values must be 'potential', 'log' or 'cost', not {shown(values)}")
+
+
 def read_uai(source: Source, *, values: Values | None = None) -> Model:
     """Model from a UAI file; logarithms by default if the name ends in `.LG`."""
     content = load(source)
-    return parse_uai(content, values=values or default_values(content.name))
+    return parse_uai(content, values=default_values(content.name) if values is None else values)
 
 
 def default_values(name: object) -> Values:
@@ -171,6 +177,9 @@ def _to_costs(numbers: Numbers, begin: int, values: Values) -> None:
             np.log(part, out=part)
     if values != "cost":
         np.subtract(0.0, part, out=part)
+    if largest(part) > LARGEST_COST:
+        place = begin + int(np.argmax(beyond(part)))
+        raise numbers.fail(place, f"a cost within ±{LARGEST_COST:g}")
 
 
 def _assemble(costs: Costs, num_labels: Ints, layout: _Layout, name: str | None) -> Model:
@@ -182,6 +191,7 @@ def _assemble(costs: Costs, num_labels: Ints, layout: _Layout, name: str | None)
     _add_pairs(assembly, costs, layout)
     for f in np.flatnonzero(layout.arity > 2):
         k = int(layout.arity[f])
+        check_arity(k, name)
         scope = layout.scope(np.array([f]), k)[0]
         part = costs[layout.start[f] : layout.start[f] + layout.size[f]]
         assembly.add_factor(scope.tolist(), part.reshape(num_labels[scope]))

@@ -7,25 +7,28 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from softmap.errors import OptionError
+from softmap.errors import ModelError
 from softmap.io.assembly import Costs
 from softmap.io.atomic import write_text
 from softmap.io.factors import Factors, factors_of
 from softmap.io.streams import Source
-from softmap.io.uai import Values, default_values
-from softmap.model import Model
+from softmap.io.uai import Values, check_values, default_values
+from softmap.model import Model, checked_model
 
 __all__ = ["format_uai", "write_uai"]
 
 # exp and log are exact enough, and far from overflow, up to here; beyond, tables are shifted.
 _SAFE_EXPONENT = 500.0
 _SMALLEST_EXPONENT = -708.0
+# A constant beyond the range of exp is the product of several factors: of so many for each table of
+# the file, and so many more.
+_PIECES_PER_TABLE, _MOST_PIECES = 8, 64
 
 
 def write_uai(model: Model, target: Source, *, values: Values | None = None) -> None:
     """Write a UAI file; logarithms by default if the name ends in `.LG`, else potentials."""
     name = getattr(target, "name", target)
-    write_text(target, format_uai(model, values=values or default_values(name)))
+    write_text(target, format_uai(model, values=default_values(name) if values is None else values))
 
 
 def format_uai(model: Model, *, values: Values = "potential") -> Iterator[str]:
@@ -33,11 +36,11 @@ def format_uai(model: Model, *, values: Values = "potential") -> Iterator[str]:
 
     Potentials are written as exp(-cost). A table whose costs would leave the range of exp is
     shifted first, and the shift becomes a factor without variables; entries that still underflow
-    turn into zeros, with a warning.
+    turn into zeros, with a warning. `ModelError` if the constant is so large that it would take
+    many such factors: logarithms and costs hold it.
     """
-    if values not in ("potential", "log", "cost"):
-        raise OptionError(f"values must be 'potential', 'log' or 'cost', not {values!r}")
-    factors = factors_of(model)
+    check_values(values)
+    factors = factors_of(checked_model(model))
     tables = [table.ravel() for table in factors.tables]
     scopes = list(factors.scopes)
     if values == "potential":
@@ -72,6 +75,12 @@ def _potentials(
             f"{lost} entries underflow as potentials; write logarithms (.LG) to keep them",
             stacklevel=4,
         )
-    pieces = int(np.ceil(abs(rest) / _SAFE_EXPONENT))
+    needed = np.ceil(abs(rest) / _SAFE_EXPONENT)
+    if needed > _MOST_PIECES + _PIECES_PER_TABLE * len(tables):
+        raise ModelError(
+            f"potentials cannot hold exp({-rest:.6g}), the part of the costs common to all "
+            "labellings: write logarithms (.uai.LG), costs (values='cost') or .npz instead"
+        )
+    pieces = int(needed)
     constant = [np.exp(np.array([-rest / max(pieces, 1)]))] * pieces
     return [*constant, *out], [()] * pieces + scopes

@@ -9,7 +9,7 @@ import numpy as np
 
 from softmap.errors import FormatError
 from softmap.io.assembly import Assembly, Costs, Ints
-from softmap.io.limits import check_entries
+from softmap.io.limits import MOST_AXES, check_arity, check_entries
 from softmap.io.shared import SharedCollector
 from softmap.io.streams import Content, Source, load, open_content
 from softmap.io.tokens import Numbers
@@ -97,6 +97,8 @@ class _Reader:
 
     def _table(self, scope: Ints, default: float, count: int) -> Costs:
         numbers = self.numbers
+        if len(scope) > MOST_AXES:
+            check_arity(len(scope), numbers.content.name, numbers.line(numbers.at - 1))
         shape = tuple(self.num_labels[scope].tolist())
         self.entries += math.prod(shape)
         self._check_size()

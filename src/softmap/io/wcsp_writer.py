@@ -12,7 +12,8 @@ from softmap.io.atomic import write_text
 from softmap.io.factors import factors_of
 from softmap.io.streams import Source
 from softmap.io.tokens import LARGEST
-from softmap.model import Model
+from softmap.model import Model, checked_model
+from softmap.model.potentials.base import scale_factor
 
 __all__ = ["format_wcsp", "write_wcsp"]
 
@@ -28,7 +29,8 @@ def format_wcsp(model: Model, *, scale: float = 1.0) -> Iterator[str]:
     The format knows only non-negative integers: tables are shifted to start at zero, and their sum
     becomes a function without variables, which must not be negative.
     """
-    factors = factors_of(model, zeros=False)
+    scale = scale_factor(scale)
+    factors = factors_of(checked_model(model), zeros=False)
     tables: list[Costs] = []
     rest = factors.constant * scale
     top = 1.0

@@ -2,7 +2,7 @@
 
 from softmap.model.auxiliaries import Auxiliaries
 from softmap.model.graph import Graph
-from softmap.model.model import Model
+from softmap.model.model import Model, checked_model
 from softmap.model.potentials import (
     Potential,
     Potts,
@@ -24,4 +24,5 @@ __all__ = [
     "Tables",
     "TruncatedLinear",
     "TruncatedQuadratic",
+    "checked_model",
 ]

@@ -3,12 +3,18 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
 
-from softmap.model.potentials.base import Ints
+from softmap.errors import ModelError, shown
+from softmap.model.potentials import Projection
+from softmap.model.potentials.base import Ints, frozen, integers
 
-__all__ = ["NO_AUXILIARIES", "Auxiliaries"]
+if TYPE_CHECKING:
+    from softmap.model.model import Model
+
+__all__ = ["NO_AUXILIARIES", "Auxiliaries", "check_auxiliaries"]
 
 
 @dataclass(frozen=True)
@@ -33,3 +39,95 @@ class Auxiliaries:
 
 
 NO_AUXILIARIES = Auxiliaries(np.zeros(1, np.int64), np.zeros(0, np.int64), np.zeros(0, np.int64))
+
+
+def check_auxiliaries(model: Model, given: Auxiliaries) -> Auxiliaries:
+    """The tables as read-only arrays; `ModelError` unless they say the same as the model.
+
+    The states of an auxiliary node number all joint states of its members, once each, and its
+    edges lead from it to its members, one to each. They are the projections, or potentials that
+    forbid what the projections forbid.
+    """
+    if not isinstance(given, Auxiliaries):
+        raise ModelError(f"expected auxiliaries, not {shown(given)}")
+    parts = (integers(a, "auxiliaries") for a in (given.start, given.member, given.stride))
+    aux = Auxiliaries(*(frozen(a, np.int64) for a in parts))
+    if aux.start.ndim == 1 and len(aux.start) == 1 and not len(aux.member) + len(aux.stride):
+        return aux
+    visible = model.n - len(aux.start) + 1
+    _check_members(aux, visible)
+    owner = np.repeat(np.arange(len(aux)), np.diff(aux.start))
+    _check_strides(aux, owner, model.num_labels, visible)
+    _check_ties(model, aux, owner, visible)
+    return aux
+
+
+def _require(condition: bool, message: str) -> None:
+    if not condition:
+        raise ModelError(f"the auxiliary variables do not fit the model: {message}")
+
+
+def _check_members(aux: Auxiliaries, visible: int) -> None:
+    start, member = aux.start, aux.member
+    flat = start.ndim == member.ndim == aux.stride.ndim == 1
+    _require(flat and len(start) > 1, "expected flat arrays")
+    _require(visible > 0, "there are too many of them")
+    _require(bool(start[0] == 0 and (np.diff(start) > 0).all()), "each needs a member")
+    _require(len(member) == len(aux.stride) == int(start[-1]), "expected a stride per member")
+    _require(bool(((member >= 0) & (member < visible)).all()), "members must be variables")
+
+
+def _check_strides(aux: Auxiliaries, owner: Ints, num_labels: Ints, visible: int) -> None:
+    """In increasing order, each stride is the product of the label counts of those before it."""
+    labels = num_labels[aux.member].astype(np.float64)
+    order = np.lexsort((labels, aux.stride, owner))
+    arity = np.diff(aux.start)
+    expected = np.ones(len(aux))
+    for place in range(int(arity.max())):
+        which = np.flatnonzero(arity > place)
+        k = order[aux.start[which] + place]
+        _require(bool((aux.stride[k] == expected[which]).all()), "a stride is wrong")
+        expected[which] *= labels[k]
+    _require(bool((expected == num_labels[visible:]).all()), "the joint states are others")
+
+
+def _check_ties(model: Model, aux: Auxiliaries, owner: Ints, visible: int) -> None:
+    """The edges at auxiliary nodes, whatever their order, are the projections to the members."""
+    own = owner * visible + aux.member
+    rank = np.argsort(own, kind="stable")
+    _require(bool((np.diff(own[rank]) > 0).all()), "a member is named twice")
+    found = []
+    for first, last, potential in model.groups():
+        ends = model.edges[first:last].astype(np.int64)
+        at = np.flatnonzero((ends >= visible).any(axis=1))
+        if not len(at):
+            continue
+        ends = ends[at]
+        _require(bool((ends[:, 1] < visible).all()), "their edges must lead to their members")
+        keys = (ends[:, 0] - visible) * visible + ends[:, 1]
+        k = rank[np.minimum(np.searchsorted(own[rank], keys), len(own) - 1)]
+        _require(bool((own[k] == keys).all()), "an edge leads to no member")
+        if isinstance(potential, Projection):
+            _check_maps(potential, at, aux.stride[k], model.num_labels[aux.member[k]])
+        else:
+            _check_tables(model, first + at, aux.stride[k])
+        found.append(keys)
+    keys = np.sort(np.concatenate([np.zeros(0, np.int64), *found]))
+    _require(np.array_equal(keys, own[rank]), "expected one edge to each member")
+
+
+def _check_maps(potential: Projection, edges: Ints, stride: Ints, labels: Ints) -> None:
+    """Each map gives the label of the member in every joint state; every map is looked at once."""
+    used = np.unique(np.column_stack([potential.index[edges], stride, labels]), axis=0)
+    for t, step, count in used.tolist():
+        label = np.arange(len(potential.maps[t])) // step % count
+        _require(np.array_equal(potential.maps[t], label), "a projection is another")
+
+
+def _check_tables(model: Model, edges: Ints, stride: Ints) -> None:
+    """Every pair of states that the projection forbids is forbidden."""
+    for e, step in zip(edges.tolist(), stride.tolist(), strict=True):
+        table = model.table(e)
+        states, labels = table.shape
+        apart = (np.arange(states) // step % labels)[:, None] != np.arange(labels)
+        _require(bool(np.isposinf(table[apart]).all()), "a potential is no projection")

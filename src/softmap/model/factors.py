@@ -10,13 +10,25 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from softmap.errors import ModelError
+from softmap.errors import ModelError, shown
 from softmap.model.auxiliaries import NO_AUXILIARIES, Auxiliaries
-from softmap.model.inputs import Group, finite_number, offsets
+from softmap.model.inputs import Group, finite_number, groups_of, offsets
 from softmap.model.potentials import Projection, Tables
-from softmap.model.potentials.base import Costs, Ints, frozen, integers, numbers
+from softmap.model.potentials.base import (
+    LARGEST_COST,
+    RANGE,
+    Costs,
+    Ints,
+    beyond,
+    frozen,
+    integers,
+    largest,
+    numbers,
+)
 
 __all__ = ["Factor", "Pieces", "assemble"]
+
+MOST_STATES = 1 << 36
 
 Factor = tuple[Sequence[int], ArrayLike]
 Scope = tuple[int, ...]
@@ -45,8 +57,8 @@ def assemble(
     unary = np.zeros(int(begin[-1]))
     tables: dict[Scope, tuple[Scope, Costs]] = {}
     total = finite_number(constant, "constant")
-    for number, (scope, costs) in enumerate(factors):
-        variables, table = _checked(number, scope, costs, sizes)
+    for number, factor in enumerate(_listed(factors)):
+        variables, table = _checked(number, factor, sizes)
         if table.ndim == 0:
             total += finite_number(table, f"factor {number} without variables")
         elif table.ndim == 1:
@@ -58,7 +70,8 @@ def assemble(
     parts: list[Group] = []
     if pairs:
         parts.append((np.array([s for s, _ in pairs]), Tables([t for _, t in pairs])))
-    return _with_auxiliaries(np.split(unary, begin[1:-1]), [*parts, *groups], larger, total)
+    parts += groups_of(groups)
+    return _with_auxiliaries(np.split(unary, begin[1:-1]), parts, larger, total)
 
 
 def _checked_counts(num_labels: ArrayLike) -> Ints:
@@ -69,34 +82,47 @@ def _checked_counts(num_labels: ArrayLike) -> Ints:
         raise ModelError(
             f"variable {int(np.argmin(counts))} has no labels; every variable needs one or more"
         )
+    if (total := int(counts.sum(dtype=np.float64))) > MOST_STATES:
+        raise ModelError(f"the variables have {total} labels together, too many for any memory")
     return counts
 
 
-def _checked(number: int, scope: Any, costs: Any, sizes: list[int]) -> tuple[Scope, Costs]:
+def _listed(factors: Any) -> Any:
+    if isinstance(factors, str | bytes) or not np.iterable(factors):
+        raise ModelError(f"factors must be a list of (scope, costs), not {shown(factors)}")
+    return factors
+
+
+def _checked(number: int, factor: Any, sizes: list[int]) -> tuple[Scope, Costs]:
+    try:
+        scope, costs = factor
+    except (TypeError, ValueError) as error:
+        raise ModelError(
+            f"factor {number} must be a pair (scope, costs), not {shown(factor)}"
+        ) from error
     try:
         variables = tuple(map(operator.index, scope))
     except TypeError as error:
         raise ModelError(
-            f"factor {number}: the scope must be a tuple of variable numbers, not {scope!r}"
+            f"factor {number}: the scope must be a tuple of variable numbers, not {shown(scope)}"
         ) from error
     table = numbers(costs, f"costs of factor {number}")
     if len(set(variables)) != len(variables):
         raise ModelError(f"factor {number}: scope {variables} names a variable twice")
     for i in variables:
         if not 0 <= i < len(sizes):
-            raise ModelError(f"factor {number}: variable {i} is outside 0..{len(sizes) - 1}")
+            raise ModelError(f"factor {number}: variable {shown(i)} is outside 0..{len(sizes) - 1}")
     expected = tuple([sizes[i] for i in variables])
     if table.shape != expected:
         raise ModelError(
             f"factor {number} over {variables} needs costs of shape {expected}, not {table.shape}"
         )
-    if not table.min() > -np.inf:  # NaN compares as false
-        bad = np.argwhere(np.isnan(table) | (table == -np.inf))[0]
-        place = tuple(bad.tolist())
-        raise ModelError(
-            f"factor {number} over {variables} has {table[place]} at {place}; "
-            "expected a number or +inf (forbidden)"
-        )
+    low = table.min()
+    sound = low > -np.inf  # NaN compares as false
+    if not sound or largest(table, low) > LARGEST_COST:
+        bad = beyond(table) if sound else np.isnan(table) | (table == -np.inf)
+        place = tuple(np.argwhere(bad)[0].tolist())
+        raise ModelError(f"factor {number} over {variables} has {table[place]} at {place}; {RANGE}")
     return variables, table
 
 

@@ -9,21 +9,38 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from softmap.errors import ModelError
+from softmap.errors import ModelError, shown
 from softmap.model.potentials import Potential, Tables
-from softmap.model.potentials.base import Costs, Ints, frozen, integers, numbers
+from softmap.model.potentials.base import (
+    LARGEST_COST,
+    RANGE,
+    Costs,
+    Ints,
+    beyond,
+    frozen,
+    integers,
+    largest,
+    numbers,
+)
 
 __all__ = [
+    "LARGEST_SUM",
     "Group",
     "Pairwise",
     "checked_evidence",
     "checked_labels",
+    "checked_number",
+    "checked_potentials",
+    "checked_reach",
     "edge_groups",
     "finite_number",
     "flat_unary",
+    "groups_of",
     "offsets",
     "other_unary",
 ]
+
+LARGEST_SUM = 1e306  # of all costs at once: energies and bounds stay finite
 
 Pairwise = Potential | ArrayLike | Sequence[ArrayLike]
 Group = tuple[ArrayLike, Potential]
@@ -40,11 +57,26 @@ def offsets(sizes: Ints) -> Ints:
 def finite_number(value: Any, name: str) -> float:
     """A finite float."""
     try:
+        if isinstance(value, str | bytes | bytearray):
+            raise TypeError("text is not a number")
         number = float(value)
-    except (TypeError, ValueError) as error:
-        raise ModelError(f"{name} must be a number, not {value!r}") from error
+    except Exception as error:  # of any type: the value may bring its own conversion
+        raise ModelError(f"{name} must be a number, not {shown(value)}") from error
     if not np.isfinite(number):
         raise ModelError(f"{name} must be finite, not {number}")
+    if abs(number) > LARGEST_COST:
+        raise ModelError(f"{name} must be within ±{LARGEST_COST:g}, not {number}")
+    return number
+
+
+def checked_number(given: Any, count: int, what: str) -> int:
+    """A number in `0..count - 1`."""
+    try:
+        number = operator.index(given)
+    except TypeError as error:
+        raise ModelError(f"{what} must be a number, not {shown(given)}") from error
+    if not 0 <= number < count:
+        raise ModelError(f"{what} {shown(number)} is outside 0..{count - 1}")
     return number
 
 
@@ -55,8 +87,8 @@ def flat_unary(unary: ArrayLike | Sequence[ArrayLike]) -> tuple[Costs, Ints]:
     """The costs of all labels one after the other, and the label counts."""
     if isinstance(unary, np.ndarray) and unary.dtype != object:
         flat, num_labels = _from_array(unary)
-    elif isinstance(unary, str) or not np.iterable(unary):
-        raise ModelError(f"unary must be an array or a list of arrays, not {unary!r}")
+    elif isinstance(unary, str | bytes) or not np.iterable(unary):
+        raise ModelError(f"unary must be an array or a list of arrays, not {shown(unary)}")
     else:
         flat, num_labels = _from_rows(list(unary))
     if num_labels.min() < 1:
@@ -87,17 +119,17 @@ def _from_rows(given: list[Any]) -> tuple[Costs, Ints]:
 
 
 def _reject_bad_unary(flat: Costs, num_labels: Ints) -> None:
-    """Raise for NaN and -inf."""
-    # min propagates NaN, so that one reduction decides without a temporary array
+    """Raise for NaN, -inf and what is too large."""
+    # min propagates NaN, so that reductions decide without a temporary array
     low = flat.min()
-    if not np.isnan(low) and low != -np.inf:
+    sound = not np.isnan(low) and low != -np.inf
+    if sound and largest(flat, low) <= LARGEST_COST:
         return
     offset = offsets(num_labels)
-    place = int(np.argmax(np.isnan(flat) | (flat == -np.inf)))
+    place = int(np.argmax(beyond(flat) if sound else np.isnan(flat) | (flat == -np.inf)))
     i = int(np.searchsorted(offset, place, side="right")) - 1
     raise ModelError(
-        f"unary cost of variable {i}, label {place - offset[i]}, is {flat[place]}; "
-        "expected a number or +inf (forbidden)"
+        f"unary cost of variable {i}, label {place - offset[i]}, is {flat[place]}; {RANGE}"
     )
 
 
@@ -141,13 +173,42 @@ def _parts(edges: ArrayLike | None, pairwise: Any) -> list[tuple[ArrayLike, Pote
         return [(edges, Tables(pairwise))]
     if edges is not None:
         raise ModelError("pairwise is a list of (edges, potential) pairs: pass edges=None")
-    if not isinstance(pairwise, list | tuple) or not all(_is_pair(p) for p in pairwise):
-        raise ModelError("without edges, pairwise must be a list of (edges, potential) pairs")
-    return [(e, p) for e, p in pairwise]
+    return groups_of(pairwise, "without edges, pairwise")
+
+
+def groups_of(given: Any, name: str = "groups") -> list[Group]:
+    """A list of (edges, potential)."""
+    if not isinstance(given, list | tuple) or not all(_is_pair(p) for p in given):
+        raise ModelError(f"{name} must be a list of (edges, potential) pairs, not {shown(given)}")
+    return [(e, p) for e, p in given]
 
 
 def _is_pair(part: Any) -> bool:
     return isinstance(part, list | tuple) and len(part) == 2 and isinstance(part[1], Potential)
+
+
+def checked_reach(potential: Potential, ends: tuple[Ints, Ints], first: int) -> float:
+    """A bound on the size of the finite costs of a group whose edges are numbered from `first`."""
+    with np.errstate(over="ignore"):  # products of weights and entries
+        reach = potential.largest(*ends)
+        if reach <= LARGEST_COST:
+            return reach
+        low, high = potential.extremes(*ends)
+    sizes = np.maximum(np.abs(low), np.abs(high))
+    if (bad := ~(sizes <= LARGEST_COST)).any():
+        k = int(np.argmax(bad))
+        raise ModelError(
+            f"{type(potential).__name__}: edge {first + k} has a cost of size {sizes[k]:.3g}; "
+            f"{RANGE}"
+        )
+    return float(sizes.max(initial=0.0))
+
+
+def checked_potentials(given: Any) -> tuple[Potential, ...]:
+    """One potential per group."""
+    if not isinstance(given, list | tuple) or not all(isinstance(p, Potential) for p in given):
+        raise ModelError(f"potentials must be a list of potentials, not {shown(given)}")
+    return tuple(given)
 
 
 def _checked_edges(edges: ArrayLike, n: int) -> NDArray[np.int32]:
@@ -195,19 +256,24 @@ def checked_labels(labels: ArrayLike, num_labels: Ints) -> Ints:
 
 def checked_evidence(evidence: Mapping[int, int], num_labels: Ints) -> list[tuple[int, int]]:
     """Pairs (variable, label), each in range."""
+    if not isinstance(evidence, Mapping):
+        raise ModelError(
+            f"evidence must map variable numbers to labels, which {shown(evidence)} does not"
+        )
     pairs = []
     for variable, label in evidence.items():
         try:
             i, x = operator.index(variable), operator.index(label)
         except TypeError as error:
             raise ModelError(
-                f"evidence: {variable!r} -> {label!r} must be a variable number and a label number"
+                f"evidence: {shown(variable)} -> {shown(label)} must be a variable number and a "
+                "label number"
             ) from error
         if not 0 <= i < len(num_labels):
-            raise ModelError(f"evidence: variable {i} is outside 0..{len(num_labels) - 1}")
+            raise ModelError(f"evidence: variable {shown(i)} is outside 0..{len(num_labels) - 1}")
         if not 0 <= x < num_labels[i]:
             raise ModelError(
-                f"evidence: label {x} of variable {i} is outside 0..{num_labels[i] - 1}"
+                f"evidence: label {shown(x)} of variable {i} is outside 0..{num_labels[i] - 1}"
             )
         pairs.append((i, x))
     return pairs

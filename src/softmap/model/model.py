@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
 from typing import Any
@@ -10,15 +11,19 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from softmap.errors import ModelError
-from softmap.model.auxiliaries import NO_AUXILIARIES, Auxiliaries
+from softmap.errors import ModelError, OptionError
+from softmap.model.auxiliaries import NO_AUXILIARIES, Auxiliaries, check_auxiliaries
 from softmap.model.factors import Factor, assemble
 from softmap.model.graph import Graph
 from softmap.model.inputs import (
+    LARGEST_SUM,
     Group,
     Pairwise,
     checked_evidence,
     checked_labels,
+    checked_number,
+    checked_potentials,
+    checked_reach,
     edge_groups,
     finite_number,
     flat_unary,
@@ -26,10 +31,10 @@ from softmap.model.inputs import (
     other_unary,
 )
 from softmap.model.potentials import Potential
-from softmap.model.potentials.base import Costs, Ints
+from softmap.model.potentials.base import LARGEST_COST, Costs, Ints, integers, largest
 from softmap.model.sums import careful_sums
 
-__all__ = ["Auxiliaries", "Model"]
+__all__ = ["Auxiliaries", "Model", "checked_model"]
 
 
 class Model:
@@ -43,8 +48,8 @@ class Model:
     constant : float
         Added to every energy and bound.
 
-    Costs of `+inf` are hard constraints. Arrays of the right type are not copied: do not change
-    them afterwards.
+    Costs of `+inf` are hard constraints; all others lie within ±1e300. Arrays of the right type
+    are not copied: do not change them afterwards.
 
     Examples
     --------
@@ -89,7 +94,7 @@ class Model:
             auxiliaries=NO_AUXILIARIES,
             shape=None,
         )
-        self._check_potentials()
+        self._check_costs()
 
     def __setattr__(self, name: str, value: object) -> None:
         raise AttributeError(f"a Model is immutable: {name} stays; see Model.replace")
@@ -98,9 +103,20 @@ class Model:
         # what others have cached with the model is made again after unpickling
         return {name: value for name, value in self.__dict__.items() if name in _CARRIED}
 
-    def _check_potentials(self) -> None:
+    def _check_costs(self) -> None:
+        """Every potential fits its edges, and no sum of costs leaves the range of float64."""
+        total = abs(self.constant)
+        if self.n * LARGEST_COST > LARGEST_SUM:  # else no need to look at all of them again
+            total += self.n * largest(self.unary)
         for first, last, potential in self.groups():
-            potential.check(*self.end_labels(first, last))
+            ends = self.end_labels(first, last)
+            potential.check(*ends)
+            total += (last - first) * checked_reach(potential, ends, first)
+        if not total <= LARGEST_SUM:
+            raise ModelError(
+                f"costs of this size and number can add up to {total:.3g}; "
+                f"expected at most {LARGEST_SUM:g}"
+            )
 
     # --- structure ------------------------------------------------------------------------------
 
@@ -146,10 +162,12 @@ class Model:
 
     def node_slice(self, i: int) -> slice:
         """Where node `i` lives in node arrays."""
+        i = checked_number(i, self.n, "node")
         return slice(int(self.node_offset[i]), int(self.node_offset[i + 1]))
 
     def half_slice(self, h: int) -> slice:
         """Where half-edge `h` lives in λ-like arrays."""
+        h = checked_number(h, 2 * self.m, "half-edge")
         return slice(int(self.half_offset[h]), int(self.half_offset[h + 1]))
 
     def unary_of(self, i: int) -> Costs:
@@ -158,8 +176,7 @@ class Model:
 
     def table(self, e: int) -> Costs:
         """Dense costs of edge `e`; rows are the labels of its first end."""
-        if not 0 <= e < self.m:
-            raise ModelError(f"edge {e} is outside 0..{self.m - 1}")
+        e = checked_number(e, self.m, "edge")
         g = int(np.searchsorted(self.group_start, e, side="right")) - 1
         i, j = self.edges[e]
         rows, cols = int(self.num_labels[i]), int(self.num_labels[j])
@@ -221,7 +238,7 @@ class Model:
         if unary is not None:
             changed["unary"] = other_unary(unary, self.num_labels)
         if potentials is not None:
-            changed["potentials"] = tuple(potentials)
+            changed["potentials"] = checked_potentials(potentials)
             if len(changed["potentials"]) != len(self.potentials):
                 raise ModelError(
                     f"{len(changed['potentials'])} potentials for {len(self.potentials)} groups"
@@ -229,8 +246,9 @@ class Model:
         if constant is not None:
             changed["constant"] = finite_number(constant, "constant")
         new = self._with(**changed)
-        if potentials is not None:
-            new._check_potentials()
+        new._check_costs()
+        if potentials is not None and len(self.auxiliaries):
+            check_auxiliaries(new, self.auxiliaries)
         return new
 
     def _with(self, **changed: Any) -> Model:
@@ -252,13 +270,18 @@ class Model:
 
     def with_shape(self, shape: Sequence[int]) -> Model:
         """The same model, known to be a grid of this shape (for pictures)."""
-        sides = tuple(int(s) for s in shape)
-        if min(sides, default=0) < 1 or int(np.prod(sides)) != self.num_variables:
+        sides = tuple(integers(shape, "shape").reshape(-1).tolist())
+        if min(sides, default=0) < 1 or math.prod(sides) != self.num_variables:
             raise ModelError(f"a grid of shape {sides} has not {self.num_variables} variables")
         return self._with(shape=sides)
 
     def with_auxiliaries(self, auxiliaries: Auxiliaries) -> Model:
-        """The same model, whose last nodes are auxiliary: their states follow from the others."""
+        """The same model, whose last nodes are auxiliary: their states follow from the others.
+
+        Raises `ModelError` unless the states of each auxiliary node number the joint states of its
+        members and its edges are the projections to them.
+        """
+        auxiliaries = check_auxiliaries(self, auxiliaries)
         return self._with(auxiliaries=auxiliaries, num_variables=self.n - len(auxiliaries))
 
     @classmethod
@@ -299,6 +322,13 @@ class Model:
             digest.update(str((array.dtype, array.shape)).encode())
             digest.update(np.ascontiguousarray(array).data)
         return digest.hexdigest()
+
+
+def checked_model(model: Any) -> Model:
+    """The model, or an `OptionError` if it is something else."""
+    if not isinstance(model, Model):
+        raise OptionError(f"expected a softmap.Model, not {type(model).__name__}")
+    return model
 
 
 _CARRIED = frozenset(Model.__annotations__) | {"node_offset", "half_offset", "edge_offset", "graph"}

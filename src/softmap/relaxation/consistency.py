@@ -7,7 +7,7 @@ from numpy.typing import NDArray
 
 from softmap import core
 from softmap.errors import InfeasibleModel
-from softmap.model import Model
+from softmap.model import Model, checked_model
 from softmap.model.layout import layout
 
 __all__ = ["arc_consistency", "tighten"]
@@ -24,7 +24,7 @@ def arc_consistency(model: Model) -> NDArray[np.bool_]:
     InfeasibleModel
         If a variable is left without states; `variable` names it.
     """
-    allowed = np.isfinite(model.unary)
+    allowed = np.isfinite(checked_model(model).unary)
     kept = np.logical_or.reduceat(allowed, model.node_offset[:-1])
     if not kept.all():
         raise _infeasible(model, int(np.argmin(kept)))
@@ -37,7 +37,7 @@ def arc_consistency(model: Model) -> NDArray[np.bool_]:
 
 def tighten(model: Model) -> Model:
     """The model with +inf on every state arc consistency rules out; itself if nothing changes."""
-    if not model.has_forbidden:
+    if not checked_model(model).has_forbidden:
         return model
     allowed = arc_consistency(model)
     if np.array_equal(allowed, np.isfinite(model.unary)):

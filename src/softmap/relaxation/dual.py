@@ -12,8 +12,10 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from softmap.errors import OptionError
+from softmap.arguments import positive
+from softmap.errors import ModelError, OptionError
 from softmap.model import Model
+from softmap.model.potentials.base import numbers
 from softmap.model.softmin import softmin, softmin_by_block
 from softmap.relaxation.consistency import tighten
 
@@ -129,7 +131,10 @@ def reduced_unary(model: Model, lam: Floats) -> Floats:
 
 def check_lam(model: Model, lam: ArrayLike) -> Floats:
     """λ as a float64 array of the right length, without NaN or infinities."""
-    array = np.asarray(lam, dtype=np.float64)
+    try:
+        array = numbers(lam, "lam")
+    except ModelError as error:
+        raise OptionError(str(error)) from error
     size = int(model.half_offset[-1])
     if array.shape != (size,):
         raise OptionError(f"lam must be a flat array of {size} numbers, not of shape {array.shape}")
@@ -141,9 +146,7 @@ def check_lam(model: Model, lam: ArrayLike) -> Floats:
 
 def check_eta(eta: float) -> float:
     """η as a finite positive float."""
-    if not (np.isfinite(eta) and eta > 0):
-        raise OptionError(f"eta must be a positive number, not {eta}")
-    return float(eta)
+    return positive("eta", eta)
 
 
 class SmoothedDual:

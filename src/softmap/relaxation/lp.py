@@ -9,7 +9,8 @@ from typing import Any
 
 import numpy as np
 
-from softmap.errors import OptionError
+from softmap.arguments import count, not_negative, positive
+from softmap.errors import OptionError, shown
 from softmap.model import Model
 from softmap.relaxation.consistency import tighten
 from softmap.relaxation.dual import Floats, Ints, edge_batches, half_states
@@ -89,8 +90,8 @@ def solve(
     time_limit : seconds, optional
     threads : int, optional
     """
-    if method not in METHODS:
-        raise OptionError(f"method must be one of {', '.join(METHODS)}, not {method!r}")
+    if not isinstance(method, str) or method not in METHODS:
+        raise OptionError(f"method must be one of {', '.join(METHODS)}, not {shown(method)}")
     began = time.perf_counter()
     tight = tighten(model)
     program = _program(tight)
@@ -141,14 +142,13 @@ def _highs(
 ) -> Any:
     options: dict[str, Any] = {"output_flag": False, "solver": solver}
     if tolerance is not None:
-        if not (math.isfinite(tolerance) and tolerance > 0):
-            raise OptionError(f"tolerance must be positive, not {tolerance}")
+        tolerance = positive("tolerance", tolerance)
         for name in ("primal_feasibility", "dual_feasibility", "ipm_optimality", "pdlp_optimality"):
             options[f"{name}_tolerance"] = tolerance
     if time_limit is not None:
-        options["time_limit"] = float(time_limit)
+        options["time_limit"] = not_negative("time_limit", time_limit)
     if threads is not None:
-        options["threads"] = int(threads)
+        options["threads"] = count("threads", threads, 1, 4096)
     import highspy
 
     highs: Any = highspy.Highs()  # type: ignore[no-untyped-call]

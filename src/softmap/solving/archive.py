@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import json
+import os
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, BinaryIO
@@ -12,16 +13,23 @@ from zipfile import BadZipFile
 import numpy as np
 from numpy.typing import NDArray
 
-from softmap.errors import SoftmapError
+from softmap.errors import OptionError, SoftmapError, shown
 from softmap.io.atomic import replacing
 from softmap.io.streams import COMPRESSED
 
-__all__ = ["Arrays", "read_archive", "under", "write_archive"]
+__all__ = ["Arrays", "checked_path", "read_archive", "under", "write_archive"]
 
 Arrays = dict[str, NDArray[Any]]
 Problem = Callable[[str], SoftmapError]
 # what numpy, zipfile and json raise at files that are something else
 BROKEN = (OSError, ValueError, KeyError, TypeError, AttributeError, EOFError, BadZipFile)
+
+
+def checked_path(path: Any) -> Path:
+    """The path of a file to read."""
+    if not isinstance(path, str | os.PathLike) or not isinstance(os.fspath(path), str):
+        raise OptionError(f"expected the path of a file, not {shown(path)}")
+    return Path(path)
 
 
 def write_archive(path: Path, header: Mapping[str, Any], arrays: Mapping[str, Any]) -> None:
@@ -41,6 +49,8 @@ def read_archive(
     path: Path, kind: str, version: int, problem: Problem
 ) -> tuple[dict[str, Any], Arrays]:
     """Header and arrays; whatever is wrong is raised as `problem(sentence)`."""
+    if "\0" in str(path):
+        raise problem("a file has no NUL in its name")
     try:
         with _open(path) as raw, np.load(raw, allow_pickle=False) as file:
             arrays = {name: file[name] for name in file.files}

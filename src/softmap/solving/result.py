@@ -10,14 +10,15 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from softmap.arguments import flag
 from softmap.errors import FormatError
 from softmap.io.npz import model_arrays, model_from_arrays
-from softmap.model import Model
+from softmap.model import Model, checked_model
 from softmap.relaxation.consistency import tighten
 from softmap.relaxation.gaps import Gaps
 from softmap.relaxation.point import PrimalPoint
 from softmap.relaxation.scaling import scaled
-from softmap.solving.archive import Arrays, read_archive, under, write_archive
+from softmap.solving.archive import Arrays, checked_path, read_archive, under, write_archive
 from softmap.solving.proof import Proof, proof_arrays, proof_from_arrays
 from softmap.solving.trace import Status, Trace
 
@@ -99,7 +100,7 @@ class Result(Gaps):
         """Write one self-contained HTML page about this run."""
         from softmap import report
 
-        report.write(self, path)
+        report.write(self, checked_path(path))
 
     def save(self, path: str | Path, *, with_model: bool = True) -> None:
         """Write the result to a NumPy archive; see `softmap.load_result`.
@@ -117,9 +118,9 @@ class Result(Gaps):
         arrays |= {"trace": self.trace.array()}
         arrays |= {f"point/{name}": array for name, array in point_arrays(self.point).items()}
         arrays |= {f"proof/{name}": array for name, array in proof_arrays(self.proof).items()}
-        if with_model:
+        if flag("with_model", with_model):
             arrays |= {f"model/{name}": a for name, a in model_arrays(self.model).items()}
-        write_archive(Path(path), header, arrays)
+        write_archive(checked_path(path), header, arrays)
 
     def __eq__(self, other: object) -> bool:
         """Equal in everything, arrays and trace included, on models that are equal, too."""
@@ -168,12 +169,12 @@ def load_result(path: str | Path, model: Model | None = None) -> Result:
     def problem(sentence: str) -> FormatError:
         return FormatError(sentence, path)
 
-    header, arrays = read_archive(Path(path), KIND, VERSION, problem)
+    header, arrays = read_archive(checked_path(path), KIND, VERSION, problem)
     stored = under("model", arrays)
     if model is None and not stored:
         raise problem("saved without its model: call load_result(path, model)")
     try:
-        given = model_from_arrays(stored, path) if model is None else model
+        given = model_from_arrays(stored, path) if model is None else checked_model(model)
         if given.fingerprint() != header["model"]:
             raise problem("this result belongs to another model")
         parts: dict[str, Any] = {name: header[name] for name in NUMBERS}

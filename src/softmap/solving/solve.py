@@ -12,6 +12,7 @@ from numpy.typing import ArrayLike
 from softmap.errors import OptionError
 from softmap.model import Model
 from softmap.solving import checkpoint as storage
+from softmap.solving.archive import checked_path
 from softmap.solving.options import Options
 from softmap.solving.result import Result
 from softmap.solving.run import Run
@@ -149,7 +150,7 @@ def resume(
     `updates` stay what they were if left out. Method, η, precision and seed are those of the run
     that was stopped.
     """
-    stored = storage.load(Path(path), _checked(model))
+    stored = storage.load(checked_path(path), _checked(model))
     changed = {"lp_gap": lp_gap, "gap": gap, "updates": updates}
     kept = stored.settings | {name: v for name, v in changed.items() if v is not None}
     options = Options(

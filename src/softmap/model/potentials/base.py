@@ -9,25 +9,35 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from softmap.errors import ModelError
+from softmap.errors import ModelError, shown
 from softmap.model.softmin import softmin
 
 __all__ = [
+    "LARGEST_COST",
+    "RANGE",
     "Costs",
     "Ints",
     "KernelData",
     "Potential",
+    "beyond",
     "finite_extremes",
     "frozen",
     "integers",
+    "largest",
     "least_steps",
     "numbers",
     "per_edge",
     "places",
+    "scale_factor",
+    "times",
 ]
 
 Costs = NDArray[np.float64]
 Ints = NDArray[np.int64]
+
+# Finite costs lie within this many units of 0: sums of a million of them stay finite.
+LARGEST_COST = 1e300
+RANGE = f"expected a number or +inf (forbidden), numbers within ±{LARGEST_COST:g}"
 
 
 @dataclass(frozen=True)
@@ -57,7 +67,7 @@ def frozen(array: ArrayLike, dtype: Any = np.float64) -> NDArray[Any]:
 def _array(values: Any, name: str) -> NDArray[Any]:
     try:
         return np.asarray(values)
-    except (TypeError, ValueError) as error:
+    except Exception as error:  # of any type: the value may bring its own conversion
         raise ModelError(f"{name} must be an array with rows of one length: {error}") from error
 
 
@@ -66,10 +76,19 @@ def numbers(values: Any, name: str) -> Costs:
     array = _array(values, name)
     if array.dtype.kind not in "biufO":
         raise ModelError(f"{name} must be real numbers, not {array.dtype}")
+    if array.dtype.kind == "O" and any(isinstance(x, str | bytes) for x in array.flat):
+        raise ModelError(f"{name} must be real numbers, not text")
     try:
-        return array.astype(np.float64, copy=False)
-    except (TypeError, ValueError) as error:
+        with np.errstate(over="ignore"):
+            floats = array.astype(np.float64, copy=False)
+        # a large number must not turn into +inf, which means forbidden
+        wide = array.dtype.kind == "O" or array.dtype.itemsize > 8
+        lost = bool(wide and (np.isinf(floats) & (array != floats)).any())
+    except Exception as error:  # of any type: objects bring their own conversion
         raise ModelError(f"{name} must be real numbers: {error}") from error
+    if lost:
+        raise ModelError(f"{name} holds a number beyond the range of float64")
+    return floats
 
 
 def integers(values: Any, name: str) -> Ints:
@@ -77,10 +96,12 @@ def integers(values: Any, name: str) -> Ints:
     array = _array(values, name)
     if array.dtype.kind not in "iu" and array.size:
         raise ModelError(f"{name} must be integers, not {array.dtype}")
+    if array.dtype == np.uint64 and array.size and array.max() > np.iinfo(np.int64).max:
+        raise ModelError(f"{name}: {array.max()} is too large for an integer of 64 bits")
     return array.astype(np.int64, copy=False)
 
 
-def per_edge(values: ArrayLike, name: str) -> Costs:
+def per_edge(values: ArrayLike, name: str, most: float = LARGEST_COST) -> Costs:
     """A read-only 1-D float array, one value per edge, without NaN or -inf."""
     array = frozen(np.atleast_1d(numbers(values, name)))
     if array.ndim != 1:
@@ -88,13 +109,60 @@ def per_edge(values: ArrayLike, name: str) -> Costs:
     if (bad := np.isnan(array) | (array == -np.inf)).any():
         k = int(np.argmax(bad))
         raise ModelError(f"{name}[{k}] is {array[k]}; expected a number or +inf")
+    if largest(array) > most:
+        k = int(np.argmax(beyond(array)))
+        raise ModelError(f"{name}[{k}] is {array[k]}; {RANGE}")
     return array
 
 
-def places(index: ArrayLike) -> NDArray[Any]:
-    """An index array; an empty list counts as one of integers."""
-    chosen = np.atleast_1d(np.asarray(index))
-    return chosen if chosen.size else np.zeros(0, dtype=np.int64)
+def largest(costs: Costs, least: float | None = None) -> float:
+    """The greatest size of a finite cost; there is no NaN and no -inf, and `least` is the least."""
+    if not costs.size:
+        return 0.0
+    low = float(costs.min()) if least is None else float(least)
+    high = float(costs.max())
+    if high == np.inf:
+        high = float(costs.max(where=costs < np.inf, initial=-np.inf))
+        low = min(low, high)
+    return max(abs(low), abs(high)) if np.isfinite(high) else 0.0
+
+
+def beyond(costs: Costs) -> NDArray[np.bool_]:
+    """Which finite costs lie outside the range of costs."""
+    return np.isfinite(costs) & (np.abs(costs) > LARGEST_COST)
+
+
+def places(index: ArrayLike, count: int) -> Ints:
+    """Numbers of edges out of `count`, from an array of them or of truth values."""
+    chosen = np.atleast_1d(_array(index, "index"))
+    if chosen.dtype == bool and chosen.shape == (count,):
+        return np.flatnonzero(chosen)
+    chosen = integers(chosen, "index")
+    if chosen.ndim != 1 or (chosen.size and not -count <= chosen.min() <= chosen.max() < count):
+        raise ModelError(f"index must list edges of 0..{count - 1}, not {shown(index)}")
+    return chosen
+
+
+def times(costs: Costs, factor: Any) -> Costs:
+    """Costs times a positive finite factor; what was finite must stay so."""
+    number = scale_factor(factor)
+    with np.errstate(over="ignore"):
+        scaled = costs * number
+    if (lost := np.isinf(scaled) & np.isfinite(costs)).any():
+        cost = costs[lost][0]
+        raise ModelError(f"a cost of {cost} times {number} is beyond the range of float64")
+    return scaled
+
+
+def scale_factor(factor: Any) -> float:
+    """A positive finite factor."""
+    try:
+        number = float(factor)
+    except Exception as error:  # of any type: the value may bring its own conversion
+        raise ModelError(f"factor must be a positive number, not {shown(factor)}") from error
+    if not 0 < number < np.inf:
+        raise ModelError(f"factor must be a positive number, not {number}")
+    return number
 
 
 def finite_extremes(costs: Costs) -> tuple[float, float]:
@@ -138,7 +206,7 @@ class Potential(ABC):
 
     @abstractmethod
     def scaled(self, factor: float) -> Potential:
-        """All costs times a positive factor."""
+        """All costs times a positive factor (see `times`)."""
 
     @abstractmethod
     def arrays(self) -> dict[str, NDArray[Any]]:
@@ -181,6 +249,11 @@ class Potential(ABC):
         """Whether any cost is +inf."""
         arrays = self.arrays().values()
         return any(a.dtype.kind == "f" and a.max(initial=0.0) == np.inf for a in arrays)
+
+    def largest(self, rows: Ints, cols: Ints) -> float:
+        """A bound on the size of the finite costs of all edges."""
+        low, high = self.extremes(rows, cols)
+        return float(max(np.abs(low).max(initial=0.0), np.abs(high).max(initial=0.0)))
 
     def extremes(self, rows: Ints, cols: Ints) -> tuple[Costs, Costs]:
         """Least and greatest finite cost of every edge (0 where it has none)."""

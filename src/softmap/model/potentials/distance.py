@@ -15,8 +15,10 @@ from softmap.model.potentials.base import (
     KernelData,
     Potential,
     frozen,
+    largest,
     per_edge,
     places,
+    times,
 )
 
 __all__ = ["Potts", "TruncatedLinear", "TruncatedQuadratic"]
@@ -42,13 +44,16 @@ class Potts(Potential):
         return np.where(np.equal(x, y), 0.0, self.weights[k])
 
     def take(self, index: ArrayLike) -> Potts:
-        return Potts(self.weights[places(index)])
+        return Potts(self.weights[places(index, len(self))])
 
     def scaled(self, factor: float) -> Potts:
-        return Potts(self.weights * factor)
+        return Potts(times(self.weights, factor))
 
     def arrays(self) -> dict[str, NDArray[Any]]:
         return {"weights": self.weights}
+
+    def largest(self, rows: Ints, cols: Ints) -> float:
+        return largest(self.weights)
 
     def extremes(self, rows: Ints, cols: Ints) -> tuple[Costs, Costs]:
         differ = np.maximum(rows, cols) > 1
@@ -72,7 +77,7 @@ class _Truncated(Potential):
         self.weights = per_edge(weights, f"{name} weights")
         if not np.isfinite(self.weights).all():
             raise ModelError(f"{name} weights must be finite; use Tables for hard constraints")
-        cut = per_edge(truncation, f"{name} truncation")
+        cut = per_edge(truncation, f"{name} truncation", np.inf)
         if len(cut) not in (1, len(self.weights)):
             raise ModelError(f"{name}: {len(cut)} truncations for {len(self.weights)} edges")
         if cut.size and cut.min() < 0:
@@ -91,11 +96,11 @@ class _Truncated(Potential):
         return self.weights[k] * np.minimum(distance, self.truncation[k])
 
     def take(self, index: ArrayLike) -> _Truncated:
-        chosen = places(index)
+        chosen = places(index, len(self))
         return type(self)(self.weights[chosen], self.truncation[chosen])
 
     def scaled(self, factor: float) -> _Truncated:
-        return type(self)(self.weights * factor, self.truncation)
+        return type(self)(times(self.weights, factor), self.truncation)
 
     def arrays(self) -> dict[str, NDArray[Any]]:
         return {"weights": self.weights, "truncation": self.truncation}
@@ -111,6 +116,11 @@ class _Truncated(Potential):
         differences = np.arange(int(max(rows.max(initial=1), cols.max(initial=1))) + 1)
         reach = np.searchsorted(self._distance(differences, 0), self.truncation)
         return np.clip(reach, 1, np.maximum(rows, cols)).astype(np.int64)
+
+    def largest(self, rows: Ints, cols: Ints) -> float:
+        far = max(int(rows.max(initial=1)), int(cols.max(initial=1))) - 1
+        reach = min(float(self._distance(far, 0)), float(self.truncation.max(initial=0.0)))
+        return largest(self.weights) * reach
 
     def extremes(self, rows: Ints, cols: Ints) -> tuple[Costs, Costs]:
         far = np.maximum(rows, cols) - 1

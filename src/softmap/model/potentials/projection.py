@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from softmap.errors import ModelError
+from softmap.errors import ModelError, shown
 from softmap.model.potentials.base import (
     Costs,
     Ints,
@@ -17,6 +17,7 @@ from softmap.model.potentials.base import (
     frozen,
     integers,
     places,
+    scale_factor,
 )
 
 __all__ = ["Projection"]
@@ -48,19 +49,23 @@ class Projection(Potential):
         num_labels: ArrayLike,
         index: ArrayLike | None = None,
     ) -> None:
+        if isinstance(maps, str | bytes) or not np.iterable(maps):
+            raise ModelError(f"Projection: maps must be a list of maps, not {shown(maps)}")
         given = [integers(m, f"Projection: map {t}") for t, m in enumerate(maps)]
         for t, m in enumerate(given):
             if m.ndim != 1 or not m.size or m.min() < 0:
                 raise ModelError(f"Projection: map {t} must be a non-empty list of labels >= 0")
+            if m.max() > np.iinfo(np.int32).max:
+                raise ModelError(f"Projection: map {t} holds {m.max()}, too large for a label")
         self.maps = [frozen(m, np.int32) for m in given]
         self.num_labels: Ints = frozen(
             np.atleast_1d(integers(num_labels, "Projection: num_labels")), np.int64
         )
         used = np.arange(len(given)) if index is None else integers(index, "Projection: index")
         self.index: Ints = frozen(used, np.int64)
-        if self.index.shape != self.num_labels.shape:
+        if self.index.ndim != 1 or self.index.shape != self.num_labels.shape:
             raise ModelError(
-                f"Projection: {len(self.num_labels)} label counts for {len(self.index)} edges"
+                f"Projection: {self.num_labels.size} label counts for {self.index.size} edges"
             )
         if self.index.size and not (0 <= self.index.min() and self.index.max() < len(given)):
             raise ModelError(f"Projection: index must lie in 0..{len(given) - 1}")
@@ -83,10 +88,11 @@ class Projection(Potential):
         return np.where(member == y, 0.0, np.inf)
 
     def take(self, index: ArrayLike) -> Projection:
-        chosen = places(index)
+        chosen = places(index, len(self))
         return Projection(self.maps, self.num_labels[chosen], self.index[chosen])
 
     def scaled(self, factor: float) -> Projection:
+        scale_factor(factor)
         return self
 
     def arrays(self) -> dict[str, NDArray[Any]]:

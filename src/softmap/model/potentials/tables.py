@@ -9,18 +9,23 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from softmap.errors import ModelError
+from softmap.errors import ModelError, shown
 from softmap.model.potentials.base import (
+    LARGEST_COST,
+    RANGE,
     Costs,
     Ints,
     KernelData,
     Potential,
+    beyond,
     frozen,
     integers,
+    largest,
     least_steps,
     numbers,
     per_edge,
     places,
+    times,
 )
 
 __all__ = ["SharedTables", "Tables"]
@@ -32,8 +37,8 @@ class TableStack:
     def __init__(self, tables: ArrayLike | Sequence[ArrayLike]) -> None:
         if isinstance(tables, np.ndarray) and tables.dtype != object:
             self._from_array(numbers(tables, "tables"))
-        elif isinstance(tables, str) or not np.iterable(tables):
-            raise ModelError(f"tables must be an array or a list of them, not {tables!r}")
+        elif isinstance(tables, str | bytes) or not np.iterable(tables):
+            raise ModelError(f"tables must be an array or a list of them, not {shown(tables)}")
         else:
             self._from_list([numbers(t, f"table {k}") for k, t in enumerate(tables)])
         self._reject_bad_entries()
@@ -61,17 +66,21 @@ class TableStack:
 
     def _reject_bad_entries(self) -> None:
         # min and max propagate NaN, so two reductions decide without a temporary array
-        if not self.flat.size:
+        flat = self.flat
+        self.largest = 0.0
+        if not flat.size:
             return
-        low = self.flat.min()
-        if not np.isnan(low) and low != -np.inf:
-            return
-        place = int(np.argmax(np.isnan(self.flat) | (self.flat == -np.inf)))
+        low = flat.min()
+        sound = not np.isnan(low) and low != -np.inf
+        if sound:
+            self.largest = largest(flat, low)
+            if self.largest <= LARGEST_COST:
+                return
+        wrong = beyond(flat) if sound else np.isnan(flat) | (flat == -np.inf)
+        place = int(np.argmax(wrong))
         k = int(np.searchsorted(self.offset, place, side="right")) - 1
         x, y = divmod(place - int(self.offset[k]), int(self.cols[k]))
-        raise ModelError(
-            f"table {k} has {self.flat[place]} at ({x}, {y}); expected a number or +inf (forbidden)"
-        )
+        raise ModelError(f"table {k} has {flat[place]} at ({x}, {y}); {RANGE}")
 
     def __len__(self) -> int:
         return len(self.rows)
@@ -144,7 +153,7 @@ class Tables(Potential):
         return self._stack.entries(k, x, y)
 
     def take(self, index: ArrayLike) -> Tables:
-        tables, chosen = self.tables, np.arange(len(self))[places(index)]
+        tables, chosen = self.tables, places(index, len(self))
         return Tables(
             tables[chosen] if isinstance(tables, np.ndarray) else [tables[k] for k in chosen]
         )
@@ -152,12 +161,15 @@ class Tables(Potential):
     def scaled(self, factor: float) -> Tables:
         tables = self.tables
         if isinstance(tables, np.ndarray):
-            return Tables(tables * factor)
-        return Tables([t * factor for t in tables])
+            return Tables(times(tables, factor))
+        return Tables([times(t, factor) for t in tables])
 
     def arrays(self) -> dict[str, NDArray[Any]]:
         s = self._stack
         return {"flat": s.flat, "rows": s.rows, "cols": s.cols}
+
+    def largest(self, rows: Ints, cols: Ints) -> float:
+        return self._stack.largest
 
     def extremes(self, rows: Ints, cols: Ints) -> tuple[Costs, Costs]:
         return self._stack.extremes()
@@ -228,16 +240,19 @@ class SharedTables(Potential):
         return self.weights[k] * self._stack.entries(self.index[k], x, y)
 
     def take(self, index: ArrayLike) -> SharedTables:
-        chosen = places(index)
+        chosen = places(index, len(self))
         return SharedTables(self.tables, self.index[chosen], self.weights[chosen])
 
     def scaled(self, factor: float) -> SharedTables:
-        return SharedTables(self.tables, self.index, self.weights * factor)
+        return SharedTables(self.tables, self.index, times(self.weights, factor))
 
     def arrays(self) -> dict[str, NDArray[Any]]:
         s = self._stack
         stack = {"flat": s.flat, "rows": s.rows, "cols": s.cols}
         return {**stack, "index": self.index, "weights": self.weights}
+
+    def largest(self, rows: Ints, cols: Ints) -> float:
+        return self._stack.largest * largest(self.weights)
 
     def extremes(self, rows: Ints, cols: Ints) -> tuple[Costs, Costs]:
         low, high = self._stack.extremes()

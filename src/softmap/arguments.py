@@ -1,0 +1,81 @@
+"""Numbers that users hand over as arguments: plain floats and integers, or an `OptionError`."""
+
+from __future__ import annotations
+
+import math
+import numbers
+from typing import Any
+
+import numpy as np
+
+from softmap.errors import OptionError, shown
+
+__all__ = ["count", "flag", "not_negative", "positive", "real", "wrong"]
+
+MOST = 2**63 - 1
+
+
+def wrong(name: str, value: object, expected: str) -> OptionError:
+    """The error for an argument; to be raised by the caller."""
+    return OptionError(f"{name}={shown(value)}: expected {expected}")
+
+
+def _number(value: object) -> float | int | None:
+    """A real number as a float or an integer; None for truth values, strings and arrays."""
+    if isinstance(value, np.ndarray) and value.ndim == 0:
+        value = value[()]
+    if not isinstance(value, numbers.Real) or isinstance(value, bool | np.bool_):
+        return None
+    try:
+        return int(value) if isinstance(value, numbers.Integral) else float(value)
+    except (OverflowError, ValueError, TypeError):
+        return None
+
+
+def real(name: str, value: Any, expected: str = "a number") -> float:
+    """A float; infinities are ones, NaN is not."""
+    number = _number(value)
+    try:
+        found = math.nan if number is None else float(number)
+    except OverflowError:
+        found = math.nan
+    if math.isnan(found):
+        raise wrong(name, value, expected)
+    return found
+
+
+def not_negative(name: str, value: Any) -> float:
+    """A float of at least 0; +inf is one."""
+    expected = "a number that is not negative"
+    number = real(name, value, expected)
+    if number < 0:
+        raise wrong(name, value, expected)
+    return number
+
+
+def positive(name: str, value: Any) -> float:
+    """A float between 0 and +inf, both excluded."""
+    number = real(name, value, "a positive number")
+    if not 0 < number < math.inf:
+        raise wrong(name, value, "a positive number")
+    return number
+
+
+def flag(name: str, value: Any) -> bool:
+    """A truth value."""
+    if not isinstance(value, bool | np.bool_):
+        raise wrong(name, value, "True or False")
+    return bool(value)
+
+
+def count(name: str, value: Any, least: int = 0, most: int = MOST) -> int:
+    """A whole number within bounds; 1e6 counts as one."""
+    number = _number(value)
+    if isinstance(number, float):
+        number = int(number) if math.isfinite(number) and number == int(number) else None
+    if number is None or number < least:
+        words = "that is not negative" if least == 0 else f"of at least {least}"
+        raise wrong(name, value, f"a whole number {words}")
+    if number > most:
+        raise wrong(name, value, f"a whole number of at most {most}")
+    return int(number)
