@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import io
 import json
 from collections.abc import Callable, Mapping
@@ -16,12 +17,22 @@ from softmap.errors import SoftmapError
 from softmap.io.atomic import replacing
 from softmap.io.streams import COMPRESSED
 
-__all__ = ["Arrays", "read_archive", "under", "write_archive"]
+__all__ = ["Arrays", "digest", "read_archive", "under", "write_archive"]
 
 Arrays = dict[str, NDArray[Any]]
 Problem = Callable[[str], SoftmapError]
 # what numpy, zipfile and json raise at files that are something else
 BROKEN = (OSError, ValueError, KeyError, TypeError, AttributeError, EOFError, BadZipFile)
+
+
+def digest(header: Mapping[str, Any], arrays: Mapping[str, Any]) -> str:
+    """A digest of all numbers of an archive."""
+    found = hashlib.sha256(json.dumps(header, sort_keys=True).encode())
+    for name in sorted(arrays):
+        array = np.ascontiguousarray(arrays[name])
+        found.update(f"{name} {array.dtype} {array.shape}".encode())
+        found.update(array.tobytes())
+    return found.hexdigest()
 
 
 def write_archive(path: Path, header: Mapping[str, Any], arrays: Mapping[str, Any]) -> None:

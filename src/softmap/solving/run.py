@@ -236,6 +236,7 @@ class Run:
             threads=self.threads,
             messages=self.algorithm.restart_point(self.state),
             point=judge.point or PrimalPoint(self.model, labels=search.labels),
+            tolerances=(self.options.lp_gap, self.options.gap),
         )
         return self.units.result(found, self.model)
 

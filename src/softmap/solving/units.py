@@ -90,7 +90,7 @@ class Units:
         return math.nextafter(total, -math.inf) if error < 0 else total
 
     def unit(self, bound: float) -> float:
-        """The unit of relative gaps to a bound of the run: `gap_unit` of the user's bound, scaled."""
+        """The unit of relative gaps to a bound of the run: that of the user's bound, scaled."""
         with np.errstate(over="ignore"):
             constant = float(np.ldexp(self.given.constant, self.exponent))
         return max(min(abs(bound), abs(bound + constant)), cost_step(self.model))
