@@ -66,10 +66,9 @@ def another_lam(result, rng):
     at = int(rng.integers(len(result.lam)))
     h = int(np.searchsorted(model.half_offset, at, side="right")) - 1
     state = model.node_offset[model.edges.reshape(-1)[h]] + at - model.half_offset[h]
-    if model.num_labels[model.edges.reshape(-1)[h]] == 1 or math.isinf(model.unary[state]):
-        return None
     allowed = np.isfinite(result.point.model.unary)
-    if not allowed[state]:
+    block = allowed[model.node_slice(int(model.edges.reshape(-1)[h]))]
+    if not allowed[state] or block.sum() == 1:  # forbidden, or a constant for the whole half-edge
         return None
     sign = rng.choice([-1.0, 1.0])
     return {"lam": with_entry(result.lam, at, result.lam[at] + sign * size)}

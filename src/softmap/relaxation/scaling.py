@@ -104,7 +104,7 @@ def _sizes(model: Model) -> _Sizes:
 def _exponent(sizes: _Sizes) -> int:
     """By which power of two to scale: costs of ordinary size by none."""
     if sizes.scale == 0:  # nothing to choose between: only the largest cost counts
-        return 0 if abs(sizes.exponent) <= LARGEST else -sizes.exponent
+        return 0 if abs(sizes.exponent) <= ORDINARY else -sizes.exponent
     typical = int(np.frexp(sizes.scale)[1]) + sizes.exponent
     if abs(typical) <= ORDINARY and sizes.exponent <= LARGEST:
         return 0

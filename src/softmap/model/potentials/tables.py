@@ -25,6 +25,8 @@ from softmap.model.potentials.base import (
 
 __all__ = ["SharedTables", "Tables"]
 
+ORDINARY = (2.0**-30, 2.0**30)  # factors that shared tables leave to their weights
+
 
 class TableStack:
     """Tables one after the other in one flat array; shapes may differ (row-major each)."""
@@ -232,7 +234,11 @@ class SharedTables(Potential):
         return SharedTables(self.tables, self.index[chosen], self.weights[chosen])
 
     def scaled(self, factor: float) -> SharedTables:
-        return SharedTables(self.tables, self.index, self.weights * factor)
+        if ORDINARY[0] <= factor <= ORDINARY[1]:
+            return SharedTables(self.tables, self.index, self.weights * factor)
+        tables = self.tables  # neither tables nor weights may leave the range of floats
+        scaled = tables * factor if isinstance(tables, np.ndarray) else [t * factor for t in tables]
+        return SharedTables(scaled, self.index, self.weights)
 
     def arrays(self) -> dict[str, NDArray[Any]]:
         s = self._stack
