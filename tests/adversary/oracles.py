@@ -112,7 +112,8 @@ def _numbers(spec: Spec, result: softmap.Result, best: float, paid: list[float])
         return "the energy is not the sum of the costs"
     if result.energy < best and abs(result.energy - best) > math.ulp(best):
         return "the energy is below the optimum"
-    if result.primal < result.bound - 4 * math.ulp(result.bound):
+    size = math.fsum(abs(t) for t in (*terms, result.bound) if math.isfinite(t))
+    if result.primal < result.bound - 1e-14 * size - len(terms) * 5e-324:
         return "the primal is below the bound"
     if result.primal > result.energy:
         return "the primal is above the energy"
