@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from fractions import Fraction
 
 import numpy as np
 from scipy.optimize import linprog
@@ -15,14 +16,18 @@ from softmap import Status
 FEASIBLE = 1e-9
 
 
-def optimum(spec: Spec) -> tuple[float, list[float]]:
-    """The least energy, rounded once, and the exact terms of a labelling that has it."""
-    best, paid = math.inf, []
+def optimum(spec: Spec) -> tuple[float, Fraction | None]:
+    """The least energy of float costs, rounded once, and the least one in real numbers."""
+    energies = []
     for labels in spec.labellings():
         terms = spec.terms(labels)
-        if math.inf not in terms and (energy := math.fsum(terms)) < best:
-            best, paid = energy, terms
-    return best, paid
+        if math.inf not in terms:
+            energies.append((math.fsum(terms), math.fsum(map(abs, terms)), labels))
+    if not energies:
+        return math.inf, None
+    best, size, _ = min(energies)
+    near = [x for e, s, x in energies if e - best <= 1e-12 * (size + s)]
+    return best, min(sum(spec.exact_terms(labels)) for labels in near)
 
 
 def relaxation(spec: Spec) -> float | None:
@@ -83,12 +88,12 @@ def broken(trial: Trial) -> str | None:
 
 def _broken(trial: Trial) -> str | None:
     spec = trial.spec
-    best, paid = optimum(spec)
+    best, exact = optimum(spec)
     try:
         result = solve(spec, trial)
     except softmap.InfeasibleModel:
         return None if best == math.inf else "a feasible model called infeasible"
-    problem = _numbers(spec, result, best, paid) or _said(trial, result)
+    problem = _numbers(spec, result, best, exact) or _said(trial, result)
     if problem is None and trial.relaxed:
         problem = _relaxed(spec, result)
     if problem is None and trial.exponent is not None:
@@ -96,13 +101,13 @@ def _broken(trial: Trial) -> str | None:
     return problem
 
 
-def _numbers(spec: Spec, result: softmap.Result, best: float, paid: list[float]) -> str | None:
+def _numbers(spec: Spec, result: softmap.Result, best: float, exact: Fraction | None) -> str | None:
     if any(map(math.isnan, (result.bound, result.energy, result.primal))):
         return "NaN"
-    if best < math.inf and result.bound > -math.inf and math.fsum([*paid, -result.bound]) < 0:
-        return "the bound is above the optimum"
-    if result.bound == math.inf and best < math.inf:
+    if exact is not None and result.bound == math.inf:
         return "an infinite bound of a feasible model"
+    if exact is not None and result.bound > -math.inf and Fraction(result.bound) > exact:
+        return "the bound is above the optimum"
     labels = result.labels.tolist()
     terms = spec.terms(labels)
     energy = math.inf if math.inf in terms else math.fsum(terms)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import math
 from dataclasses import dataclass, field, replace
+from fractions import Fraction
 
 import numpy as np
 
@@ -40,6 +41,14 @@ class Edge:
             return 0.0 if self.maps[x] == y else math.inf
         distance = abs(x - y) if self.family == "linear" else (x - y) ** 2
         return self.weight * min(float(distance), self.truncation)
+
+    def exact(self, x: int, y: int) -> Fraction:
+        """The finite cost of a pair in real numbers: products are not rounded."""
+        if self.family == "shared":
+            return Fraction(self.weight) * Fraction(self.table[x][y])
+        if self.family in ("linear", "quadratic"):
+            return Fraction(self.weight) * Fraction(replace(self, weight=1.0).cost(x, y))
+        return Fraction(self.cost(x, y))
 
     def potential(self, cols: int) -> str:
         """The potential of this edge alone, as code."""
@@ -82,6 +91,12 @@ class Spec:
         paid = [self.unary[i][x] for i, x in enumerate(labels)]
         paid += [e.cost(labels[e.ends[0]], labels[e.ends[1]]) for e in self.edges]
         return [*paid, self.constant]
+
+    def exact_terms(self, labels) -> list[Fraction]:
+        """The same in real numbers, of a labelling of finite cost."""
+        paid = [Fraction(self.unary[i][x]) for i, x in enumerate(labels)]
+        paid += [e.exact(labels[e.ends[0]], labels[e.ends[1]]) for e in self.edges]
+        return [*paid, Fraction(self.constant)]
 
     def labellings(self):
         """All of them."""

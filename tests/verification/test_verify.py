@@ -183,7 +183,7 @@ def test_the_recomputed_bound_is_the_exact_one(sizes, seed):
     for e, (i, j) in enumerate(tight.edges):
         table = tight.table(e)
         exact += min(
-            Fraction(float(table[x, y]))
+            one.pair[e](int(x), int(y))
             + lam[tight.half_offset[2 * e] + x]
             + lam[tight.half_offset[2 * e + 1] + y]
             for x, y in np.argwhere(np.isfinite(table))

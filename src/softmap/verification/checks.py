@@ -204,4 +204,4 @@ def _trace(result: Result) -> Statement:
 
 def _close(a: float, b: float) -> bool:
     """Equal, but for a bound that was computed once more where numbers are too small to scale."""
-    return a == b or (math.isfinite(a) and abs(a - b) < 1e-290)
+    return a == b or (math.isfinite(a) and abs(a - b) <= ROUNDING * (abs(a) + abs(b)) + 1e-290)

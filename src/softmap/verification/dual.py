@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from softmap.model import Model
-from softmap.verification.exact import Expansion
+from softmap.verification.exact import Expansion, two_product
 
 __all__ = ["Block", "allowed_states", "blocks", "bound_terms"]
 
@@ -22,10 +22,14 @@ ENTRIES = 1 << 20  # table entries looked at together
 
 @dataclass(frozen=True)
 class Block:
-    """Edges whose tables have one shape, with their costs (edges, rows, columns)."""
+    """Edges whose tables have one shape, with their costs (edges, rows, columns).
+
+    Costs that are products of a weight and a number are `cost + error` in real numbers.
+    """
 
     edges: Ints
     cost: Floats
+    error: Floats
 
     def states(self, model: Model, side: int) -> Ints:
         """Where the labels of one end lie in node arrays."""
@@ -57,7 +61,14 @@ def blocks(model: Model) -> Iterator[Block]:
             step = max(1, ENTRIES // (d_i * d_j))
             for at in range(0, len(members), step):
                 k = members[at : at + step]
-                yield Block(first + k, np.asarray(potential.stack(k, d_i, d_j), dtype=np.float64))
+                yield _block(first + k, *potential.factors(k, d_i, d_j))
+
+
+def _block(edges: Ints, weights: Floats, tables: Floats) -> Block:
+    finite = np.isfinite(tables) & np.isfinite(weights)[:, None, None]
+    weight = np.broadcast_to(weights[:, None, None], tables.shape)
+    cost, error = two_product(np.where(finite, weight, 0.0), np.where(finite, tables, 0.0))
+    return Block(edges, np.where(finite, cost, np.inf), error)
 
 
 def allowed_states(model: Model) -> Bools:
@@ -120,8 +131,8 @@ def _edge_terms(block: Block, model: Model, lam: Floats, allowed: Bools) -> list
     open_pairs = np.isfinite(block.cost) & allowed[rows][:, :, None] & allowed[cols][:, None, :]
     ends = lam[block.halves(model, 0)][:, :, None], lam[block.halves(model, 1)][:, None, :]
     total = Expansion.of(np.where(open_pairs, block.cost, 0.0))
-    for end in ends:
-        total = total.add(np.broadcast_to(end, block.cost.shape))
+    for part in (block.error, *ends):
+        total = total.add(np.broadcast_to(part, block.cost.shape))
     flat = Expansion(total.high.ravel(), total.low.ravel(), total.rest.ravel())
     start = np.arange(len(block.edges)) * block.cost[0].size
     return flat.least(start, open_pairs.ravel())

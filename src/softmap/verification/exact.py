@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["Expansion", "sign_of_sum", "two_sum"]
+__all__ = ["Expansion", "sign_of_sum", "two_product", "two_sum"]
 
 Floats = NDArray[np.float64]
 
@@ -22,6 +22,22 @@ def two_sum(a: Floats, b: Floats) -> tuple[Floats, Floats]:
     total = a + b
     part = total - a
     return total, (a - (total - part)) + (b - part)
+
+
+def two_product(a: Floats, b: Floats) -> tuple[Floats, Floats]:
+    """fl(a · b) and its error (Dekker), exact unless the error is below the least float."""
+    (m, e), (n, f) = np.frexp(a), np.frexp(b)
+    high = m * n
+    (m_top, m_end), (n_top, n_end) = _halves(m), _halves(n)
+    low = ((m_top * n_top - high) + m_top * n_end + m_end * n_top) + m_end * n_end
+    return np.ldexp(high, e + f), np.ldexp(low, e + f)
+
+
+def _halves(mantissa: Floats) -> tuple[Floats, Floats]:
+    """Two numbers of 26 bits that add up to a mantissa."""
+    big = (2.0**27 + 1) * mantissa
+    top = big - (big - mantissa)
+    return top, mantissa - top
 
 
 @dataclass

@@ -229,6 +229,10 @@ class SharedTables(Potential):
     def value(self, k: Any, x: Any, y: Any) -> Costs:
         return self.weights[k] * self._stack.entries(self.index[k], x, y)
 
+    def factors(self, k: Ints, rows: int, cols: int) -> tuple[Costs, Costs]:
+        x, y = np.arange(rows)[:, None], np.arange(cols)[None, :]
+        return self.weights[k], self._stack.entries(self.index[k][:, None, None], x, y)
+
     def take(self, index: ArrayLike) -> SharedTables:
         chosen = places(index)
         return SharedTables(self.tables, self.index[chosen], self.weights[chosen])
