@@ -16,7 +16,7 @@ from softmap.relaxation.gaps import relative_gap
 from softmap.solving.result import Result, load_result, stored_digest
 from softmap.solving.trace import Status
 from softmap.verification.dual import bound_terms
-from softmap.verification.exact import sign_of_sum
+from softmap.verification.exact import TINIEST, sign_of_sum
 from softmap.verification.point import energy_terms, membership
 from softmap.verification.statements import Report, Statement, Verdict
 
@@ -24,7 +24,6 @@ __all__ = ["verify"]
 
 FEASIBLE = 1e-9  # mass by which a point may miss the polytope
 ROUNDING = 2.0**-40  # rounding of a primal cost, as a part of the sizes of its terms
-TINIEST = 5e-324
 
 
 def verify(result: Result | str | Path, model: Model | None = None) -> Report:

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from softmap.model import Model
-from softmap.verification.exact import Expansion, two_product
+from softmap.verification.exact import Expansion, product
 
 __all__ = ["Block", "allowed_states", "blocks", "bound_terms"]
 
@@ -24,12 +24,13 @@ ENTRIES = 1 << 20  # table entries looked at together
 class Block:
     """Edges whose tables have one shape, with their costs (edges, rows, columns).
 
-    Costs that are products of a weight and a number are `cost + error` in real numbers.
+    `exact` are the costs in real numbers, where they are products of a weight and a table; 0 at
+    forbidden pairs.
     """
 
     edges: Ints
     cost: Floats
-    error: Floats
+    exact: Expansion
 
     def states(self, model: Model, side: int) -> Ints:
         """Where the labels of one end lie in node arrays."""
@@ -67,8 +68,8 @@ def blocks(model: Model) -> Iterator[Block]:
 def _block(edges: Ints, weights: Floats, tables: Floats) -> Block:
     finite = np.isfinite(tables) & np.isfinite(weights)[:, None, None]
     weight = np.broadcast_to(weights[:, None, None], tables.shape)
-    cost, error = two_product(np.where(finite, weight, 0.0), np.where(finite, tables, 0.0))
-    return Block(edges, np.where(finite, cost, np.inf), error)
+    exact = product(np.where(finite, weight, 0.0), np.where(finite, tables, 0.0))
+    return Block(edges, np.where(finite, exact.high, np.inf), exact)
 
 
 def allowed_states(model: Model) -> Bools:
@@ -130,9 +131,9 @@ def _edge_terms(block: Block, model: Model, lam: Floats, allowed: Bools) -> list
     rows, cols = block.states(model, 0), block.states(model, 1)
     open_pairs = np.isfinite(block.cost) & allowed[rows][:, :, None] & allowed[cols][:, None, :]
     ends = lam[block.halves(model, 0)][:, :, None], lam[block.halves(model, 1)][:, None, :]
-    total = Expansion.of(np.where(open_pairs, block.cost, 0.0))
-    for part in (block.error, *ends):
-        total = total.add(np.broadcast_to(part, block.cost.shape))
+    total = block.exact
+    for end in ends:
+        total = total.add(np.broadcast_to(end, block.cost.shape))
     flat = Expansion(total.high.ravel(), total.low.ravel(), total.rest.ravel())
     start = np.arange(len(block.edges)) * block.cost[0].size
     return flat.least(start, open_pairs.ravel())

@@ -12,9 +12,11 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["Expansion", "sign_of_sum", "two_product", "two_sum"]
+__all__ = ["TINIEST", "Expansion", "product", "sign_of_sum", "two_sum"]
 
 Floats = NDArray[np.float64]
+
+TINIEST = 5e-324  # the least float above 0
 
 
 def two_sum(a: Floats, b: Floats) -> tuple[Floats, Floats]:
@@ -24,13 +26,16 @@ def two_sum(a: Floats, b: Floats) -> tuple[Floats, Floats]:
     return total, (a - (total - part)) + (b - part)
 
 
-def two_product(a: Floats, b: Floats) -> tuple[Floats, Floats]:
-    """fl(a · b) and its error (Dekker), exact unless the error is below the least float."""
+def product(a: Floats, b: Floats) -> Expansion:
+    """a · b (Dekker); something is left over only where the error is below the least float."""
     (m, e), (n, f) = np.frexp(a), np.frexp(b)
     high = m * n
     (m_top, m_end), (n_top, n_end) = _halves(m), _halves(n)
     low = ((m_top * n_top - high) + m_top * n_end + m_end * n_top) + m_end * n_end
-    return np.ldexp(high, e + f), np.ldexp(low, e + f)
+    with np.errstate(under="ignore"):
+        top, end = np.ldexp(high, e + f), np.ldexp(low, e + f)
+        exact = (np.ldexp(top, -e - f) == high) & (np.ldexp(end, -e - f) == low)
+    return Expansion(top, end, np.where(exact, 0.0, 2 * TINIEST))
 
 
 def _halves(mantissa: Floats) -> tuple[Floats, Floats]:
