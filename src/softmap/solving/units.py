@@ -47,6 +47,7 @@ class Units:
                 "single precision; use float64"
             )
         self.given, self.model, self.exponent = model, found.model, found.exponent
+        self.scale = found.scale
         self.width = found.width  # no λ needs to be larger than the ranges of all costs together
 
     # --- into the units of the run ----------------------------------------------------------------
@@ -93,7 +94,9 @@ class Units:
         """The unit of relative gaps to a bound of the run: that of the user's bound, scaled."""
         with np.errstate(over="ignore"):
             constant = float(np.ldexp(self.given.constant, self.exponent))
-        return max(min(abs(bound), abs(bound + constant)), cost_step(self.model))
+        size = min(abs(bound), abs(bound + constant))
+        # no step of the costs is larger than their scale, and most bounds are larger than both
+        return size if size >= self.scale else max(size, cost_step(self.model))
 
     def snapshot(self, row: Row, labels: NDArray[np.int64]) -> Snapshot:
         """A row of the run and the best labels, for the user."""

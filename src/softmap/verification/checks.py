@@ -23,6 +23,7 @@ from softmap.verification.statements import Report, Statement, Verdict
 __all__ = ["verify"]
 
 FEASIBLE = 1e-9  # mass by which a point may miss the polytope
+SHIFT = 400  # numbers below 2**-400 are checked times 2**400, as their rounding errors are tiny
 ROUNDING = 2.0**-40  # rounding of a primal cost, as a part of the sizes of its terms
 
 
@@ -121,16 +122,27 @@ def _relaxed(model: Model, lam: Any, bound: float, by: str) -> Statement:
     flat = np.asarray(lam, dtype=np.float64)
     if flat.shape != (int(model.half_offset[-1]),) or not np.isfinite(flat).all():
         return Statement("bound", Verdict.FALSE, "λ is not a finite number for every half-edge")
+    largest = float(np.abs(flat).max(initial=abs(bound)))
+    shift = SHIFT if max(largest, _largest(model)) < 2.0**-SHIFT else 0
     with np.errstate(over="ignore", invalid="ignore"):
-        terms = bound_terms(model, flat)
+        terms = bound_terms(model, flat, shift)
     if math.isnan(bound) or not all(map(math.isfinite, terms)):
         return Statement("bound", Verdict.FALSE, f"{bound!r} stated, the proof is not finite")
     found = math.fsum(terms)
-    proved = sign_of_sum([*terms, -bound]) >= 0
-    size = math.fsum(map(abs, terms)) + float(np.abs(flat).max(initial=0.0))
-    tight = found - bound <= ROUNDING * size + len(terms) * TINIEST
-    said = f"{bound!r} stated, {by} proves {found!r}"
+    proved = sign_of_sum([*terms, -math.ldexp(bound, shift)]) >= 0
+    size = math.ldexp(math.fsum(map(abs, terms)), -shift) + largest
+    lost = math.ldexp(found, -shift) - bound
+    tight = lost <= ROUNDING * size + len(terms) * TINIEST
+    said = f"{bound!r} stated, {by} proves {math.ldexp(found, -shift)!r}"
     return Statement("bound", Verdict.of(proved and tight), said)
+
+
+def _largest(model: Model) -> float:
+    """The largest size of a finite cost."""
+    sizes = [np.abs(model.unary[np.isfinite(model.unary)])]
+    for first, last, potential in model.groups():
+        sizes += [np.abs(part) for part in potential.extremes(*model.end_labels(first, last))]
+    return float(max((part.max(initial=0.0) for part in sizes), default=0.0))
 
 
 def _primal(result: Result) -> Statement:

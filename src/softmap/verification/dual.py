@@ -51,8 +51,8 @@ class Block:
         return at
 
 
-def blocks(model: Model) -> Iterator[Block]:
-    """All edges of a model, a bounded number of table entries at a time."""
+def blocks(model: Model, shift: int = 0) -> Iterator[Block]:
+    """All edges of a model, a bounded number of table entries at a time; costs times 2**shift."""
     for first, last, potential in model.groups():
         rows, cols = model.end_labels(first, last)
         shape = rows * (int(cols.max(initial=0)) + 1) + cols
@@ -62,13 +62,13 @@ def blocks(model: Model) -> Iterator[Block]:
             step = max(1, ENTRIES // (d_i * d_j))
             for at in range(0, len(members), step):
                 k = members[at : at + step]
-                yield _block(first + k, *potential.factors(k, d_i, d_j))
+                yield _block(first + k, *potential.factors(k, d_i, d_j), shift)
 
 
-def _block(edges: Ints, weights: Floats, tables: Floats) -> Block:
+def _block(edges: Ints, weights: Floats, tables: Floats, shift: int) -> Block:
     finite = np.isfinite(tables) & np.isfinite(weights)[:, None, None]
     weight = np.broadcast_to(weights[:, None, None], tables.shape)
-    exact = product(np.where(finite, weight, 0.0), np.where(finite, tables, 0.0))
+    exact = product(np.where(finite, weight, 0.0), np.where(finite, tables, 0.0), shift)
     return Block(edges, np.where(finite, exact.high, np.inf), exact)
 
 
@@ -96,25 +96,28 @@ def _cross_out(block: Block, model: Model, allowed: Bools) -> None:
         allowed[states[~alive]] = False
 
 
-def bound_terms(model: Model, lam: Floats) -> list[float]:
+def bound_terms(model: Model, lam: Floats, shift: int = 0) -> list[float]:
     """Numbers whose exact sum is a lower bound on every labelling, close to the dual value at λ.
 
-    That is Σ_i min (C_i - Σ λ_{e,i}) + Σ_e min (C_e + λ_{e,i} + λ_{e,j}) + constant.
+    That is Σ_i min (C_i - Σ λ_{e,i}) + Σ_e min (C_e + λ_{e,i} + λ_{e,j}) + constant, all of it
+    times 2**shift, so that the rounding errors of tiny numbers are numbers, too.
     """
     allowed = allowed_states(model)
-    terms = [model.constant, *_node_terms(model, lam, allowed)]
-    for block in blocks(model):
-        terms += _edge_terms(block, model, lam, allowed)
+    moved = np.ldexp(lam, shift)
+    unary = np.ldexp(np.where(allowed, model.unary, 0.0), shift)
+    terms = [float(np.ldexp(model.constant, shift)), *_node_terms(model, unary, moved, allowed)]
+    for block in blocks(model, shift):
+        terms += _edge_terms(block, model, moved, allowed)
     return terms
 
 
-def _node_terms(model: Model, lam: Floats, allowed: Bools) -> list[float]:
+def _node_terms(model: Model, unary: Floats, lam: Floats, allowed: Bools) -> list[float]:
     """One half-edge of every variable at a time, the first of each, then the second, ..."""
     node = model.edges.reshape(-1)
     order = np.argsort(node, kind="stable")
     degree = np.bincount(node, minlength=model.n)
     begin = np.cumsum(degree) - degree
-    total = Expansion.of(np.where(allowed, model.unary, 0.0))
+    total = Expansion.of(unary)
     for k in range(int(degree.max(initial=0))):
         which = np.flatnonzero(degree > k)
         half = order[begin[which] + k]

@@ -26,15 +26,16 @@ def two_sum(a: Floats, b: Floats) -> tuple[Floats, Floats]:
     return total, (a - (total - part)) + (b - part)
 
 
-def product(a: Floats, b: Floats) -> Expansion:
-    """a · b (Dekker); something is left over only where the error is below the least float."""
+def product(a: Floats, b: Floats, shift: int = 0) -> Expansion:
+    """a · b · 2**shift (Dekker), off only where the error is below the least float."""
     (m, e), (n, f) = np.frexp(a), np.frexp(b)
     high = m * n
     (m_top, m_end), (n_top, n_end) = _halves(m), _halves(n)
     low = ((m_top * n_top - high) + m_top * n_end + m_end * n_top) + m_end * n_end
     with np.errstate(under="ignore"):
-        top, end = np.ldexp(high, e + f), np.ldexp(low, e + f)
-        exact = (np.ldexp(top, -e - f) == high) & (np.ldexp(end, -e - f) == low)
+        power = e + f + shift
+        top, end = np.ldexp(high, power), np.ldexp(low, power)
+        exact = (np.ldexp(top, -power) == high) & (np.ldexp(end, -power) == low)
     return Expansion(top, end, np.where(exact, 0.0, 2 * TINIEST))
 
 
