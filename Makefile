@@ -1,4 +1,4 @@
-# Each of these does its own set-up: make demo | test | check | bench | docs | data-report | wheel | sanitize
+# Each of these does its own set-up: make demo | test | check | adversary | bench | docs | data-report | wheel | sanitize
 # With another interpreter: make test PYTHON=python3.13 VENV=.venv-3.13
 # The compiled core (src/core) is rebuilt when its sources have changed.
 
@@ -25,7 +25,7 @@ export PATH := $(ZIG):$(PATH)
 endif
 endif
 
-.PHONY: demo test check lint bench docs data-report wheel sanitize stubs clean
+.PHONY: demo test check adversary lint bench docs data-report wheel sanitize stubs clean
 .DEFAULT_GOAL := demo
 
 $(BIN)/python:
@@ -67,6 +67,11 @@ test: $(BUILT) $(VENV)/installed-test
 check:
 	$(MAKE) STRICT=1 lint
 	$(MAKE) STRICT=1 test
+
+# Random models against enumeration and HiGHS for SECONDS; what breaks a promise is made small and printed.
+SECONDS ?= 600
+adversary: $(BUILT) $(VENV)/installed-test
+	$(BIN)/python tests/adversary/run.py --seconds $(SECONDS) --first $$(date +%s)000 --workers $(WORKERS)
 
 lint: $(BUILT) $(VENV)/installed-dev
 	$(BIN)/ruff check

@@ -38,6 +38,7 @@ if TYPE_CHECKING:
     from softmap.solving.result import Result, load_result
     from softmap.solving.solve import iterate, resume, solve
     from softmap.solving.trace import Snapshot, Status, Trace
+    from softmap.verification import verify
 
 # Public name -> the module or package that it is an attribute of.
 _HOME = {
@@ -69,6 +70,7 @@ _HOME = {
     "read": "io",
     "resume": "solving.solve",
     "solve": "solving.solve",
+    "verify": "verification",
     "write": "io",
 }
 
@@ -107,6 +109,7 @@ __all__ = [
     "read",
     "resume",
     "solve",
+    "verify",
     "write",
 ]
 

@@ -34,11 +34,13 @@ def test_help_fits_on_a_screen(capsys):
     shown = capsys.readouterr().out
     assert len(shown.splitlines()) <= 24
     assert max(len(line) for line in shown.splitlines()) <= 80
-    for command in ("solve", "info", "convert", "demo", "compare", "doctor", "reproduce"):
+    for command in ("solve", "verify", "info", "convert", "demo", "compare", "doctor", "reproduce"):
         assert f"\n  {command} " in shown
 
 
-@pytest.mark.parametrize("command", ["solve", "info", "convert", "demo", "compare", "doctor"])
+@pytest.mark.parametrize(
+    "command", ["solve", "verify", "info", "convert", "demo", "compare", "doctor"]
+)
 def test_every_command_has_help(command, capsys):
     assert main([command, "--help"]) == 0
     assert f"Usage: softmap {command}" in capsys.readouterr().out

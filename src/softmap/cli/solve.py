@@ -35,6 +35,7 @@ def solve_command(
     output: Annotated[Path | None, typer.Option(help="Write the labelling (.MPE).")] = None,
     trace: Annotated[Path | None, typer.Option(help="Write the run, a row per check.")] = None,
     report: Annotated[Path | None, typer.Option(help="Write a page about the run (.html).")] = None,
+    save: Annotated[Path | None, typer.Option(help="Write the result, for softmap verify.")] = None,
     checkpoint: Annotated[Path | None, typer.Option(help="Save the run here as it goes.")] = None,
     resume: Annotated[Path | None, typer.Option(help="Go on from a checkpoint.")] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
@@ -46,7 +47,7 @@ def solve_command(
     from softmap.cli.progress import display
     from softmap.cli.summary import as_object, exit_code, print_result
 
-    check_targets(output=output, trace=trace, report=report, checkpoint=checkpoint)
+    check_targets(output=output, trace=trace, report=report, save=save, checkpoint=checkpoint)
     loaded = softmap.read(str(model), values=values, evidence=evidence)
     options: dict[str, Any] = {
         "method": method,
@@ -62,6 +63,8 @@ def solve_command(
     with display(not no_progress, time_limit) as show:
         result = _run(loaded, resume, on_snapshot=show, **options)
     _write(result, output, trace, report)
+    if save is not None:
+        result.save(save, with_model=False)
     if as_json:
         print(json.dumps(as_object(result)))
     else:

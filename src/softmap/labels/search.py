@@ -11,7 +11,7 @@ from softmap.labels.decoding import decide, decode, round_nodes
 from softmap.labels.improving import best_labelling, forests
 from softmap.model import Model
 from softmap.relaxation.dual import Floats, cost_scale
-from softmap.relaxation.gaps import model_unit
+from softmap.relaxation.gaps import gap_unit
 
 __all__ = ["LabelSearch"]
 
@@ -83,7 +83,7 @@ class LabelSearch:
 
     def _open(self, bound: float) -> bool:
         """Whether there are labels to start from, and may be better ones."""
-        return CLOSED * model_unit(self.model, bound) < self.energy - bound < math.inf
+        return CLOSED * gap_unit(bound) < self.energy - bound < math.inf
 
     def take(self, labels: NDArray[np.int64]) -> None:
         """Keep a labelling from elsewhere if it is better."""

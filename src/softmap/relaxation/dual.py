@@ -214,16 +214,20 @@ class SmoothedDual:
 
 
 def cost_scale(model: Model) -> float:
-    """A typical range of costs within one table: not moved by constants, scales with the costs."""
+    """A typical range of costs within one table: not moved by constants, scales with the costs.
+
+    Where every table is constant, the largest size of a cost; 1 if all are 0.
+    """
     finite = np.where(np.isfinite(model.unary), model.unary, np.nan)
     with np.errstate(invalid="ignore"):
         low = np.fmin.reduceat(finite, model.node_offset[:-1])
         high = np.fmax.reduceat(finite, model.node_offset[:-1])
-    ranges = [np.nan_to_num(high - low)]
+    ranges, sizes = [np.nan_to_num(high - low)], [np.nan_to_num(np.abs(high))]
     for first, last, potential in model.groups():
         ends = model.num_labels[model.edges[first:last]]
         least, greatest = potential.extremes(ends[:, 0], ends[:, 1])
         ranges.append(greatest - least)
+        sizes.append(np.abs(greatest))
     widths = np.concatenate(ranges)
     widths = widths[widths > 0]
-    return float(widths.mean()) if widths.size else 1.0
+    return float(widths.mean()) if widths.size else float(np.concatenate(sizes).max()) or 1.0

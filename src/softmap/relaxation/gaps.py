@@ -1,10 +1,9 @@
 """Gaps between what was found and what is proved: the one place that says what relative means.
 
-The unit of a relative gap is the size of the bound, with or without the model's `constant`,
-whichever is smaller, so that a large constant hides no gap. Where that is smaller than a typical
-step of the costs (`cost_step`), the step is the unit: a model of optimum 0 has a relative gap,
-too. All of these grow with the costs, so that multiplying all costs by a positive number changes no
-relative gap.
+The unit of a relative gap is the size of the bound, with or without the model's `constant`, the
+smaller of the two: a large constant hides no gap. Where that is smaller than a typical step of the
+costs (`cost_step`), the step is the unit: a model whose optimum is 0 has a relative gap, too. All
+of these grow with the costs, so multiplying all costs by a positive number changes none.
 """
 
 from __future__ import annotations

@@ -16,6 +16,7 @@ from numpy.typing import ArrayLike, NDArray
 from softmap.errors import OptionError
 from softmap.model import Model
 from softmap.model.potentials import Potts
+from softmap.model.sums import careful_sums
 from softmap.relaxation.dual import EdgeBatch, Floats, edge_batches, edge_entries
 from softmap.relaxation.lifting import SPECK, lift
 from softmap.relaxation.transport import FEASIBLE, cheapest_coupling, exchanged, nearest_coupling
@@ -88,12 +89,16 @@ def cost(model: Model, node_mu: ArrayLike, edge_mu: ArrayLike) -> float:
 
 def node_cost(model: Model, node_mu: Floats) -> float:
     """Σ_i ⟨C_i, μ_i⟩, with 0 · inf = 0."""
-    return float(np.multiply(model.unary, node_mu, where=node_mu != 0, out=node_mu * 0.0).sum())
+    return float(
+        careful_sums(np.multiply(model.unary, node_mu, where=node_mu != 0, out=node_mu * 0.0))
+    )
 
 
 def batch_cost(batch: EdgeBatch, mu: Floats) -> float:
     """Σ_e ⟨C_e, μ_e⟩ over a batch, with 0 · inf = 0."""
-    return float(np.multiply(batch.cost, mu, where=mu != 0, out=np.zeros(mu.shape)).sum())
+    return float(
+        careful_sums(np.multiply(batch.cost, mu, where=mu != 0, out=np.zeros(mu.shape)).ravel())
+    )
 
 
 def proj(

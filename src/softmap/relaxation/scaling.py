@@ -35,14 +35,15 @@ class Scaled:
     exponent : int
     largest : int
         The largest size of a cost of `model` lies between `2**(largest - 1)` and `2**largest`.
-    width : float
-        Sum of the ranges of all tables of `model`.
+    width, scale : float
+        Sum of the ranges of all tables of `model`, and mean of those that are not 0.
     """
 
     model: Model
     exponent: int
     largest: int
     width: float
+    scale: float
 
 
 @dataclass(frozen=True)
@@ -65,7 +66,8 @@ def scaled(model: Model) -> Scaled:
         )
     exponent = _exponent(sizes)
     largest = sizes.exponent + exponent
-    return Scaled(_times(model, exponent), exponent, largest, math.ldexp(sizes.width, largest))
+    width, scale = math.ldexp(sizes.width, largest), math.ldexp(sizes.scale, largest)
+    return Scaled(_times(model, exponent), exponent, largest, width, scale)
 
 
 def _times(model: Model, exponent: int) -> Model:
@@ -79,10 +81,11 @@ def _times(model: Model, exponent: int) -> Model:
 
 def _extremes(model: Model) -> tuple[Floats, Floats]:
     """Least and greatest finite cost of every variable, then of every edge."""
-    finite = np.isfinite(model.unary)
-    start = model.node_offset[:-1]
-    low = np.minimum.reduceat(np.where(finite, model.unary, np.inf), start)
-    high = np.maximum.reduceat(np.where(finite, model.unary, -np.inf), start)
+    start, top = model.node_offset[:-1], model.unary
+    low = np.minimum.reduceat(model.unary, start)
+    if np.isinf(top.max()):
+        top = np.where(np.isinf(top), -np.inf, top)
+    high = np.maximum.reduceat(top, start)
     barred = np.isinf(low)
     parts = [(np.where(barred, 0.0, low), np.where(barred, 0.0, high))]
     parts += [p.extremes(*model.end_labels(first, last)) for first, last, p in model.groups()]
@@ -104,7 +107,7 @@ def _sizes(model: Model) -> _Sizes:
 def _exponent(sizes: _Sizes) -> int:
     """By which power of two to scale: costs of ordinary size by none."""
     if sizes.scale == 0:  # nothing to choose between: only the largest cost counts
-        return 0 if abs(sizes.exponent) <= LARGEST else -sizes.exponent
+        return 0 if abs(sizes.exponent) <= ORDINARY else -sizes.exponent
     typical = int(np.frexp(sizes.scale)[1]) + sizes.exponent
     if abs(typical) <= ORDINARY and sizes.exponent <= LARGEST:
         return 0

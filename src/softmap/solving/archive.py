@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import io
 import json
 import os
@@ -17,7 +18,7 @@ from softmap.errors import OptionError, SoftmapError, shown
 from softmap.io.atomic import replacing
 from softmap.io.streams import COMPRESSED
 
-__all__ = ["Arrays", "checked_path", "read_archive", "under", "write_archive"]
+__all__ = ["Arrays", "checked_path", "digest", "read_archive", "under", "write_archive"]
 
 Arrays = dict[str, NDArray[Any]]
 Problem = Callable[[str], SoftmapError]
@@ -30,6 +31,16 @@ def checked_path(path: Any) -> Path:
     if not isinstance(path, str | os.PathLike) or not isinstance(os.fspath(path), str):
         raise OptionError(f"expected the path of a file, not {shown(path)}")
     return Path(path)
+
+
+def digest(header: Mapping[str, Any], arrays: Mapping[str, Any]) -> str:
+    """A digest of all numbers of an archive."""
+    found = hashlib.sha256(json.dumps(header, sort_keys=True).encode())
+    for name in sorted(arrays):
+        array = np.ascontiguousarray(arrays[name])
+        found.update(f"{name} {array.dtype} {array.shape}".encode())
+        found.update(array.tobytes())
+    return found.hexdigest()
 
 
 def write_archive(path: Path, header: Mapping[str, Any], arrays: Mapping[str, Any]) -> None:

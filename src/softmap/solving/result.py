@@ -18,16 +18,23 @@ from softmap.relaxation.consistency import tighten
 from softmap.relaxation.gaps import Gaps
 from softmap.relaxation.point import PrimalPoint
 from softmap.relaxation.scaling import scaled
-from softmap.solving.archive import Arrays, checked_path, read_archive, under, write_archive
+from softmap.solving.archive import (
+    Arrays,
+    checked_path,
+    digest,
+    read_archive,
+    under,
+    write_archive,
+)
 from softmap.solving.proof import Proof, proof_arrays, proof_from_arrays
 from softmap.solving.trace import Status, Trace
 
-__all__ = ["Result", "load_result", "point_arrays", "point_from_arrays"]
+__all__ = ["Result", "load_result", "point_arrays", "point_from_arrays", "stored_digest"]
 
 KIND, VERSION = "result", 2
 NUMBERS = (
     "method", "energy", "bound", "primal", "eta", "work", "sweeps", "seconds", "setup_seconds",
-    "threads", "lp_bound",
+    "threads", "lp_bound", "tolerances",
 )  # fmt: skip
 ARRAYS = ("labels", "lam", "messages")
 
@@ -57,6 +64,8 @@ class Result(Gaps):
         Half-edge messages sent, and the same in units of all half-edges.
     seconds, setup_seconds, threads
         Time in the loop, time before it, and threads used.
+    tolerances
+        The relative `lp_gap` and `gap` that were asked for.
     point
         What the marginals are made from; its costs are in units of its own model.
     """
@@ -80,6 +89,7 @@ class Result(Gaps):
     point: PrimalPoint
     lp_bound: float
     proof: Proof
+    tolerances: tuple[float, float] = (1e-4, 1e-6)
 
     @property
     def lp_gap(self) -> float:
@@ -120,7 +130,7 @@ class Result(Gaps):
         arrays |= {f"proof/{name}": array for name, array in proof_arrays(self.proof).items()}
         if flag("with_model", with_model):
             arrays |= {f"model/{name}": a for name, a in model_arrays(self.model).items()}
-        write_archive(checked_path(path), header, arrays)
+        write_archive(checked_path(path), header | {"digest": digest(header, arrays)}, arrays)
 
     def __eq__(self, other: object) -> bool:
         """Equal in everything, arrays and trace included, on models that are equal, too."""
@@ -178,6 +188,7 @@ def load_result(path: str | Path, model: Model | None = None) -> Result:
         if given.fingerprint() != header["model"]:
             raise problem("this result belongs to another model")
         parts: dict[str, Any] = {name: header[name] for name in NUMBERS}
+        parts["tolerances"] = tuple(parts["tolerances"])
         parts |= {name: arrays[name] for name in ARRAYS}
         return Result(
             model=given,
@@ -189,6 +200,16 @@ def load_result(path: str | Path, model: Model | None = None) -> Result:
         )
     except (KeyError, TypeError) as error:
         raise problem(f"not a whole result ({error})") from error
+
+
+def stored_digest(path: str | Path) -> tuple[str | None, str]:
+    """The digest that a saved result was given, and that of what the file holds now."""
+
+    def problem(sentence: str) -> FormatError:
+        return FormatError(sentence, path)
+
+    header, arrays = read_archive(Path(path), KIND, VERSION, problem)
+    return header.pop("digest", None), digest(header, arrays)
 
 
 def point_arrays(point: PrimalPoint) -> Arrays:

@@ -301,6 +301,7 @@ class Run:
             point=judge.point or PrimalPoint(self.model, labels=search.labels),
             lp_bound=judge.bound,
             proof=self.proof,
+            tolerances=(self.options.lp_gap, self.options.gap),
         )
         return self.units.result(found, self.model)
 

@@ -90,8 +90,14 @@ class Trace:
     @classmethod
     def from_array(cls, array: NDArray[np.float64]) -> Trace:
         """The trace that `array` came from."""
-        lines = array.tolist()
-        return cls([Row(int(line[0]), *line[1:-1], stage=int(line[-1])) for line in lines])
+        counts = {"work", "stage"}
+        names = [f.name for f in fields(Row)]
+        return cls(
+            [
+                Row(**{n: int(v) if n in counts else v for n, v in zip(names, line, strict=True)})
+                for line in array.tolist()
+            ]
+        )
 
     def array(self) -> NDArray[np.float64]:
         """One line per row, one column per field of `Row`."""

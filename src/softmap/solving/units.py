@@ -48,6 +48,7 @@ class Units:
                 "single precision; use float64"
             )
         self.given, self.model, self.exponent = model, found.model, found.exponent
+        self.scale = found.scale
         self.width = found.width  # no λ needs to be larger than the ranges of all costs together
 
     # --- into the units of the run ----------------------------------------------------------------
@@ -91,10 +92,12 @@ class Units:
         return math.nextafter(total, -math.inf) if error < 0 else total
 
     def unit(self, bound: float) -> float:
-        """The unit of gaps to a bound of the run: `gap_unit` of the user's bound, scaled."""
+        """The unit of relative gaps to a bound of the run: that of the user's bound, scaled."""
         with np.errstate(over="ignore"):
             constant = float(np.ldexp(self.given.constant, self.exponent))
-        return max(min(abs(bound), abs(bound + constant)), cost_step(self.model))
+        size = min(abs(bound), abs(bound + constant))
+        # no step of the costs is larger than their scale, and most bounds are larger than both
+        return size if size >= self.scale else max(size, cost_step(self.model))
 
     def snapshot(self, row: Row, labels: NDArray[np.int64]) -> Snapshot:
         """A row of the run and the best labels, for the user."""

@@ -228,6 +228,10 @@ class Potential(ABC):
         x, y = np.arange(rows)[:, None], np.arange(cols)[None, :]
         return self.value(np.asarray(k)[:, None, None], x, y)
 
+    def factors(self, k: Ints, rows: int, cols: int) -> tuple[Costs, Costs]:
+        """What `stack` is the rounded product of: weights of edges `k`, and a stack of tables."""
+        return np.ones(len(k)), self.stack(k, rows, cols)
+
     def soft_message(self, k: int, side: int, a: Costs, eta: float, d_out: int) -> Costs:
         """Soft minimum over the far end: `-(1/η) log Σ_x exp(-η (a(x) + C(x, ·)))`.
 

@@ -95,6 +95,10 @@ class _Truncated(Potential):
         distance = self._distance(np.asarray(x, dtype=float), np.asarray(y, dtype=float))
         return self.weights[k] * np.minimum(distance, self.truncation[k])
 
+    def factors(self, k: Ints, rows: int, cols: int) -> tuple[Costs, Costs]:
+        ones = type(self)(np.ones(len(self)), self.truncation)
+        return self.weights[k], ones.stack(k, rows, cols)
+
     def take(self, index: ArrayLike) -> _Truncated:
         chosen = places(index, len(self))
         return type(self)(self.weights[chosen], self.truncation[chosen])

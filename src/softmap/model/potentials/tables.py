@@ -30,6 +30,8 @@ from softmap.model.potentials.base import (
 
 __all__ = ["SharedTables", "Tables"]
 
+ORDINARY = (2.0**-30, 2.0**30)  # factors that shared tables leave to their weights
+
 
 class TableStack:
     """Tables one after the other in one flat array; shapes may differ (row-major each)."""
@@ -239,12 +241,20 @@ class SharedTables(Potential):
     def value(self, k: Any, x: Any, y: Any) -> Costs:
         return self.weights[k] * self._stack.entries(self.index[k], x, y)
 
+    def factors(self, k: Ints, rows: int, cols: int) -> tuple[Costs, Costs]:
+        x, y = np.arange(rows)[:, None], np.arange(cols)[None, :]
+        return self.weights[k], self._stack.entries(self.index[k][:, None, None], x, y)
+
     def take(self, index: ArrayLike) -> SharedTables:
         chosen = places(index, len(self))
         return SharedTables(self.tables, self.index[chosen], self.weights[chosen])
 
     def scaled(self, factor: float) -> SharedTables:
-        return SharedTables(self.tables, self.index, times(self.weights, factor))
+        if ORDINARY[0] <= factor <= ORDINARY[1]:
+            return SharedTables(self.tables, self.index, times(self.weights, factor))
+        tables = self.tables  # neither tables nor weights may leave the range of floats
+        scaled = tables * factor if isinstance(tables, np.ndarray) else [t * factor for t in tables]
+        return SharedTables(scaled, self.index, self.weights)
 
     def arrays(self) -> dict[str, NDArray[Any]]:
         s = self._stack

@@ -1,0 +1,10 @@
+"""A checker that stands alone: is what a result says true?
+
+It takes the model and the numbers of a result, and recomputes everything that can be recomputed, in
+plain numpy, with sums that lose nothing. It shares no code with the loops that found the result.
+"""
+
+from softmap.verification.checks import verify
+from softmap.verification.statements import Report, Statement, Verdict
+
+__all__ = ["Report", "Statement", "Verdict", "verify"]

@@ -1,0 +1,218 @@
+"""Every statement of a result, checked."""
+
+from __future__ import annotations
+
+import math
+from importlib import import_module
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from softmap.errors import OptionError
+from softmap.model import Model
+from softmap.relaxation.gaps import relative_gap
+from softmap.solving.result import Result, load_result, stored_digest
+from softmap.solving.trace import Status
+from softmap.verification.dual import bound_terms
+from softmap.verification.exact import TINIEST, sign_of_sum
+from softmap.verification.point import energy_terms, membership
+from softmap.verification.statements import Report, Statement, Verdict
+
+__all__ = ["verify"]
+
+FEASIBLE = 1e-9  # mass by which a point may miss the polytope
+SHIFT = 400  # numbers below 2**-400 are checked times 2**400, as their rounding errors are tiny
+ROUNDING = 2.0**-40  # rounding of a primal cost, as a part of the sizes of its terms
+
+
+def verify(result: Result | str | Path, model: Model | None = None) -> Report:
+    """Check everything that a result says about its model, from the numbers alone.
+
+    The energy, the bound that λ proves, the point of the polytope and its cost, the gaps, status
+    and trace are recomputed in plain numpy, with sums that lose nothing, by code that shares
+    nothing with the loops that found the result.
+
+    Parameters
+    ----------
+    result : Result, or the path of a saved one
+    model : Model, optional
+        The model that the result has to be about; needed where it was saved without one.
+
+    Returns
+    -------
+    Report
+        True where nothing is false; printed, a line per statement.
+
+    Examples
+    --------
+    >>> import softmap
+    >>> result = softmap.solve(softmap.generators.random_tree(20, seed=1))
+    >>> bool(softmap.verify(result))
+    True
+    """
+    first: list[Statement] = []
+    if isinstance(result, str | Path):
+        path = Path(result)
+        result = load_result(path, model)
+        first.append(_unchanged(path))
+    elif not isinstance(result, Result):
+        raise OptionError(f"verify: expected a Result or its file, not {type(result).__name__}")
+    if model is not None:
+        same = model is result.model or model.fingerprint() == result.model.fingerprint()
+        first.append(Statement("model", Verdict.of(same), "the result is about this model"))
+    checks = (_energy, _bound, _primal, _order, _status, _trace)
+    return Report((*first, *(check(result) for check in checks)))
+
+
+def _unchanged(path: Path) -> Statement:
+    stored, found = stored_digest(path)
+    return Statement("file", Verdict.of(stored == found), "holds the numbers it was saved with")
+
+
+def _energy(result: Result) -> Statement:
+    model = result.model
+    try:
+        found = math.fsum(energy_terms(model, _labels(result)))
+    except ValueError as error:
+        return Statement("energy", Verdict.FALSE, str(error))
+    # a sum rounded once, or the number next to it
+    near = result.energy == found or abs(result.energy - found) <= _ulp(found)
+    said = f"{result.energy!r} stated, {found!r} found"
+    return Statement("energy", Verdict.of(near), said)
+
+
+def _ulp(value: float) -> float:
+    """One unit in the last place; 0 for infinities, which are not rounded."""
+    return math.ulp(value) if math.isfinite(value) else 0.0
+
+
+def _labels(result: Result) -> Any:
+    model, labels = result.model, np.asarray(result.labels)
+    counts = model.num_labels[: model.num_variables]
+    if labels.shape != counts.shape or labels.dtype.kind not in "iu":
+        raise ValueError(f"labels are not {len(counts)} whole numbers")
+    if ((labels < 0) | (labels >= counts)).any():
+        i = int(np.argmax((labels < 0) | (labels >= counts)))
+        raise ValueError(f"variable {i} has no label {labels[i]}")
+    return labels
+
+
+# --- the bound, by what proves it -----------------------------------------------------------------
+
+
+def _bound(result: Result) -> Statement:
+    """Bounds are proved by λ, by λ on a tightened model, or by a search."""
+    kind = str(getattr(result, "proof", "relaxation"))
+    if kind == "relaxation":
+        return _relaxed(result.model, result.lam, result.bound, "λ")
+    if kind == "tightened" and find_spec("softmap.tightening") is not None:
+        regions: Any = import_module("softmap.tightening.regions")
+        tightened = regions.build(result.model, result.clusters)  # type: ignore[attr-defined]
+        return _relaxed(tightened, result.lam, result.bound, "λ on the tightened relaxation")
+    said = f"{result.bound!r}, proved by {kind}"
+    return Statement("bound", Verdict.STATED, said)
+
+
+def _relaxed(model: Model, lam: Any, bound: float, by: str) -> Statement:
+    """Whether λ proves the bound, and not much more than that."""
+    if bound == -math.inf:
+        return Statement("bound", Verdict.TRUE, "none stated")
+    flat = np.asarray(lam, dtype=np.float64)
+    if flat.shape != (int(model.half_offset[-1]),) or not np.isfinite(flat).all():
+        return Statement("bound", Verdict.FALSE, "λ is not a finite number for every half-edge")
+    largest = float(np.abs(flat).max(initial=abs(bound)))
+    shift = SHIFT if max(largest, _largest(model)) < 2.0**-SHIFT else 0
+    with np.errstate(over="ignore", invalid="ignore"):
+        terms = bound_terms(model, flat, shift)
+    if math.isnan(bound) or not all(map(math.isfinite, terms)):
+        return Statement("bound", Verdict.FALSE, f"{bound!r} stated, the proof is not finite")
+    found = math.fsum(terms)
+    proved = sign_of_sum([*terms, -math.ldexp(bound, shift)]) >= 0
+    size = math.ldexp(math.fsum(map(abs, terms)), -shift) + largest
+    lost = math.ldexp(found, -shift) - bound
+    tight = lost <= ROUNDING * size + len(terms) * TINIEST
+    said = f"{bound!r} stated, {by} proves {math.ldexp(found, -shift)!r}"
+    return Statement("bound", Verdict.of(proved and tight), said)
+
+
+def _largest(model: Model) -> float:
+    """The largest size of a finite cost."""
+    sizes = [np.abs(model.unary[np.isfinite(model.unary)])]
+    for first, last, potential in model.groups():
+        sizes += [np.abs(part) for part in potential.extremes(*model.end_labels(first, last))]
+    return float(max((part.max(initial=0.0) for part in sizes), default=0.0))
+
+
+def _primal(result: Result) -> Statement:
+    if result.primal == math.inf:
+        return Statement("primal", Verdict.TRUE, "none stated")
+    model = result.model
+    try:
+        found = membership(model, result.node_marginals, result.edge_marginals)
+    except (OptionError, ValueError, IndexError) as error:
+        return Statement("primal", Verdict.FALSE, f"the point cannot be made ({error})")
+    slack = ROUNDING * found.size + 2 * model.unary.size * TINIEST
+    near = abs(found.cost - result.primal) <= slack
+    inside = found.outside <= FEASIBLE
+    said = (
+        f"{result.primal!r} stated, the marginals cost {found.cost!r} and miss the polytope "
+        f"by {max(found.outside, 0.0):.1g}"
+    )
+    return Statement("primal", Verdict.of(near and inside), said)
+
+
+# --- what follows from the numbers ----------------------------------------------------------------
+
+
+def _order(result: Result) -> Statement:
+    """No bound above what was found, but for rounding of the sums that these are."""
+    try:
+        paid = [abs(term) for term in energy_terms(result.model, _labels(result))]
+    except ValueError as error:
+        return Statement("gaps", Verdict.FALSE, str(error))
+    size = math.fsum(filter(math.isfinite, (*paid, abs(result.bound))))
+    slack = ROUNDING * size + len(paid) * TINIEST
+    fine = result.bound <= min(result.energy, result.primal) + slack
+    fine = fine and result.primal <= result.energy
+    said = f"gap {result.gap:.3g}, LP gap {result.lp_gap:.3g}"
+    return Statement("gaps", Verdict.of(fine), said)
+
+
+def _status(result: Result) -> Statement:
+    status = result.status
+    tolerances = {Status.LP_GAP: result.tolerances[0], Status.GAP: result.tolerances[1]}
+    if status not in tolerances:
+        return Statement("status", Verdict.STATED, f"{status.name}: {status}")
+    gap = result.lp_gap if status is Status.LP_GAP else result.gap
+    # costs near the ends of the range, or beside a large constant, have been rounded on the way out
+    rounded = 4 * _ulp(result.bound) + 2 * (result.model.n + result.model.m) * TINIEST
+    relative = relative_gap(gap - rounded, result.unit)
+    said = f"{status.name}: relative gap {relative:.3g}, tolerance {tolerances[status]:.3g}"
+    return Statement("status", Verdict.of(relative <= tolerances[status]), said)
+
+
+def _trace(result: Result) -> Statement:
+    trace = result.trace
+    if not len(trace):
+        return Statement("trace", Verdict.FALSE, "no rows")
+    rows = trace.array()
+    columns = trace.columns()
+    rising = all(np.all(np.diff(columns[name]) >= 0) for name in ("work", "seconds"))
+    with np.errstate(invalid="ignore"):
+        rising &= not (np.diff(columns["bound"]) < 0).any()
+        rising &= not any((np.diff(columns[name]) > 0).any() for name in ("primal", "energy"))
+    last = trace[-1]
+    same = (
+        last.work == result.work and last.energy == result.energy and last.sweeps == result.sweeps
+    )
+    same = same and _close(last.bound, result.bound) and _close(last.primal, result.primal)
+    same = same and last.eta == result.eta and result.seconds >= last.seconds
+    said = f"{len(rows)} rows, monotone, the last one is the result"
+    return Statement("trace", Verdict.of(bool(rising and same)), said)
+
+
+def _close(a: float, b: float) -> bool:
+    """Equal, but for a bound that was computed once more where numbers are too small to scale."""
+    return a == b or (math.isfinite(a) and abs(a - b) <= ROUNDING * (abs(a) + abs(b)) + 1e-290)

@@ -1,0 +1,142 @@
+"""The bound that λ proves, recomputed: least reduced costs of all variables and edges, added up."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from softmap.model import Model
+from softmap.verification.exact import Expansion, product
+
+__all__ = ["Block", "allowed_states", "blocks", "bound_terms"]
+
+Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
+Bools = NDArray[np.bool_]
+
+ENTRIES = 1 << 20  # table entries looked at together
+
+
+@dataclass(frozen=True)
+class Block:
+    """Edges whose tables have one shape, with their costs (edges, rows, columns).
+
+    `exact` are the costs in real numbers, where they are products of a weight and a table; 0 at
+    forbidden pairs.
+    """
+
+    edges: Ints
+    cost: Floats
+    exact: Expansion
+
+    def states(self, model: Model, side: int) -> Ints:
+        """Where the labels of one end lie in node arrays."""
+        labels = np.arange(self.cost.shape[1 + side])
+        at: Ints = model.node_offset[model.edges[self.edges, side]][:, None] + labels
+        return at
+
+    def halves(self, model: Model, side: int) -> Ints:
+        """Where they lie in half-edge arrays."""
+        labels = np.arange(self.cost.shape[1 + side])
+        at: Ints = model.half_offset[2 * self.edges + side][:, None] + labels
+        return at
+
+    def entries(self, model: Model) -> Ints:
+        """Where the pairs lie in edge arrays."""
+        pairs = np.arange(self.cost[0].size).reshape(self.cost.shape[1:])
+        at: Ints = model.edge_offset[self.edges][:, None, None] + pairs
+        return at
+
+
+def blocks(model: Model, shift: int = 0) -> Iterator[Block]:
+    """All edges of a model, a bounded number of table entries at a time; costs times 2**shift."""
+    for first, last, potential in model.groups():
+        rows, cols = model.end_labels(first, last)
+        shape = rows * (int(cols.max(initial=0)) + 1) + cols
+        for one in np.unique(shape):
+            members = np.flatnonzero(shape == one)
+            d_i, d_j = int(rows[members[0]]), int(cols[members[0]])
+            step = max(1, ENTRIES // (d_i * d_j))
+            for at in range(0, len(members), step):
+                k = members[at : at + step]
+                yield _block(first + k, *potential.factors(k, d_i, d_j), shift)
+
+
+def _block(edges: Ints, weights: Floats, tables: Floats, shift: int) -> Block:
+    finite = np.isfinite(tables) & np.isfinite(weights)[:, None, None]
+    weight = np.broadcast_to(weights[:, None, None], tables.shape)
+    exact = product(np.where(finite, weight, 0.0), np.where(finite, tables, 0.0), shift)
+    return Block(edges, np.where(finite, exact.high, np.inf), exact)
+
+
+def allowed_states(model: Model) -> Bools:
+    """Which states can be part of a labelling of finite cost, as far as looking at edges tells.
+
+    A state needs an allowed partner on every edge of its variable; repeated to a fixed point.
+    """
+    allowed = np.isfinite(model.unary)
+    if not model.has_forbidden:
+        return allowed
+    while True:
+        before = allowed.copy()
+        for block in blocks(model):
+            _cross_out(block, model, allowed)
+        if np.array_equal(before, allowed):
+            return allowed
+
+
+def _cross_out(block: Block, model: Model, allowed: Bools) -> None:
+    rows, cols = block.states(model, 0), block.states(model, 1)
+    open_pairs = np.isfinite(block.cost) & allowed[rows][:, :, None] & allowed[cols][:, None, :]
+    supported = open_pairs.any(axis=2), open_pairs.any(axis=1)
+    for states, alive in zip((rows, cols), supported, strict=True):
+        allowed[states[~alive]] = False
+
+
+def bound_terms(model: Model, lam: Floats, shift: int = 0) -> list[float]:
+    """Numbers whose exact sum is a lower bound on every labelling, close to the dual value at λ.
+
+    That is Σ_i min (C_i - Σ λ_{e,i}) + Σ_e min (C_e + λ_{e,i} + λ_{e,j}) + constant, all of it
+    times 2**shift, so that the rounding errors of tiny numbers are numbers, too.
+    """
+    allowed = allowed_states(model)
+    moved = np.ldexp(lam, shift)
+    unary = np.ldexp(np.where(allowed, model.unary, 0.0), shift)
+    terms = [float(np.ldexp(model.constant, shift)), *_node_terms(model, unary, moved, allowed)]
+    for block in blocks(model, shift):
+        terms += _edge_terms(block, model, moved, allowed)
+    return terms
+
+
+def _node_terms(model: Model, unary: Floats, lam: Floats, allowed: Bools) -> list[float]:
+    """One half-edge of every variable at a time, the first of each, then the second, ..."""
+    node = model.edges.reshape(-1)
+    order = np.argsort(node, kind="stable")
+    degree = np.bincount(node, minlength=model.n)
+    begin = np.cumsum(degree) - degree
+    total = Expansion.of(unary)
+    for k in range(int(degree.max(initial=0))):
+        which = np.flatnonzero(degree > k)
+        half = order[begin[which] + k]
+        sizes = model.num_labels[which]
+        inside = np.arange(sizes.sum()) - np.repeat(np.cumsum(sizes) - sizes, sizes)
+        states = np.repeat(model.node_offset[which], sizes) + inside
+        values = lam[np.repeat(model.half_offset[half], sizes) + inside]
+        part = Expansion(total.high[states], total.low[states], total.rest[states]).add(-values)
+        total.high[states], total.low[states], total.rest[states] = part.high, part.low, part.rest
+    return total.least(model.node_offset[:-1], allowed)
+
+
+def _edge_terms(block: Block, model: Model, lam: Floats, allowed: Bools) -> list[float]:
+    rows, cols = block.states(model, 0), block.states(model, 1)
+    open_pairs = np.isfinite(block.cost) & allowed[rows][:, :, None] & allowed[cols][:, None, :]
+    ends = lam[block.halves(model, 0)][:, :, None], lam[block.halves(model, 1)][:, None, :]
+    total = block.exact
+    for end in ends:
+        total = total.add(np.broadcast_to(end, block.cost.shape))
+    flat = Expansion(total.high.ravel(), total.low.ravel(), total.rest.ravel())
+    start = np.arange(len(block.edges)) * block.cost[0].size
+    return flat.least(start, open_pairs.ravel())

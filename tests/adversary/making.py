@@ -1,0 +1,137 @@
+"""Random models and runs that try to break a promise."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from adversary.specs import Edge, Spec
+from softmap import METHODS
+
+FAMILIES = ("tables", "shared", "potts", "linear", "quadratic", "projection")
+LABELLINGS = 1500  # at most so many, for enumeration
+
+
+@dataclass(frozen=True)
+class Trial:
+    """A model, the options of a run on it, and what else to look at."""
+
+    spec: Spec
+    options: dict[str, Any]
+    stop_at: int | None = None  # snapshots after which the callback stops the run
+    exponent: int | None = None  # run once more with all costs times 2**exponent
+    relaxed: bool = False  # compare with the exact LP, too
+
+
+class Costs:
+    """Numbers of one model: their distribution, scale, and what is mixed in."""
+
+    def __init__(self, rng: np.random.Generator) -> None:
+        self.rng = rng
+        self.kind = str(rng.choice(["normal", "whole", "equal", "zero", "binary"], p=P_KIND))
+        self.hard = float(rng.choice([0.0, 0.05, 0.3, 0.7], p=[0.55, 0.2, 0.15, 0.1]))
+        self.big = 10.0 ** rng.uniform(6, 18) if rng.random() < 0.2 else 0.0
+        self.scale = 1.0
+        if rng.random() < 0.3:
+            self.scale = 10.0 ** rng.uniform(-300, 285)
+        elif rng.random() < 0.1:
+            self.scale = 5e-324 * 2.0 ** int(rng.integers(0, 40))
+        self.offset = 1e12 * self.scale if rng.random() < 0.08 and self.scale < 1e280 else 0.0
+
+    def one(self, hard: bool = True) -> float:
+        rng = self.rng
+        if hard and rng.random() < self.hard:
+            return math.inf
+        if self.big and rng.random() < 0.35:
+            return min(self.big * self.scale, 1e300)
+        if self.kind == "normal":
+            return float(rng.normal()) * self.scale
+        if self.kind == "equal":
+            return 1.5 * self.scale
+        if self.kind == "zero":
+            return float(rng.choice([0.0, -0.0]))
+        top = 2 if self.kind == "binary" else 4
+        return float(rng.integers(0 if self.kind == "binary" else -3, top)) * self.scale
+
+    def table(self, rows: int, cols: int) -> list[list[float]]:
+        return [[self.one() for _ in range(cols)] for _ in range(rows)]
+
+
+P_KIND = [0.5, 0.25, 0.07, 0.03, 0.15]
+
+
+def _counts(rng: np.random.Generator) -> list[int]:
+    n = int(rng.integers(1, 7))
+    if rng.random() < 0.5:
+        counts = [int(rng.integers(1, 5))] * n
+    else:
+        counts = [int(d) for d in rng.integers(1, 6, n)]
+    if rng.random() < 0.1:
+        counts[int(rng.integers(n))] = int(rng.integers(6, 41))
+    while math.prod(counts) > LABELLINGS:
+        counts.pop()
+    return counts
+
+
+def _edge(costs: Costs, family: str, ends: tuple[int, int], rows: int, cols: int) -> Edge:
+    rng = costs.rng
+    if family == "tables":
+        return Edge(ends, family, costs.table(rows, cols))
+    if family == "shared":
+        table = costs.table(rows, cols)
+        return Edge(ends, family, table, weight=float(rng.choice([1.0, 0.3, 2.0, 0.7])))
+    if family == "projection":
+        return Edge(ends, family, maps=tuple(int(y) for y in rng.integers(0, cols, rows)))
+    weight = costs.one(hard=family == "potts")
+    if rng.random() < 0.6:
+        weight = abs(weight)
+    if family == "potts":
+        return Edge(ends, family, weight=weight)
+    cut = float(rng.choice([0.0, 0.5, 1.0, 2.0, 3.5, math.inf]))
+    return Edge(ends, family, weight=weight, truncation=cut)
+
+
+def spec(rng: np.random.Generator) -> Spec:
+    """A model of a few variables."""
+    costs, counts = Costs(rng), _counts(rng)
+    n = len(counts)
+    families = rng.choice(FAMILIES, int(rng.integers(1, 4)), p=[0.3, 0.14, 0.18, 0.14, 0.14, 0.1])
+    edges = []
+    for _ in range(int(rng.integers(0, 2 * n + 1)) if n > 1 else 0):
+        i, j = (int(v) for v in rng.permutation(n)[:2])
+        edges.append(_edge(costs, str(rng.choice(families)), (i, j), counts[i], counts[j]))
+    unary = [[costs.one() + costs.offset for _ in range(d)] for d in counts]
+    constant = 0.0
+    if rng.random() < 0.3:
+        constant = costs.scale * float(rng.choice([1.0, -3.7, 1e12, -1e12]))
+    return Spec(unary, edges, constant if math.isfinite(constant) else 0.0)
+
+
+def trial(seed: int) -> Trial:
+    """Trial number `seed`."""
+    rng = np.random.default_rng(seed)
+    made = spec(rng)
+    method = str(rng.choice(list(METHODS))) if rng.random() < 0.6 else "anneal"
+    work = int(rng.choice([1, 5, 20, 60, 150])) * 2 * max(1, len(made.edges))
+    options: dict[str, Any] = {"method": method, "threads": int(rng.choice([1, 1, 2]))}
+    options |= {"dtype": str(rng.choice(["float64", "float64", "float32"])), "max_work": work}
+    typical = np.median(np.abs([v for v in made.numbers() if v] or [1.0]))
+    if METHODS[method].fixed_eta:
+        options["eta"] = float(10.0 ** rng.uniform(0, 3) / max(typical, 1e-290))
+    stop_at = None
+    way = rng.choice(["gap", "lp_gap", "time_limit", "callback", "updates", "loose"])
+    if way == "gap":
+        options |= {"gap": 1e-9, "lp_gap": 0.0}
+    elif way == "lp_gap":
+        options |= {"lp_gap": float(10.0 ** rng.uniform(-6, -1)), "gap": 0.0}
+    elif way == "time_limit":
+        options["time_limit"] = 0.02
+    elif way == "callback":
+        stop_at = int(rng.integers(1, 4))
+    elif way == "updates" and not METHODS[method].sweeping:
+        options["updates"] = int(rng.integers(0, 200))
+    again = int(rng.integers(-60, 60)) if way != "time_limit" and rng.random() < 0.15 else None
+    return Trial(made, options, stop_at, again, bool(rng.random() < 0.1))

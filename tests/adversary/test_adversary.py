@@ -1,0 +1,34 @@
+"""A slice of the campaign, and models it once found."""
+
+from __future__ import annotations
+
+import pytest
+
+from adversary.making import trial
+from adversary.oracles import broken
+from adversary.shrinking import shrunk
+
+SLICE = 300
+
+
+@pytest.mark.parametrize("part", range(10))
+def test_no_promise_is_broken(part):
+    seeds = range(part * SLICE // 10, (part + 1) * SLICE // 10)
+    problems = {seed: problem for seed in seeds if (problem := broken(trial(seed)))}
+    assert not problems
+
+
+def test_what_is_found_is_made_smaller(monkeypatch):
+    """A promise that every model with a negative cost breaks is shown by a model of one cost."""
+
+    def complains(candidate):
+        return "negative" if min(candidate.spec.numbers()) < 0 else None
+
+    monkeypatch.setattr("adversary.shrinking.broken", complains)
+    first = next(t for t in map(trial, range(100)) if complains(t) and len(t.spec.edges) > 3)
+    small = shrunk(first, "negative", tries=5000)
+    assert len(small.spec.edges) <= 1
+    assert sum(map(len, small.spec.unary)) <= 3
+    names: dict = {}
+    exec(small.spec.code(), names)
+    assert names["model"].fingerprint() == small.spec.model().fingerprint()

@@ -1,0 +1,107 @@
+"""Whatever the units of the costs, and wherever in the float range they lie."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+
+import softmap
+from softmap import generators, solve
+from softmap.report.words import certificate_sentences
+
+MODELS = {
+    "random": lambda: generators.erdos_renyi(12, 3, seed=9),
+    "potts": lambda: generators.potts_grid(4, 4, 3, seed=2),
+    "hard": lambda: generators.ragged_constrained(10, seed=5),
+}
+
+
+def times(model: softmap.Model, exponent: int) -> softmap.Model:
+    for part in (exponent // 2, exponent - exponent // 2):
+        model = model.replace(
+            unary=model.unary * 2.0**part,
+            potentials=[p.scaled(2.0**part) for p in model.potentials],
+            constant=model.constant * 2.0**part,
+        )
+    return model
+
+
+@pytest.mark.parametrize("dtype", ["float64", "float32"])
+@pytest.mark.parametrize("name", MODELS)
+@pytest.mark.parametrize("exponent", [-980, -665, -41, -40, -7, 40, 41, 665, 1000])
+def test_powers_of_two_change_nothing(exponent, name, dtype):
+    model = MODELS[name]()
+    one = solve(model, threads=1, dtype=dtype)
+    other = solve(times(model, exponent), threads=1, dtype=dtype)
+    np.testing.assert_array_equal(one.labels, other.labels)
+    assert (one.status, one.sweeps) == (other.status, other.sweeps)
+    for value in ("energy", "bound", "primal"):
+        assert getattr(other, value) == math.ldexp(getattr(one, value), exponent)
+    assert other.relative_gap(other.gap) == one.relative_gap(one.gap)
+    np.testing.assert_array_equal(one.edge_marginals, other.edge_marginals)
+    assert certificate_sentences(one)[2].split()[:4] == certificate_sentences(other)[2].split()[:4]
+    assert softmap.verify(other)
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_denormal_costs(name):
+    result = solve(times(MODELS[name](), -1060), threads=1)
+    assert softmap.verify(result), str(softmap.verify(result))
+    assert result.bound <= result.energy
+
+
+def test_a_large_constant_hides_no_gap():
+    model = MODELS["random"]()
+    one, other = solve(model, threads=1), solve(model.replace(constant=1e12), threads=1)
+    np.testing.assert_array_equal(one.labels, other.labels)
+    assert (one.status, one.sweeps) == (other.status, other.sweeps)
+    assert other.bound <= 1e12 + one.bound + 1e-3
+    assert other.relative_gap(other.gap) == pytest.approx(one.relative_gap(one.gap), rel=0.01)
+
+
+def test_costs_whose_sums_overflow_are_refused_by_name():
+    model = softmap.Model([[0.0, 1.5e308], [1.0, 1.6e308]], [[0, 1]], softmap.Potts([1.0]))
+    with pytest.raises(softmap.ModelError, match=r"1.6e\+308 \(variable 1\)"):
+        solve(model)
+
+
+def test_products_that_overflow_are_refused_by_name():
+    with pytest.raises(softmap.ModelError, match="edge 0 has weight"):
+        softmap.Model(
+            [[0.0, 1.0]] * 2, [[0, 1]], softmap.SharedTables([np.eye(2) * 1e308], [0], [1e10])
+        )
+    with pytest.raises(softmap.ModelError, match="edge 0 costs"):
+        softmap.Model([[0.0] * 3] * 2, [[0, 1]], softmap.TruncatedLinear([1e308]))
+
+
+def test_costs_too_far_apart_for_single_precision_are_refused():
+    model = softmap.Model([[0.0, 1.0], [1e200]], [[0, 1]], softmap.Tables([[[0.0], [1.0]]]))
+    with pytest.raises(softmap.OptionError, match="1e\\+200"):
+        solve(model, dtype="float32")
+    assert softmap.verify(solve(model))
+
+
+@pytest.mark.parametrize("size", [1e16, 1e300])
+def test_an_absurd_warm_start_is_mended(size):
+    model = MODELS["random"]()
+    plain = solve(model, threads=1)
+    lam = size * np.random.default_rng(0).normal(size=int(model.half_offset[-1]))
+    warm = solve(model, threads=1, warm_start=lam)
+    assert softmap.verify(warm)
+    assert warm.bound == pytest.approx(plain.bound, rel=1e-3)
+
+
+@pytest.mark.parametrize("exponent", range(6, 19, 2))
+@pytest.mark.parametrize("method", ["anneal", "trws", "mplp", "diffusion"])
+def test_large_finite_costs_leave_the_bound_below_the_optimum(method, exponent):
+    rng = np.random.default_rng(exponent)
+    made = [np.where(rng.random(s) < 0.35, 10.0**exponent, rng.uniform(0, 3, s).round(1))
+            for s in ((6, 3), (9, 3, 3))]  # fmt: skip
+    ends = np.array([rng.permutation(6)[:2] for _ in range(9)])
+    model = softmap.Model(made[0], ends, softmap.Tables(made[1]))
+    best = min(model.energy(np.array(list(np.ndindex(*[3] * 6)))))
+    result = solve(model, method=method, threads=1, max_work=2 * model.m * 300)
+    assert result.bound <= best <= result.energy
+    assert softmap.verify(result)

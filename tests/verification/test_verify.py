@@ -1,0 +1,222 @@
+"""The checker accepts what is true and rejects what is not."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from fractions import Fraction
+
+import numpy as np
+import pytest
+
+import softmap
+from proof_models import FAMILIES, Sizes, case
+from softmap import generators, verify
+from softmap.cli.app import main
+from softmap.solving.archive import read_archive, write_archive
+from softmap.solving.trace import Status, Trace
+from softmap.verification import Verdict
+from softmap.verification.dual import bound_terms
+
+MODELS = {
+    "random": lambda: generators.erdos_renyi(12, 3, seed=9),
+    "potts": lambda: generators.potts_grid(4, 4, 3, seed=2),
+    "hard": lambda: generators.ragged_constrained(10, seed=5),
+    "constant": lambda: generators.random_tree(8, 3, seed=3).replace(constant=1e12),
+    "factor": lambda: softmap.Model.from_factors(
+        [2, 3, 2], [((0, 1, 2), np.random.default_rng(3).normal(size=(2, 3, 2)))]
+    ),
+}
+
+
+def solved(name: str, method: str = "anneal") -> softmap.Result:
+    model = MODELS[name]()
+    eta = {"eta": 50.0} if softmap.METHODS[method].fixed_eta else {}
+    return softmap.solve(model, method=method, threads=1, max_work=2 * model.m * 60, **eta)
+
+
+@pytest.mark.parametrize("name", MODELS)
+@pytest.mark.parametrize("method", softmap.METHODS)
+def test_results_of_every_method_are_accepted(method, name):
+    report = verify(solved(name, method))
+    assert report, str(report)
+
+
+# --- one number changed ---------------------------------------------------------------------------
+
+
+def with_entry(array, at, value):
+    changed = np.array(array)
+    changed[at] = value
+    return changed
+
+
+def another_label(result, rng):
+    """Labels with one changed; None where that costs the same."""
+    model = result.model
+    i = int(rng.integers(model.num_variables))
+    label = int(rng.integers(model.num_labels[i]))
+    labels = with_entry(result.labels, i, label)
+    return None if model.energy(labels) == result.energy else {"labels": labels}
+
+
+def another_lam(result, rng):
+    """λ with one entry of an allowed label far from what it was: this always lowers the bound."""
+    model, size = result.model, 10.0 * (1.0 + np.abs(result.lam).max() + abs(result.bound))
+    at = int(rng.integers(len(result.lam)))
+    h = int(np.searchsorted(model.half_offset, at, side="right")) - 1
+    state = model.node_offset[model.edges.reshape(-1)[h]] + at - model.half_offset[h]
+    allowed = np.isfinite(result.point.model.unary)
+    block = allowed[model.node_slice(int(model.edges.reshape(-1)[h]))]
+    if not allowed[state] or block.sum() == 1:  # forbidden, or a constant for the whole half-edge
+        return None
+    sign = rng.choice([-1.0, 1.0])
+    return {"lam": with_entry(result.lam, at, result.lam[at] + sign * size)}
+
+
+def another_point(result, rng):
+    point = result.point
+    if point.nodes is None:
+        i = int(rng.integers(len(point.labels)))
+        labels = with_entry(point.labels, i, (point.labels[i] + 1) % result.model.num_labels[i])
+        if result.model.energy(labels) == result.energy:
+            return None
+        return {"point": dataclasses.replace(point, labels=labels)}
+    at = int(rng.integers(len(point.nodes)))
+    nodes = with_entry(
+        point.nodes, at, point.nodes[at] + rng.choice([-1, 1]) * rng.uniform(0.01, 1)
+    )
+    return {"point": dataclasses.replace(point, nodes=nodes)}
+
+
+def another_number(result, rng):
+    name = str(rng.choice(["energy", "bound", "primal", "work", "sweeps", "eta"]))
+    value = getattr(result, name)
+    off = 10.0 ** rng.uniform(-9, 1) * rng.choice([-1, 1]) * max(abs(value), 1e-3)
+    changed = value + (int(off) or 1 if name == "work" else off)
+    return None if changed == value else {name: changed}
+
+
+def another_status(result, rng):
+    tolerances = (1e-9, 1e-9)
+    status = Status.GAP if result.relative_gap(result.gap) > 1e-6 else Status.LP_GAP
+    if result.relative_gap(result.lp_gap) <= 1e-6:
+        return None
+    return {"status": status, "tolerances": tolerances}
+
+
+def another_trace(result, rng):
+    rows = result.trace.array()
+    column = int(rng.choice([0, 4, 6, 7]))
+    rows[-1, column] += rng.choice([-1, 1]) * max(1.0, abs(rows[-1, column]) * rng.uniform(1e-6, 1))
+    return {"trace": Trace.from_array(rows)}
+
+
+CHANGES = (another_label, another_lam, another_point, another_number, another_status, another_trace)
+
+
+def test_a_thousand_results_with_one_number_changed_are_rejected():
+    rng = np.random.default_rng(0)
+    results = [solved(name) for name in MODELS if name != "constant"]
+    rejected, accepted = 0, []
+    while rejected + len(accepted) < 1000:
+        result = results[int(rng.integers(len(results)))]
+        change = CHANGES[int(rng.integers(len(CHANGES)))]
+        fields = change(result, rng)
+        if fields is None:
+            continue
+        if verify(dataclasses.replace(result, **fields)):
+            accepted.append((change.__name__, fields))
+        else:
+            rejected += 1
+    assert not accepted
+
+
+def test_any_change_of_a_file_is_noticed(tmp_path):
+    result, rng = solved("random"), np.random.default_rng(1)
+    path = tmp_path / "result.npz"
+    result.save(path)
+    assert verify(path)
+    header, arrays = read_archive(path, "result", 1, ValueError)
+    for name in [
+        n for n in arrays if arrays[n].dtype.kind == "f" and n.startswith(("lam", "mess"))
+    ]:
+        changed = arrays[name].copy()
+        changed[int(rng.integers(changed.size))] += 1e-12
+        write_archive(path, header, {**arrays, name: changed})
+        assert verify(path)["file"].verdict is Verdict.FALSE
+    write_archive(path, header | {"seconds": 1.0}, arrays)
+    assert not verify(path)
+
+
+# --- the bound, against fractions -----------------------------------------------------------------
+
+
+SIZES = [
+    Sizes(),
+    Sizes(hard=True),
+    Sizes(big=1e12),
+    Sizes(big=1e17, lam=1e3),
+    Sizes(scale=1e-300),
+    Sizes(scale=1e290),
+    Sizes(whole=True),
+]
+
+
+@pytest.mark.parametrize("seed", range(40))
+@pytest.mark.parametrize("sizes", SIZES)
+def test_the_recomputed_bound_is_the_exact_one(sizes, seed):
+    one = case(seed, sizes, FAMILIES)
+    try:
+        tight = softmap.relaxation.consistency.tighten(one.model)
+    except softmap.InfeasibleModel:
+        return
+    lam = [Fraction(float(v)) for v in one.lam]
+    exact = Fraction(tight.constant)
+    for i in range(tight.n):
+        halves = [h for h in range(2 * tight.m) if tight.edges[h // 2][h % 2] == i]
+        exact += min(
+            Fraction(float(c)) - sum(lam[tight.half_offset[h] + x] for h in halves)
+            for x, c in enumerate(tight.unary_of(i))
+            if math.isfinite(c)
+        )
+    for e, (i, j) in enumerate(tight.edges):
+        table = tight.table(e)
+        exact += min(
+            one.pair[e](int(x), int(y))
+            + lam[tight.half_offset[2 * e] + x]
+            + lam[tight.half_offset[2 * e + 1] + y]
+            for x, y in np.argwhere(np.isfinite(table))
+            if math.isfinite(tight.unary_of(i)[x]) and math.isfinite(tight.unary_of(j)[y])
+        )
+    terms = [Fraction(t) for t in bound_terms(one.model, one.lam)]
+    lost = sum(map(abs, terms)) * Fraction(1, 2**80) + len(terms) * Fraction(1, 2**1072)
+    assert 0 <= exact - sum(terms) <= lost
+
+
+# --- the command ----------------------------------------------------------------------------------
+
+
+def test_the_command_accepts_and_rejects(tmp_path, capsys):
+    model = MODELS["potts"]()
+    softmap.write(model, tmp_path / "model.npz")
+    saved = tmp_path / "result.npz"
+    assert main(["solve", str(tmp_path / "model.npz"), "--no-progress", "--save", str(saved)]) == 0
+    capsys.readouterr()
+    assert main(["verify", str(saved), str(tmp_path / "model.npz")]) == 0
+    assert "bound" in capsys.readouterr().out
+    result = softmap.load_result(saved, model)
+    dataclasses.replace(result, bound=result.bound + 1e-6).save(saved)
+    assert main(["verify", str(saved), str(tmp_path / "model.npz")]) == 1
+    assert "false" in capsys.readouterr().out
+
+
+def test_bounds_of_other_proofs_are_told_apart():
+    class Searched(softmap.Result):
+        proof = "search"
+
+    result = solved("random")
+    parts = {f.name: getattr(result, f.name) for f in dataclasses.fields(result)}
+    report = verify(Searched(**parts))
+    assert report["bound"].verdict is Verdict.STATED
+    assert report
