@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from softmap.errors import ModelError, shown
-from softmap.model.potentials import Projection
+from softmap.model.potentials import Potential, Projection
 from softmap.model.potentials.base import Ints, frozen, integers
 
 if TYPE_CHECKING:
@@ -96,13 +96,18 @@ def _check_ties(model: Model, aux: Auxiliaries, owner: Ints, visible: int) -> No
     own = owner * visible + aux.member
     rank = np.argsort(own, kind="stable")
     _require(bool((np.diff(own[rank]) > 0).all()), "a member is named twice")
-    found = []
+    found, regions = [], False
     for first, last, potential in model.groups():
         ends = model.edges[first:last].astype(np.int64)
         at = np.flatnonzero((ends >= visible).any(axis=1))
         if not len(at):
             continue
         ends = ends[at]
+        between = (ends >= visible).all(axis=1)
+        if between.any():
+            regions = True
+            _check_regions(potential, at[between], ends[between] - visible, model, aux)
+            at, ends = at[~between], ends[~between]
         _require(bool((ends[:, 1] < visible).all()), "their edges must lead to their members")
         keys = (ends[:, 0] - visible) * visible + ends[:, 1]
         k = rank[np.minimum(np.searchsorted(own[rank], keys), len(own) - 1)]
@@ -113,7 +118,41 @@ def _check_ties(model: Model, aux: Auxiliaries, owner: Ints, visible: int) -> No
             _check_tables(model, first + at, aux.stride[k])
         found.append(keys)
     keys = np.sort(np.concatenate([np.zeros(0, np.int64), *found]))
-    _require(np.array_equal(keys, own[rank]), "expected one edge to each member")
+    once = bool((np.diff(keys) > 0).all())  # regions need not be tied to members directly
+    whole = once if regions else np.array_equal(keys, own[rank])
+    _require(whole, "expected one edge to each member")
+
+
+def _check_regions(
+    potential: Potential, edges: Ints, ends: Ints, model: Model, aux: Auxiliaries
+) -> None:
+    """Ties between auxiliary nodes: the members of the second are members of the first, too.
+
+    In every joint state of the first, the map has to give the joint state of the second that the
+    same labels make.
+    """
+    _require(isinstance(potential, Projection), "ties between them must be projections")
+    assert isinstance(potential, Projection)
+    visible = model.n - len(aux)
+    owner = np.repeat(np.arange(len(aux)), np.diff(aux.start))
+    own = owner * visible + aux.member
+    rank = np.argsort(own, kind="stable")
+    first, second = ends.T
+    arity = np.diff(aux.start)[second]
+    for size in np.unique(arity).tolist():
+        some = np.flatnonzero(arity == size)
+        inner = aux.start[second[some]][:, None] + np.arange(size)
+        keys = first[some][:, None] * visible + aux.member[inner]
+        k = rank[np.minimum(np.searchsorted(own[rank], keys), len(own) - 1)]
+        _require(bool((own[k] == keys).all()), "a tie leads to a node with other members")
+        labels = model.num_labels[aux.member[inner]]
+        columns = [potential.index[edges[some]][:, None], aux.stride[k], aux.stride[inner], labels]
+        for t, *rest in np.unique(np.concatenate(columns, axis=1), axis=0).tolist():
+            outer, strides, counts = rest[:size], rest[size : 2 * size], rest[2 * size :]
+            state = np.arange(len(potential.maps[t]))
+            parts = zip(outer, strides, counts, strict=True)
+            expected = sum(state // step % count * stride for step, stride, count in parts)
+            _require(np.array_equal(potential.maps[t], expected), "a tie between them is another")
 
 
 def _check_maps(potential: Projection, edges: Ints, stride: Ints, labels: Ints) -> None:

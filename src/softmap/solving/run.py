@@ -217,7 +217,7 @@ class Run:
 
     def _row(self, proposal: Proposal, verdict: Verdict) -> Row:
         return Row(
-            work=self.state.work,
+            work=self.work,
             sweeps=self.sweeps,
             seconds=self.seconds,
             eta=proposal.eta,

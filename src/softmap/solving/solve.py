@@ -183,7 +183,7 @@ def _loop(run: Run) -> Generator[Snapshot, None, Result]:
                     storage.save(Path(path), run)
                 snapshot = run.check(last=status is not None)
                 if later is not None and status is None and run.interlude_due():
-                    later.interlude()
+                    snapshot = later.interlude() or snapshot
             limited, status = status, run.closed() or status or run.stalled()
             yield snapshot
             if on_snapshot is not None and on_snapshot(snapshot) is False and status is None:

@@ -30,7 +30,7 @@ __all__ = ["LaterStages"]
 FIRST_TURN = 0.25  # seconds of the first turn of each stage, where a time limit is given
 FIRST_WORK = 200_000  # numbers sent in messages in the first turn, where none is
 GROWTH = 2.0  # of turns
-EFFORT = 5  # rounds of turns that a run without any limit makes
+EFFORT = 4  # rounds of turns that a run without any limit makes
 BACKTRACKS = 50  # of a turn of the search, at least
 PATIENCE = 10.0  # seconds after which a turn of the search ends in any case
 ENTRIES = 60_000_000  # table entries up to which a model is given to the exact search
@@ -182,11 +182,13 @@ class LaterStages:
         self.stages = [kind(run) for kind in kinds]
         self.round = 0
 
-    def interlude(self) -> None:
+    def interlude(self) -> Snapshot | None:
         """A short turn of the search while the relaxation is still being solved."""
         search = self.stages[0]
-        if isinstance(search, Search) and search.active:
-            search.take(self._turn(0.3))
+        if self.run.closed() or not isinstance(search, Search) or not search.active:
+            return None
+        search.take(self._turn(0.3))
+        return self.run.note(search.name)
 
     def __iter__(self) -> Generator[Snapshot, None, Status]:
         """Take turns until the gap is closed, a limit is reached or nothing is left to try."""

@@ -145,7 +145,7 @@ class Stage:
 
     def go_on(self, *, deadline: float, work: float, gap: float) -> bool:
         """Go on until a moment (of `time.perf_counter`) or an amount of work; False at the end."""
-        if not self.trace and not self.closed(gap) and not self.grow():
+        if not self.tight.clusters and not self.closed(gap) and not self.grow():
             return False
         while not self.closed(gap):
             if self.work >= work or time.perf_counter() + self.slowest >= deadline:

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import math
-from importlib import import_module
-from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -13,8 +11,11 @@ import numpy as np
 from softmap.errors import OptionError
 from softmap.model import Model
 from softmap.relaxation.gaps import relative_gap
+from softmap.solving.proof import ProofKind
 from softmap.solving.result import Result, load_result, stored_digest
+from softmap.solving.run import PROVED
 from softmap.solving.trace import Status
+from softmap.tightening.regions import build
 from softmap.verification.dual import bound_terms
 from softmap.verification.exact import TINIEST, sign_of_sum
 from softmap.verification.point import energy_terms, membership
@@ -62,7 +63,7 @@ def verify(result: Result | str | Path, model: Model | None = None) -> Report:
     if model is not None:
         same = model is result.model or model.fingerprint() == result.model.fingerprint()
         first.append(Statement("model", Verdict.of(same), "the result is about this model"))
-    checks = (_energy, _bound, _primal, _order, _status, _trace)
+    checks = (_energy, _bound, _lp_bound, _primal, _order, _status, _trace)
     return Report((*first, *(check(result) for check in checks)))
 
 
@@ -103,38 +104,43 @@ def _labels(result: Result) -> Any:
 
 
 def _bound(result: Result) -> Statement:
-    """Bounds are proved by λ, by λ on a tightened model, or by a search."""
-    kind = str(getattr(result, "proof", "relaxation"))
-    if kind == "relaxation":
-        return _relaxed(result.model, result.lam, result.bound, "λ")
-    if kind == "tightened" and find_spec("softmap.tightening") is not None:
-        regions: Any = import_module("softmap.tightening.regions")
-        tightened = regions.build(result.model, result.clusters)  # type: ignore[attr-defined]
-        return _relaxed(tightened, result.lam, result.bound, "λ on the tightened relaxation")
-    said = f"{result.bound!r}, proved by {kind}"
+    """The bound, by what it rests on: λ, λ on a tightened model, or a search."""
+    proof = result.proof
+    if proof.kind is ProofKind.RELAXATION:
+        return _relaxed("bound", result.model, result.lam, result.bound, "λ")
+    if proof.kind is ProofKind.TIGHTENED:
+        tightened = build(result.model, proof.clusters).model
+        by = f"λ on the relaxation tightened by {len(proof.clusters)} clusters"
+        return _relaxed("bound", tightened, proof.lam, result.bound, by)
+    said = f"{result.bound!r}, proved by {proof.kind} of {proof.nodes} nodes"
     return Statement("bound", Verdict.STATED, said)
 
 
-def _relaxed(model: Model, lam: Any, bound: float, by: str) -> Statement:
+def _lp_bound(result: Result) -> Statement:
+    """The bound on the LP relaxation, which λ proves."""
+    return _relaxed("LP bound", result.model, result.lam, result.lp_bound, "λ")
+
+
+def _relaxed(name: str, model: Model, lam: Any, bound: float, by: str) -> Statement:
     """Whether λ proves the bound, and not much more than that."""
     if bound == -math.inf:
-        return Statement("bound", Verdict.TRUE, "none stated")
+        return Statement(name, Verdict.TRUE, "none stated")
     flat = np.asarray(lam, dtype=np.float64)
     if flat.shape != (int(model.half_offset[-1]),) or not np.isfinite(flat).all():
-        return Statement("bound", Verdict.FALSE, "λ is not a finite number for every half-edge")
+        return Statement(name, Verdict.FALSE, "λ is not a finite number for every half-edge")
     largest = float(np.abs(flat).max(initial=abs(bound)))
     shift = SHIFT if max(largest, _largest(model)) < 2.0**-SHIFT else 0
     with np.errstate(over="ignore", invalid="ignore"):
         terms = bound_terms(model, flat, shift)
     if math.isnan(bound) or not all(map(math.isfinite, terms)):
-        return Statement("bound", Verdict.FALSE, f"{bound!r} stated, the proof is not finite")
+        return Statement(name, Verdict.FALSE, f"{bound!r} stated, the proof is not finite")
     found = math.fsum(terms)
     proved = sign_of_sum([*terms, -math.ldexp(bound, shift)]) >= 0
     size = math.ldexp(math.fsum(map(abs, terms)), -shift) + largest
     lost = math.ldexp(found, -shift) - bound
     tight = lost <= ROUNDING * size + len(terms) * TINIEST
     said = f"{bound!r} stated, {by} proves {math.ldexp(found, -shift)!r}"
-    return Statement("bound", Verdict.of(proved and tight), said)
+    return Statement(name, Verdict.of(proved and tight), said)
 
 
 def _largest(model: Model) -> float:
@@ -174,7 +180,8 @@ def _order(result: Result) -> Statement:
         return Statement("gaps", Verdict.FALSE, str(error))
     size = math.fsum(filter(math.isfinite, (*paid, abs(result.bound))))
     slack = ROUNDING * size + len(paid) * TINIEST
-    fine = result.bound <= min(result.energy, result.primal) + slack
+    fine = result.bound <= result.energy + slack and result.lp_bound <= result.primal + slack
+    fine = fine and result.lp_bound <= result.bound
     fine = fine and result.primal <= result.energy
     said = f"gap {result.gap:.3g}, LP gap {result.lp_gap:.3g}"
     return Statement("gaps", Verdict.of(fine), said)
@@ -183,6 +190,7 @@ def _order(result: Result) -> Statement:
 def _status(result: Result) -> Statement:
     status = result.status
     tolerances = {Status.LP_GAP: result.tolerances[0], Status.GAP: result.tolerances[1]}
+    tolerances[Status.OPTIMAL] = min(PROVED, result.tolerances[1])
     if status not in tolerances:
         return Statement("status", Verdict.STATED, f"{status.name}: {status}")
     gap = result.lp_gap if status is Status.LP_GAP else result.gap
