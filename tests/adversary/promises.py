@@ -161,8 +161,19 @@ def _relaxed(spec: Spec, result: softmap.Result) -> str | None:
 
 def _scaled(trial: Trial, result: softmap.Result) -> str | None:
     """Powers of two change nothing, unless numbers leave the range in which they are exact."""
-    sizes = [abs(v) for v in trial.spec.numbers() if v] or [1.0]
-    if min(sizes) < 1e-270 or max(sizes) > 1e270:
+    terms = [c for u in trial.spec.unary for c in u] + [
+        e.cost(x, y)
+        for e in trial.spec.edges
+        for x in range(len(trial.spec.unary[e.ends[0]]))
+        for y in range(len(trial.spec.unary[e.ends[1]]))
+    ]
+    sizes = [abs(v) for v in (*terms, trial.spec.constant) if v and math.isfinite(v)]
+    # costs that are all 0 have no units
+    if (
+        not any(map(math.isfinite, filter(None, terms)))
+        or min(sizes) < 1e-270
+        or max(sizes) > 1e270
+    ):
         return None
     options = dict(trial.options)
     if "eta" in options:
