@@ -126,6 +126,7 @@ def race(only: str, seconds: float) -> Iterator[Race]:
     root = shared_data()
     if root is None:
         sys.exit("no folder of instances beside the project")
+    softmap.solve(softmap.generators.random_grid(6, 6, 3), time_limit=1.0)  # loads what is lazy
     for case in known(root):
         if only not in case.name:
             continue
@@ -156,7 +157,8 @@ def summary(races: list[Race]) -> str:
     signs = [r.better() for r in races]
     theirs = sum(r.toulbar2 is not None and r.toulbar2.proved for r in races)
     return (
-        f"{len(races)} models; proved: ours {sum(r.ours.proved for r in races)}, toulbar2 {theirs}; "
+        f"{len(races)} models; proved: ours {sum(r.ours.proved for r in races)}, "
+        f"toulbar2 {theirs}; "
         f"labelling better on {signs.count(1)}, equal on {signs.count(0)}, "
         f"worse on {signs.count(-1)}"
     )

@@ -17,7 +17,7 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 from adversary.making import trial
-from adversary.oracles import broken
+from adversary.promises import broken
 from adversary.shrinking import shrunk
 
 SHARE = 50  # trials handed to a worker at a time

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 from adversary.making import Trial
-from adversary.oracles import broken
+from adversary.promises import broken
 from adversary.specs import Edge, Spec
 
 

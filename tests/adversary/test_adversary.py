@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from adversary.making import trial
-from adversary.oracles import broken
+from adversary.promises import broken
 from adversary.shrinking import shrunk
 
 SLICE = 300

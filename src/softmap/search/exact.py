@@ -83,14 +83,14 @@ def _joint_scope(stride: Ints, member: Ints) -> Ints:
 def flat_lam(model: Model, lam: NDArray[np.float64]) -> Costs:
     """λ of softmap's half-edges as one block per scope entry of the flat factors."""
     n = model.num_variables
-    aux_edge = (model.edges >= n).any(axis=1)
-    blocks = [
-        lam[model.half_slice(int(h))] for e in np.flatnonzero(~aux_edge) for h in (2 * e, 2 * e + 1)
-    ]
-    for e in np.flatnonzero(aux_edge):
-        side = int(model.edges[e, 0] >= n)
-        blocks.append(lam[model.half_slice(int(2 * e + side))])
-    return np.concatenate([np.zeros(0), *blocks])
+    tied = (model.edges >= n).any(axis=1)
+    pairs = np.flatnonzero(~tied)
+    ties = np.flatnonzero(tied)
+    member = 2 * ties + (model.edges[ties, 0] >= n)
+    halves = np.concatenate([np.stack([2 * pairs, 2 * pairs + 1], axis=1).ravel(), member])
+    sizes = np.diff(model.half_offset)[halves]
+    begin = np.cumsum(sizes) - sizes
+    return lam[np.repeat(model.half_offset[halves] - begin, sizes) + np.arange(sizes.sum())]
 
 
 def solve_exact(

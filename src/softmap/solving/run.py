@@ -35,7 +35,7 @@ PROVED = 1e-9  # relative gap that counts as none: what rounding leaves
 HAND_OVER = 5_000  # passes after which a small LP that is still open goes to an exact solver
 SMALL = 50_000  # node states and edge pairs of such an LP: HiGHS takes seconds
 # A run gives up when neither gap has improved for so many passes, and for half of all passes.
-FIRST_INTERLUDE = 20  # passes before an exact search is tried for the first time
+FIRST_INTERLUDE = 5  # passes before an exact search is tried for the first time
 SHARE = 0.4  # of the time limit that the relaxation may take where more is to follow
 PATIENCE = 400
 

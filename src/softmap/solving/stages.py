@@ -19,7 +19,7 @@ import numpy as np
 from softmap.errors import InfeasibleModel
 from softmap.labels import neighbourhoods
 from softmap.labels.feasible import find_feasible
-from softmap.search.exact import ExactResult, flat_lam, flatten, solve_exact
+from softmap.search.exact import ExactResult, FlatModel, flat_lam, flatten, solve_exact
 from softmap.solving.proof import Proof, ProofKind
 from softmap.solving.run import Run
 from softmap.solving.trace import Snapshot, StageName, Status
@@ -27,7 +27,8 @@ from softmap.tightening.stage import Stage as Tightening
 
 __all__ = ["LaterStages"]
 
-FIRST_TURN = 0.25  # seconds of the first turn of each stage, where a time limit is given
+FIRST_TURN = 0.3  # seconds of the first turn of each stage, at least, where time is limited
+PART = 0.03  # of the time limit in the first turn of each stage
 FIRST_WORK = 200_000  # numbers sent in messages in the first turn, where none is
 GROWTH = 2.0  # of turns
 EFFORT = 4  # rounds of turns that a run without any limit makes
@@ -80,6 +81,7 @@ class Search(Stage):
     name = StageName.SEARCH
 
     def applies(self) -> bool:
+        self._flat: FlatModel | None = None
         model = self.run.model
         tied = model.edges[:, 0] >= model.num_variables
         pairs = np.diff(model.edge_offset)[~tied].sum() if model.m else 0
@@ -87,8 +89,10 @@ class Search(Stage):
 
     def take(self, turn: Turn) -> None:
         run = self.run
+        if self._flat is None:
+            self._flat = flatten(run.model)
         found = solve_exact(
-            flatten(run.model),
+            self._flat,
             incumbent=run.search.labels if math.isfinite(run.search.energy) else None,
             lam=flat_lam(run.model, run.judge.lam),
             time_limit=turn.left if turn.timed else PATIENCE,
@@ -187,7 +191,7 @@ class LaterStages:
         search = self.stages[0]
         if self.run.closed() or not isinstance(search, Search) or not search.active:
             return None
-        search.take(self._turn(0.3))
+        search.take(self._turn(1.0))
         return self.run.note(search.name)
 
     def __iter__(self) -> Generator[Snapshot, None, Status]:
@@ -224,5 +228,5 @@ class LaterStages:
         if limit is None:
             return Turn(math.inf, work)
         left = max(0.0, limit - run.seconds)
-        seconds = min(max(FIRST_TURN, 0.02 * limit) * scale, left)
+        seconds = min(max(FIRST_TURN, PART * limit) * scale, left)
         return Turn(time.perf_counter() + seconds, 1 << 62)

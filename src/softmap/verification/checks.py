@@ -173,13 +173,13 @@ def _primal(result: Result) -> Statement:
 
 
 def _order(result: Result) -> Statement:
-    """No bound above what was found, but for rounding of the sums that these are."""
+    """No bound above what was found, but for rounding, and mass that the point may miss."""
     try:
         paid = [abs(term) for term in energy_terms(result.model, _labels(result))]
     except ValueError as error:
         return Statement("gaps", Verdict.FALSE, str(error))
     size = math.fsum(filter(math.isfinite, (*paid, abs(result.bound))))
-    slack = ROUNDING * size + len(paid) * TINIEST
+    slack = FEASIBLE * size + len(paid) * TINIEST
     fine = result.bound <= result.energy + slack and result.lp_bound <= result.primal + slack
     fine = fine and result.lp_bound <= result.bound
     fine = fine and result.primal <= result.energy

@@ -118,7 +118,7 @@ def _numbers(spec: Spec, result: softmap.Result, best: float, exact: Fraction | 
     if result.energy < best and abs(result.energy - best) > math.ulp(best):
         return "the energy is below the optimum"
     size = math.fsum(abs(t) for t in (*terms, result.bound) if math.isfinite(t))
-    if result.primal < result.bound - 1e-14 * size - len(terms) * 5e-324:
+    if result.primal < result.bound - 1e-11 * size - len(terms) * 5e-324:  # mass may be missing
         return "the primal is below the bound"
     if result.primal > result.energy:
         return "the primal is above the energy"
@@ -161,8 +161,19 @@ def _relaxed(spec: Spec, result: softmap.Result) -> str | None:
 
 def _scaled(trial: Trial, result: softmap.Result) -> str | None:
     """Powers of two change nothing, unless numbers leave the range in which they are exact."""
-    sizes = [abs(v) for v in trial.spec.numbers() if v] or [1.0]
-    if min(sizes) < 1e-270 or max(sizes) > 1e270:
+    terms = [c for u in trial.spec.unary for c in u] + [
+        e.cost(x, y)
+        for e in trial.spec.edges
+        for x in range(len(trial.spec.unary[e.ends[0]]))
+        for y in range(len(trial.spec.unary[e.ends[1]]))
+    ]
+    sizes = [abs(v) for v in (*terms, trial.spec.constant) if v and math.isfinite(v)]
+    # costs that are all 0 have no units
+    if (
+        not any(map(math.isfinite, filter(None, terms)))
+        or min(sizes) < 1e-270
+        or max(sizes) > 1e270
+    ):
         return None
     options = dict(trial.options)
     if "eta" in options:

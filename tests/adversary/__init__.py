@@ -1,0 +1,1 @@
+"""Random models that try to break a promise; see run.py."""
