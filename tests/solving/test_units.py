@@ -30,7 +30,7 @@ def times(model: softmap.Model, exponent: int) -> softmap.Model:
 
 @pytest.mark.parametrize("dtype", ["float64", "float32"])
 @pytest.mark.parametrize("name", MODELS)
-@pytest.mark.parametrize("exponent", [-980, -665, -41, -40, -7, 40, 41, 665, 1000])
+@pytest.mark.parametrize("exponent", [-980, -665, -41, -40, -7, 40, 41, 665, 980])
 def test_powers_of_two_change_nothing(exponent, name, dtype):
     model = MODELS[name]()
     one = solve(model, threads=1, dtype=dtype)

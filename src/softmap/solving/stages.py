@@ -33,6 +33,9 @@ FIRST_WORK = 200_000  # numbers sent in messages in the first turn, where none i
 GROWTH = 2.0  # of turns
 EFFORT = 4  # rounds of turns that a run without any limit makes
 BACKTRACKS = 50  # of a turn of the search, at least
+FEW = 600  # nodes up to which a model is searched where no time is given
+NEARLY = 3e-3  # or up to which relative gap
+TABLES = 20  # table entries of dynamic programming per number of work
 PATIENCE = 10.0  # seconds after which a turn of the search ends in any case
 ENTRIES = 60_000_000  # table entries up to which a model is given to the exact search
 CLUSTERED = 5_000_000  # node states up to which a model is tightened
@@ -89,6 +92,8 @@ class Search(Stage):
 
     def take(self, turn: Turn) -> None:
         run = self.run
+        if not turn.timed and not self._promising():
+            return
         if self._flat is None:
             self._flat = flatten(run.model)
         found = solve_exact(
@@ -98,6 +103,7 @@ class Search(Stage):
             time_limit=turn.left if turn.timed else PATIENCE,
             backtrack_limit=-1 if turn.timed else max(BACKTRACKS, turn.work // run.model.n),
             relative_gap=min(TIGHT, run.options.gap),
+            dp_limit=1e9 if turn.timed else float(TABLES * turn.work),
         )
         run.spend(turn.work)
         if found.infeasible:
@@ -105,6 +111,10 @@ class Search(Stage):
                 "no labelling has finite cost: an exact search over all variables found none", None
             )
         self._report(found)
+
+    def _promising(self) -> bool:
+        """Whether a search without a clock is short enough: few nodes, or a small gap."""
+        return self.run.model.n <= FEW or self.run.gaps()[1] <= NEARLY
 
     def _report(self, found: ExactResult) -> None:
         run = self.run

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import numpy as np
-from scipy.sparse import coo_array
-from scipy.sparse.csgraph import minimum_spanning_tree
 
 from softmap import labels as decoding
 from softmap.model import Model
@@ -33,6 +31,10 @@ def tree_labels(tight: Tightened, nodes: Floats, start: Ints) -> Ints:
     Where single variables are undecided (a domain may be turned over as a whole), pairs are not.
     Variables in no pair region keep their label of `start`.
     """
+    # loaded when needed: importing it takes as long as many a run
+    from scipy.sparse import coo_array
+    from scipy.sparse.csgraph import minimum_spanning_tree
+
     base, n = tight.base, tight.base.num_variables
     logs = np.log(np.maximum(nodes, TINY))
     information = _information(tight, nodes, logs)
