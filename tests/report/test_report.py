@@ -17,6 +17,7 @@ from softmap.report.page import render
 from softmap.report.payload import likeliest
 from softmap.report.picture import palette, png
 from softmap.report.words import certificate_sentences
+from softmap.solving.proof import Proof, ProofKind
 
 
 @pytest.fixture(scope="module")
@@ -116,7 +117,7 @@ def test_facts_count_factors_not_ties():
 
 def outcome(**changes):
     values = {"energy": 10.0, "bound": 10.0, "primal": 10.0, "gap": 0.0, "lp_gap": 0.0}
-    return SimpleNamespace(**({"unit": 10.0} | values | changes))
+    return SimpleNamespace(**({"unit": 10.0, "proof": Proof()} | values | changes))
 
 
 def test_words_for_an_optimal_labelling():
@@ -132,7 +133,17 @@ def test_words_for_a_gap():
     text = " ".join(certificate_sentences(outcome(energy=11.0, gap=1.0, primal=10.01, lp_gap=0.01)))
     assert "optimal" not in text
     assert "at most 1 more than the best one (10\u00a0% of the bound)" in text
-    assert "more time for this method will not close" in text
+    assert "solved to within 0.01 (0.1\u00a0%), at 10.01: it is loose here" in text
+
+
+def test_words_say_what_the_bound_rests_on():
+    def words(proof):
+        return " ".join(certificate_sentences(outcome(proof=proof)))
+
+    assert "proved by the dual of the LP relaxation." in words(Proof())
+    tightened = Proof(ProofKind.TIGHTENED, ((0, 1, 2),) * 1234)
+    assert "tightened by clusters (1,234 of them)." in words(tightened)
+    assert "by an exact search (5,678 nodes)." in words(Proof(ProofKind.SEARCH, nodes=5678))
 
 
 def test_words_without_a_labelling():

@@ -7,6 +7,7 @@ import math
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from itertools import accumulate, islice
 from itertools import count as numbers_from
 
 import numpy as np
@@ -41,7 +42,7 @@ class RankedLabelling:
     labels, energy
         The labelling; `energy == model.energy(labels)`.
     bound
-        Certified lower bound on the cost of every labelling that could have stood here.
+        Certified lower bound on the cost that the best possible entry at this place has.
     proved
         Whether `energy` is within the relative gap asked for of `bound`.
     """
@@ -64,8 +65,8 @@ def solve_mbest(
 ) -> list[RankedLabelling]:
     """The m best labellings in order of cost, or m good ones that differ from each other.
 
-    Without `diversity`, entry k has the least cost among all labellings but the k before it, and
-    its `bound` is a lower bound on the cost of all those. With `diversity=d`, entry k has the least
+    Without `diversity`, entry k is the labelling of the k-th least cost, and its `bound` a lower
+    bound on the k-th least cost of all labellings. With `diversity=d`, entry k has the least
     cost among the labellings that differ from *each* earlier entry in at least d variables (one
     after the other: not the best set of m), and its `bound` is one on the cost of all those.
 
@@ -111,8 +112,17 @@ def solve_mbest(
         deadline = time.perf_counter()
     if not math.isfinite(first.energy):
         return []
-    found = _Partition(first, gap, deadline) if apart is None else _apart(first, apart, deadline)
-    return [_ranked(model, *entry, gap) for entry, _ in zip(found, range(most), strict=False)]
+    if apart is not None:
+        found = list(islice(_apart(first, apart, deadline), most))
+    else:
+        found = _sorted(model, list(islice(_Partition(first, gap, deadline), most)))
+    return [_ranked(model, labels, bound, gap) for labels, bound in found]
+
+
+def _sorted(model: Model, found: list[tuple[Ints, float]]) -> list[tuple[Ints, float]]:
+    """In order of cost, also where time ran out: bounds belong to ranks, not to labellings."""
+    labels = sorted((labels for labels, _ in found), key=model.energy)
+    return list(zip(labels, accumulate((bound for _, bound in found), max), strict=True))
 
 
 def _ranked(model: Model, labels: Ints, bound: float, gap: float) -> RankedLabelling:
@@ -139,9 +149,10 @@ def _apart(first: Result, distance: int, deadline: float) -> Iterator[tuple[Ints
 
 @dataclass
 class _Part:
-    """The labellings that begin like `start[:depth]` and avoid some labels of the next variable.
+    """The labellings that agree with `start` in `depth` variables and differ from it in the next.
 
-    `labels` and `energy` are the best ones known of it.
+    Variables are taken in the order of `_PartBounds.order`. `barred` are the labels that the next
+    one must avoid; `labels` and `energy` are the best ones known of the part.
     """
 
     start: Ints
@@ -219,6 +230,7 @@ class _Partition:
                 lam=flat_lam(self.model, self.lam),
                 time_limit=min(left, 1e9),
                 relative_gap=min(TIGHT, self.gap),
+                ascent=False,
             )
             if found.infeasible:
                 return
@@ -232,22 +244,23 @@ class _Partition:
 
     def _unary(self, part: _Part) -> Costs:
         """Unary costs of the variables that forbid every labelling outside the part."""
-        offset = self.model.node_offset
-        unary: Costs = self.flat.unary.copy()
-        kept = offset[: part.depth] + part.start[: part.depth]
-        costs = unary[kept]
-        unary[: offset[part.depth]] = np.inf
-        unary[kept] = costs
-        unary[offset[part.depth] + np.array(sorted(part.barred), dtype=np.int64)] = np.inf
+        offset, order = self.model.node_offset, self.bounds.order
+        fixed = np.zeros(self.n, dtype=bool)
+        fixed[order[: part.depth]] = True
+        others = np.repeat(fixed, self.flat.num_labels)
+        others[(offset[: self.n] + part.start)[fixed]] = False
+        unary: Costs = np.where(others, np.inf, self.flat.unary)
+        unary[offset[order[part.depth]] + np.array(sorted(part.barred), dtype=np.int64)] = np.inf
         return unary
 
     def _changed(self, part: _Part, unary: Costs) -> Ints | None:
         """The labelling that the part was split off from, with one label changed."""
-        allowed = np.flatnonzero(np.isfinite(unary[self.model.node_slice(part.depth)]))
+        i = int(self.bounds.order[part.depth])
+        allowed = np.flatnonzero(np.isfinite(unary[self.model.node_slice(i)]))
         if not len(allowed):
             return None
         tried = np.repeat(part.start[None], len(allowed), axis=0)
-        tried[:, part.depth] = allowed
+        tried[:, i] = allowed
         energies = self.given.energy(tried)
         best = int(np.argmin(energies))
         return tried[best] if math.isfinite(energies[best]) else None
@@ -256,7 +269,7 @@ class _Partition:
         """What is left of a part without one labelling: a part for each variable to differ in."""
         for depth in range(part.depth, self.n):
             before = part.barred if depth == part.depth else frozenset()
-            barred = before | {int(labels[depth])}
+            barred = before | {int(labels[self.bounds.order[depth]])}
             proved = self.bounds.of(labels, depth, barred)
             if proved < math.inf:
                 bound = max(part.bound, self.units.bound(proved))
@@ -264,7 +277,11 @@ class _Partition:
 
 
 class _PartBounds:
-    """Lower bounds on parts from one λ: only the minima of variables change."""
+    """Lower bounds on parts from one λ: only the minima of variables change.
+
+    `order` begins with the variables about which λ says least: where they are fixed, the bound is
+    close to the cost, and parts that differ in a later variable need no search.
+    """
 
     def __init__(self, model: Model, lam: Costs) -> None:
         half = np.diff(model.half_offset)
@@ -279,14 +296,21 @@ class _PartBounds:
         terms = model.n + int(np.bincount(model.edges.ravel(), minlength=1).max(initial=0)) + 8
         total = float(np.maximum.reduceat(size, model.node_offset[:-1]).sum())
         self.base = dual_bound(model, lam) - 4 * EPS * terms * total  # errors of all sums below
+        self.order = np.argsort([self._margin(i) for i in range(model.num_variables)])
         self._labels: Ints | None = None
 
+    def _margin(self, i: int) -> float:
+        block = self.belief[self.model.node_slice(i)]
+        return float(np.partition(block, 1)[1] - block.min()) if len(block) > 1 else math.inf
+
     def of(self, labels: Ints, depth: int, barred: frozenset[int]) -> float:
-        """A bound on the labellings that begin like `labels[:depth]` and avoid `barred` next."""
+        """A bound on a part, see `_Part`."""
         if self._labels is not labels:
             n = self.model.num_variables
             rise = self.belief[self.model.node_offset[:n] + labels] - self.least[:n]
-            self._labels, self._sums = labels, np.concatenate([[0.0], np.cumsum(rise)])
-        block = self.belief[self.model.node_slice(depth)].copy()
+            self._labels = labels
+            self._sums = np.concatenate([[0.0], np.cumsum(rise[self.order])])
+        i = int(self.order[depth])
+        block = self.belief[self.model.node_slice(i)].copy()
         block[sorted(barred)] = np.inf
-        return float(self.base + self._sums[depth] + (block.min() - self.least[depth]))
+        return float(self.base + self._sums[depth] + (block.min() - self.least[i]))
