@@ -5,6 +5,8 @@ import io
 import json
 import re
 import zlib
+from dataclasses import replace
+from itertools import pairwise
 from types import SimpleNamespace
 
 import numpy as np
@@ -14,10 +16,11 @@ import softmap
 from browser import MISSING, browser
 from softmap.report.facts import arity_counts, arity_max, families, model_facts
 from softmap.report.page import render
-from softmap.report.payload import likeliest
+from softmap.report.payload import STAGES, likeliest
 from softmap.report.picture import palette, png
 from softmap.report.words import certificate_sentences
 from softmap.solving.proof import Proof, ProofKind
+from softmap.solving.trace import StageName
 
 
 @pytest.fixture(scope="module")
@@ -68,6 +71,35 @@ def test_the_embedded_trace_is_the_result(page, result):
     trace = embedded(page)["trace"]
     assert trace["bound"][-1] == pytest.approx(result.bound)
     assert trace["energy"][-1] == pytest.approx(result.energy)
+
+
+def test_stages_lie_on_the_time_axis():
+    edges = [[0, 1], [1, 2], [0, 2]]
+    loose = softmap.Model(np.zeros((3, 2)), edges, np.stack([np.eye(2)] * 3))
+    solved = softmap.solve(loose)
+    page = render(solved)
+    stages = embedded(page)["stages"]
+    columns = solved.trace.columns()
+    assert {stage["name"] for stage in stages} >= {"relaxation"}
+    assert len({stage["name"] for stage in stages}) > 1
+    for axis in ("seconds", "work"):
+        assert stages[0][axis][0] == 0
+        assert stages[-1][axis][1] == columns[axis][-1]
+        ends = [stage[axis] for stage in stages]
+        assert all(a[1] == b[0] for a, b in pairwise(ends))
+        assert all(low <= high for low, high in ends)
+    assert "<dt>bound by</dt>" in page
+
+
+def test_the_size_of_the_proof_is_among_the_numbers(result):
+    searched = replace(result, proof=Proof(ProofKind.SEARCH, nodes=5678))
+    assert "<dt>nodes of the search tree</dt><dd>5,678</dd>" in render(searched)
+    tightened = replace(result, proof=Proof(ProofKind.TIGHTENED, ((0, 1, 2),) * 12))
+    assert "<dt>clusters</dt><dd>12</dd>" in render(tightened)
+
+
+def test_the_words_for_stages_are_those_of_the_trace():
+    assert [stage.word for stage in StageName] == list(STAGES)
 
 
 def test_a_hundred_thousand_variables_stay_small(page):
