@@ -26,13 +26,9 @@ def solve_command(
         Literal["map", "lp", "labels", "optimal"] | None,
         typer.Option(help="What to go on for after the relaxation [map]."),
     ] = None,
-    mbest: Annotated[
-        int | None, typer.Option(help="Find the so many best labellings, each with its bound.")
-    ] = None,
+    mbest: Annotated[int | None, typer.Option(help="Find so many best labellings.")] = None,
     gap: Annotated[float | None, typer.Option(help="Stop at this relative gap [1e-6].")] = None,
-    lp_gap: Annotated[
-        float | None, typer.Option(help="Stop at this relative LP gap [1e-4].")
-    ] = None,
+    lp_gap: Annotated[float | None, typer.Option(help="The relaxation's gap [1e-4].")] = None,
     time_limit: Annotated[float | None, typer.Option(help="Stop after so many seconds.")] = None,
     eta: Annotated[float | None, typer.Option(help="Inverse temperature (for smp etc.).")] = None,
     seed: Annotated[int | None, typer.Option(help="Seed of what is random [0].")] = None,
@@ -70,9 +66,8 @@ def solve_command(
         "checkpoint": checkpoint,
     }
     if mbest is not None:
-        files = {"trace": trace, "report": report, "save": save, "resume": resume}
-        solve_ranked(loaded, mbest, options | files, output, as_json)
-        return
+        other = {"trace": trace, "report": report, "save": save, "resume": resume}
+        return solve_ranked(loaded, mbest, options | other, output, as_json)
     with display(not no_progress, time_limit) as show:
         result = _run(loaded, resume, on_snapshot=show, **options)
     _write(result, output, trace, report)

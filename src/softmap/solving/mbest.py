@@ -102,16 +102,19 @@ def solve_mbest(
     most = count("m", m, 1)
     apart = None if diversity is None else count("diversity", diversity, 1)
     limit = math.inf if time_limit is None else not_negative("time_limit", time_limit)
-    gap = not_negative("gap", gap)
     deadline = time.perf_counter() + limit
-    first = solve(
-        model, goal="optimal", gap=gap, threads=threads, seed=seed,
-        time_limit=None if math.isinf(limit) else FIRST * limit,
-    )  # fmt: skip
+    share = None if math.isinf(limit) else FIRST * limit
+    first = solve(model, goal="optimal", gap=gap, threads=threads, seed=seed, time_limit=share)
     if first.status is Status.INTERRUPTED:
         deadline = time.perf_counter()
+    return _others(first, most, apart, deadline)
+
+
+def _others(first: Result, most: int, apart: int | None, deadline: float) -> list[RankedLabelling]:
+    """The first labelling and what follows it."""
     if not math.isfinite(first.energy):
         return []
+    model, gap = first.model, first.tolerances[1]
     if apart is not None:
         found = list(islice(_apart(first, apart, deadline), most))
     else:
@@ -175,9 +178,10 @@ class _Partition:
         self.units = Units(first.model)
         self.model = tighten(self.units.model)
         self.flat = flatten(self.model)
-        self.lam = self.units.warm(first.lam)
+        lam = self.units.warm(first.lam)
+        self.flat_lam = flat_lam(self.model, lam)
         self.n = self.model.num_variables
-        self.bounds = _PartBounds(self.model, self.lam)
+        self.bounds = _PartBounds(self.model, lam)
         self._order = numbers_from()
         self._waiting: list[tuple[float, int, _Part]] = []
         self._searched: list[tuple[float, int, _Part]] = []
@@ -227,7 +231,7 @@ class _Partition:
             found = solve_exact(
                 replace(self.flat, unary=unary),
                 incumbent=labels,
-                lam=flat_lam(self.model, self.lam),
+                lam=self.flat_lam,
                 time_limit=min(left, 1e9),
                 relative_gap=min(TIGHT, self.gap),
                 ascent=False,
