@@ -20,6 +20,7 @@ __all__ = ["next_diverse"]
 PRICES = 14  # values of ν that are tried
 SHARE = 0.05  # of the time that is left, for each of them
 ENTRIES = 60_000_000  # table entries up to which counters are added
+RATE = 100_000  # entries of counters per second that is left: preparing them takes time, too
 TIGHT = 1e-10  # relative gap at which a search may stop
 EPS = np.finfo(float).eps
 
@@ -36,7 +37,7 @@ def next_diverse(
     best, bound = _by_prices(flat, earlier, distance, deadline)
     size = len(earlier) * int(flat.num_labels.sum()) * (distance + 1) ** 2
     left = deadline - time.perf_counter()
-    if left <= 0 or size > ENTRIES:
+    if left <= 0 or size > min(ENTRIES, RATE * left):
         return best, bound
     counted = _with_counters(flat, earlier, distance)
     start = None if best is None else _with_counts(best, earlier, distance)

@@ -143,11 +143,40 @@ def _apart(first: Result, distance: int, deadline: float) -> Iterator[tuple[Ints
     yield first.labels, bound
     while True:
         labels, proved = next_diverse(flat, earlier, distance, deadline)
-        if labels is None:
+        simple = (
+            None if math.isinf(proved) and proved > 0 else _moved(units.model, earlier, distance)
+        )
+        options = [x for x in (labels, simple) if x is not None]
+        if not options:
             return
+        labels = min(options, key=units.model.energy)
         bound = max(bound, units.bound(proved))  # fewer labellings are left than before
         earlier.append(labels)
         yield labels, bound
+
+
+def _moved(model: Model, earlier: list[Ints], distance: int) -> Ints | None:
+    """The last labelling with cheap labels changed until it is far enough from all, or None.
+
+    What a change costs is judged by pairs alone, each change for itself.
+    """
+    last, n = earlier[-1], model.num_variables
+    cost = model.unary[: model.node_offset[n]].copy()
+    for e in np.flatnonzero((model.edges < n).all(axis=1)).tolist():
+        i, j = model.edges[e].tolist()
+        table = model.table(e)
+        cost[model.node_slice(i)] += table[:, last[j]]
+        cost[model.node_slice(j)] += table[last[i]]
+    owner = np.repeat(np.arange(n), model.num_labels[:n])
+    cost -= cost[model.node_offset[:n] + last][owner]
+    moved = last.copy()
+    for k in np.argsort(cost, kind="stable").tolist():
+        i = owner[k]
+        if moved[i] == last[i]:
+            moved[i] = k - model.node_offset[i]
+        if min(int((moved != x).sum()) for x in earlier) >= distance:
+            return moved if math.isfinite(model.energy(moved)) else None
+    return None
 
 
 @dataclass
