@@ -35,6 +35,7 @@ if TYPE_CHECKING:
     from softmap.relaxation.consistency import arc_consistency
     from softmap.relaxation.dual import SmoothedDual
     from softmap.solving.certificate import certificate
+    from softmap.solving.mbest import RankedLabelling, solve_mbest
     from softmap.solving.result import Result, load_result
     from softmap.solving.solve import iterate, resume, solve
     from softmap.solving.trace import Snapshot, Status, Trace
@@ -52,6 +53,7 @@ _HOME = {
     "OptionError": "errors",
     "Potts": "model",
     "Projection": "model",
+    "RankedLabelling": "solving.mbest",
     "Result": "solving.result",
     "SharedTables": "model",
     "SmoothedDual": "relaxation.dual",
@@ -70,6 +72,7 @@ _HOME = {
     "read": "io",
     "resume": "solving.solve",
     "solve": "solving.solve",
+    "solve_mbest": "solving.mbest",
     "verify": "verification",
     "write": "io",
 }
@@ -88,6 +91,7 @@ __all__ = [
     "OptionError",
     "Potts",
     "Projection",
+    "RankedLabelling",
     "Result",
     "SharedTables",
     "SmoothedDual",
@@ -109,6 +113,7 @@ __all__ = [
     "read",
     "resume",
     "solve",
+    "solve_mbest",
     "verify",
     "write",
 ]

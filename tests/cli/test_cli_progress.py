@@ -8,7 +8,7 @@ from rich.console import Console
 from softmap.cli.console import number, ratio
 from softmap.cli.progress import LiveDisplay, PlainLines, Silent, display
 from softmap.generators import random_tree
-from softmap.solving.trace import Row, Snapshot
+from softmap.solving.trace import Row, Snapshot, StageName
 
 
 def snapshot(seconds, **changes):
@@ -37,6 +37,15 @@ def test_the_live_display_shows_what_remains():
     shown = stream.getvalue()
     for text in ("bound", "10.0000", "12.5000", "remaining", "20 s"):
         assert text in shown
+
+
+def test_displays_name_the_stage():
+    stream = io.StringIO()
+    show = PlainLines(Console(file=stream, width=200), every=2.0)
+    for stage in StageName:
+        show(snapshot(10.0 * stage, stage=int(stage)))
+    words = [line.split("stage ")[1].split()[0] for line in stream.getvalue().splitlines()]
+    assert words == ["relaxation", "search", "tightening", "labels"]
 
 
 def test_silence(capsys):

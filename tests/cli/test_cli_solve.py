@@ -75,6 +75,55 @@ def test_words_without_json(grid, capsys):
     assert "energy" in shown
 
 
+@pytest.fixture(scope="module")
+def triangle(tmp_path_factory):
+    """Three variables that cannot all differ: the relaxation is loose."""
+    path = tmp_path_factory.mktemp("models") / "triangle.npz"
+    edges = [[0, 1], [1, 2], [0, 2]]
+    unary = np.array([[0.0, 0.1], [0.0, 0.0], [0.2, 0.0]])
+    softmap.write(softmap.Model(unary, edges, np.stack([np.eye(2)] * 3)), path)
+    return path
+
+
+@pytest.mark.parametrize(("goal", "closed"), [("lp", False), ("map", True), ("optimal", True)])
+def test_goals(triangle, capsys, goal, closed):
+    assert main(["solve", str(triangle), "--goal", goal, "--json", "--no-progress"]) == 0
+    answer = json.loads(capsys.readouterr().out)
+    assert (answer["gap"] < 1e-6) == closed
+    assert answer["energy"] == pytest.approx(1.0)
+
+
+def test_the_words_name_the_proof(triangle, capsys):
+    assert main(["solve", str(triangle), "--goal", "lp", "--no-progress"]) == 0
+    assert "by the dual of the LP relaxation" in capsys.readouterr().out
+    assert main(["solve", str(triangle), "--no-progress"]) == 0
+    shown = capsys.readouterr().out
+    assert "by an exact search" in shown or "tightened by clusters" in shown
+
+
+def test_an_unknown_goal_is_refused(triangle, capsys):
+    assert main(["solve", str(triangle), "--goal", "best", "--no-progress"]) == 2
+    assert "optimal" in capsys.readouterr().err
+
+
+def test_the_best_labellings(triangle, tmp_path, capsys):
+    path = tmp_path / "x.MPE"
+    assert main(["solve", str(triangle), "--mbest", "3", "--json", "--output", str(path)]) == 0
+    found = json.loads(capsys.readouterr().out)
+    model = softmap.read(triangle)
+    every = sorted(model.energy(np.array(list(np.ndindex(2, 2, 2)))))
+    assert [entry["energy"] for entry in found] == pytest.approx(every[:3])
+    assert all(entry["proved"] for entry in found)
+    assert path.read_text().split()[2:] == [str(x) for x in found[0]["labels"]]
+    assert main(["solve", str(triangle), "--mbest", "2"]) == 0
+    assert "yes" in capsys.readouterr().out
+
+
+def test_the_best_labellings_take_no_method(triangle, capsys):
+    assert main(["solve", str(triangle), "--mbest", "3", "--method", "trws"]) == 2
+    assert "--method" in capsys.readouterr().err
+
+
 def test_plain_lines_go_to_standard_error(grid, capsys):
     assert main(["solve", str(grid), "--json"]) == 0
     out, err = capsys.readouterr()

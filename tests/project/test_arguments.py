@@ -149,6 +149,18 @@ CALLS = {
     "Projection": (softmap.Projection, {"maps": [[0, 1]], "num_labels": [2], "index": [0]}),
     "solve": (softmap.solve, SOLVE),
     "iterate": (lambda **given: list(softmap.iterate(**given)), SOLVE),
+    "solve_mbest": (
+        softmap.solve_mbest,
+        {
+            "model": TREE,
+            "m": 2,
+            "diversity": 1,
+            "time_limit": 5.0,
+            "gap": 1e-6,
+            "threads": 1,
+            "seed": 0,
+        },
+    ),
     "certificate": (
         softmap.certificate,
         {

@@ -5,6 +5,8 @@ import io
 import json
 import re
 import zlib
+from dataclasses import replace
+from itertools import pairwise
 from types import SimpleNamespace
 
 import numpy as np
@@ -14,9 +16,11 @@ import softmap
 from browser import MISSING, browser
 from softmap.report.facts import arity_counts, arity_max, families, model_facts
 from softmap.report.page import render
-from softmap.report.payload import likeliest
+from softmap.report.payload import STAGES, likeliest
 from softmap.report.picture import palette, png
 from softmap.report.words import certificate_sentences
+from softmap.solving.proof import Proof, ProofKind
+from softmap.solving.trace import StageName
 
 
 @pytest.fixture(scope="module")
@@ -69,6 +73,35 @@ def test_the_embedded_trace_is_the_result(page, result):
     assert trace["energy"][-1] == pytest.approx(result.energy)
 
 
+def test_stages_lie_on_the_time_axis():
+    edges = [[0, 1], [1, 2], [0, 2]]
+    loose = softmap.Model(np.zeros((3, 2)), edges, np.stack([np.eye(2)] * 3))
+    solved = softmap.solve(loose)
+    page = render(solved)
+    stages = embedded(page)["stages"]
+    columns = solved.trace.columns()
+    assert {stage["name"] for stage in stages} >= {"relaxation"}
+    assert len({stage["name"] for stage in stages}) > 1
+    for axis in ("seconds", "work"):
+        assert stages[0][axis][0] == 0
+        assert stages[-1][axis][1] == columns[axis][-1]
+        ends = [stage[axis] for stage in stages]
+        assert all(a[1] == b[0] for a, b in pairwise(ends))
+        assert all(low <= high for low, high in ends)
+    assert "<dt>bound by</dt>" in page
+
+
+def test_the_size_of_the_proof_is_among_the_numbers(result):
+    searched = replace(result, proof=Proof(ProofKind.SEARCH, nodes=5678))
+    assert "<dt>nodes of the search tree</dt><dd>5,678</dd>" in render(searched)
+    tightened = replace(result, proof=Proof(ProofKind.TIGHTENED, ((0, 1, 2),) * 12))
+    assert "<dt>clusters</dt><dd>12</dd>" in render(tightened)
+
+
+def test_the_words_for_stages_are_those_of_the_trace():
+    assert [stage.word for stage in StageName] == list(STAGES)
+
+
 def test_a_hundred_thousand_variables_stay_small(page):
     assert len(page) < 12e6
 
@@ -116,7 +149,7 @@ def test_facts_count_factors_not_ties():
 
 def outcome(**changes):
     values = {"energy": 10.0, "bound": 10.0, "primal": 10.0, "gap": 0.0, "lp_gap": 0.0}
-    return SimpleNamespace(**({"unit": 10.0} | values | changes))
+    return SimpleNamespace(**({"unit": 10.0, "proof": Proof()} | values | changes))
 
 
 def test_words_for_an_optimal_labelling():
@@ -132,7 +165,17 @@ def test_words_for_a_gap():
     text = " ".join(certificate_sentences(outcome(energy=11.0, gap=1.0, primal=10.01, lp_gap=0.01)))
     assert "optimal" not in text
     assert "at most 1 more than the best one (10\u00a0% of the bound)" in text
-    assert "more time for this method will not close" in text
+    assert "solved to within 0.01 (0.1\u00a0%), at 10.01: it is loose here" in text
+
+
+def test_words_say_what_the_bound_rests_on():
+    def words(proof):
+        return " ".join(certificate_sentences(outcome(proof=proof)))
+
+    assert "proved by the dual of the LP relaxation." in words(Proof())
+    tightened = Proof(ProofKind.TIGHTENED, ((0, 1, 2),) * 1234)
+    assert "tightened by clusters (1,234 of them)." in words(tightened)
+    assert "by an exact search (5,678 nodes)." in words(Proof(ProofKind.SEARCH, nodes=5678))
 
 
 def test_words_without_a_labelling():

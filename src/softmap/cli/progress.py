@@ -14,6 +14,7 @@ from rich.live import Live
 from rich.table import Table
 
 from softmap.cli.console import messages, number, ratio
+from softmap.solving.trace import StageName
 
 if TYPE_CHECKING:
     from softmap.solving.trace import Snapshot
@@ -96,6 +97,7 @@ class LiveDisplay(Silent):
 def _columns(snapshot: Snapshot, time_limit: float | None) -> dict[str, str]:
     columns = {
         "seconds": f"{snapshot.seconds:.1f}",
+        "stage": StageName(snapshot.stage).word,
         "bound": number(snapshot.bound),
         "primal": number(snapshot.primal),
         "energy": number(snapshot.energy),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
@@ -22,10 +22,13 @@ def solve_command(
     model: ModelArgument,
     evidence: Annotated[Path | None, typer.Option(help="Variables to fix (.evid).")] = None,
     method: Annotated[str | None, typer.Option(help="The algorithm [anneal].")] = None,
-    gap: Annotated[float | None, typer.Option(help="Stop at this relative gap [1e-6].")] = None,
-    lp_gap: Annotated[
-        float | None, typer.Option(help="Stop at this relative LP gap [1e-4].")
+    goal: Annotated[
+        Literal["map", "lp", "labels", "optimal"] | None,
+        typer.Option(help="What to go on for after the relaxation [map]."),
     ] = None,
+    mbest: Annotated[int | None, typer.Option(help="Find so many best labellings.")] = None,
+    gap: Annotated[float | None, typer.Option(help="Stop at this relative gap [1e-6].")] = None,
+    lp_gap: Annotated[float | None, typer.Option(help="The relaxation's gap [1e-4].")] = None,
     time_limit: Annotated[float | None, typer.Option(help="Stop after so many seconds.")] = None,
     eta: Annotated[float | None, typer.Option(help="Inverse temperature (for smp etc.).")] = None,
     seed: Annotated[int | None, typer.Option(help="Seed of what is random [0].")] = None,
@@ -45,12 +48,14 @@ def solve_command(
     import softmap
     from softmap.cli.console import results
     from softmap.cli.progress import display
+    from softmap.cli.ranked import solve_ranked
     from softmap.cli.summary import as_object, exit_code, print_result
 
     check_targets(output=output, trace=trace, report=report, save=save, checkpoint=checkpoint)
     loaded = softmap.read(str(model), values=values, evidence=evidence)
     options: dict[str, Any] = {
         "method": method,
+        "goal": goal,
         "gap": gap,
         "lp_gap": lp_gap,
         "time_limit": time_limit,
@@ -60,6 +65,9 @@ def solve_command(
         "dtype": dtype,
         "checkpoint": checkpoint,
     }
+    if mbest is not None:
+        other = {"trace": trace, "report": report, "save": save, "resume": resume}
+        return solve_ranked(loaded, mbest, options | other, output, as_json)
     with display(not no_progress, time_limit) as show:
         result = _run(loaded, resume, on_snapshot=show, **options)
     _write(result, output, trace, report)
@@ -79,7 +87,9 @@ def _run(model: Model, resume: Path | None, **options: Any) -> Result:
     given = {name: value for name, value in options.items() if value is not None}
     if resume is None:
         return softmap.solve(model, **given)
-    if fixed := [f"--{name}" for name in ("method", "eta", "dtype", "seed") if name in given]:
+    if fixed := [
+        f"--{name}" for name in ("method", "goal", "eta", "dtype", "seed") if name in given
+    ]:
         raise softmap.OptionError(
             f"--resume goes on as the run began: {', '.join(fixed)} cannot change"
         )

@@ -37,7 +37,7 @@ def render(result: Subject, title: str = "softmap run") -> str:
         "style": _asset("page.css"),
         "status": escape(str(result.status)),
         "certificate": escape(" ".join(certificate_sentences(result))),
-        "numbers": _definitions(_numbers(result)),
+        "numbers": _definitions(_numbers(result) | _proof(result)),
         "facts": _definitions(model_facts(result.model)),
         "picture": _picture(result),
         "footer": _footer(result),
@@ -75,6 +75,17 @@ def _numbers(result: Subject) -> dict[str, str]:
         "relative LP gap": f"{relative_gap(result.lp_gap, result.unit):.2g}",
         "seconds": f"{result.seconds:.2f}",
     }
+
+
+def _proof(result: Subject) -> dict[str, str]:
+    """What the bound rests on, and how much of it there is."""
+    proof = result.proof
+    facts = {"bound by": str(proof.kind)}
+    if proof.clusters:
+        facts["clusters"] = f"{len(proof.clusters):,}"
+    if proof.nodes:
+        facts["nodes of the search tree"] = f"{proof.nodes:,}"
+    return facts
 
 
 def _definitions(facts: dict[str, str]) -> str:

@@ -15,6 +15,7 @@ __all__ = ["likeliest", "payload"]
 
 KEPT = 8  # states listed per variable; the rest is summed up as "others"
 ROWS = 1000  # rows of the trace that a chart can show
+STAGES = ("relaxation", "search", "tightening", "labels")  # by the column `stage`
 FULL = 65535  # probabilities are stored as multiples of 1 / FULL
 
 
@@ -24,6 +25,7 @@ def payload(result: Subject) -> dict[str, Any]:
     return {
         "trace": {name: _plain(column) for name, column in trace.items()},
         "window": _window(trace),
+        "stages": _stages(result.trace.columns()),
         "variables": _variables(result),
     }
 
@@ -76,6 +78,26 @@ def _plain(column: NDArray[Any]) -> list[float | int | None]:
     if column.dtype.kind in "iu":
         return [int(v) for v in column]
     return [float(f"{v:.11g}") if np.isfinite(v) else None for v in column]
+
+
+def _stages(columns: dict[str, NDArray[Any]]) -> list[dict[str, Any]]:
+    """Spells of one stage, from the check before its first one to its last.
+
+    Short spells of the same stage that are next to each other at this resolution stay apart; a run
+    in turns has a few dozen of them.
+    """
+    stage = columns["stage"]
+    first = np.flatnonzero(np.diff(stage, prepend=-1))
+    last = np.append(first[1:], len(stage)) - 1
+    before = np.maximum(first - 1, 0)
+    spells: list[dict[str, Any]] = []
+    for a, b in zip(before.tolist(), last.tolist(), strict=True):
+        ends = {
+            axis: [float(columns[axis][a]) if spells else 0.0, float(columns[axis][b])]
+            for axis in ("seconds", "work")
+        }
+        spells.append({"name": STAGES[int(stage[b])], **ends})
+    return spells
 
 
 def _window(trace: dict[str, NDArray[Any]]) -> list[float] | None:

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from softmap.model import Model
 
-__all__ = ["Columns", "Subject"]
+__all__ = ["Basis", "Columns", "Subject"]
 
 
 class Columns(Protocol):
@@ -17,6 +17,17 @@ class Columns(Protocol):
 
     def columns(self) -> dict[str, NDArray[Any]]:
         """The trace as arrays by column name."""
+
+
+class Basis(Protocol):
+    """What a bound rests on."""
+
+    @property
+    def kind(self) -> object: ...
+    @property
+    def clusters(self) -> tuple[tuple[int, ...], ...]: ...
+    @property
+    def nodes(self) -> int: ...
 
 
 class Subject(Protocol):
@@ -36,6 +47,8 @@ class Subject(Protocol):
     def energy(self) -> float: ...
     @property
     def bound(self) -> float: ...
+    @property
+    def proof(self) -> Basis: ...
     @property
     def primal(self) -> float: ...
     @property

@@ -25,7 +25,17 @@ def _labelling(result: Subject) -> str:
 def _bound(result: Subject) -> str:
     if not math.isfinite(result.bound):
         return "No lower bound is proved."
-    return f"No labelling costs less than {result.bound:.10g}: that is proved."
+    return f"No labelling costs less than {result.bound:.10g}: that is proved by {_basis(result)}."
+
+
+def _basis(result: Subject) -> str:
+    """What the bound rests on, with its size."""
+    proof = result.proof
+    if proof.clusters:
+        return f"{proof.kind} ({len(proof.clusters):,} of them)"
+    if proof.nodes:
+        return f"{proof.kind} ({proof.nodes:,} nodes)"
+    return str(proof.kind)
 
 
 def _verdict(result: Subject) -> str:
@@ -50,8 +60,8 @@ def _relaxation(result: Subject) -> str:
     sentence = f"The linear relaxation is solved {within}"
     if relative_gap(result.energy - result.primal, result.unit) > 10 * max(gap, EXACT):
         return (
-            f"{sentence}: most of what is left is the gap between the relaxation and "
-            "labellings, which more time for this method will not close."
+            f"{sentence}, at {result.primal:.10g}: it is loose here, so that a better bound has to "
+            "come from clusters or from a search."
         )
     return f"{sentence}."
 

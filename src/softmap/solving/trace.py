@@ -48,6 +48,11 @@ class StageName(IntEnum):
     TIGHTEN = 2
     LABELS = 3
 
+    @property
+    def word(self) -> str:
+        """The stage, for people."""
+        return ("relaxation", "search", "tightening", "labels")[self]
+
 
 @dataclass(frozen=True)
 class Row:

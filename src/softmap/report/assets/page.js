@@ -27,6 +27,19 @@
     ], log: true },
   };
 
+  // bands behind the curves: what the run was doing; a line of words names them as well
+  const inks = { relaxation: "--relaxation", search: "--search", tightening: "--tightening", labels: "--labels" };
+  const bands = (axis) => data.stages.map((s) => ({
+    type: "rect", xref: "x", yref: "paper", x0: s[axis][0], x1: s[axis][1], y0: 0, y1: 1,
+    layer: "below", line: { width: 0 }, fillcolor: colour(inks[s.name]),
+  }));
+  for (const name of new Set(data.stages.map((s) => s.name))) {
+    const key = document.createElement("span"), swatch = document.createElement("i");
+    swatch.style.background = `var(${inks[name]})`;
+    key.append(swatch, name);
+    byId("stages").append(key);
+  }
+
   function draw() {
     const axis = document.querySelector("input[name=axis]:checked").value;
     const x = trace[axis];
@@ -41,7 +54,7 @@
         margin: { l: 70, r: 10, t: 30, b: 80 }, paper_bgcolor: "rgba(0,0,0,0)", plot_bgcolor: "rgba(0,0,0,0)",
         font: { color: ink, family: "system-ui, sans-serif", size: 13 }, hovermode: "x unified",
         hoverlabel: { bgcolor: colour("--panel"), font: { color: ink } },
-        legend: { orientation: "h", y: -0.28 },
+        legend: { orientation: "h", y: -0.28 }, shapes: bands(axis),
         xaxis: { title: { text: axis === "work" ? "work (messages)" : "seconds" }, gridcolor: grid, zeroline: false },
         yaxis: { type: chart.log ? "log" : "linear", gridcolor: grid, zeroline: false, exponentformat: "e" },
       };

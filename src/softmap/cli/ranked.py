@@ -1,0 +1,61 @@
+"""softmap solve --mbest: the best labellings of a model, one row each."""
+
+from __future__ import annotations
+
+import json
+import math
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from rich.table import Table
+
+from softmap.cli.console import number, results
+from softmap.errors import OptionError
+
+if TYPE_CHECKING:
+    from softmap.model import Model
+    from softmap.solving.mbest import RankedLabelling
+
+__all__ = ["solve_ranked"]
+
+TAKEN = ("gap", "time_limit", "threads", "seed")
+
+
+def solve_ranked(
+    model: Model, most: int, options: dict[str, Any], output: Path | None, as_json: bool
+) -> None:
+    """Find the best labellings, print a row for each, and write the best one."""
+    import softmap
+
+    given = {name: value for name, value in options.items() if value is not None}
+    if other := [f"--{name.replace('_', '-')}" for name in given if name not in TAKEN]:
+        raise OptionError(f"--mbest searches until each labelling is proved: no {', '.join(other)}")
+    found = softmap.solve_mbest(model, most, **given)
+    if output is not None and found:
+        from softmap.io import write_labels
+
+        write_labels(found[0].labels, output)
+    if as_json:
+        print(json.dumps([_as_object(entry) for entry in found]))
+    else:
+        results().print(_table(found))
+
+
+def _as_object(entry: RankedLabelling) -> dict[str, Any]:
+    """JSON knows no infinity: a bound that is not finite is null."""
+    return {
+        "labels": entry.labels.tolist(),
+        "energy": entry.energy,
+        "bound": entry.bound if math.isfinite(entry.bound) else None,
+        "proved": entry.proved,
+    }
+
+
+def _table(found: list[RankedLabelling]) -> Table:
+    table = Table(box=None, pad_edge=False)
+    for name in ("rank", "energy", "bound", "proved"):
+        table.add_column(name, justify="right", header_style="dim")
+    for rank, entry in enumerate(found, 1):
+        proved = "yes" if entry.proved else "no"
+        table.add_row(str(rank), number(entry.energy), number(entry.bound), proved)
+    return table

@@ -1,0 +1,147 @@
+"""The cheapest labelling that differs from each of some earlier ones in at least d variables.
+
+First a price ν on every agreement with an earlier labelling: a Lagrangian, whose dual is a bound
+and whose labels may be far enough away. What that leaves open is searched exactly, with counters
+of the differences as additional variables.
+"""
+
+from __future__ import annotations
+
+import time
+from dataclasses import replace
+
+import numpy as np
+
+from softmap.model.potentials.base import Costs, Ints
+from softmap.search.exact import FlatModel, solve_exact
+
+__all__ = ["next_diverse"]
+
+PRICES = 14  # values of ν that are tried
+SHARE = 0.05  # of the time that is left, for each of them
+ENTRIES = 60_000_000  # table entries up to which counters are added
+RATE = 100_000  # entries of counters per second that is left: preparing them takes time, too
+TIGHT = 1e-10  # relative gap at which a search may stop
+EPS = np.finfo(float).eps
+
+
+def next_diverse(
+    flat: FlatModel, earlier: list[Ints], distance: int, deadline: float
+) -> tuple[Ints | None, float]:
+    """Labels, where some are found, and a lower bound on all that are far enough away.
+
+    The bound is +inf where it is proved that no labelling of finite cost is far enough away.
+    """
+    if distance > len(flat.num_labels):
+        return None, np.inf
+    best, bound = _by_prices(flat, earlier, distance, deadline)
+    size = len(earlier) * int(flat.num_labels.sum()) * (distance + 1) ** 2
+    left = deadline - time.perf_counter()
+    if left <= 0 or size > min(ENTRIES, RATE * left):
+        return best, bound
+    counted = _with_counters(flat, earlier, distance)
+    start = None if best is None else _with_counts(best, earlier, distance)
+    found = solve_exact(counted, incumbent=start, time_limit=min(left, 1e9), relative_gap=TIGHT)
+    if found.infeasible:
+        return None, np.inf
+    labels = best if found.labels is None else found.labels[: len(flat.num_labels)]
+    return labels, max(bound, found.lower_bound)
+
+
+# --- prices ---------------------------------------------------------------------------------------
+
+
+def _by_prices(
+    flat: FlatModel, earlier: list[Ints], distance: int, deadline: float
+) -> tuple[Ints | None, float]:
+    """Bisection on ν: labels are far enough away above some price, and too near below it."""
+    best, energy, bound = None, np.inf, -np.inf
+    low, high = 0.0, np.inf
+    finite = flat.tables[np.isfinite(flat.tables)]
+    price = max(float(np.ptp(finite)) if finite.size else 0.0, 1e-3)
+    for _ in range(PRICES):
+        left = deadline - time.perf_counter()
+        if left <= 0:
+            break
+        seconds = min(SHARE * left, 1e9)
+        labels, cost, proved = _at_price(flat, earlier, distance, price, seconds)
+        bound = max(bound, proved)
+        far = labels is not None and min(_differences(labels, x) for x in earlier) >= distance
+        if far and cost < energy:
+            best, energy = labels, cost
+        low, high = (low, price) if far else (price, high)
+        price = 2 * price if np.isinf(high) else (low + high) / 2
+        if energy - bound <= TIGHT * abs(bound):
+            break
+    return best, bound
+
+
+def _at_price(
+    flat: FlatModel, earlier: list[Ints], distance: int, price: float, seconds: float
+) -> tuple[Ints | None, float, float]:
+    """Labels of the model with prices, their cost without them, and what the price proves.
+
+    A labelling that is far enough away agrees with each earlier one in at most n - d variables.
+    """
+    n = len(flat.num_labels)
+    start = np.cumsum(flat.num_labels) - flat.num_labels
+    unary = flat.unary.copy()
+    for labels in earlier:
+        unary[start + labels] += price
+    found = solve_exact(replace(flat, unary=unary), time_limit=seconds, relative_gap=TIGHT)
+    paid = price * len(earlier) * (n - distance)
+    sizes = np.abs(unary[np.isfinite(unary)])
+    slack = 4 * EPS * (n * len(earlier) * sizes.max(initial=0.0) + paid + abs(found.lower_bound))
+    proved = found.lower_bound - paid - slack
+    if found.labels is None:
+        return None, np.inf, proved
+    agreeing = sum(n - _differences(found.labels, x) for x in earlier)
+    return found.labels, found.energy - price * agreeing, proved
+
+
+def _differences(one: Ints, other: Ints) -> int:
+    return int((one != other).sum())
+
+
+# --- counters -------------------------------------------------------------------------------------
+
+
+def _with_counters(flat: FlatModel, earlier: list[Ints], distance: int) -> FlatModel:
+    """The model with counters c_i = min(d, differences among variables 0..i), the last one d."""
+    n = len(flat.num_labels)
+    labels, unary = [flat.num_labels], [flat.unary]
+    scopes, tables, arity = [flat.scope], [flat.tables], [np.diff(flat.scope_start)]
+    for k, other in enumerate(earlier):
+        first = n * (k + 1)
+        for i in range(n):
+            table = _step(int(flat.num_labels[i]), int(other[i]), distance)
+            scope = [i, first + i] if i == 0 else [first + i - 1, i, first + i]
+            tables.append((table[0] if i == 0 else table).ravel())
+            scopes.append(np.array(scope))
+            arity.append(np.array([len(scope)]))
+        ends = np.zeros((n, distance + 1))
+        ends[-1, :distance] = np.inf
+        labels.append(np.full(n, distance + 1))
+        unary.append(ends.ravel())
+    return FlatModel(
+        np.concatenate(labels).astype(np.int64),
+        np.concatenate(unary),
+        np.concatenate([[0], np.cumsum(np.concatenate(arity))]).astype(np.int64),
+        np.concatenate(scopes).astype(np.int64),
+        np.concatenate(tables),
+        flat.constant,
+    )
+
+
+def _step(num_labels: int, label: int, distance: int) -> Costs:
+    """0 where the last axis is the count after a variable with that label, +inf elsewhere."""
+    table = np.full((distance + 1, num_labels, distance + 1), np.inf)
+    for x in range(num_labels):
+        before = np.arange(distance + 1)
+        table[before, x, np.minimum(distance, before + (x != label))] = 0.0
+    return table
+
+
+def _with_counts(labels: Ints, earlier: list[Ints], distance: int) -> Ints:
+    counts = [np.minimum(distance, np.cumsum(labels != other)) for other in earlier]
+    return np.concatenate([labels, *counts]).astype(np.int64)

@@ -1,0 +1,349 @@
+"""The m best labellings, or m good ones that differ, each with a certified bound."""
+
+from __future__ import annotations
+
+import heapq
+import math
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from itertools import accumulate, islice
+from itertools import count as numbers_from
+
+import numpy as np
+from numpy.typing import NDArray
+
+from softmap.arguments import count, not_negative
+from softmap.model import Model
+from softmap.model.potentials.base import Costs, Ints
+from softmap.relaxation.bounds import dual_bound
+from softmap.relaxation.consistency import tighten
+from softmap.relaxation.gaps import model_unit, relative_gap
+from softmap.search.exact import flat_lam, flatten, solve_exact
+from softmap.solving.diverse import next_diverse
+from softmap.solving.result import Result
+from softmap.solving.solve import solve
+from softmap.solving.trace import Status
+from softmap.solving.units import Units
+
+__all__ = ["RankedLabelling", "solve_mbest"]
+
+FIRST = 0.5  # of the time limit, at most, for the best labelling
+TIGHT = 1e-10  # relative gap at which a search may stop
+EPS = np.finfo(float).eps
+
+
+@dataclass(frozen=True, eq=False)
+class RankedLabelling:
+    """One of the labellings of `solve_mbest`.
+
+    Attributes
+    ----------
+    labels, energy
+        The labelling; `energy == model.energy(labels)`.
+    bound
+        Certified lower bound on the cost that the best possible entry at this place has.
+    proved
+        Whether `energy` is within the relative gap asked for of `bound`.
+    """
+
+    labels: NDArray[np.int64]
+    energy: float
+    bound: float
+    proved: bool
+
+
+def solve_mbest(
+    model: Model,
+    m: int,
+    *,
+    diversity: int | None = None,
+    time_limit: float | None = None,
+    gap: float = 1e-6,
+    threads: int | None = None,
+    seed: int = 0,
+) -> list[RankedLabelling]:
+    """The m best labellings in order of cost, or m good ones that differ from each other.
+
+    Without `diversity`, entry k is the labelling of the k-th least cost, and its `bound` a lower
+    bound on the k-th least cost of all labellings. With `diversity=d`, entry k has the least
+    cost among the labellings that differ from *each* earlier entry in at least d variables (one
+    after the other: not the best set of m), and its `bound` is one on the cost of all those.
+
+    Parameters
+    ----------
+    model : Model
+    m : int, how many
+    diversity : int, in how many variables any two have to differ at least
+    time_limit : float
+        Seconds in all. Without one, every entry is searched for until it is proved, however long
+        that takes; with one, `proved` says of each whether it was.
+    gap : float
+        The relative gap to `bound` at which an entry counts as proved. Costs that are closer to
+        each other than that may come in either order.
+    threads, seed
+        Of the run of `solve` for the first labelling.
+
+    Returns
+    -------
+    list of RankedLabelling
+        Fewer than m where no more labellings of finite cost exist, or none was found in time.
+
+    Examples
+    --------
+    >>> import softmap
+    >>> model = softmap.generators.potts_grid(4, 4, 3, seed=1)
+    >>> ranked = softmap.solve_mbest(model, 3)
+    >>> [entry.proved for entry in ranked]
+    [True, True, True]
+    >>> ranked[0].energy <= ranked[1].energy <= ranked[2].energy
+    True
+    """
+    most = count("m", m, 1)
+    apart = None if diversity is None else count("diversity", diversity, 1)
+    limit = math.inf if time_limit is None else not_negative("time_limit", time_limit)
+    deadline = time.perf_counter() + limit
+    share = None if math.isinf(limit) else FIRST * limit
+    first = solve(model, goal="optimal", gap=gap, threads=threads, seed=seed, time_limit=share)
+    if first.status is Status.INTERRUPTED:
+        deadline = time.perf_counter()
+    return _others(first, most, apart, deadline)
+
+
+def _others(first: Result, most: int, apart: int | None, deadline: float) -> list[RankedLabelling]:
+    """The first labelling and what follows it."""
+    if not math.isfinite(first.energy):
+        return []
+    model, gap = first.model, first.tolerances[1]
+    if apart is not None:
+        found = list(islice(_apart(first, apart, deadline), most))
+    else:
+        found = _sorted(model, list(islice(_Partition(first, gap, deadline), most)))
+    return [_ranked(model, labels, bound, gap) for labels, bound in found]
+
+
+def _sorted(model: Model, found: list[tuple[Ints, float]]) -> list[tuple[Ints, float]]:
+    """In order of cost, also where time ran out: bounds belong to ranks, not to labellings."""
+    labels = sorted((labels for labels, _ in found), key=model.energy)
+    return list(zip(labels, accumulate((bound for _, bound in found), max), strict=True))
+
+
+def _ranked(model: Model, labels: Ints, bound: float, gap: float) -> RankedLabelling:
+    energy = float(model.energy(labels))
+    bound = min(bound, energy)
+    proved = relative_gap(energy - bound, model_unit(model, bound)) <= gap
+    return RankedLabelling(labels, energy, bound, proved)
+
+
+def _apart(first: Result, distance: int, deadline: float) -> Iterator[tuple[Ints, float]]:
+    """Labellings one after the other, each far enough from all before it."""
+    units = Units(first.model)
+    flat = flatten(tighten(units.model))
+    earlier, bound = [first.labels], first.bound
+    yield first.labels, bound
+    while True:
+        labels, proved = next_diverse(flat, earlier, distance, deadline)
+        simple = (
+            None if math.isinf(proved) and proved > 0 else _moved(units.model, earlier, distance)
+        )
+        options = [x for x in (labels, simple) if x is not None]
+        if not options:
+            return
+        labels = min(options, key=units.model.energy)
+        bound = max(bound, units.bound(proved))  # fewer labellings are left than before
+        earlier.append(labels)
+        yield labels, bound
+
+
+def _moved(model: Model, earlier: list[Ints], distance: int) -> Ints | None:
+    """The last labelling with cheap labels changed until it is far enough from all, or None.
+
+    What a change costs is judged by pairs alone, each change for itself.
+    """
+    last, n = earlier[-1], model.num_variables
+    cost = model.unary[: model.node_offset[n]].copy()
+    for e in np.flatnonzero((model.edges < n).all(axis=1)).tolist():
+        i, j = model.edges[e].tolist()
+        table = model.table(e)
+        cost[model.node_slice(i)] += table[:, last[j]]
+        cost[model.node_slice(j)] += table[last[i]]
+    owner = np.repeat(np.arange(n), model.num_labels[:n])
+    cost -= cost[model.node_offset[:n] + last][owner]
+    moved = last.copy()
+    for k in np.argsort(cost, kind="stable").tolist():
+        i = owner[k]
+        if moved[i] == last[i]:
+            moved[i] = k - model.node_offset[i]
+        if min(int((moved != x).sum()) for x in earlier) >= distance:
+            return moved if math.isfinite(model.energy(moved)) else None
+    return None
+
+
+@dataclass
+class _Part:
+    """The labellings that agree with `start` in `depth` variables and differ from it in the next.
+
+    Variables are taken in the order of `_PartBounds.order`. `barred` are the labels that the next
+    one must avoid; `labels` and `energy` are the best ones known of the part.
+    """
+
+    start: Ints
+    depth: int
+    barred: frozenset[int]
+    bound: float
+    labels: Ints | None = None
+    energy: float = math.inf
+
+
+class _Partition:
+    """All labellings but those already given out, in parts (Lawler 1972).
+
+    A part waits with a bound from the λ of the first run, and is searched only when that is less
+    than the cost of the best labelling known.
+    """
+
+    def __init__(self, first: Result, gap: float, deadline: float) -> None:
+        self.given, self.gap, self.deadline = first.model, gap, deadline
+        self.units = Units(first.model)
+        self.model = tighten(self.units.model)
+        self.flat = flatten(self.model)
+        lam = self.units.warm(first.lam)
+        self.flat_lam = flat_lam(self.model, lam)
+        self.n = self.model.num_variables
+        self.bounds = _PartBounds(self.model, lam)
+        self._order = numbers_from()
+        self._waiting: list[tuple[float, int, _Part]] = []
+        self._searched: list[tuple[float, int, _Part]] = []
+        self._lost = math.inf  # bound of parts in which no labelling was found
+        self._push(_Part(first.labels, 0, frozenset(), first.bound, first.labels, first.energy))
+
+    def __iter__(self) -> Iterator[tuple[Ints, float]]:
+        """The next best labelling and a bound on all that were left before it."""
+        while True:
+            self._search_while_open()
+            if not self._searched:
+                return
+            bound = self._bound()
+            part = heapq.heappop(self._searched)[2]
+            if part.labels is None:  # such parts are not kept
+                return
+            self._split(part, part.labels)
+            yield part.labels, bound
+
+    def _bound(self) -> float:
+        waiting = self._waiting[0][0] if self._waiting else math.inf
+        return min([self._lost, waiting, *(part.bound for _, _, part in self._searched)])
+
+    def _push(self, part: _Part) -> None:
+        known = part.labels is not None
+        entry = (part.energy if known else part.bound, next(self._order), part)
+        heapq.heappush(self._searched if known else self._waiting, entry)
+
+    def _search_while_open(self) -> None:
+        """Search the parts that may hold something better than the best labelling known."""
+        while self._waiting:
+            bound, _, part = self._waiting[0]
+            if self._searched:
+                gap = self._searched[0][0] - bound
+                close = relative_gap(gap, model_unit(self.given, bound)) <= self.gap
+                if close or time.perf_counter() >= self.deadline:
+                    return
+            heapq.heappop(self._waiting)
+            self._search(part)
+
+    def _search(self, part: _Part) -> None:
+        """Find the best labelling of a part; when time is up, any."""
+        unary = self._unary(part)
+        labels = self._changed(part, unary)
+        left = self.deadline - time.perf_counter()
+        if left > 0:
+            found = solve_exact(
+                replace(self.flat, unary=unary),
+                incumbent=labels,
+                lam=self.flat_lam,
+                time_limit=min(left, 1e9),
+                relative_gap=min(TIGHT, self.gap),
+                ascent=False,
+            )
+            if found.infeasible:
+                return
+            part.bound = max(part.bound, self.units.bound(found.lower_bound))
+            labels = labels if found.labels is None else found.labels
+        if labels is None:
+            self._lost = min(self._lost, part.bound)
+            return
+        part.labels, part.energy = labels, float(self.given.energy(labels))
+        self._push(part)
+
+    def _unary(self, part: _Part) -> Costs:
+        """Unary costs of the variables that forbid every labelling outside the part."""
+        offset, order = self.model.node_offset, self.bounds.order
+        fixed = np.zeros(self.n, dtype=bool)
+        fixed[order[: part.depth]] = True
+        others = np.repeat(fixed, self.flat.num_labels)
+        others[(offset[: self.n] + part.start)[fixed]] = False
+        unary: Costs = np.where(others, np.inf, self.flat.unary)
+        unary[offset[order[part.depth]] + np.array(sorted(part.barred), dtype=np.int64)] = np.inf
+        return unary
+
+    def _changed(self, part: _Part, unary: Costs) -> Ints | None:
+        """The labelling that the part was split off from, with one label changed."""
+        i = int(self.bounds.order[part.depth])
+        allowed = np.flatnonzero(np.isfinite(unary[self.model.node_slice(i)]))
+        if not len(allowed):
+            return None
+        tried = np.repeat(part.start[None], len(allowed), axis=0)
+        tried[:, i] = allowed
+        energies = self.given.energy(tried)
+        best = int(np.argmin(energies))
+        return tried[best] if math.isfinite(energies[best]) else None
+
+    def _split(self, part: _Part, labels: Ints) -> None:
+        """What is left of a part without one labelling: a part for each variable to differ in."""
+        for depth in range(part.depth, self.n):
+            before = part.barred if depth == part.depth else frozenset()
+            barred = before | {int(labels[self.bounds.order[depth]])}
+            proved = self.bounds.of(labels, depth, barred)
+            if proved < math.inf:
+                bound = max(part.bound, self.units.bound(proved))
+                self._push(_Part(labels, depth, barred, bound))
+
+
+class _PartBounds:
+    """Lower bounds on parts from one λ: only the minima of variables change.
+
+    `order` begins with the variables about which λ says least: where they are fixed, the bound is
+    close to the cost, and parts that differ in a later variable need no search.
+    """
+
+    def __init__(self, model: Model, lam: Costs) -> None:
+        half = np.diff(model.half_offset)
+        first = model.node_offset[model.edges.ravel()]
+        at = np.repeat(first - model.half_offset[:-1], half) + np.arange(int(half.sum()))
+        self.belief = model.unary.copy()
+        np.subtract.at(self.belief, at, lam)
+        size = np.where(np.isfinite(model.unary), np.abs(model.unary), 0.0)
+        np.add.at(size, at, np.abs(lam))
+        self.model = model
+        self.least = np.minimum.reduceat(self.belief, model.node_offset[:-1])
+        terms = model.n + int(np.bincount(model.edges.ravel(), minlength=1).max(initial=0)) + 8
+        total = float(np.maximum.reduceat(size, model.node_offset[:-1]).sum())
+        self.base = dual_bound(model, lam) - 4 * EPS * terms * total  # errors of all sums below
+        self.order = np.argsort([self._margin(i) for i in range(model.num_variables)])
+        self._labels: Ints | None = None
+
+    def _margin(self, i: int) -> float:
+        block = self.belief[self.model.node_slice(i)]
+        return float(np.partition(block, 1)[1] - block.min()) if len(block) > 1 else math.inf
+
+    def of(self, labels: Ints, depth: int, barred: frozenset[int]) -> float:
+        """A bound on a part, see `_Part`."""
+        if self._labels is not labels:
+            n = self.model.num_variables
+            rise = self.belief[self.model.node_offset[:n] + labels] - self.least[:n]
+            self._labels = labels
+            self._sums = np.concatenate([[0.0], np.cumsum(rise[self.order])])
+        i = int(self.order[depth])
+        block = self.belief[self.model.node_slice(i)].copy()
+        block[sorted(barred)] = np.inf
+        return float(self.base + self._sums[depth] + (block.min() - self.least[i]))

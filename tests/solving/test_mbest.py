@@ -1,0 +1,106 @@
+"""The m best and m diverse labellings, against enumeration."""
+
+from itertools import product
+
+import numpy as np
+import pytest
+
+import softmap
+from oracles import energy_by_hand
+from small_models import random_model
+from strategies import FAMILIES
+
+CASES = [(family, seed) for family in FAMILIES for seed in range(6)]
+
+
+def ranking(model):
+    """All labellings of finite cost, cheapest first."""
+    ranges = [range(int(d)) for d in model.num_labels[: model.num_variables]]
+    every = np.array(list(product(*ranges)))
+    energies = np.array([energy_by_hand(model, model.complete(x)) for x in every])
+    order = np.argsort(energies, kind="stable")
+    order = order[np.isfinite(energies[order])]
+    return every[order], energies[order]
+
+
+def close(a, b):
+    return a == pytest.approx(b, rel=2e-6, abs=1e-6)
+
+
+@pytest.mark.parametrize(("family", "seed"), CASES)
+def test_the_best_labellings_in_order(family, seed):
+    model = random_model(family, seed)
+    _, energies = ranking(model)
+    if not len(energies):
+        return
+    found = softmap.solve_mbest(model, 9)
+    assert len(found) == min(9, len(energies))
+    assert len({tuple(entry.labels) for entry in found}) == len(found)
+    for entry, energy in zip(found, energies, strict=False):
+        assert close(entry.energy, energy)
+        assert entry.energy == model.energy(entry.labels)
+        assert entry.proved
+        assert entry.bound <= energy + 1e-12 * abs(energy)
+
+
+@pytest.mark.parametrize("distance", [1, 2, 3])
+@pytest.mark.parametrize(("family", "seed"), CASES[::2])
+def test_diverse_labellings_are_the_best_that_are_far_enough(family, seed, distance):
+    model = random_model(family, seed)
+    every, energies = ranking(model)
+    if not len(energies):
+        return
+    found = softmap.solve_mbest(model, 4, diversity=distance)
+    for k, entry in enumerate(found):
+        earlier = [other.labels for other in found[:k]]
+        far = np.all([(every != x).sum(axis=1) >= distance for x in earlier], axis=0)
+        left = energies[np.broadcast_to(far, len(energies))]
+        assert all((entry.labels != x).sum() >= distance for x in earlier)
+        assert close(entry.energy, left.min())
+        assert entry.bound <= left.min() + 1e-12 * abs(left.min())
+        assert entry.proved
+    if len(found) < 4:
+        earlier = [entry.labels for entry in found]
+        assert not np.all([(every != x).sum(axis=1) >= distance for x in earlier], axis=0).any()
+
+
+def test_larger_factors_and_constants():
+    rng = np.random.default_rng(5)
+    factors = [((0, 1, 2), rng.normal(size=(2, 3, 2))), ((2, 3), rng.normal(size=(2, 2)))]
+    model = softmap.Model.from_factors([2, 3, 2, 2], factors, constant=100.0)
+    _, energies = ranking(model)
+    found = softmap.solve_mbest(model, 24)
+    np.testing.assert_allclose([e.energy for e in found], energies, atol=1e-4)
+    assert all(e.bound <= energy + 1e-12 for e, energy in zip(found, energies, strict=True))
+
+
+@pytest.mark.parametrize("scale", [1e-200, 1e200])
+def test_costs_of_any_size(scale):
+    model = softmap.generators.random_grid(3, 3, 2, seed=2)
+    big = softmap.Model(
+        (scale * model.unary).reshape(9, 2), model.edges, scale * np.stack(list(model.tables()))
+    )
+    plain = [tuple(e.labels) for e in softmap.solve_mbest(model, 4)]
+    assert [tuple(e.labels) for e in softmap.solve_mbest(big, 4)] == plain
+
+
+def test_without_time_labellings_differ_and_bounds_hold():
+    model = softmap.generators.random_grid(4, 3, 2, seed=3)
+    _, energies = ranking(model)
+    found = softmap.solve_mbest(model, 6, time_limit=0.0)
+    assert len({tuple(entry.labels) for entry in found}) == len(found) == 6
+    for entry, energy in zip(found, energies, strict=False):
+        assert entry.bound <= energy + 1e-12 <= entry.energy + 2e-12
+
+
+def test_infeasible_models_say_so():
+    model = softmap.Model(np.zeros((2, 2)), [[0, 1]], np.full((1, 2, 2), np.inf))
+    with pytest.raises(softmap.InfeasibleModel):
+        softmap.solve_mbest(model, 2)
+
+
+@pytest.mark.parametrize("wrong", [{"m": 0}, {"m": 2, "diversity": 0}, {"m": 2, "gap": -1.0}])
+def test_wrong_values_are_named(wrong):
+    name = list(wrong)[-1]
+    with pytest.raises(softmap.OptionError, match=name):
+        softmap.solve_mbest(softmap.generators.random_tree(4), **wrong)
