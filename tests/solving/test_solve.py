@@ -301,7 +301,7 @@ def test_numbers_of_any_type_are_taken():
 
 def test_solve_and_iterate_take_every_option_with_its_default():
     expected = {f.name: f.default for f in dataclasses.fields(Options)}
-    for function in (solve, iterate):
+    for function in (softmap.solve, softmap.iterate):
         parameters = dict(inspect.signature(function).parameters)
         del parameters["model"]
         assert {name: p.default for name, p in parameters.items()} == expected
@@ -593,7 +593,7 @@ def _soon(monkeypatch):
 def test_a_small_lp_that_stays_open_is_solved_exactly(monkeypatch):
     _soon(monkeypatch)
     model = softmap.generators.erdos_renyi(60, 3, seed=2)
-    result = softmap.solve(model, lp_gap=1e-9, gap=0.0, threads=1)
+    result = solve(model, lp_gap=1e-9, gap=0.0, threads=1)
     assert result.status is Status.LP_GAP
     assert result.sweeps == 20
     assert result.bound == pytest.approx(softmap.lp.solve(model).value, rel=1e-8)

@@ -62,17 +62,16 @@ def test_a_large_constant_hides_no_gap():
 
 
 def test_costs_whose_sums_overflow_are_refused_by_name():
-    model = softmap.Model([[0.0, 1.5e308], [1.0, 1.6e308]], [[0, 1]], softmap.Potts([1.0]))
-    with pytest.raises(softmap.ModelError, match=r"1.6e\+308 \(variable 1\)"):
-        solve(model)
+    with pytest.raises(softmap.ModelError, match=r"variable 0, label 1, is 1.5e\+308"):
+        softmap.Model([[0.0, 1.5e308], [1.0, 1.6e308]], [[0, 1]], softmap.Potts([1.0]))
 
 
 def test_products_that_overflow_are_refused_by_name():
-    with pytest.raises(softmap.ModelError, match="edge 0 has weight"):
+    with pytest.raises(softmap.ModelError, match=r"table 0 has 1e\+308"):
         softmap.Model(
             [[0.0, 1.0]] * 2, [[0, 1]], softmap.SharedTables([np.eye(2) * 1e308], [0], [1e10])
         )
-    with pytest.raises(softmap.ModelError, match="edge 0 costs"):
+    with pytest.raises(softmap.ModelError, match=r"1e\+308"):
         softmap.Model([[0.0] * 3] * 2, [[0, 1]], softmap.TruncatedLinear([1e308]))
 
 

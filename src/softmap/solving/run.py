@@ -131,7 +131,7 @@ class Run:
 
     def spend(self, work: int) -> None:
         """Count the work of a later stage."""
-        self.later_work += min(work, 1 << 50)
+        self.later_work += work
 
     @property
     def work(self) -> int:

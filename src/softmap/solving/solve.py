@@ -52,12 +52,10 @@ def solve(  # noqa: PLR0913 - one keyword per thing a user may want to say
     method : str
         "anneal" (default), or one of `softmap.METHODS`.
     goal : "map", "lp", "labels" or "optimal"
-        What to go on for once the LP relaxation is solved: a smaller MAP gap, with a default effort
-        where no limit is given; nothing; better labels only; a proof of optimality, however long
-        that takes.
+        What follows the LP relaxation: a smaller MAP gap, by a default effort where no limit is
+        given; nothing; better labels only; a proof of optimality, however long it takes.
     lp_gap, gap : float
-        The relaxation counts as solved at a relative LP gap `primal - bound` of 1e-4, and the run
-        ends at a relative MAP gap `energy - bound` of 1e-6.
+        Relative LP gap at which the relaxation counts as solved, and MAP gap that ends the run.
     time_limit, max_work, updates
         Stop after so many seconds, half-edge messages, or updates of a randomised method.
     threads : int, all available ones if left out
@@ -74,8 +72,7 @@ def solve(  # noqa: PLR0913 - one keyword per thing a user may want to say
 
     Returns
     -------
-    Result
-        Whatever stopped the run, the best labelling, bound and primal point it had.
+    Result : whatever stopped the run, the best labelling, bound and primal point it had
 
     Examples
     --------

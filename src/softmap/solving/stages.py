@@ -105,7 +105,7 @@ class Search(Stage):
             relative_gap=min(TIGHT, run.options.gap),
             dp_limit=1e9 if turn.timed else float(TABLES * turn.work),
         )
-        run.spend(turn.work)
+        run.spend(0 if turn.timed else turn.work)
         if found.infeasible:
             raise InfeasibleModel(
                 "no labelling has finite cost: an exact search over all variables found none", None
@@ -174,7 +174,7 @@ class Improve(Stage):
                 seed=run.options.seed + self._turns, gap=run.search.energy - run.bound,
             )  # fmt: skip
             run.keep_labels(found)
-        run.spend(turn.work)
+        run.spend(0 if turn.timed else turn.work)
 
     def _begin(self, turn: Turn) -> None:
         """Look for any labelling that obeys the hard constraints, or prove that there is none."""

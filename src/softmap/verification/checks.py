@@ -25,6 +25,7 @@ __all__ = ["verify"]
 
 FEASIBLE = 1e-9  # mass by which a point may miss the polytope
 SHIFT = 400  # numbers below 2**-400 are checked times 2**400, as their rounding errors are tiny
+LEAST = 1e-290  # costs below are rounded when they are scaled back: gaps say little there
 ROUNDING = 2.0**-40  # rounding of a primal cost, as a part of the sizes of its terms
 
 
@@ -190,8 +191,8 @@ def _order(result: Result) -> Statement:
 def _status(result: Result) -> Statement:
     status = result.status
     tolerances = {Status.LP_GAP: result.tolerances[0], Status.GAP: result.tolerances[1]}
-    tolerances[Status.OPTIMAL] = min(PROVED, result.tolerances[1])
-    if status not in tolerances:
+    tolerances[Status.OPTIMAL] = PROVED
+    if status not in tolerances or abs(result.bound) < LEAST:
         return Statement("status", Verdict.STATED, f"{status.name}: {status}")
     gap = result.lp_gap if status is Status.LP_GAP else result.gap
     # costs near the ends of the range, or beside a large constant, have been rounded on the way out
