@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from softmap.algorithms.registry import METHODS
     from softmap.errors import (
         CheckpointError,
+        CheckpointWarning,
         FormatError,
         InfeasibleModel,
         MissingExtra,
@@ -43,6 +44,7 @@ if TYPE_CHECKING:
 # Public name -> the module or package that it is an attribute of.
 _HOME = {
     "CheckpointError": "errors",
+    "CheckpointWarning": "errors",
     "FormatError": "errors",
     "InfeasibleModel": "errors",
     "METHODS": "algorithms.registry",
@@ -80,6 +82,7 @@ _MODULES = {"generators": "generators", "lp": "relaxation.lp"}
 __all__ = [
     "METHODS",
     "CheckpointError",
+    "CheckpointWarning",
     "FormatError",
     "InfeasibleModel",
     "MissingExtra",
