@@ -84,7 +84,9 @@ def read_archive(
     except Exception as error:  # numpy, zipfile, zlib and json have many words for damaged files
         raise problem(f"not a softmap {kind} ({error})") from error
     if other != kind:
-        raise problem(f"expected a {kind}, found a {shown(other)}")
+        raise problem(
+            f"expected a {kind}, found a {other if isinstance(other, str) else shown(other)}"
+        )
     if found != version:
         raise problem(
             f"a {kind} of format {shown(found)}, but this version of softmap reads format {version}"

@@ -40,7 +40,7 @@ FIRST_INTERLUDE = 5  # passes before an exact search is tried for the first time
 SHARE = 0.4  # of the time limit that the relaxation may take where more is to follow
 PATIENCE = 400
 # What is guessed to take how long, in evaluations of the bound, before it was done the first time
-PASS, CHECK, LABELS = 2.0, 6.0, 12.0
+PASS, CHECK, LABELS, END = 3.0, 12.0, 9.0, 2.0
 SLACK = 0.05  # seconds by which a time limit may be overrun knowingly
 
 
@@ -86,6 +86,7 @@ class Run:
         self.eta = 1.0  # of the last check
         self.gave_up, self.storable = False, True
         self.next_check = self.interval()
+        self.gaps()  # finds the unit of the costs, once
         self.setup_seconds = time.perf_counter() - started
         self.started = time.perf_counter()
 
@@ -120,7 +121,7 @@ class Run:
             goal = min(self.next_check, self.options.updates or self.next_check)
             count = min(pace, goal - self.done, self.affordable())
             if self.options.time_limit is not None:
-                count = max(1, min(count, self.pace.fitting("step", self.left, "check")))
+                count = max(1, min(count, self.pace.fitting("step", self.left, *self._after())))
             with self.pace.timed("step", count) as step:
                 self.algorithm.step(self.state, count)
             self.done += count
@@ -139,11 +140,16 @@ class Run:
         with self.pace.timed("glance"):
             self.judge.glance(self.judge.lam)
         steps = 1 if self.algorithm.sweeping else 2 * self.model.m
-        self.pace.guess(step=PASS / steps, check=CHECK, labels=LABELS)
+        self.pace.guess(step=PASS / steps, check=CHECK, labels=LABELS, end=END)
+
+    def _after(self) -> tuple[str, ...]:
+        """What is to follow the last step: a check if there is time for one, and the result."""
+        checked = self.pace.expected("check", "end") <= self.left
+        return ("check", "end") if checked else ("end",)
 
     def _out_of_time(self) -> Status | None:
-        """Whether the next step, and a check after it, would take longer than the time limit."""
-        late = self.pace.expected("step", "check") > self.left + SLACK
+        """Whether the next step, and what follows it, would take longer than the time limit."""
+        late = self.pace.expected("step", *self._after()) > self.left + SLACK
         return Status.TIME_LIMIT if late else None
 
     @property
@@ -227,7 +233,7 @@ class Run:
         and at every check until some obey the hard constraints. Where time runs out (or `brief`),
         only the bound is looked at, and labels are found quickly or not at all.
         """
-        if brief or self.pace.expected("check") > self.left + SLACK:
+        if brief or self.pace.expected("check", "end") > self.left + SLACK:
             return self._glance()
         with self.pace.timed("check"):
             proposal = self.algorithm.propose(self.state)
@@ -280,7 +286,7 @@ class Run:
     def _find_labels(self, lam: Floats, nodes: Floats, primal: float) -> None:
         """Search for labels around λ; `primal` tells how much of the gap the LP may still close."""
         search, bound = self.search, self.judge.bound
-        if self.pace.expected("labels") > self.left + SLACK:
+        if self.pace.expected("labels", "end") > self.left + SLACK:
             if not math.isfinite(search.energy):
                 self.keep_labels(round_nodes(self.model, nodes))
             return
