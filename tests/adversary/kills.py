@@ -40,7 +40,7 @@ def _finish(folder: Path) -> tuple[object, ...]:
     import softmap
 
     with _child(folder) as child:
-        pass
+        child.communicate()
     assert child.returncode == 0
     found = softmap.load_result(folder / "result.npz")
     numbers = (found.bound, found.primal, found.energy, found.work, found.status)

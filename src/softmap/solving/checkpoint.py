@@ -41,7 +41,7 @@ class Checkpoint:
     @property
     def settings(self) -> dict[str, Any]:
         """Options of the run that was stopped, those that a resumed run keeps."""
-        return dict(self.header["settings"])
+        return {name: self.header["settings"][name] for name in SETTINGS}
 
     def restore(self, run: Run) -> None:
         """Put a freshly begun run where this one was."""
@@ -148,4 +148,8 @@ def load(path: Path, model: Model) -> Checkpoint:
         raise problem("this checkpoint belongs to another model")
     if header.pop("digest", None) != digest(header, arrays):
         raise problem("not a softmap checkpoint any more: its numbers were changed")
+    try:
+        Options(**{name: header["settings"][name] for name in SETTINGS})
+    except Exception as error:
+        raise problem(f"not a whole checkpoint ({error})") from error
     return Checkpoint(path, header, arrays)
