@@ -40,7 +40,7 @@ FIRST_INTERLUDE = 5  # passes before an exact search is tried for the first time
 SHARE = 0.4  # of the time limit that the relaxation may take where more is to follow
 PATIENCE = 400
 # What is guessed to take how long, in evaluations of the bound, before it was done the first time
-PASS, CHECK, LABELS, END = 3.0, 12.0, 9.0, 2.0
+PASS, CHECK, LABELS, END = 3.0, 12.0, 9.0, 6.0
 SLACK = 0.05  # seconds by which a time limit may be overrun knowingly
 
 
@@ -257,9 +257,10 @@ class Run:
     def _glance(self) -> Snapshot:
         """A check that costs little: the bound, and labels where there are none yet."""
         lam = self.algorithm.restart_point(self.state) if self.done else self.judge.lam
-        self.judge.glance(lam)
+        if self.done or not math.isfinite(self.judge.bound):
+            self.judge.glance(lam)
         if not math.isfinite(self.search.energy):
-            theta = reduced_unary(self.model, lam)
+            theta = reduced_unary(self.model, lam) if self.done else self.model.unary
             least = np.minimum.reduceat(theta, self.model.node_offset[:-1])
             chosen = theta <= np.repeat(least, self.model.num_labels)
             self.keep_labels(round_nodes(self.model, chosen.astype(float)))
