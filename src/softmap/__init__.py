@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from softmap.algorithms.registry import METHODS
     from softmap.errors import (
         CheckpointError,
+        CheckpointWarning,
         FormatError,
         InfeasibleModel,
         MissingExtra,
@@ -44,6 +45,7 @@ if TYPE_CHECKING:
 # Public name -> the module or package that it is an attribute of.
 _HOME = {
     "CheckpointError": "errors",
+    "CheckpointWarning": "errors",
     "FormatError": "errors",
     "InfeasibleModel": "errors",
     "METHODS": "algorithms.registry",
@@ -83,6 +85,7 @@ _MODULES = {"generators": "generators", "lp": "relaxation.lp"}
 __all__ = [
     "METHODS",
     "CheckpointError",
+    "CheckpointWarning",
     "FormatError",
     "InfeasibleModel",
     "MissingExtra",

@@ -6,6 +6,7 @@ import reprlib
 
 __all__ = [
     "CheckpointError",
+    "CheckpointWarning",
     "FormatError",
     "InfeasibleModel",
     "MissingExtra",
@@ -42,6 +43,10 @@ class OptionError(SoftmapError, ValueError):
 
 class CheckpointError(SoftmapError):
     """A checkpoint cannot be used: another model, another method, or not a checkpoint."""
+
+
+class CheckpointWarning(RuntimeWarning):
+    """A checkpoint could not be written; the run goes on without it."""
 
 
 class InfeasibleModel(SoftmapError):

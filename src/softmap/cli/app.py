@@ -20,7 +20,7 @@ DEBUG = "SOFTMAP_DEBUG"
 class Exit:
     """Exit codes: a limit the user set is a success, an interruption has its own code."""
 
-    OK, FAILURE, BAD_INPUT, INTERRUPTED = 0, 1, 2, 130
+    OK, FAILURE, BAD_INPUT, NOTHING_FOUND, INTERRUPTED = 0, 1, 2, 3, 130
 
 
 app = typer.Typer(

@@ -97,7 +97,7 @@ def _run(model: Model, resume: Path | None, **options: Any) -> Result:
 
 
 def _write(result: Result, output: Path | None, trace: Path | None, report: Path | None) -> None:
-    if output is not None:
+    if output is not None and result.found:
         from softmap.io import write_labels
 
         write_labels(result.labels, output)

@@ -15,13 +15,16 @@ from softmap.report.words import certificate_sentences
 if TYPE_CHECKING:
     from softmap.solving.result import Result
 
-__all__ = ["as_object", "exit_code", "print_result"]
+__all__ = ["NOTHING_FOUND", "as_object", "exit_code", "print_result"]
+
+NOTHING_FOUND = 3  # the exit code when no labelling obeys the hard constraints
 
 
 def as_object(result: Result) -> dict[str, Any]:
     """The fields of `--json`. JSON knows no infinity: what is not finite is null."""
     model = result.model
     return {
+        "found": result.found,
         "energy": _finite(result.energy),
         "bound": _finite(result.bound),
         "primal": _finite(result.primal),
@@ -67,5 +70,7 @@ def print_result(console: Console, result: Result) -> None:
 
 
 def exit_code(result: Result) -> int:
-    """The exit code for why it stopped."""
-    return {"INTERRUPTED": 130, "FAILED": 1}.get(result.status.name, 0)
+    """The exit code for why it stopped: 130 if interrupted, 3 if no labelling was found."""
+    if result.status.name == "INTERRUPTED":
+        return 130
+    return 0 if result.found else NOTHING_FOUND

@@ -19,6 +19,8 @@ def certificate_sentences(result: Subject) -> list[str]:
 
 
 def _labelling(result: Subject) -> str:
+    if not math.isfinite(result.energy):
+        return "No labelling that obeys all hard constraints was found."
     return f"A labelling of cost {result.energy:.10g} was found."
 
 
@@ -40,6 +42,8 @@ def _basis(result: Subject) -> str:
 
 def _verdict(result: Subject) -> str:
     gap = relative_gap(result.gap, result.unit)
+    if not math.isfinite(result.energy):
+        return "That there is none is not proved, and the labels of this result are no answer."
     if not math.isfinite(gap):
         return "How far the labelling is from the best is not known."
     if gap == 0:

@@ -6,10 +6,10 @@ import hashlib
 import io
 import json
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, BinaryIO
-from zipfile import BadZipFile
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,8 +22,6 @@ __all__ = ["Arrays", "checked_path", "digest", "read_archive", "under", "write_a
 
 Arrays = dict[str, NDArray[Any]]
 Problem = Callable[[str], SoftmapError]
-# what numpy, zipfile and json raise at files that are something else
-BROKEN = (OSError, ValueError, KeyError, TypeError, AttributeError, EOFError, BadZipFile)
 
 
 def checked_path(path: Any) -> Path:
@@ -47,13 +45,27 @@ def write_archive(path: Path, header: Mapping[str, Any], arrays: Mapping[str, An
     """Write atomically: a killed process leaves the last whole file."""
     text = np.frombuffer(json.dumps(header).encode(), dtype=np.uint8)
     members: dict[str, Any] = {"header": text, **arrays}
-    with replacing(path) as file:
+    with replacing(path) as file, _first_error():
         if path.suffix.lower() not in COMPRESSED:
             np.savez(file, **members)
         else:  # zip files are written with steps back, which a packed file does not allow
             whole = io.BytesIO()
             np.savez(whole, **members)
             file.write(whole.getbuffer())
+
+
+@contextmanager
+def _first_error() -> Iterator[None]:
+    """Raise what went wrong first: zipfile hides it behind a ValueError when it is closed."""
+    try:
+        yield
+    except ValueError as error:
+        first: BaseException = error
+        while first.__context__ is not None:
+            first = first.__context__
+        if isinstance(first, Exception) and not isinstance(first, OSError | MemoryError):
+            raise
+        raise first from None
 
 
 def read_archive(
@@ -66,17 +78,19 @@ def read_archive(
         with _open(path) as raw, np.load(raw, allow_pickle=False) as file:
             arrays = {name: file[name] for name in file.files}
         header = json.loads(arrays.pop("header").tobytes())
-        found = header["version"]
+        found, other = header["version"], header.get("kind", kind)
     except FileNotFoundError as error:
         raise problem(f"there is no such {kind}") from error
-    except BROKEN as error:
+    except Exception as error:  # numpy, zipfile, zlib and json have many words for damaged files
         raise problem(f"not a softmap {kind} ({error})") from error
-    if header.get("kind", kind) != kind:
-        raise problem(f"expected a {kind}, found a {header['kind']}")
+    if other != kind:
+        raise problem(
+            f"expected a {kind}, found a {other if isinstance(other, str) else shown(other)}"
+        )
     if found != version:
         raise problem(
-            f"a {kind} of format {found}, but this version of softmap reads format {version} "
-            "only; run solve() again"
+            f"a {kind} of format {shown(found)}, but this version of softmap reads format {version}"
+            " only; run solve() again"
         )
     return header, arrays
 

@@ -8,60 +8,91 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
+from softmap.arguments import count, flag, not_negative
 from softmap.errors import CheckpointError
 from softmap.model import Model
 from softmap.relaxation.point import PrimalPoint
-from softmap.solving.archive import Arrays, read_archive, under, write_archive
+from softmap.solving.archive import Arrays, digest, read_archive, under, write_archive
 from softmap.solving.options import Options
+from softmap.solving.proof import proof_arrays, proof_from_arrays
 from softmap.solving.result import point_arrays, point_from_arrays
 from softmap.solving.run import Run
 from softmap.solving.trace import Trace
 
 __all__ = ["Checkpoint", "load", "save"]
 
-KIND, VERSION = "checkpoint", 3
-SETTINGS = (
-    "method",
-    "eta",
-    "dtype",
-    "seed",
-    "updates",
-    "lp_gap",
-    "gap",
-    "goal",
-)  # options that are kept
-COUNTERS = ("next_check", "done", "decoded_at", "improved_at")
+KIND, VERSION = "checkpoint", 4
+# options that are kept
+SETTINGS = ("method", "eta", "dtype", "seed", "updates", "lp_gap", "gap", "goal")
+COUNTERS = ("next_check", "done", "decoded_at", "improved_at", "later_work", "next_interlude")
+FLOATS = ("eta", "proved")
 
 
 @dataclass(frozen=True)
 class Checkpoint:
     """A stored run: `settings` are the options it began with."""
 
+    path: Path
     header: dict[str, Any]
     arrays: Arrays
 
     @property
     def settings(self) -> dict[str, Any]:
         """Options of the run that was stopped, those that a resumed run keeps."""
-        return dict(self.header["settings"])
+        return {name: self.header["settings"][name] for name in SETTINGS}
 
     def restore(self, run: Run) -> None:
         """Put a freshly begun run where this one was."""
-        arrays, header = self.arrays, self.header
+        try:
+            self._restore_state(run)
+            self._restore_best(run)
+            self._restore_counters(run)
+        except Exception as error:
+            raise CheckpointError(f"{self.path}: not a whole checkpoint ({error})") from error
+
+    def _restore_state(self, run: Run) -> None:
         for name, owner, attribute, value in _leaves(run.state):
-            stored = arrays[f"state/{name}"]
-            restored = stored if isinstance(value, np.ndarray) else type(value)(stored.item())
-            setattr(owner, attribute, restored)
-        run.judge.bound, run.judge.primal = float(arrays["bound"]), float(arrays["primal"])
-        run.judge.lam = arrays["lam"]
-        run.search.energy, run.search.labels = float(arrays["energy"]), arrays["labels"]
-        run.judge.point = _point(run.model, under("point", arrays))
+            stored = self.arrays[f"state/{name}"]
+            if isinstance(value, np.ndarray):
+                setattr(owner, attribute, _like(name, stored, value))
+            else:
+                setattr(owner, attribute, type(value)(stored.item()))
+        if run.state.work < 0:
+            raise ValueError("work is negative")
+
+    def _restore_best(self, run: Run) -> None:
+        arrays, judge, search = self.arrays, run.judge, run.search
+        judge.bound, judge.primal = float(arrays["bound"]), float(arrays["primal"])
+        judge.lam = _like("lam", arrays["lam"], judge.lam)
+        labels = _like("labels", arrays["labels"], search.labels)
+        if (labels < 0).any() or (labels >= run.model.num_labels[: len(labels)]).any():
+            raise ValueError("a label is out of its range")
+        search.energy, search.labels = float(arrays["energy"]), labels
+        judge.point = _point(run.model, under("point", arrays))
+        run.proof = proof_from_arrays(under("proof", arrays))
         run.trace = Trace.from_array(arrays["trace"])
-        run.earlier = header["seconds"]
+
+    def _restore_counters(self, run: Run) -> None:
+        header = self.header
         for name in COUNTERS:
-            setattr(run, name, header[name])
-        run.best_gaps = tuple(header["best_gaps"])
+            setattr(run, name, count(name, header[name]))
+        for name in FLOATS:
+            setattr(run, name, float(header[name]))
+        run.earlier = not_negative("seconds", header["seconds"])
+        lp_gap, gap = header["best_gaps"]
+        run.best_gaps = float(lp_gap), float(gap)
+        run.gave_up = flag("gave_up", header["gave_up"])
+
+
+def _like(name: str, stored: NDArray[Any], value: NDArray[Any]) -> NDArray[Any]:
+    """An array of a file, if it has the type and shape of the one it replaces."""
+    if (stored.dtype, stored.shape) != (value.dtype, value.shape):
+        raise ValueError(
+            f"{name}: expected {value.dtype}{value.shape}, found {stored.dtype}{stored.shape}"
+        )
+    return stored
 
 
 def _point(model: Model, arrays: Arrays) -> PrimalPoint | None:
@@ -86,6 +117,7 @@ def save(path: Path, run: Run) -> None:
     arrays: dict[str, Any] = {f"state/{name}": value for name, _, _, value in _leaves(run.state)}
     if judge.point is not None:
         arrays |= {f"point/{name}": a for name, a in point_arrays(judge.point).items()}
+    arrays |= {f"proof/{name}": a for name, a in proof_arrays(run.proof).items()}
     arrays |= {"bound": judge.bound, "lam": judge.lam, "primal": judge.primal}
     arrays |= {"energy": search.energy, "labels": search.labels, "trace": run.trace.array()}
     header = {
@@ -95,9 +127,10 @@ def save(path: Path, run: Run) -> None:
         "settings": _settings(run.options),
         "seconds": run.seconds,
         "best_gaps": run.best_gaps,
-        **{name: getattr(run, name) for name in COUNTERS},
+        "gave_up": run.gave_up,
+        **{name: getattr(run, name) for name in COUNTERS + FLOATS},
     }
-    write_archive(path, header, arrays)
+    write_archive(path, header | {"digest": digest(header, arrays)}, arrays)
 
 
 def _settings(options: Options) -> dict[str, Any]:
@@ -111,6 +144,12 @@ def load(path: Path, model: Model) -> Checkpoint:
         return CheckpointError(f"{path}: {sentence}")
 
     header, arrays = read_archive(path, KIND, VERSION, problem)
-    if header["model"] != model.fingerprint():
+    if header.get("model") != model.fingerprint():
         raise problem("this checkpoint belongs to another model")
-    return Checkpoint(header, arrays)
+    if header.pop("digest", None) != digest(header, arrays):
+        raise problem("not a softmap checkpoint any more: its numbers were changed")
+    try:
+        Options(**{name: header["settings"][name] for name in SETTINGS})
+    except Exception as error:
+        raise problem(f"not a whole checkpoint ({error})") from error
+    return Checkpoint(path, header, arrays)

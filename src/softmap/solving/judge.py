@@ -60,6 +60,10 @@ class Judge:
         costs = tuple(found.cost for found in priced)
         return Verdict(bound, costs, priced[0].entropy, priced[0].slack, nodes)
 
+    def glance(self, lam: Floats) -> None:
+        """Look at the bound of λ only."""
+        self._keep_bound(self._bound(lam), lam)
+
     def accept(self, lam: Floats, nodes: Floats) -> None:
         """Look at the solution of an exact LP solver: edges get the cheapest transport there is."""
         self._keep_bound(self._bound(lam), lam)

@@ -64,6 +64,10 @@ def proof_arrays(proof: Proof) -> Arrays:
 
 def proof_from_arrays(arrays: Arrays) -> Proof:
     """The proof that `proof_arrays` described."""
+    if arrays["sizes"].sum() != len(arrays["members"]) or (arrays["sizes"] < 0).any():
+        raise ValueError("the clusters of the proof have other sizes than members")
+    if not 0 <= int(arrays["kind"]) < len(ProofKind):
+        raise ValueError("no such kind of proof")
     cuts = np.cumsum(arrays["sizes"])[:-1]
     parts = np.split(arrays["members"], cuts) if len(arrays["sizes"]) else []
     return Proof(

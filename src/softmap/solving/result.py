@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -11,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from softmap.arguments import flag
-from softmap.errors import FormatError
+from softmap.errors import FormatError, OptionError
 from softmap.io.npz import model_arrays, model_from_arrays
 from softmap.model import Model, checked_model
 from softmap.relaxation.consistency import tighten
@@ -36,6 +37,7 @@ NUMBERS = (
     "method", "energy", "bound", "primal", "eta", "work", "sweeps", "seconds", "setup_seconds",
     "threads", "lp_bound", "tolerances",
 )  # fmt: skip
+COUNTS = ("work", "threads")
 ARRAYS = ("labels", "lam", "messages")
 
 Floats = NDArray[np.float64]
@@ -48,7 +50,8 @@ class Result(Gaps):
     Attributes
     ----------
     labels, energy
-        The best labelling; `energy == model.energy(labels)`.
+        The best labelling; `energy == model.energy(labels)`. While none was found that obeys the
+        hard constraints, `found` is False and the energy +inf: the labels are then no answer.
     bound, proof
         Certified lower bound on the MAP optimum, and what it rests on: the LP relaxation, the
         relaxation tightened by clusters, or an exact search.
@@ -90,6 +93,11 @@ class Result(Gaps):
     lp_bound: float
     proof: Proof
     tolerances: tuple[float, float] = (1e-4, 1e-6)
+
+    @property
+    def found(self) -> bool:
+        """Whether `labels` obey all hard constraints; if not, the energy is +inf."""
+        return math.isfinite(self.energy)
 
     @property
     def lp_gap(self) -> float:
@@ -187,19 +195,53 @@ def load_result(path: str | Path, model: Model | None = None) -> Result:
         given = model_from_arrays(stored, path) if model is None else checked_model(model)
         if given.fingerprint() != header["model"]:
             raise problem("this result belongs to another model")
-        parts: dict[str, Any] = {name: header[name] for name in NUMBERS}
-        parts["tolerances"] = tuple(parts["tolerances"])
-        parts |= {name: arrays[name] for name in ARRAYS}
-        return Result(
-            model=given,
-            status=Status[header["status"]],
-            trace=Trace.from_array(arrays["trace"]),
-            point=point_from_arrays(given, under("point", arrays)),
-            proof=proof_from_arrays(under("proof", arrays)),
-            **parts,
-        )
-    except (KeyError, TypeError) as error:
+        return _restored(given, header, arrays)
+    except (FormatError, OptionError):
+        raise
+    except Exception as error:  # whatever a damaged file may lead to
         raise problem(f"not a whole result ({error})") from error
+
+
+def _restored(model: Model, header: dict[str, Any], arrays: Arrays) -> Result:
+    """The result that a header and arrays describe, checked as far as its use needs it."""
+    parts: dict[str, Any] = {name: _number(name, header[name]) for name in NUMBERS[1:-1]}
+    lp_gap, gap = (float(value) for value in header["tolerances"])
+    size = int(model.half_offset[-1])
+    result = Result(
+        model=model,
+        method=str(header["method"]),
+        status=Status[header["status"]],
+        labels=_sized("labels", arrays["labels"], model.num_variables, "i"),
+        lam=_sized("lam", arrays["lam"], size, "f"),
+        messages=_sized("messages", arrays["messages"], size, "f"),
+        trace=Trace.from_array(arrays["trace"]),
+        point=point_from_arrays(model, under("point", arrays)),
+        proof=proof_from_arrays(under("proof", arrays)),
+        tolerances=(lp_gap, gap),
+        **parts,
+    )
+    _check_labels(model, result.labels)
+    return result
+
+
+def _number(name: str, value: Any) -> Any:
+    """A number of a header: counts are integers and at least 0."""
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        raise ValueError(f"{name} is no number")
+    if name in COUNTS and (not isinstance(value, int) or value < 0):
+        raise ValueError(f"{name} is no count")
+    return value
+
+
+def _sized(name: str, array: NDArray[Any], size: int, kind: str) -> NDArray[Any]:
+    if array.shape != (size,) or array.dtype.kind != kind or array.dtype.itemsize != 8:
+        raise ValueError(f"{name}: expected {size} numbers, found {array.dtype}{array.shape}")
+    return array
+
+
+def _check_labels(model: Model, labels: NDArray[np.int64]) -> None:
+    if (labels < 0).any() or (labels >= model.num_labels[: len(labels)]).any():
+        raise ValueError("a label is out of its range")
 
 
 def stored_digest(path: str | Path) -> tuple[str | None, str]:
@@ -221,8 +263,19 @@ def point_arrays(point: PrimalPoint) -> Arrays:
 
 def point_from_arrays(model: Model, arrays: Arrays) -> PrimalPoint:
     """The point that `point_arrays` described."""
-    parts: dict[str, Any] = {**arrays, "eta": float(arrays["eta"])}
-    return PrimalPoint(tighten(scaled(model).model), **parts)
+    tight = tighten(scaled(model).model)
+    sizes = {"nodes": tight.unary.size, "coupling": int(tight.half_offset[-1])}
+    parts: dict[str, Any] = {
+        name: _sized(f"point/{name}", arrays[name], size, "f")
+        for name, size in sizes.items()
+        if name in arrays
+    }
+    if "labels" in arrays:
+        parts["labels"] = _sized("point/labels", arrays["labels"], model.num_variables, "i")
+        _check_labels(model, parts["labels"])
+    elif "nodes" not in arrays:
+        raise ValueError("a point needs node marginals or labels")
+    return PrimalPoint(tight, eta=float(arrays["eta"]), **parts)
 
 
 def _equal(a: Arrays, b: Arrays) -> bool:

@@ -12,17 +12,18 @@ from numpy.typing import NDArray
 from softmap.algorithms.base import Floats, Proposal, Verdict
 from softmap.algorithms.registry import make
 from softmap.errors import OptionError
-from softmap.labels import LabelSearch
+from softmap.labels import LabelSearch, round_nodes
 from softmap.machine import usable_cores
 from softmap.model import Model
 from softmap.relaxation import lp
 from softmap.relaxation.consistency import tighten
-from softmap.relaxation.dual import check_lam
+from softmap.relaxation.dual import check_lam, reduced_unary
 from softmap.relaxation.gaps import relative_gap
 from softmap.relaxation.point import PrimalPoint
 from softmap.solving.interrupts import Interrupts
 from softmap.solving.judge import Judge
 from softmap.solving.options import Options
+from softmap.solving.pace import Pace
 from softmap.solving.proof import Proof
 from softmap.solving.result import Result
 from softmap.solving.trace import Row, Snapshot, StageName, Status, Trace
@@ -38,6 +39,9 @@ SMALL = 50_000  # node states and edge pairs of such an LP: HiGHS takes seconds
 FIRST_INTERLUDE = 5  # passes before an exact search is tried for the first time
 SHARE = 0.4  # of the time limit that the relaxation may take where more is to follow
 PATIENCE = 400
+# What is guessed to take how long, in evaluations of the bound, before it was done the first time
+PASS, CHECK, LABELS, END = 3.0, 12.0, 9.0, 6.0
+SLACK = 0.05  # seconds by which a time limit may be overrun knowingly
 
 
 class Run:
@@ -51,10 +55,15 @@ class Run:
     done : int
         Steps of the algorithm so far.
     next_check, decoded_at, improved_at : int
-        Steps at the next check, at the last search for labels, and when a gap last improved.
+        Steps at the next check, at the last search for labels, and (in passes) when a gap last
+        improved.
+    gave_up, storable : bool
+        Neither gap has improved for long; a run resumed from here goes on as this one would.
     """
 
-    def __init__(self, model: Model, options: Options) -> None:
+    def __init__(
+        self, model: Model, options: Options, interrupts: Interrupts | None = None
+    ) -> None:
         started = time.perf_counter()
         self.given, self.options = model, options
         self.units = Units(model, options.dtype)
@@ -67,15 +76,17 @@ class Run:
         self.state = algorithm.init(self.model, warm, options.seed)
         self.judge = Judge(self.model, self.threads)
         self.search = LabelSearch(self.model, algorithm.decode_order(self.model))
-        self.trace = Trace()
-        self.interrupts = Interrupts()
+        self.trace, self.pace = Trace(), Pace()
+        self.interrupts = interrupts or Interrupts()
         self.done, self.earlier = 0, 0.0
         self.best_gaps: tuple[float, float] = (math.inf, math.inf)
         self.improved_at, self.decoded_at = 0, 0
         self.proved, self.proof, self.later_work = -math.inf, Proof(), 0
         self.next_interlude = FIRST_INTERLUDE
         self.eta = 1.0  # of the last check
+        self.gave_up, self.storable = False, True
         self.next_check = self.interval()
+        self.gaps()  # finds the unit of the costs, once
         self.setup_seconds = time.perf_counter() - started
         self.started = time.perf_counter()
 
@@ -102,17 +113,44 @@ class Run:
     def advance(self) -> Status | None:
         """Go on to the next check, or to the first limit on the way."""
         pace = 1 if self.algorithm.sweeping else max(1, self.model.n // 10)
+        if self.options.time_limit and not self.pace.known("step"):
+            self._guess()
         while self.done < self.next_check:
-            if status := self.limit() or self.relaxed():
+            if status := self.limit() or self.relaxed() or self._out_of_time():
                 return status
             goal = min(self.next_check, self.options.updates or self.next_check)
             count = min(pace, goal - self.done, self.affordable())
-            began = time.perf_counter()
-            self.algorithm.step(self.state, count)
+            if self.options.time_limit is not None:
+                count = max(1, min(count, self.pace.fitting("step", self.left, *self._after())))
+            with self.pace.timed("step", count) as step:
+                self.algorithm.step(self.state, count)
             self.done += count
-            if time.perf_counter() - began < 0.05:
+            if step.seconds < 0.05:
                 pace *= 2
         return self.limit()
+
+    @property
+    def left(self) -> float:
+        """Seconds until the time limit, +inf without one."""
+        limit = self.options.time_limit
+        return math.inf if limit is None else limit - self.seconds
+
+    def _guess(self) -> None:
+        """What steps and checks will cost, guessed from one cheap look before the first of them."""
+        with self.pace.timed("glance"):
+            self.judge.glance(self.judge.lam)
+        steps = 1 if self.algorithm.sweeping else 2 * self.model.m
+        self.pace.guess(step=PASS / steps, check=CHECK, labels=LABELS, end=END)
+
+    def _after(self) -> tuple[str, ...]:
+        """What is to follow the last step: a check if there is time for one, and the result."""
+        checked = self.pace.expected("check", "end") <= self.left
+        return ("check", "end") if checked else ("end",)
+
+    def _out_of_time(self) -> Status | None:
+        """Whether the next step, and what follows it, would take longer than the time limit."""
+        late = self.pace.expected("step", *self._after()) > self.left + SLACK
+        return Status.TIME_LIMIT if late else None
 
     @property
     def bound(self) -> float:
@@ -152,9 +190,7 @@ class Run:
             slack=math.nan,
             stage=stage,
         )
-        snapshot = self.units.snapshot(row, self.search.labels)
-        self.trace.rows.append(snapshot.row)
-        return snapshot
+        return self._noted(row)
 
     def interlude_due(self) -> bool:
         """Whether a later stage may try its luck now: after growing numbers of passes."""
@@ -190,17 +226,21 @@ class Run:
         more = self.options.goal != "lp" and self.algorithm.sweeping and len(self.trace) > 0
         return Status.RELAXED if more and limit and self.seconds > SHARE * limit else None
 
-    def check(self, *, last: bool = False) -> Snapshot:
+    def check(self, *, last: bool = False, brief: bool = False) -> Snapshot:
         """Judge where the algorithm stands, and let it heed the verdict.
 
         Labels are searched for at growing intervals, at the last check, where the LP gap is closed,
-        and at every check until some obey the hard constraints.
+        and at every check until some obey the hard constraints. Where time runs out (or `brief`),
+        only the bound is looked at, and labels are found quickly or not at all.
         """
-        proposal = self.algorithm.propose(self.state)
-        self.eta = proposal.eta
+        if brief or self.pace.expected("check", "end") > self.left + SLACK:
+            return self._glance()
+        with self.pace.timed("check"):
+            proposal = self.algorithm.propose(self.state)
+            self.eta = proposal.eta
+            primal = self.judge.primal
+            verdict = self.judge.look(proposal)
         due = last or self.done >= 4 * self.decoded_at
-        primal = self.judge.primal
-        verdict = self.judge.look(proposal)
         if due or not math.isfinite(self.search.energy):
             self._find_labels(proposal.lam, verdict.nodes[0], primal)
         if due:
@@ -209,10 +249,26 @@ class Run:
             self._find_labels(proposal.lam, verdict.nodes[0], self.judge.primal)
         if not last and self._slow():
             self._solve_exactly()
-        snapshot = self.units.snapshot(self._row(proposal, verdict), self.search.labels)
-        self.trace.rows.append(snapshot.row)
+        snapshot = self._noted(self._row(proposal, verdict))
         self.algorithm.heed(self.state, verdict)
         self.next_check = self.done + self.interval()
+        return snapshot
+
+    def _glance(self) -> Snapshot:
+        """A check that costs little: the bound, and labels where there are none yet."""
+        lam = self.algorithm.restart_point(self.state) if self.done else self.judge.lam
+        if self.done or not math.isfinite(self.judge.bound):
+            self.judge.glance(lam)
+        if not math.isfinite(self.search.energy):
+            theta = reduced_unary(self.model, lam) if self.done else self.model.unary
+            least = np.minimum.reduceat(theta, self.model.node_offset[:-1])
+            chosen = theta <= np.repeat(least, self.model.num_labels)
+            self.keep_labels(round_nodes(self.model, chosen.astype(float)))
+        return self.note(StageName.RELAX)
+
+    def _noted(self, row: Row) -> Snapshot:
+        snapshot = self.units.snapshot(row, self.search.labels)
+        self.trace.rows.append(snapshot.row)
         return snapshot
 
     def _row(self, proposal: Proposal, verdict: Verdict) -> Row:
@@ -231,7 +287,12 @@ class Run:
     def _find_labels(self, lam: Floats, nodes: Floats, primal: float) -> None:
         """Search for labels around λ; `primal` tells how much of the gap the LP may still close."""
         search, bound = self.search, self.judge.bound
-        search.look(lam, nodes, bound=bound, primal=primal, work=self.state.work)
+        if self.pace.expected("labels", "end") > self.left + SLACK:
+            if not math.isfinite(search.energy):
+                self.keep_labels(round_nodes(self.model, nodes))
+            return
+        with self.pace.timed("labels"):
+            search.look(lam, nodes, bound=bound, primal=primal, work=self.state.work)
         self.judge.credit(search.labels, search.energy)
 
     def _slow(self) -> bool:
@@ -270,13 +331,20 @@ class Run:
         return Status.LP_GAP if lp_gap <= self.options.lp_gap and not labels_only else None
 
     def stalled(self) -> Status | None:
-        """Whether neither gap has moved for long."""
-        gaps = self.gaps()
+        """Whether neither gap has moved for long; not where a number of updates was asked for."""
+        gaps, passes = self.gaps(), self.done if self.algorithm.sweeping else int(self.sweeps)
         if any(new < 0.99 * old for new, old in zip(gaps, self.best_gaps, strict=True)):
-            self.best_gaps, self.improved_at = gaps, self.done
-        patience = max(PATIENCE, self.done // 2)
-        waiting = self.algorithm.sweeping and self.done - self.improved_at > patience
-        return Status.STALLED if waiting else None
+            self.best_gaps, self.improved_at = gaps, passes
+        patience = max(PATIENCE, passes // 2)
+        asked = not self.algorithm.sweeping and self.options.updates is not None
+        self.gave_up = not asked and passes - self.improved_at > patience
+        return Status.STALLED if self.gave_up else None
+
+    def ended(self) -> Status | None:
+        """Whether a run that is resumed has nothing left to do, and why."""
+        if not len(self.trace):
+            return None
+        return self.closed() or (Status.STALLED if self.gave_up else None)
 
     def result(self, status: Status) -> Result:
         """The best of the run."""

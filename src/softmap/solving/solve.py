@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 import time
+import warnings
 from collections.abc import Callable, Generator
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 from numpy.typing import ArrayLike
 
-from softmap.errors import OptionError
+from softmap.errors import CheckpointWarning, InfeasibleModel, OptionError
 from softmap.model import Model
 from softmap.solving import checkpoint as storage
 from softmap.solving.archive import checked_path
+from softmap.solving.interrupts import Interrupts
 from softmap.solving.options import Options
 from softmap.solving.result import Result
 from softmap.solving.run import Run
@@ -64,8 +68,10 @@ def solve(  # noqa: PLR0913 - one keyword per thing a user may want to say
     seed : int, of the randomised methods
     warm_start : λ or an earlier `Result`, also of a model whose costs changed a little
     checkpoint : path
-        Written at intervals, at the end and when interrupted; see `resume`.
+        Written at intervals, at the end and when interrupted; see `resume`. Where it cannot be
+        written in the middle of a run, the run goes on with a `CheckpointWarning`.
     on_snapshot : function, called with each `Snapshot`; return False to stop
+        What it raises carries the result so far, as the attribute `result`.
     backend : "cpu", the only one
     eta : float
         Inverse temperature: fixed for the paper's methods, the first one for "anneal".
@@ -86,7 +92,7 @@ def solve(  # noqa: PLR0913 - one keyword per thing a user may want to say
         updates=updates, threads=threads, dtype=dtype, seed=seed, warm_start=warm_start,
         checkpoint=checkpoint, on_snapshot=on_snapshot, backend=backend, eta=eta,
     )  # fmt: skip
-    return _exhaust(_loop(Run(_checked(model), options)))
+    return _begun(model, options)
 
 
 def iterate(  # noqa: PLR0913 - the keywords of `solve`
@@ -154,9 +160,11 @@ def resume(
         time_limit=time_limit, max_work=max_work, threads=threads, checkpoint=checkpoint,
         on_snapshot=on_snapshot, **kept,
     )  # fmt: skip
-    run = Run(model, options)
-    stored.restore(run)
-    return _exhaust(_loop(run))
+    interrupts = Interrupts()
+    with interrupts:
+        run = Run(model, options, interrupts)
+        stored.restore(run)
+        return _exhaust(_loop(run))
 
 
 def _checked(model: Model) -> Model:
@@ -165,43 +173,64 @@ def _checked(model: Model) -> Model:
     return model
 
 
+def _begun(model: Model, options: Options) -> Result:
+    """A whole run; Ctrl-C counts from here on, set-up and the assembly of the result included."""
+    interrupts = Interrupts()
+    with interrupts:
+        return _exhaust(_loop(Run(_checked(model), options, interrupts)))
+
+
 def _loop(run: Run) -> Generator[Snapshot, None, Result]:
-    """Advance, check and store until something stops the run; then the later stages."""
-    path, on_snapshot = run.options.checkpoint, run.options.on_snapshot
-    saved, limited = time.perf_counter(), None
-    status = run.closed() if len(run.trace) else None  # a resumed run may be at its end
-    later = LaterStages(run) if run.options.goal != "lp" else None
+    """Advance, check and store until something stops the run; then assemble the result.
+
+    An exception, be it of a callback, carries the result so far as its attribute `result`.
+    """
     try:
-        while status is None:
-            with run.interrupts:
-                status = run.advance()
-                if path and status:
-                    # stored before this check: a run without this limit does not check here
-                    storage.save(Path(path), run)
-                snapshot = run.check(last=status is not None)
-                if later is not None and status is None and run.interlude_due():
-                    snapshot = later.interlude() or snapshot
-            limited, status = status, run.closed() or status or run.stalled()
-            yield snapshot
-            if on_snapshot is not None and on_snapshot(snapshot) is False and status is None:
-                status = Status.CALLBACK
-            if path and not limited and (status or time.perf_counter() - saved > EVERY):
-                storage.save(Path(path), run)
-                saved = time.perf_counter()
-        if later is not None and status in UNFINISHED:
-            status = yield from _later(run, later)
-    except KeyboardInterrupt:
-        status = Status.INTERRUPTED
-        if path and not limited and not run.interrupts.broken:
-            storage.save(Path(path), run)
-        if not len(run.trace):
-            run.check(last=True)
-    return run.result(status)
+        try:
+            status = yield from _stages(run)
+        except KeyboardInterrupt:
+            status = Status.INTERRUPTED
+            _keep_whole(run)
+        return _result(run, status)
+    except InfeasibleModel:  # there is nothing to be found
+        raise
+    except Exception as error:
+        _attach_result(run, error)
+        raise
+
+
+def _stages(run: Run) -> Generator[Snapshot, None, Status]:
+    """The relaxation, with a checkpoint now and then, and the stages after it."""
+    path, saved = run.options.checkpoint, time.perf_counter()
+    status = run.ended()  # a resumed run may be at its end
+    later = LaterStages(run) if run.options.goal != "lp" else None
+    while status is None:
+        with run.interrupts:
+            run.storable = False
+            status = limited = run.advance()
+            if path and limited:
+                # stored before this check: a run without this limit does not check here
+                _save(run)
+            snapshot = run.check(last=limited is not None)
+            if later is not None and status is None and run.interlude_due():
+                snapshot = later.interlude() or snapshot
+            status = run.closed() or status or run.stalled()
+            run.storable = limited is None
+        yield snapshot
+        if _asked_to_stop(run, snapshot) and status is None:
+            status = Status.CALLBACK
+        if path and not limited and (status or time.perf_counter() - saved > EVERY):
+            _save(run)
+            saved = time.perf_counter()
+    if later is not None and status in UNFINISHED:
+        run.storable = False  # later stages are not stored: a resumed run begins them again
+        status = yield from _later(run, later)
+    return status
 
 
 def _later(run: Run, later: LaterStages) -> Generator[Snapshot, None, Status]:
     """The stages after the relaxation, each turn between two looks at limits and callbacks."""
-    turns, on_snapshot = iter(later), run.options.on_snapshot
+    turns = iter(later)
     while True:
         try:
             with run.interrupts:
@@ -210,8 +239,62 @@ def _later(run: Run, later: LaterStages) -> Generator[Snapshot, None, Status]:
             status: Status = stop.value
             return status
         yield snapshot
-        if on_snapshot is not None and on_snapshot(snapshot) is False:
+        if _asked_to_stop(run, snapshot):
             return Status.CALLBACK
+
+
+def _asked_to_stop(run: Run, snapshot: Snapshot) -> bool:
+    """Show a snapshot to the user's function; it may answer False, also numpy's."""
+    on_snapshot = run.options.on_snapshot
+    if on_snapshot is None:
+        return False
+    with run.interrupts.paused():
+        answer = on_snapshot(snapshot)
+    return isinstance(answer, bool | np.bool_) and not answer
+
+
+def _save(run: Run) -> None:
+    """Store the run. Where that fails, the last checkpoint is whole, and the run goes on."""
+    path = run.options.checkpoint
+    try:
+        with run.interrupts.finishing():
+            storage.save(Path(str(path)), run)
+    except (OSError, MemoryError) as error:
+        reason = getattr(error, "reason", None) or str(error) or "out of memory"
+        warnings.warn(
+            f"{path}: the checkpoint cannot be written ({reason}); the run goes on, and an earlier "
+            "checkpoint is untouched",
+            CheckpointWarning,
+            stacklevel=2,
+        )
+
+
+def _keep_whole(run: Run) -> None:
+    """Store a run that an exception has ended, if it stands where a resumed run may go on."""
+    if run.options.checkpoint and run.storable:
+        _save(run)
+
+
+def _result(run: Run, status: Status) -> Result:
+    """The result, however often Ctrl-C is pressed meanwhile."""
+    while True:
+        try:
+            with run.interrupts.finishing():
+                if not len(run.trace):
+                    run.check(last=True, brief=True)
+                return run.result(status)
+        except KeyboardInterrupt:  # before the block was entered, or by a handler of the program
+            status = Status.INTERRUPTED
+
+
+def _attach_result(run: Run, error: Exception) -> None:
+    """Give an exception the result so far, and keep the run on disk."""
+    with warnings.catch_warnings(), suppress(Exception):
+        warnings.simplefilter("ignore", CheckpointWarning)
+        _keep_whole(run)
+    with suppress(Exception):  # such as out of memory once more, or an exception with slots
+        error.result = _result(run, Status.INTERRUPTED)  # type: ignore[attr-defined]
+        error.add_note("The result so far is the attribute `result` of this exception.")
 
 
 def _exhaust(run: Generator[Snapshot, None, Result]) -> Result:

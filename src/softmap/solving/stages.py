@@ -64,6 +64,7 @@ class Stage(ABC):
     """One way to go on. `active` says whether it may still achieve something."""
 
     name: ClassVar[StageName]
+    glances: ClassVar[float] = 0.0  # evaluations of the bound that its shortest turn may take
 
     def __init__(self, run: Run) -> None:
         self.run = run
@@ -72,6 +73,11 @@ class Stage(ABC):
     @abstractmethod
     def applies(self) -> bool:
         """Whether the model is of a kind and size that this stage can do something about."""
+
+    def fits(self) -> bool:
+        """Whether a turn would end before the time limit: no stage stops as soon as it begins."""
+        run = self.run
+        return self.glances * run.pace.expected("glance") <= run.left
 
     @abstractmethod
     def take(self, turn: Turn) -> None:
@@ -82,6 +88,7 @@ class Search(Stage):
     """Exact branch and bound over the model, from λ and the best labels."""
 
     name = StageName.SEARCH
+    glances = 300.0
 
     def applies(self) -> bool:
         self._flat: FlatModel | None = None
@@ -129,6 +136,7 @@ class Tighten(Stage):
     """The relaxation tightened by clusters, with labels from its marginals."""
 
     name = StageName.TIGHTEN
+    glances = 400.0
 
     def applies(self) -> bool:
         return self.run.model.m > 0 and self.run.model.unary.size <= CLUSTERED
@@ -158,6 +166,7 @@ class Improve(Stage):
     """Large neighbourhoods of the best labels, solved exactly; a feasible start where none is."""
 
     name = StageName.LABELS
+    glances = 2.0
 
     def applies(self) -> bool:
         self._turns = 0
@@ -201,6 +210,8 @@ class LaterStages:
         search = self.stages[0]
         if self.run.closed() or not isinstance(search, Search) or not search.active:
             return None
+        if not search.fits():
+            return None
         search.take(self._turn(1.0))
         return self.run.note(search.name)
 
@@ -208,8 +219,10 @@ class LaterStages:
         """Take turns until the gap is closed, a limit is reached or nothing is left to try."""
         run = self.run
         while True:
+            if not any(stage.active and stage.fits() for stage in self.stages):
+                return run.limit() or Status.TIME_LIMIT
             for stage in self.stages:
-                if not stage.active:
+                if not stage.active or not stage.fits():
                     continue
                 stage.take(self._turn(1.0))
                 yield run.note(stage.name)

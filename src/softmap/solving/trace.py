@@ -124,11 +124,19 @@ class Trace:
 
 @dataclass(frozen=True, eq=False)
 class Snapshot(Gaps):
-    """What `on_snapshot` and `iterate` see at each check: the row, and the best labelling."""
+    """What `on_snapshot` and `iterate` see at each check: the row, and the best labelling.
+
+    The labels cannot be written to; `snapshot.labels.copy()` can.
+    """
 
     model: Model
     row: Row
     labels: NDArray[np.int64]
+
+    def __post_init__(self) -> None:
+        own = self.labels.copy()  # a view could be made writeable again
+        own.flags.writeable = False
+        object.__setattr__(self, "labels", own)
 
     def __getattr__(self, name: str) -> Any:
         """The columns of the row, so that `snapshot.bound` reads as it should."""

@@ -1,0 +1,248 @@
+"""Nothing is lost: Ctrl-C, full disks, callbacks that raise, damaged files, killed processes."""
+
+from __future__ import annotations
+
+import errno
+import os
+import random
+import signal
+
+import numpy as np
+import pytest
+
+import softmap
+from adversary.kills import killed_and_resumed
+from softmap import Model, Tables, generators, resume, solve
+from softmap.errors import CheckpointError, CheckpointWarning, FormatError
+from softmap.solving import archive
+from softmap.solving import checkpoint as storage
+from softmap.solving.run import Run
+from softmap.solving.trace import Status
+
+NEVER = {"lp_gap": 0.0, "gap": 0.0, "goal": "lp", "threads": 1}
+
+
+@pytest.fixture
+def model() -> Model:
+    return generators.erdos_renyi(30, 3, seed=9)
+
+
+def press(monkeypatch, owner, name: str, times: int = 1) -> None:
+    """Press Ctrl-C within a function, each time it is called."""
+    usual = getattr(owner, name)
+
+    def pressing(*given, **named):
+        for _ in range(times):
+            signal.raise_signal(signal.SIGINT)
+        return usual(*given, **named)
+
+    monkeypatch.setattr(owner, name, pressing)
+
+
+@pytest.mark.parametrize("times", [1, 3])
+@pytest.mark.parametrize(("owner", "name"), [(Run, "result"), (storage, "write_archive")])
+def test_ctrl_c_at_the_end_and_while_saving_returns_the_result(
+    model, monkeypatch, tmp_path, owner, name, times
+):
+    path, most = tmp_path / "run.npz", 2 * model.m * 30
+    with monkeypatch.context() as patch:
+        press(patch, owner, name, times)
+        found = solve(model, checkpoint=path, max_work=most, **NEVER)
+    assert found.energy == model.energy(found.labels)
+    assert resume(path, model, max_work=most, threads=1).bound == found.bound
+    assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
+
+
+def test_ctrl_c_during_set_up_returns_the_first_result(model, monkeypatch):
+    press(monkeypatch, softmap.solving.run, "tighten")
+    found = solve(model, **NEVER)
+    assert found.status is Status.INTERRUPTED
+    assert found.bound <= found.energy == model.energy(found.labels)
+
+
+def test_ctrl_c_of_a_program_with_its_own_handler_is_not_hidden_by_zipfile(tmp_path, monkeypatch):
+    def pressed(file, **members):
+        try:
+            raise KeyboardInterrupt
+        finally:
+            raise ValueError("Can't close the ZIP file")
+
+    monkeypatch.setattr(archive.np, "savez", pressed)
+    with pytest.raises(KeyboardInterrupt):
+        archive.write_archive(tmp_path / "run.npz", {}, {})
+    assert not list(tmp_path.iterdir())
+
+
+def test_a_full_disk_costs_only_the_checkpoint(model, monkeypatch, tmp_path):
+    path, most = tmp_path / "run.npz", 2 * model.m * 60
+    solve(model, checkpoint=path, max_work=2 * model.m * 10, **NEVER)
+    good = path.read_bytes()
+
+    def full(file, **members):
+        file.write(b"half")
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    with monkeypatch.context() as patch:
+        patch.setattr(archive.np, "savez", full)
+        with pytest.warns(CheckpointWarning, match="No space left"):
+            found = solve(model, checkpoint=path, max_work=most, **NEVER)
+    assert found.bound == solve(model, max_work=most, **NEVER).bound
+    assert [p.name for p in tmp_path.iterdir()] == ["run.npz"]
+    assert path.read_bytes() == good
+
+
+def test_a_folder_that_vanishes_costs_only_the_checkpoint(model, tmp_path):
+    folder = tmp_path / "folder"
+    folder.mkdir()
+
+    def vanish(snapshot):
+        if folder.exists():
+            folder.rmdir()
+
+    with pytest.warns(CheckpointWarning):
+        found = solve(
+            model, checkpoint=folder / "run.npz", on_snapshot=vanish, max_work=9999, **NEVER
+        )
+    assert found.status is Status.WORK_LIMIT
+
+
+def test_an_exception_of_a_callback_carries_the_result(model, tmp_path):
+    path, most = tmp_path / "run.npz", 2 * model.m * 60
+
+    def fail(snapshot):
+        if snapshot.sweeps > 15:
+            raise ZeroDivisionError("mine")
+
+    with pytest.raises(ZeroDivisionError, match="mine") as caught:
+        solve(model, checkpoint=path, on_snapshot=fail, **NEVER)
+    found = caught.value.result
+    assert found.energy == model.energy(found.labels)
+    assert any("result" in note for note in caught.value.__notes__)
+    again = resume(path, model, max_work=most, threads=1)
+    assert again.bound == solve(model, max_work=most, **NEVER).bound
+
+
+def test_labels_of_snapshots_cannot_be_written_to(model):
+    def spoil(snapshot):
+        with pytest.raises(ValueError, match="read-only"):
+            snapshot.labels[:] = 0
+        snapshot.labels.flags.writeable = True
+        snapshot.labels[:] = 2
+
+    found = solve(model, on_snapshot=spoil, max_work=9999, **NEVER)
+    assert found.energy == model.energy(found.labels)
+
+
+def test_false_of_numpy_stops(model):
+    found = solve(model, on_snapshot=lambda s: np.bool_(s.sweeps < 10), **NEVER)
+    assert found.status is Status.CALLBACK
+
+
+def test_a_stalled_run_does_nothing_more_when_resumed(model, tmp_path):
+    path = tmp_path / "run.npz"
+    first = solve(model, method="mplp", checkpoint=path, **NEVER)
+    again = resume(path, model, threads=1)
+    assert first.status is again.status is Status.STALLED
+    assert (first.work, len(first.trace)) == (again.work, len(again.trace))
+
+
+def test_randomised_methods_stop_when_they_stall():
+    model = generators.random_tree(6, seed=1)
+    assert solve(model, method="emp", eta=1.0, **NEVER).status is Status.STALLED
+
+
+def damages(whole: bytes, count: int):
+    """Truncated files, flipped bits, bytes cut out."""
+    rng = random.Random(5)
+    for k in range(count):
+        at = rng.randrange(len(whole))
+        if k % 3 == 0:
+            yield whole[:at]
+        elif k % 3 == 1:
+            yield whole[:at] + bytes([whole[at] ^ (1 << rng.randrange(8))]) + whole[at + 1 :]
+        else:
+            yield whole[:at] + whole[at + rng.randrange(1, 50) :]
+
+
+def test_damaged_files_raise_one_kind_of_error(tmp_path):
+    model = generators.random_grid(3, 3, 2, seed=1)
+    path, other = tmp_path / "run.npz", tmp_path / "result.npz"
+    found = solve(model, checkpoint=path, max_work=2 * model.m * 20, **NEVER)
+    found.save(other)
+    for damaged in damages(path.read_bytes(), 300):
+        path.write_bytes(damaged)
+        try:
+            again = resume(path, model, threads=1, max_work=2 * model.m * 20)
+        except CheckpointError:
+            continue
+        assert again.bound == found.bound  # bytes that zip files do not use
+    for damaged in damages(other.read_bytes(), 300):
+        other.write_bytes(damaged)
+        try:
+            assert softmap.load_result(other) == found
+        except FormatError:
+            continue
+
+
+def changed_archive(path, target, change) -> None:
+    """Write an archive whose members `change` has changed, with the digest that belongs to it."""
+    header, arrays = archive.read_archive(path, "checkpoint", storage.VERSION, CheckpointError)
+    header.pop("digest")
+    change(header, arrays)
+    whole = header | {"digest": archive.digest(header, arrays)}
+    archive.write_archive(target, whole, arrays)
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda h, a: a.pop("lam"),
+        lambda h, a: a.pop("trace"),
+        lambda h, a: h.pop("done"),
+        lambda h, a: h.update(done=-5),
+        lambda h, a: h.update(seconds="long"),
+        lambda h, a: h.update(best_gaps=[1.0]),
+        lambda h, a: a.update(lam=a["lam"][:-1]),
+        lambda h, a: a.update(lam=a["lam"].astype(np.float32)),
+        lambda h, a: a.update(labels=a["labels"] + 100),
+        lambda h, a: a.update(labels=a["labels"].reshape(1, -1)),
+        lambda h, a: a.update(trace=a["trace"][:, :3]),
+        lambda h, a: h.update(settings=None),
+        lambda h, a: h.update(settings={"method": "none"}),
+    ],
+)
+def test_checkpoints_with_other_members_are_refused(model, tmp_path, change):
+    path = tmp_path / "run.npz"
+    solve(model, checkpoint=path, max_work=2 * model.m * 20, **NEVER)
+    changed_archive(path, path, change)
+    with pytest.raises(CheckpointError):
+        resume(path, model)
+
+
+def test_time_runs_out_with_a_valid_bound():
+    model = generators.stereo_grid(40, 40, 16, seed=1)
+    for limit in (0.0, 0.001, 0.01, 0.05):
+        found = solve(model, time_limit=limit)
+        assert found.bound <= found.energy == model.energy(found.labels)
+        assert softmap.verify(found)
+
+
+def infeasible_looking() -> Model:
+    """All different over few colours: hard constraints that local consistency cannot refute."""
+    pairs = [(i, j) for i in range(8) for j in range(i)]
+    table = np.where(np.eye(7, dtype=bool), np.inf, 0.0)
+    return Model(np.zeros((8, 7)), pairs, Tables(np.stack([table] * len(pairs))))
+
+
+def test_nothing_found_is_said():
+    from softmap.cli.summary import exit_code
+    from softmap.report.words import certificate_sentences
+
+    found = solve(infeasible_looking(), goal="lp", max_work=100, threads=1)
+    assert not found.found
+    assert exit_code(found) == 3
+    assert "No labelling that obeys" in certificate_sentences(found)[0]
+
+
+def test_killed_runs_end_as_if_never_killed(tmp_path):
+    killed_and_resumed(tmp_path, times=3, seed=1)
