@@ -1,0 +1,335 @@
+"""Exact search of the part of a model where its relaxation is not tight.
+
+With λ, an energy is a sum of reduced costs of nodes, C_i - Σ λ, and of edges, C_e + λ_i + λ_j.
+Where the labels of least reduced cost fit together, every such term is at its minimum, and nothing
+needs to be searched. The rest, the loose part, is searched by itself: its nodes and the edges among
+them. Its optimum plus the minima of all other terms is a bound of the model. If the labels found
+leave the edges across the border at their minima, the bound is reached and all labels are optimal;
+else the part grows there (Haller, Swoboda, Savchynskyy: CombiLP).
+"""
+
+from __future__ import annotations
+
+import math
+import time
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from scipy.sparse import coo_array
+from scipy.sparse.csgraph import connected_components
+
+from softmap import core
+from softmap.errors import InfeasibleModel
+from softmap.model import Model
+from softmap.model.layout import layout
+from softmap.model.potentials.base import Costs, Ints
+from softmap.relaxation.consistency import tighten
+from softmap.relaxation.dual import check_lam, half_states, reduced_unary
+from softmap.search.exact import ExactResult, FlatModel, solve_exact
+
+__all__ = ["PartialResult", "PartialSearch", "solve_partial"]
+
+ROUNDING = 1e-12  # of the size of its terms: a reduced cost so close to the minimum is at it
+TIGHT = 1e-10  # relative gap at which the search of a piece may stop
+PROVED = 1e-9  # relative gap of the whole that counts as none
+ROUNDS = 50  # of growing
+
+
+@dataclass(frozen=True)
+class PartialResult:
+    """What was proved and found.
+
+    Attributes
+    ----------
+    bound
+        A lower bound of the model's energy, whatever ended the search.
+    labels, energy
+        The best labelling known: the one given, or one found.
+    size
+        Nodes in the loose part.
+    complete
+        Whether `energy` and `bound` agree up to rounding.
+    nodes
+        Of all search trees.
+    """
+
+    bound: float
+    labels: Ints
+    energy: float
+    size: int
+    complete: bool
+    nodes: int
+
+
+@dataclass(frozen=True)
+class _Piece:
+    """One connected piece of the loose part: its nodes, its edges, and what is known about it."""
+
+    nodes: Ints
+    edges: Ints
+    bound: float
+    labels: Ints | None
+    complete: bool
+
+
+def solve_partial(
+    model: Model,
+    lam: ArrayLike,
+    labels: ArrayLike,
+    *,
+    time_limit: float = 1e9,
+    backtrack_limit: int = -1,
+    largest: int | None = None,
+) -> PartialResult:
+    """Search the loose part of a model exactly, and let it grow until the whole is optimal.
+
+    Parameters
+    ----------
+    model : Model without auxiliary nodes
+    lam, labels
+        Of a solved relaxation, and the best labels known.
+    time_limit, backtrack_limit
+        For all searches together; -1 for no limit of backtracks.
+    largest : int, all nodes if left out
+        Nodes up to which the loose part may grow.
+    """
+    search = PartialSearch(model, lam, labels)
+    return search.go_on(time_limit=time_limit, backtrack_limit=backtrack_limit, largest=largest)
+
+
+class PartialSearch:
+    """A loose part that grows, and what is known about its pieces.
+
+    Attributes
+    ----------
+    loose : bool[n]
+        The nodes of the loose part.
+    choice : int64[n]
+        Labels of least reduced cost.
+    """
+
+    def __init__(self, model: Model, lam: ArrayLike, labels: ArrayLike) -> None:
+        self.model = tighten(model)
+        self.lam = np.ascontiguousarray(check_lam(self.model, lam))
+        self.labels = np.asarray(labels, np.int64)
+        self.energy = float(self.model.energy(self.labels))
+        self.bound, self.nodes = -math.inf, 0
+        self._node_low, self._edge_low = np.empty(self.model.n), np.empty(self.model.m)
+        core.node_minima(layout(self.model), self.lam, self._node_low, 1)
+        core.edge_minima(layout(self.model), self.lam, self._edge_low, 1)
+        self.choice = _least_labels(self.model, self.lam, self.labels)
+        self.loose = np.zeros(self.model.n, dtype=bool)
+        self.loose[self.model.edges[self._missed(self.choice)]] = True
+        self._known: dict[bytes, _Piece] = {}
+
+    @property
+    def size(self) -> int:
+        """Nodes in the loose part."""
+        return int(self.loose.sum())
+
+    def go_on(
+        self, *, time_limit: float = 1e9, backtrack_limit: int = -1, largest: int | None = None
+    ) -> PartialResult:
+        """Search and grow within the limits; what is solved already is not solved again."""
+        budget = _Budget(time.perf_counter() + time_limit, backtrack_limit)
+        most = self.model.n if largest is None else largest
+        for _ in range(ROUNDS):
+            if self.size > most:
+                break
+            pieces = self._solve(budget)
+            self.bound = max(self.bound, self._total(pieces))
+            x = self.choice.copy()
+            for piece in pieces:
+                x[piece.nodes] = self.labels[piece.nodes] if piece.labels is None else piece.labels
+            self._keep(x)
+            if self._closed() or not all(piece.complete for piece in pieces) or budget.spent:
+                break
+            if not self._grow(x):
+                break
+        return self.result()
+
+    def result(self) -> PartialResult:
+        """What is known so far."""
+        closed = self._closed()
+        return PartialResult(self.bound, self.labels, self.energy, self.size, closed, self.nodes)
+
+    def _closed(self) -> bool:
+        if not (math.isfinite(self.energy) and math.isfinite(self.bound)):
+            return False
+        sizes = float(np.abs(self._node_low).sum() + np.abs(self._edge_low).sum())
+        return self.energy - self.bound <= PROVED * abs(self.energy) + ROUNDING * sizes
+
+    def _keep(self, x: Ints) -> None:
+        energy = float(self.model.energy(x))
+        if energy < self.energy:
+            self.labels, self.energy = x, energy
+
+    # --- the loose part -------------------------------------------------------------------------
+
+    def _missed(self, x: Ints) -> NDArray[np.bool_]:
+        """Edges that are not at their least reduced cost, up to rounding."""
+        model, lam = self.model, self.lam
+        ends = model.edges
+        first = lam[model.half_offset[0:-1:2] + x[ends[:, 0]]]
+        second = lam[model.half_offset[1::2] + x[ends[:, 1]]]
+        cost = np.empty(model.m)
+        for a, b, potential in model.groups():
+            each = np.arange(b - a)
+            cost[a:b] = potential.value(each, x[ends[a:b, 0]], x[ends[a:b, 1]])
+        size = np.abs(cost) + np.abs(first) + np.abs(second)
+        over = cost + first + second - self._edge_low
+        missed: NDArray[np.bool_] = ~np.isfinite(cost) | (over > ROUNDING * size)
+        return missed
+
+    def _grow(self, x: Ints) -> bool:
+        """Add the nodes across the border from which the labels of the part disagree."""
+        ends = self.model.edges
+        outer = np.zeros(self.model.n, dtype=bool)
+        outer[ends[self._missed(x)]] = True
+        outer &= ~self.loose
+        if not outer.any():
+            return False
+        touched = outer[ends].any(axis=1)
+        self.loose |= outer
+        self.loose[ends[touched]] = True
+        return True
+
+    # --- its pieces -----------------------------------------------------------------------------
+
+    def _solve(self, budget: _Budget) -> list[_Piece]:
+        """All connected pieces of the loose part, the smallest first."""
+        model = self.model
+        number = np.full(model.n, -1)
+        members = np.flatnonzero(self.loose)
+        if not len(members):
+            return []
+        place = np.cumsum(self.loose) - 1
+        inner = np.flatnonzero(self.loose[model.edges].all(axis=1))
+        ends = place[model.edges[inner]]
+        links = coo_array((np.ones(len(inner)), ends.T), shape=(len(members),) * 2)
+        _, number = connected_components(links, directed=False)
+        unary = self._outer_unary(inner)
+        nodes, edges = _split(number, members), _split(number[ends[:, 0]], inner, number.max() + 1)
+        order = sorted(range(len(nodes)), key=lambda c: len(nodes[c]))
+        return [self._piece(nodes[c], edges[c], unary, budget) for c in order]
+
+    def _outer_unary(self, inner: Ints) -> Costs:
+        """C_i - Σ λ over edges that are not `inner`, certainly not more than in real numbers."""
+        model = self.model
+        outer = np.ones(model.m, dtype=bool)
+        outer[inner] = False
+        keep = np.repeat(np.repeat(outer, 2), np.diff(model.half_offset))
+        states, lam = half_states(model)[keep], self.lam[keep]
+        count = len(model.unary)
+        terms = np.bincount(states, minlength=count)
+        total = model.unary - np.bincount(states, weights=lam, minlength=count)
+        # each of the additions is wrong by at most 2⁻⁵³ times the sum of all sizes so far
+        size = np.abs(model.unary) + np.bincount(states, weights=np.abs(lam), minlength=count)
+        with np.errstate(invalid="ignore"):
+            low = np.nextafter(total - (terms + 2) * 2.0**-51 * size, -np.inf)
+        exact = (terms == 0) | np.isposinf(model.unary)
+        return np.where(exact, model.unary, low)
+
+    def _piece(self, nodes: Ints, edges: Ints, unary: Costs, budget: _Budget) -> _Piece:
+        """One piece, solved as far as the budget goes; its own minima are a bound in any case."""
+        key = nodes.tobytes()
+        known = self._known.get(key)
+        if known is not None and known.complete:
+            return known
+        terms = np.concatenate([self._node_low[nodes], self._edge_low[edges]])
+        bound, labels = _lower_sum(terms), None
+        if known is not None:
+            bound, labels = known.bound, known.labels
+        if budget.spent:
+            return _Piece(nodes, edges, bound, labels, complete=False)
+        found = self._search(nodes, edges, unary, budget)
+        bound = max(bound, found.lower_bound)
+        piece = _Piece(nodes, edges, bound, found.labels, complete=found.complete)
+        self._known[key] = piece
+        return piece
+
+    def _search(self, nodes: Ints, edges: Ints, unary: Costs, budget: _Budget) -> ExactResult:
+        model = self.model
+        place = np.full(model.n, -1)
+        place[nodes] = np.arange(len(nodes))
+        scope = place[model.edges[edges]].ravel()
+        flat = FlatModel(
+            model.num_labels[nodes].astype(np.int64),
+            np.concatenate([unary[model.node_slice(i)] for i in nodes]),
+            2 * np.arange(len(edges) + 1, dtype=np.int64),
+            scope.astype(np.int64),
+            np.concatenate([np.zeros(0), *(model.table(int(e)).ravel() for e in edges)]),
+            0.0,
+        )
+        halves = np.stack([2 * edges, 2 * edges + 1], axis=1).ravel()
+        lam = np.concatenate([np.zeros(0), *(self.lam[model.half_slice(h)] for h in halves)])
+        found = solve_exact(
+            flat,
+            incumbent=self.labels[nodes] if math.isfinite(self.energy) else None,
+            lam=lam,
+            time_limit=budget.seconds,
+            backtrack_limit=budget.backtracks,
+            relative_gap=TIGHT,
+        )
+        budget.spend(found.backtracks)
+        self.nodes += found.nodes
+        if found.infeasible:
+            raise InfeasibleModel(
+                "no labelling has finite cost: an exact search over some variables found none",
+                int(nodes[0]),
+            )
+        return found
+
+    def _total(self, pieces: list[_Piece]) -> float:
+        """The bounds of the pieces and the minima of all other nodes and edges, rounded down."""
+        rest = np.ones(self.model.m, dtype=bool)
+        for piece in pieces:
+            rest[piece.edges] = False
+        bounds = [piece.bound for piece in pieces]
+        parts = [self._node_low[~self.loose], self._edge_low[rest], bounds, [self.model.constant]]
+        return _lower_sum(np.concatenate(parts))
+
+
+class _Budget:
+    """Time and backtracks that all searches share."""
+
+    def __init__(self, deadline: float, backtracks: int) -> None:
+        self.deadline, self.backtracks = deadline, backtracks
+
+    @property
+    def seconds(self) -> float:
+        return max(0.0, self.deadline - time.perf_counter())
+
+    @property
+    def spent(self) -> bool:
+        return self.seconds <= 0.0 or self.backtracks == 0
+
+    def spend(self, backtracks: int) -> None:
+        if self.backtracks >= 0:
+            self.backtracks = max(0, self.backtracks - backtracks)
+
+
+def _least_labels(model: Model, lam: Costs, labels: Ints) -> Ints:
+    """Labels of least reduced cost; those given where they are among the least."""
+    reduced, start = reduced_unary(model, lam), model.node_offset[:-1]
+    least = np.minimum.reduceat(reduced, start)
+    at = reduced <= np.repeat(least, model.num_labels)
+    label = np.arange(len(reduced)) - np.repeat(start, model.num_labels)
+    first = np.minimum.reduceat(np.where(at, label, len(reduced)), start)
+    fits: Ints = np.where(at[start + labels], labels, first)
+    return fits
+
+
+def _split(number: Ints, items: Ints, count: int | None = None) -> list[Ints]:
+    """Items by their numbers 0, 1, …, each list in the order of the items."""
+    order = np.argsort(number, kind="stable")
+    sizes = np.bincount(number, minlength=count or 0)
+    return np.split(items[order], np.cumsum(sizes)[:-1])
+
+
+def _lower_sum(terms: Costs) -> float:
+    """A number certainly not above the sum; -inf where a term is not finite."""
+    if not np.isfinite(terms).all():
+        return -math.inf
+    return math.nextafter(math.fsum(terms.tolist()), -math.inf)
