@@ -33,7 +33,8 @@ __all__ = ["PartialResult", "PartialSearch", "solve_partial"]
 ROUNDING = 1e-12  # of the size of its terms: a reduced cost so close to the minimum is at it
 TIGHT = 1e-10  # relative gap at which the search of a piece may stop
 PROVED = 1e-9  # relative gap of the whole that counts as none
-ROUNDS = 50  # of growing
+FIRST_TIME = 0.1  # seconds for a piece in the first round; more once nothing else can be done
+FIRST_BACKTRACKS = 100  # the same, where backtracks are limited
 
 
 @dataclass(frozen=True)
@@ -134,19 +135,19 @@ class PartialSearch:
         """Search and grow within the limits; what is solved already is not solved again."""
         budget = _Budget(time.perf_counter() + time_limit, backtrack_limit)
         most = self.model.n if largest is None else largest
-        for _ in range(ROUNDS):
-            if self.size > most:
-                break
+        while self.size <= most:
             pieces = self._solve(budget)
             self.bound = max(self.bound, self._total(pieces))
             x = self.choice.copy()
             for piece in pieces:
                 x[piece.nodes] = self.labels[piece.nodes] if piece.labels is None else piece.labels
             self._keep(x)
-            if self._closed() or not all(piece.complete for piece in pieces) or budget.spent:
+            if self._closed() or budget.spent:
                 break
-            if not self._grow(x):
-                break
+            if not self._grow(x, pieces):
+                if all(piece.complete for piece in pieces):
+                    break
+                budget.share *= 2.0
         return self.result()
 
     def result(self) -> PartialResult:
@@ -182,16 +183,18 @@ class PartialSearch:
         missed: NDArray[np.bool_] = ~np.isfinite(cost) | (over > ROUNDING * size)
         return missed
 
-    def _grow(self, x: Ints) -> bool:
-        """Add the nodes across the border from which the labels of the part disagree."""
+    def _grow(self, x: Ints, pieces: list[_Piece]) -> bool:
+        """Add the nodes from which the labels of solved pieces disagree, and their neighbours."""
         ends = self.model.edges
+        solved = np.zeros(self.model.n, dtype=bool)
+        for piece in pieces:
+            solved[piece.nodes] = piece.complete
         outer = np.zeros(self.model.n, dtype=bool)
-        outer[ends[self._missed(x)]] = True
+        outer[ends[self._missed(x) & solved[ends].any(axis=1)]] = True
         outer &= ~self.loose
         if not outer.any():
             return False
         touched = outer[ends].any(axis=1)
-        self.loose |= outer
         self.loose[ends[touched]] = True
         return True
 
@@ -268,8 +271,8 @@ class PartialSearch:
             flat,
             incumbent=self.labels[nodes] if math.isfinite(self.energy) else None,
             lam=lam,
-            time_limit=budget.seconds,
-            backtrack_limit=budget.backtracks,
+            time_limit=budget.piece_seconds,
+            backtrack_limit=budget.piece_backtracks,
             relative_gap=TIGHT,
         )
         budget.spend(found.backtracks)
@@ -292,33 +295,53 @@ class PartialSearch:
 
 
 class _Budget:
-    """Time and backtracks that all searches share."""
+    """Time and backtracks that all searches have together, and the share of one of them."""
 
     def __init__(self, deadline: float, backtracks: int) -> None:
         self.deadline, self.backtracks = deadline, backtracks
+        self.share = 1.0
 
     @property
     def seconds(self) -> float:
+        """Time left for all."""
         return max(0.0, self.deadline - time.perf_counter())
 
     @property
     def spent(self) -> bool:
+        """Whether nothing is left."""
         return self.seconds <= 0.0 or self.backtracks == 0
 
+    @property
+    def piece_seconds(self) -> float:
+        """Time for one piece, in this round; where only backtracks are limited, all there is."""
+        return self.seconds if self.backtracks >= 0 else min(self.seconds, FIRST_TIME * self.share)
+
+    @property
+    def piece_backtracks(self) -> int:
+        """Backtracks for one piece, in this round."""
+        return min(self.backtracks, int(FIRST_BACKTRACKS * self.share))
+
     def spend(self, backtracks: int) -> None:
+        """Take off what a search has used."""
         if self.backtracks >= 0:
-            self.backtracks = max(0, self.backtracks - backtracks)
+            self.backtracks = max(0, self.backtracks - max(1, backtracks))
 
 
 def _least_labels(model: Model, lam: Costs, labels: Ints) -> Ints:
-    """Labels of least reduced cost; those given where they are among the least."""
+    """Labels of least reduced cost; those given where they are among the least, up to rounding.
+
+    λ often leaves nothing but rounding errors at the nodes: then all labels are the least.
+    """
     reduced, start = reduced_unary(model, lam), model.node_offset[:-1]
+    states, count = half_states(model), len(reduced)
+    size = np.bincount(states, weights=np.abs(lam), minlength=count) + np.abs(model.unary)
     least = np.minimum.reduceat(reduced, start)
+    given = start + labels
+    fits = np.isfinite(reduced[given]) & (reduced[given] <= least + ROUNDING * size[given])
     at = reduced <= np.repeat(least, model.num_labels)
-    label = np.arange(len(reduced)) - np.repeat(start, model.num_labels)
-    first = np.minimum.reduceat(np.where(at, label, len(reduced)), start)
-    fits: Ints = np.where(at[start + labels], labels, first)
-    return fits
+    label = np.arange(count) - np.repeat(start, model.num_labels)
+    first = np.minimum.reduceat(np.where(at, label, count), start)
+    return np.asarray(np.where(fits, labels, first), np.int64)
 
 
 def _split(number: Ints, items: Ints, count: int | None = None) -> list[Ints]:
