@@ -1,11 +1,11 @@
 """Exact search of the part of a model where its relaxation is not tight.
 
 With λ, an energy is a sum of reduced costs of nodes, C_i - Σ λ, and of edges, C_e + λ_i + λ_j.
-Where the labels of least reduced cost fit together, every such term is at its minimum, and nothing
-needs to be searched. The rest, the loose part, is searched by itself: its nodes and the edges among
-them. Its optimum plus the minima of all other terms is a bound of the model. If the labels found
-leave the edges across the border at their minima, the bound is reached and all labels are optimal;
-else the part grows there (Haller, Swoboda, Savchynskyy: CombiLP).
+Where the best labels known have every such term at its minimum, nothing needs to be searched. The
+rest, the loose part, is searched by itself: its nodes and the edges among them. Its optimum plus
+the minima of all other terms is a bound of the model. If the labels found leave the edges across
+the border at their minima, the bound is reached and all labels are optimal; else the part grows
+there (CombiLP: Haller, Swoboda and Savchynskyy, arXiv 2004.06370).
 """
 
 from __future__ import annotations
@@ -107,7 +107,7 @@ class PartialSearch:
     loose : bool[n]
         The nodes of the loose part.
     choice : int64[n]
-        Labels of least reduced cost.
+        The labels given: of least reduced cost in all but the loose part.
     """
 
     def __init__(self, model: Model, lam: ArrayLike, labels: ArrayLike) -> None:
@@ -119,8 +119,8 @@ class PartialSearch:
         self._node_low, self._edge_low = np.empty(self.model.n), np.empty(self.model.m)
         core.node_minima(layout(self.model), self.lam, self._node_low, 1)
         core.edge_minima(layout(self.model), self.lam, self._edge_low, 1)
-        self.choice = _least_labels(self.model, self.lam, self.labels)
-        self.loose = np.zeros(self.model.n, dtype=bool)
+        self.choice = self.labels
+        self.loose = _beyond_least(self.model, self.lam, self.choice)
         self.loose[self.model.edges[self._missed(self.choice)]] = True
         self._known: dict[bytes, _Piece] = {}
 
@@ -203,7 +203,6 @@ class PartialSearch:
     def _solve(self, budget: _Budget) -> list[_Piece]:
         """All connected pieces of the loose part, the smallest first."""
         model = self.model
-        number = np.full(model.n, -1)
         members = np.flatnonzero(self.loose)
         if not len(members):
             return []
@@ -266,7 +265,7 @@ class PartialSearch:
             0.0,
         )
         halves = np.stack([2 * edges, 2 * edges + 1], axis=1).ravel()
-        lam = np.concatenate([np.zeros(0), *(self.lam[model.half_slice(h)] for h in halves)])
+        lam = np.concatenate([np.zeros(0), *(self.lam[model.half_slice(int(h))] for h in halves)])
         found = solve_exact(
             flat,
             incumbent=self.labels[nodes] if math.isfinite(self.energy) else None,
@@ -289,8 +288,8 @@ class PartialSearch:
         rest = np.ones(self.model.m, dtype=bool)
         for piece in pieces:
             rest[piece.edges] = False
-        bounds = [piece.bound for piece in pieces]
-        parts = [self._node_low[~self.loose], self._edge_low[rest], bounds, [self.model.constant]]
+        more = np.array([self.model.constant, *(piece.bound for piece in pieces)])
+        parts = [self._node_low[~self.loose], self._edge_low[rest], more]
         return _lower_sum(np.concatenate(parts))
 
 
@@ -327,21 +326,15 @@ class _Budget:
             self.backtracks = max(0, self.backtracks - max(1, backtracks))
 
 
-def _least_labels(model: Model, lam: Costs, labels: Ints) -> Ints:
-    """Labels of least reduced cost; those given where they are among the least, up to rounding.
-
-    λ often leaves nothing but rounding errors at the nodes: then all labels are the least.
-    """
+def _beyond_least(model: Model, lam: Costs, x: Ints) -> NDArray[np.bool_]:
+    """Nodes whose label is not of least reduced cost, up to rounding."""
     reduced, start = reduced_unary(model, lam), model.node_offset[:-1]
-    states, count = half_states(model), len(reduced)
-    size = np.bincount(states, weights=np.abs(lam), minlength=count) + np.abs(model.unary)
+    size = np.bincount(half_states(model), weights=np.abs(lam), minlength=len(reduced))
+    at = start + x
+    margin = ROUNDING * (size[at] + np.abs(model.unary[at]))
     least = np.minimum.reduceat(reduced, start)
-    given = start + labels
-    fits = np.isfinite(reduced[given]) & (reduced[given] <= least + ROUNDING * size[given])
-    at = reduced <= np.repeat(least, model.num_labels)
-    label = np.arange(count) - np.repeat(start, model.num_labels)
-    first = np.minimum.reduceat(np.where(at, label, count), start)
-    return np.asarray(np.where(fits, labels, first), np.int64)
+    beyond: NDArray[np.bool_] = np.isinf(reduced[at]) | (reduced[at] > least + margin)
+    return beyond
 
 
 def _split(number: Ints, items: Ints, count: int | None = None) -> list[Ints]:
