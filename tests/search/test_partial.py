@@ -118,3 +118,16 @@ def test_a_loose_part_without_any_labelling() -> None:
     model = Model(np.zeros((4, 2)), [[0, 1], [1, 2], [0, 2], [2, 3]], np.stack([differ] * 4))
     with pytest.raises(InfeasibleModel):
         solve_partial(model, np.zeros(16), [0, 0, 0, 0])
+
+
+def test_labels_outside_that_leave_a_piece_without_any() -> None:
+    """Given labels that break a constraint, the part grows; the model has a labelling."""
+    same, differ = np.where(np.eye(3) > 0, 0.0, np.inf), np.where(np.eye(3) > 0, np.inf, 0.0)
+    unary = np.zeros((4, 3))
+    unary[2:, 2] = np.inf
+    edges = [[0, 1], [1, 2], [1, 3], [2, 3]]
+    model = Model(unary, edges, np.stack([same, differ, differ, differ]))
+    found = solve_partial(model, np.zeros(24), [0, 0, 0, 1])
+    assert found.complete
+    assert found.energy == 0.0
+    assert found.labels[:2].tolist() == [2, 2]

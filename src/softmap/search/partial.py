@@ -65,12 +65,17 @@ class PartialResult:
 
 @dataclass(frozen=True)
 class _Piece:
-    """One connected piece of the loose part: its nodes, its edges, and what is known about it."""
+    """One connected piece of the loose part: its nodes, its edges, and what is known about it.
+
+    `free` are the best labels of the piece by itself, `labels` the best next to those outside;
+    the same where both are optimal for the piece.
+    """
 
     nodes: Ints
     edges: Ints
     bound: float
     labels: Ints | None
+    free: Ints | None
     complete: bool
 
 
@@ -138,13 +143,10 @@ class PartialSearch:
         while self.size <= most:
             pieces = self._solve(budget)
             self.bound = max(self.bound, self._total(pieces))
-            x = self.choice.copy()
-            for piece in pieces:
-                x[piece.nodes] = self.labels[piece.nodes] if piece.labels is None else piece.labels
-            self._keep(x)
+            self._keep(self._combined(pieces))
             if self._closed() or budget.spent:
                 break
-            if not self._grow(x, pieces):
+            if not self._grow(pieces):
                 if all(piece.complete for piece in pieces):
                     break
                 budget.share *= 2.0
@@ -160,6 +162,15 @@ class PartialSearch:
             return False
         sizes = float(np.abs(self._node_low).sum() + np.abs(self._edge_low).sum())
         return self.energy - self.bound <= PROVED * abs(self.energy) + ROUNDING * sizes
+
+    def _combined(self, pieces: list[_Piece], *, free: bool = False) -> Ints:
+        """The labels of all pieces, and those given elsewhere."""
+        x = self.choice.copy()
+        for piece in pieces:
+            labels = piece.free if free else piece.labels
+            if labels is not None:
+                x[piece.nodes] = labels
+        return x
 
     def _keep(self, x: Ints) -> None:
         energy = float(self.model.energy(x))
@@ -183,9 +194,9 @@ class PartialSearch:
         missed: NDArray[np.bool_] = ~np.isfinite(cost) | (over > ROUNDING * size)
         return missed
 
-    def _grow(self, x: Ints, pieces: list[_Piece]) -> bool:
+    def _grow(self, pieces: list[_Piece]) -> bool:
         """Add the nodes from which the labels of solved pieces disagree, and their neighbours."""
-        ends = self.model.edges
+        ends, x = self.model.edges, self._combined(pieces, free=True)
         solved = np.zeros(self.model.n, dtype=bool)
         for piece in pieces:
             solved[piece.nodes] = piece.complete
@@ -240,16 +251,53 @@ class PartialSearch:
         if known is not None and known.complete:
             return known
         terms = np.concatenate([self._node_low[nodes], self._edge_low[edges]])
-        bound, labels = _lower_sum(terms), None
-        if known is not None:
-            bound, labels = known.bound, known.labels
+        if known is None:
+            known = _Piece(nodes, edges, _lower_sum(terms), None, None, complete=False)
         if budget.spent:
-            return _Piece(nodes, edges, bound, labels, complete=False)
+            return known
         found = self._search(nodes, edges, unary, budget)
-        bound = max(bound, found.lower_bound)
-        piece = _Piece(nodes, edges, bound, found.labels, complete=found.complete)
+        if found.infeasible:
+            raise InfeasibleModel(
+                "no labelling has finite cost: an exact search over some variables found none",
+                int(nodes[0]),
+            )
+        bound = max(known.bound, found.lower_bound)
+        free = labels = found.labels
+        if found.complete and self._crossing(nodes, free):
+            # labels outside that break a hard constraint may leave none here: that proves nothing
+            settled = self._search(nodes, edges, unary + self._beside(nodes), budget)
+            labels = settled.labels
+            margin = 2 * TIGHT * abs(found.energy) + ROUNDING * float(np.abs(terms).sum())
+            if labels is not None and settled.energy <= found.energy + margin:
+                free = labels
+        piece = _Piece(nodes, edges, bound, labels, free, complete=found.complete)
         self._known[key] = piece
         return piece
+
+    def _border(self, nodes: Ints) -> Ints:
+        """Edges between a piece and the nodes outside."""
+        inside = np.zeros(self.model.n, dtype=bool)
+        inside[nodes] = True
+        return np.flatnonzero(inside[self.model.edges].sum(axis=1) == 1)
+
+    def _crossing(self, nodes: Ints, labels: Ints | None) -> bool:
+        """Whether labels of a piece move an edge of its border away from its minimum."""
+        x = self.choice.copy()
+        x[nodes] = x[nodes] if labels is None else labels
+        return bool(self._missed(x)[self._border(nodes)].any())
+
+    def _beside(self, nodes: Ints) -> Costs:
+        """What edges of the border cost above their minima, by the label of the end inside."""
+        model, x = self.model, self.choice
+        out = np.zeros(len(model.unary))
+        member = set(nodes.tolist())
+        for e in self._border(nodes).tolist():
+            i, j = model.edges[e].tolist()
+            first, second = (self.lam[model.half_slice(2 * e + side)] for side in (0, 1))
+            reduced = model.table(e) + first[:, None] + second - self._edge_low[e]
+            inner, costs = (i, reduced[:, x[j]]) if i in member else (j, reduced[x[i]])
+            out[model.node_slice(inner)] += np.maximum(costs, 0.0)
+        return out
 
     def _search(self, nodes: Ints, edges: Ints, unary: Costs, budget: _Budget) -> ExactResult:
         model = self.model
@@ -276,11 +324,6 @@ class PartialSearch:
         )
         budget.spend(found.backtracks)
         self.nodes += found.nodes
-        if found.infeasible:
-            raise InfeasibleModel(
-                "no labelling has finite cost: an exact search over some variables found none",
-                int(nodes[0]),
-            )
         return found
 
     def _total(self, pieces: list[_Piece]) -> float:
