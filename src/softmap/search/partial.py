@@ -26,6 +26,7 @@ from softmap.model.layout import layout
 from softmap.model.potentials.base import Costs, Ints
 from softmap.relaxation.consistency import tighten
 from softmap.relaxation.dual import check_lam, half_states, reduced_unary
+from softmap.search.budget import Budget
 from softmap.search.exact import ExactResult, FlatModel, solve_exact
 
 __all__ = ["PartialResult", "PartialSearch", "solve_partial"]
@@ -33,8 +34,6 @@ __all__ = ["PartialResult", "PartialSearch", "solve_partial"]
 ROUNDING = 1e-12  # of the size of its terms: a reduced cost so close to the minimum is at it
 TIGHT = 1e-10  # relative gap at which the search of a piece may stop
 PROVED = 1e-9  # relative gap of the whole that counts as none
-FIRST_TIME = 0.1  # seconds for a piece in the first round; more once nothing else can be done
-FIRST_BACKTRACKS = 100  # the same, where backtracks are limited
 
 
 @dataclass(frozen=True)
@@ -138,7 +137,7 @@ class PartialSearch:
         self, *, time_limit: float = 1e9, backtrack_limit: int = -1, largest: int | None = None
     ) -> PartialResult:
         """Search and grow within the limits; what is solved already is not solved again."""
-        budget = _Budget(time.perf_counter() + time_limit, backtrack_limit)
+        budget = Budget(time.perf_counter() + time_limit, backtrack_limit)
         most = self.model.n if largest is None else largest
         while self.size <= most:
             pieces = self._solve(budget)
@@ -211,7 +210,7 @@ class PartialSearch:
 
     # --- its pieces -----------------------------------------------------------------------------
 
-    def _solve(self, budget: _Budget) -> list[_Piece]:
+    def _solve(self, budget: Budget) -> list[_Piece]:
         """All connected pieces of the loose part, the smallest first."""
         model = self.model
         members = np.flatnonzero(self.loose)
@@ -244,7 +243,7 @@ class PartialSearch:
         exact = (terms == 0) | np.isposinf(model.unary)
         return np.where(exact, model.unary, low)
 
-    def _piece(self, nodes: Ints, edges: Ints, unary: Costs, budget: _Budget) -> _Piece:
+    def _piece(self, nodes: Ints, edges: Ints, unary: Costs, budget: Budget) -> _Piece:
         """One piece, solved as far as the budget goes; its own minima are a bound in any case."""
         key = nodes.tobytes()
         known = self._known.get(key)
@@ -299,7 +298,7 @@ class PartialSearch:
             out[model.node_slice(inner)] += np.maximum(costs, 0.0)
         return out
 
-    def _search(self, nodes: Ints, edges: Ints, unary: Costs, budget: _Budget) -> ExactResult:
+    def _search(self, nodes: Ints, edges: Ints, unary: Costs, budget: Budget) -> ExactResult:
         model = self.model
         place = np.full(model.n, -1)
         place[nodes] = np.arange(len(nodes))
@@ -336,39 +335,6 @@ class PartialSearch:
         return _lower_sum(np.concatenate(parts))
 
 
-class _Budget:
-    """Time and backtracks that all searches have together, and the share of one of them."""
-
-    def __init__(self, deadline: float, backtracks: int) -> None:
-        self.deadline, self.backtracks = deadline, backtracks
-        self.share = 1.0
-
-    @property
-    def seconds(self) -> float:
-        """Time left for all."""
-        return max(0.0, self.deadline - time.perf_counter())
-
-    @property
-    def spent(self) -> bool:
-        """Whether nothing is left."""
-        return self.seconds <= 0.0 or self.backtracks == 0
-
-    @property
-    def piece_seconds(self) -> float:
-        """Time for one piece, in this round; where only backtracks are limited, all there is."""
-        return self.seconds if self.backtracks >= 0 else min(self.seconds, FIRST_TIME * self.share)
-
-    @property
-    def piece_backtracks(self) -> int:
-        """Backtracks for one piece, in this round."""
-        return min(self.backtracks, int(FIRST_BACKTRACKS * self.share))
-
-    def spend(self, backtracks: int) -> None:
-        """Take off what a search has used."""
-        if self.backtracks >= 0:
-            self.backtracks = max(0, self.backtracks - max(1, backtracks))
-
-
 def _beyond_least(model: Model, lam: Costs, x: Ints) -> NDArray[np.bool_]:
     """Nodes whose label is not of least reduced cost, up to rounding."""
     reduced, start = reduced_unary(model, lam), model.node_offset[:-1]
@@ -391,4 +357,6 @@ def _lower_sum(terms: Costs) -> float:
     """A number certainly not above the sum; -inf where a term is not finite."""
     if not np.isfinite(terms).all():
         return -math.inf
-    return math.nextafter(math.fsum(terms.tolist()), -math.inf)
+    values = terms.tolist()
+    total = math.fsum(values)  # rounded once, so that the sign of what is left is certain
+    return total if math.fsum([*values, -total]) >= 0 else math.nextafter(total, -math.inf)
