@@ -1,8 +1,9 @@
 """What follows when the LP relaxation is solved and the MAP gap is open.
 
-Three stages take turns of growing length: an exact search, a relaxation tightened by clusters, and
-a search for better labels. Each looks at the best bound and labels so far and hands back what it
-found; none may claim a bound that it has not proved.
+Four stages take turns of growing length: an exact search of the part where the relaxation is loose,
+one of the whole model, a relaxation tightened by clusters, and a search for better labels. Each
+looks at the best bound and labels so far and hands back what it found; none may claim a bound that
+it has not proved.
 """
 
 from __future__ import annotations
@@ -20,6 +21,7 @@ from softmap.errors import InfeasibleModel
 from softmap.labels import neighbourhoods
 from softmap.labels.feasible import find_feasible
 from softmap.search.exact import ExactResult, FlatModel, flat_lam, flatten, solve_exact
+from softmap.search.partial import PartialSearch
 from softmap.solving.proof import Proof, ProofKind
 from softmap.solving.run import Run
 from softmap.solving.trace import Snapshot, StageName, Status
@@ -39,6 +41,8 @@ TABLES = 20  # table entries of dynamic programming per number of work
 PATIENCE = 10.0  # seconds after which a turn of the search ends in any case
 ENTRIES = 60_000_000  # table entries up to which a model is given to the exact search
 CLUSTERED = 5_000_000  # node states up to which a model is tightened
+LARGE = 300  # variables above which the loose part of a model is searched by itself
+LOOSE = 0.3  # part of the variables up to which it may grow
 TIGHT = 1e-10  # relative gap at which a search may stop
 
 
@@ -132,6 +136,44 @@ class Search(Stage):
         self.active = not found.complete
 
 
+class Partial(Stage):
+    """Exact search of the part of a large model where λ does not decide the labels."""
+
+    name = StageName.SEARCH
+
+    def applies(self) -> bool:
+        self._search: PartialSearch | None = None
+        model = self.run.model
+        return model.n > LARGE and model.m > 0 and not len(model.auxiliaries)
+
+    def take(self, turn: Turn) -> None:
+        run = self.run
+        if not math.isfinite(run.search.energy):
+            return
+        search, largest = self._current(), int(LOOSE * run.model.n)
+        if search.size > largest:
+            return
+        found = search.go_on(
+            time_limit=turn.left if turn.timed else PATIENCE,
+            backtrack_limit=-1 if turn.timed else max(BACKTRACKS, turn.work // run.model.n),
+            largest=largest,
+        )
+        run.spend(turn.work)
+        run.keep_labels(found.labels)
+        run.keep_bound(found.bound, Proof(ProofKind.SEARCH, nodes=found.nodes))
+        self.active = not found.complete
+
+    def _current(self) -> PartialSearch:
+        """The search that goes on, or a new one where that starts from a smaller part."""
+        run, old = self.run, self._search
+        lam, labels = run.judge.lam, run.search.labels
+        if old is None or run.search.energy < old.energy:
+            new = PartialSearch(run.model, lam, labels)
+            self._search = new if old is None or new.size < old.size else old
+        assert self._search is not None
+        return self._search
+
+
 class Tighten(Stage):
     """The relaxation tightened by clusters, with labels from its marginals."""
 
@@ -199,7 +241,7 @@ class LaterStages:
 
     def __init__(self, run: Run) -> None:
         self.run = run
-        kinds: tuple[type[Stage], ...] = (Search, Tighten, Improve)
+        kinds: tuple[type[Stage], ...] = (Partial, Search, Tighten, Improve)
         if run.options.goal == "labels":
             kinds = (Improve, Tighten)
         self.stages = [kind(run) for kind in kinds]
@@ -207,8 +249,8 @@ class LaterStages:
 
     def interlude(self) -> Snapshot | None:
         """A short turn of the search while the relaxation is still being solved."""
-        search = self.stages[0]
-        if self.run.closed() or not isinstance(search, Search) or not search.active:
+        search = next((s for s in self.stages if isinstance(s, Search) and s.active), None)
+        if self.run.closed() or search is None:
             return None
         if not search.fits():
             return None
