@@ -136,7 +136,7 @@ def test_every_method_proves_bounds(name, method, dtype):
 def test_solve_reaches_the_lp_of_the_tables(name, seed):
     model = example(name, seed)
     best, relaxed = brute_force(model)[0], dense_lp(model)
-    result = softmap.solve(model, lp_gap=1e-6, gap=0.0)
+    result = softmap.solve(model, goal="lp", lp_gap=1e-6, gap=0.0)
     assert result.bound == pytest.approx(relaxed, abs=2e-6 * relaxed)
     assert result.energy >= best - 1e-9
     if relaxed > best - 1e-6:  # a tight relaxation leaves nothing to search for

@@ -302,6 +302,6 @@ def test_float32_iterates_prove_bounds_in_float64(method):
 def test_annealed_stars_reach_the_lp():
     model = generators.potts_grid(12, 12, 4, seed=6)
     best = lp.solve(model).value
-    result = solve(model, method="anneal-star", threads=1)
+    result = solve(model, method="anneal-star", goal="lp", threads=1)
     assert result.lp_gap <= 1e-4 * abs(best)
     assert result.bound - 1e-9 <= best <= result.primal + 1e-9

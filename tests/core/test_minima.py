@@ -88,7 +88,7 @@ SIZES = [
     Sizes(),
     Sizes(hard=True),
     Sizes(whole=True),
-    *(Sizes(scale=s, hard=h) for s in (1e-300, 1e-200, 1e-10, 1e200, 1e300) for h in (False, True)),
+    *(Sizes(scale=s, hard=h) for s in (1e-300, 1e-200, 1e-10, 1e200, 1e290) for h in (False, True)),
     Sizes(scale=5e-324, whole=True),
     *(Sizes(big=10.0**k, lam=s) for k in (6, 9, 12, 15, 18) for s in (1.0, 10.0**k)),
     Sizes(lam=1e16),

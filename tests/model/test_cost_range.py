@@ -17,7 +17,7 @@ REFUSED = {
     "unary cost of variable 1, label 0, is 1e+308": lambda: Model([[0, 0], [1e308, 0]], [], []),
     "table 0 has -1e+301 at (1, 0)": lambda: Tables(LARGE),
     "Potts weights[1] is 1e+301": lambda: Potts([0, 1e301]),
-    "SharedTables: edge 0 has a cost of size inf": lambda: Model(
+    "SharedTables: edge 0 has weight 10000000000.0": lambda: Model(
         ZERO, EDGE, SharedTables([[[0, 1e299], [0, 0]]], [0], [1e10])
     ),
     "TruncatedLinear: edge 1 has a cost of size 4e+300": lambda: Model(
@@ -76,6 +76,6 @@ def test_a_product_within_the_range_is_fine():
 
 def test_the_ends_of_the_range_are_legal():
     model = Model([[1e300, np.inf], [5e-324, -1e300]], EDGE, Tables([[[-1e300, 0], [np.inf, 0.0]]]))
-    assert model.energy([0, 0]) == 0.0
+    assert model.energy([0, 0]) == 5e-324
     assert model.energy([0, 1]) == 0.0
     assert softmap.Model([[5e-324, 0.0]], [], []).energy([0]) == 5e-324

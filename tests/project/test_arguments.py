@@ -256,6 +256,7 @@ CALLS = {
     ),
 }
 RESULT = softmap.solve(TREE, threads=1)
+CALLS["verify"] = softmap.verify, {"result": RESULT, "model": TREE}
 NAMED = interop.Named(TREE, ("a", "b", "c", "d"), (("x", "y"),) * 4)
 CALLS |= {
     "Result.save": (RESULT.save, {"path": "a.npz", "with_model": True}),

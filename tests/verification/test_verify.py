@@ -137,7 +137,7 @@ def test_any_change_of_a_file_is_noticed(tmp_path):
     path = tmp_path / "result.npz"
     result.save(path)
     assert verify(path)
-    header, arrays = read_archive(path, "result", 1, ValueError)
+    header, arrays = read_archive(path, "result", 2, ValueError)
     for name in [
         n for n in arrays if arrays[n].dtype.kind == "f" and n.startswith(("lam", "mess"))
     ]:
@@ -166,7 +166,7 @@ SIZES = [
 @pytest.mark.parametrize("seed", range(40))
 @pytest.mark.parametrize("sizes", SIZES)
 def test_the_recomputed_bound_is_the_exact_one(sizes, seed):
-    one = case(seed, sizes, FAMILIES)
+    one = case(seed, sizes, tuple(FAMILIES))
     try:
         tight = softmap.relaxation.consistency.tighten(one.model)
     except softmap.InfeasibleModel:

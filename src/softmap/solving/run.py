@@ -140,7 +140,7 @@ class Run:
         with self.pace.timed("glance"):
             self.judge.glance(self.judge.lam)
         steps = 1 if self.algorithm.sweeping else 2 * self.model.m
-        self.pace.guess(step=PASS / steps, check=CHECK, labels=LABELS, end=END)
+        self.pace.guess(step=PASS / max(steps, 1.0), check=CHECK, labels=LABELS, end=END)
 
     def _after(self) -> tuple[str, ...]:
         """What is to follow the last step: a check if there is time for one, and the result."""

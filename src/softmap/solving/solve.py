@@ -53,8 +53,7 @@ def solve(  # noqa: PLR0913 - one keyword per thing a user may want to say
     Parameters
     ----------
     model : Model
-    method : str
-        "anneal" (default), or one of `softmap.METHODS`.
+    method : str, one of `softmap.METHODS`
     goal : "map", "lp", "labels" or "optimal"
         What follows the LP relaxation: a smaller MAP gap, by a default effort where no limit is
         given; nothing; better labels only; a proof of optimality, however long it takes.
@@ -63,8 +62,7 @@ def solve(  # noqa: PLR0913 - one keyword per thing a user may want to say
     time_limit, max_work, updates
         Stop after so many seconds, half-edge messages, or updates of a randomised method.
     threads : int, all available ones if left out
-    dtype : "float64" or "float32"
-        Precision of the iterates; bounds and primals are always evaluated in float64.
+    dtype : "float64" or "float32", of the iterates; bounds and primals are float64
     seed : int, of the randomised methods
     warm_start : λ or an earlier `Result`, also of a model whose costs changed a little
     checkpoint : path

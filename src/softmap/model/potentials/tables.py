@@ -250,8 +250,9 @@ class SharedTables(Potential):
         return SharedTables(self.tables, self.index[chosen], self.weights[chosen])
 
     def scaled(self, factor: float) -> SharedTables:
+        weights = times(self.weights, factor)
         if ORDINARY[0] <= factor <= ORDINARY[1]:
-            return SharedTables(self.tables, self.index, times(self.weights, factor))
+            return SharedTables(self.tables, self.index, weights)
         tables = self.tables  # neither tables nor weights may leave the range of floats
         scaled = tables * factor if isinstance(tables, np.ndarray) else [t * factor for t in tables]
         return SharedTables(scaled, self.index, self.weights)
