@@ -150,7 +150,18 @@ def test_a_time_limit_is_a_success(grid, capsys):
 
 def test_checkpoint_and_resume(grid, tmp_path, capsys):
     checkpoint = tmp_path / "run.npz"
-    short = ["--goal", "lp", "--time-limit", "0.2", "--lp-gap", "0", "--gap", "0", "--json", "--no-progress"]
+    short = [
+        "--goal",
+        "lp",
+        "--time-limit",
+        "0.2",
+        "--lp-gap",
+        "0",
+        "--gap",
+        "0",
+        "--json",
+        "--no-progress",
+    ]
     assert main(["solve", str(grid), "--checkpoint", str(checkpoint), *short]) == 0
     first = json.loads(capsys.readouterr().out)
     assert checkpoint.is_file()

@@ -440,8 +440,8 @@ import sys, softmap
 sys.modules["softmap.solving.solve"].EVERY = 0.0
 model = softmap.generators.erdos_renyi(40, 3, seed=9)
 show = lambda s: print(s.row.sweeps, flush=True)
-result = softmap.solve(model, goal="lp", lp_gap=0.0, gap=0.0, checkpoint=sys.argv[1], on_snapshot=show,
-                       method=sys.argv[2], threads=2, max_work=10**9)
+result = softmap.solve(model, goal="lp", lp_gap=0.0, gap=0.0, checkpoint=sys.argv[1],
+                       on_snapshot=show, method=sys.argv[2], threads=2, max_work=10**9)
 print(result.status.name, result.energy == model.energy(result.labels), result.bound)
 """
 

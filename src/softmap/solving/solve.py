@@ -65,11 +65,9 @@ def solve(  # noqa: PLR0913 - one keyword per thing a user may want to say
     dtype : "float64" or "float32", of the iterates; bounds and primals are float64
     seed : int, of the randomised methods
     warm_start : λ or an earlier `Result`, also of a model whose costs changed a little
-    checkpoint : path
-        Written at intervals, at the end and when interrupted; see `resume`. Where it cannot be
-        written in the middle of a run, the run goes on with a `CheckpointWarning`.
+    checkpoint : path, written at intervals, at the end and when interrupted; see `resume`
+        Where it cannot be written meanwhile, the run goes on with a `CheckpointWarning`.
     on_snapshot : function, called with each `Snapshot`; return False to stop
-        What it raises carries the result so far, as the attribute `result`.
     backend : "cpu", the only one
     eta : float
         Inverse temperature: fixed for the paper's methods, the first one for "anneal".
@@ -82,7 +80,7 @@ def solve(  # noqa: PLR0913 - one keyword per thing a user may want to say
     --------
     >>> import softmap
     >>> result = softmap.solve(softmap.generators.potts_grid(8, 8, 3, seed=1))
-    >>> result.bound <= result.primal and result.bound <= result.energy
+    >>> result.bound <= result.energy
     True
     """
     options = Options(

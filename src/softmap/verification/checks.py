@@ -55,6 +55,8 @@ def verify(result: Result | str | Path, model: Model | None = None) -> Report:
     True
     """
     first: list[Statement] = []
+    if model is not None and not isinstance(model, Model):
+        raise OptionError(f"verify: expected a Model, not {type(model).__name__}")
     if isinstance(result, str | Path):
         path = Path(result)
         result = load_result(path, model)
