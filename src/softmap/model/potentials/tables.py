@@ -251,7 +251,7 @@ class SharedTables(Potential):
 
     def scaled(self, factor: float) -> SharedTables:
         weights = times(self.weights, factor)
-        if ORDINARY[0] <= factor <= ORDINARY[1]:
+        if ORDINARY[0] <= float(factor) <= ORDINARY[1]:
             return SharedTables(self.tables, self.index, weights)
         tables = self.tables  # neither tables nor weights may leave the range of floats
         scaled = tables * factor if isinstance(tables, np.ndarray) else [t * factor for t in tables]
