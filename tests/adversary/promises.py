@@ -117,9 +117,11 @@ def _numbers(spec: Spec, result: softmap.Result, best: float, exact: Fraction | 
         return "the energy is not the sum of the costs"
     if result.energy < best and abs(result.energy - best) > math.ulp(best):
         return "the energy is below the optimum"
-    size = math.fsum(abs(t) for t in (*terms, result.bound) if math.isfinite(t))
-    if result.primal < result.bound - 1e-11 * size - len(terms) * 5e-324:  # mass may be missing
-        return "the primal is below the bound"
+    if result.lp_bound > result.bound:
+        return "the bound of the relaxation is above the bound"
+    size = math.fsum(abs(t) for t in (*terms, result.lp_bound) if math.isfinite(t))
+    if result.primal < result.lp_bound - 1e-11 * size - len(terms) * 5e-324:  # mass may be missing
+        return "the primal is below the bound of the relaxation"
     if result.primal > result.energy:
         return "the primal is above the energy"
     return None
@@ -152,8 +154,8 @@ def _relaxed(spec: Spec, result: softmap.Result) -> str | None:
     if value is None:
         return None
     unit = 1e-6 * max([abs(v) for v in spec.numbers()], default=0.0) + 4 * math.ulp(spec.constant)
-    if value < math.inf and result.bound > value + unit:
-        return "the bound is above the LP optimum"
+    if value < math.inf and result.lp_bound > value + unit:
+        return "the bound of the relaxation is above the LP optimum"
     if result.primal < value - unit:
         return "the primal is below the LP optimum"
     return None

@@ -26,13 +26,12 @@ from softmap.solving.options import Options
 from softmap.solving.pace import Pace
 from softmap.solving.proof import Proof
 from softmap.solving.result import Result
-from softmap.solving.trace import Row, Snapshot, StageName, Status, Trace
+from softmap.solving.trace import PROVED, Row, Snapshot, StageName, Status, Trace
 from softmap.solving.units import Units
 
 __all__ = ["Run"]
 
 EARLY = (5, 10, 20)  # the first checks, in passes
-PROVED = 1e-9  # relative gap that counts as none: what rounding leaves
 HAND_OVER = 5_000  # passes after which a small LP that is still open goes to an exact solver
 SMALL = 50_000  # node states and edge pairs of such an LP: HiGHS takes seconds
 # A run gives up when neither gap has improved for so many passes, and for half of all passes.
@@ -214,7 +213,7 @@ class Run:
             return Status.INTERRUPTED
         if options.updates is not None and self.done >= options.updates:
             return Status.UPDATES
-        if options.max_work is not None and self.state.work >= options.max_work:
+        if options.max_work is not None and self.work >= options.max_work:
             return Status.WORK_LIMIT
         if options.time_limit is not None and self.seconds >= options.time_limit:
             return Status.TIME_LIMIT

@@ -63,6 +63,11 @@ class Turn:
         """Whether time, not work, ends the turn."""
         return math.isfinite(self.deadline)
 
+    @property
+    def counted(self) -> int:
+        """Work that the turn counts for: what it was granted, or nothing where time ends it."""
+        return 0 if self.timed else self.work
+
 
 class Stage(ABC):
     """One way to go on. `active` says whether it may still achieve something."""
@@ -116,7 +121,7 @@ class Search(Stage):
             relative_gap=min(TIGHT, run.options.gap),
             dp_limit=1e9 if turn.timed else float(TABLES * turn.work),
         )
-        run.spend(0 if turn.timed else turn.work)
+        run.spend(turn.counted)
         if found.infeasible:
             raise InfeasibleModel(
                 "no labelling has finite cost: an exact search over all variables found none", None
@@ -158,7 +163,7 @@ class Partial(Stage):
             backtrack_limit=-1 if turn.timed else max(BACKTRACKS, turn.work // run.model.n),
             largest=largest,
         )
-        run.spend(turn.work)
+        run.spend(turn.counted)
         run.keep_labels(found.labels)
         run.keep_bound(found.bound, Proof(ProofKind.SEARCH, nodes=found.nodes))
         self.active = not found.complete
@@ -225,7 +230,7 @@ class Improve(Stage):
                 seed=run.options.seed + self._turns, gap=run.search.energy - run.bound,
             )  # fmt: skip
             run.keep_labels(found)
-        run.spend(0 if turn.timed else turn.work)
+        run.spend(turn.counted)
 
     def _begin(self, turn: Turn) -> None:
         """Look for any labelling that obeys the hard constraints, or prove that there is none."""
@@ -254,7 +259,9 @@ class LaterStages:
             return None
         if not search.fits():
             return None
+        before = self.run.later_work
         search.take(self._turn(1.0))
+        self.run.later_work = before  # the limit is for the relaxation until that has ended
         return self.run.note(search.name)
 
     def __iter__(self) -> Generator[Snapshot, None, Status]:
@@ -288,8 +295,9 @@ class LaterStages:
 
     def _turn(self, share: float) -> Turn:
         run, scale = self.run, share * GROWTH**self.round
-        work = int(FIRST_WORK * scale)
-        limit = run.options.time_limit
+        work, limit, most = int(FIRST_WORK * scale), run.options.time_limit, run.options.max_work
+        if most is not None:
+            work = max(1, min(work, most - run.work))
         if limit is None:
             return Turn(math.inf, work)
         left = max(0.0, limit - run.seconds)

@@ -17,7 +17,10 @@ from softmap.io.atomic import write_text
 from softmap.model import Model
 from softmap.relaxation.gaps import Gaps
 
-__all__ = ["Row", "Snapshot", "StageName", "Status", "Trace"]
+__all__ = ["PROVED", "Row", "Snapshot", "StageName", "Status", "Trace"]
+
+PROVED = 1e-9
+"""Relative MAP gap up to which a labelling counts as proved optimal: what rounding leaves."""
 
 
 class Status(Enum):

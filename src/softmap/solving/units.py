@@ -18,11 +18,11 @@ from softmap import core
 from softmap.errors import OptionError
 from softmap.model import Model
 from softmap.model.layout import layout
-from softmap.relaxation.gaps import cost_step
+from softmap.relaxation.gaps import cost_step, relative_gap
 from softmap.relaxation.scaling import largest_cost, scaled
-from softmap.solving.proof import Proof
+from softmap.solving.proof import Proof, ProofKind
 from softmap.solving.result import Result
-from softmap.solving.trace import Row, Snapshot
+from softmap.solving.trace import PROVED, Row, Snapshot, Status, Trace
 
 __all__ = ["Units"]
 
@@ -127,27 +127,37 @@ class Units:
             return inside
         lam = self._array_back(inside.lam)
         energy = self.energy(inside.labels, inside.energy)
-        return replace(
-            inside,
-            energy=energy,
-            **self._bounds(inside, tight, lam),
-            primal=self._primal(inside.primal, inside.energy, energy),
-            lam=lam,
-            messages=self._array_back(inside.messages),
+        return _cautious(
+            replace(
+                inside,
+                energy=energy,
+                **self._bounds(inside, tight, lam),
+                primal=self._primal(inside.primal, inside.energy, energy),
+                lam=lam,
+                messages=self._array_back(inside.messages),
+            )
         )
 
     def _bounds(self, inside: Result, tight: Model, lam: Floats) -> dict[str, Any]:
         """Bounds and proof; from λ and the user's costs alone where scaling has rounded either."""
-        exact = np.array_equal(np.ldexp(lam, self.exponent), inside.lam) and self._exact()
-        if exact or not math.isfinite(inside.bound):
-            proof, cluster_lam = inside.proof, inside.proof.lam
-            if cluster_lam is not None:
-                proof = replace(proof, lam=self._array_back(cluster_lam))
-            bounds = self.bound(inside.bound), self.bound(inside.lp_bound)
-            return {"bound": bounds[0], "lp_bound": bounds[1], "proof": proof}
-        outer = _without(self.given, tight)
-        bound = float(core.dual_bound(layout(outer), lam, outer.constant, inside.threads))
-        return {"bound": bound, "lp_bound": bound, "proof": Proof()}
+        costs = self._exact() or not math.isfinite(inside.bound)
+        if costs and self._kept(inside.lam):
+            lower = self.bound(inside.lp_bound)
+        else:
+            outer = _without(self.given, tight)
+            lower = float(core.dual_bound(layout(outer), lam, outer.constant, inside.threads))
+        proof, best = inside.proof, self.bound(inside.bound)
+        if proof.kind is ProofKind.RELAXATION or not costs or not self._kept(proof.lam):
+            proof, best = Proof(), lower
+        elif proof.lam is not None:
+            proof = replace(proof, lam=self._array_back(proof.lam))
+        return {"bound": max(best, lower), "lp_bound": lower, "proof": proof}
+
+    def _kept(self, lam: Floats | None) -> bool:
+        """Whether λ of the run is the same when scaled back, not rounded."""
+        if lam is None or not self.exponent:
+            return True
+        return np.array_equal(np.ldexp(self._array_back(lam), self.exponent), lam)
 
     def _exact(self) -> bool:
         """Whether every cost of the run, scaled back, is the cost that was given."""
@@ -173,6 +183,18 @@ class Units:
         """η for the user; the nearest there is where costs are too near an end of the range."""
         with np.errstate(over="ignore", under="ignore"):
             return _within(float(np.ldexp(eta, self.exponent)))
+
+
+def _cautious(result: Result) -> Result:
+    """A result whose trace and status say no more than its bounds prove."""
+    rows = [replace(row, bound=min(row.bound, result.bound)) for row in result.trace]
+    tolerances = dict(zip((Status.LP_GAP, Status.GAP), result.tolerances, strict=True))
+    most = (tolerances | {Status.OPTIMAL: PROVED}).get(result.status, math.inf)
+    gap = result.lp_gap if result.status is Status.LP_GAP else result.gap
+    if math.isfinite(result.bound):
+        gap -= 4 * math.ulp(result.bound)  # the constant was added, which may have rounded
+    held = relative_gap(gap, result.unit) <= most
+    return replace(result, trace=Trace(rows), status=result.status if held else Status.EXHAUSTED)
 
 
 def _within(eta: float) -> float:

@@ -41,6 +41,7 @@ COARSE = 4.0  # no waiting while smoothing costs the bound so many MAP gaps
 PASSES = 10  # between checks
 DONE = 0.1  # clusters are added when smoothing costs the bound less than this part of the MAP gap
 STALL = 8  # checks without progress after which nothing more is expected
+LAST = 100  # and in any case, as where the gap is down to rounding
 UNIONS = 4  # unions of two clusters per cluster up to which they are tried, all at once
 FORESTS = 4  # for new labels; and per pass, to anneal the best ones
 HEAT = 3.0  # see `judge.HEAT`
@@ -136,7 +137,7 @@ class Stage:
                 status = "time limit"
             elif max_work is not None and self.work >= max_work:
                 status = "work limit"
-            elif self.ripe() and not self.grow() and self.idle >= STALL:
+            elif self.spent():
                 status = "no cluster helps"
         best = self.best
         return Tightening(
@@ -152,7 +153,7 @@ class Stage:
                 return True
             began = time.perf_counter()
             self.check()
-            if self.ripe() and not self.grow() and self.idle >= STALL:
+            if self.spent():
                 return False
             self.slowest = max(0.8 * self.slowest, time.perf_counter() - began)
         return False
@@ -177,6 +178,12 @@ class Stage:
         """Whether more passes could close only a small part of the gap."""
         smoothing = self.bound - self.state.smoothed
         return smoothing < DONE * self.best.gap and self.settled
+
+    def spent(self) -> bool:
+        """Whether nothing more is expected: passes gain little, and there are no more clusters."""
+        if self.ripe() and not self.grow():
+            return self.idle >= STALL
+        return self.idle >= LAST
 
     def grow(self) -> bool:
         """Add clusters that raise the bound; False where there are none."""
@@ -220,7 +227,7 @@ class Stage:
         """Raise η once the smoothed dual has settled."""
         self.bound = max(self.bound, bound)
         smoothed = self.state.smoothed
-        self.settled = smoothed - self.previous < SETTLED * (bound - smoothed)
+        self.settled = smoothed - self.previous <= SETTLED * (bound - smoothed)
         gained = self.best.bound - before > 1e-3 * self.best.gap
         self.idle = 0 if gained else self.idle + 1
         self.previous = smoothed

@@ -13,8 +13,7 @@ from softmap.model import Model
 from softmap.relaxation.gaps import relative_gap
 from softmap.solving.proof import ProofKind
 from softmap.solving.result import Result, load_result, stored_digest
-from softmap.solving.run import PROVED
-from softmap.solving.trace import Status
+from softmap.solving.trace import PROVED, Status
 from softmap.tightening.regions import build
 from softmap.verification.dual import bound_terms
 from softmap.verification.exact import TINIEST, sign_of_sum
