@@ -1,5 +1,6 @@
 // What the judge asks: bounds, couplings and their prices, soft marginals of nodes.
 #include "bind.hpp"
+#include "cycles.hpp"
 #include "couplings.hpp"
 #include "minima.hpp"
 #include "nodes.hpp"
@@ -145,6 +146,24 @@ void exchange_batch(Stack cost, OutStack plan) {
                     cols);
 }
 
+void cycle_gains_of(Stack tables, Matrix<Index> place, Matrix<bool> turned, Out<double> out,
+                    int threads) {
+    const Index count = place.shape(0), length = place.shape(1);
+    require(tables.shape(1) == tables.shape(2), "the tables of pairs are not square");
+    require(Index(turned.shape(0)) == count && Index(turned.shape(1)) == length,
+            "place and turned differ in shape");
+    require(length > 0, "a cycle has no pairs");
+    require_size(out, count, "out");
+    for (Index k = 0; k < count * length; ++k)
+        require_range(0, place.data()[k] + 1, Index(tables.shape(0)));
+    const Cycles cycles{tables.data(), Index(tables.shape(1)), place.data(), turned.data(), length};
+    split(threads, count, [&](Index first, Index last) {
+        CycleGain gain(cycles);
+        for (Index k = first; k < last; ++k)
+            out.data()[k] = gain(k);
+    });
+}
+
 double careful_sum_of(In<double> values) { return careful_sum(values.data(), values.size()); }
 
 } // namespace
@@ -176,6 +195,9 @@ void bind_proof(nb::module_ &m) {
           arg("stranded"), Unlocked(), "The cheapest couplings of a stack of problems.");
     m.def("exchange_batch", &exchange_batch, arg("cost"), arg("plan"), Unlocked(),
           "Cheaper couplings of a stack, by moves among two rows and two columns.");
+    m.def("cycle_gains", &cycle_gains_of, arg("tables"), arg("place"), arg("turned"), arg("out"),
+          nb::arg("threads") = 1, Unlocked(),
+          "The least joint cost of each cycle's pairs less the sum of their least costs.");
     m.def("careful_sum", &careful_sum_of, arg("values"), Unlocked(),
           "Σ values, as good as rounded once.");
 }

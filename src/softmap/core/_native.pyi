@@ -744,6 +744,24 @@ def exchange_batch(
 ) -> None:
     """Cheaper couplings of a stack, by moves among two rows and two columns."""
 
+def cycle_gains(
+    tables: Annotated[
+        NDArray[numpy.float64],
+        dict(shape=(None, None, None), order="C", device="cpu", writable=False),
+    ],
+    place: Annotated[
+        NDArray[numpy.int64], dict(shape=(None, None), order="C", device="cpu", writable=False)
+    ],
+    turned: Annotated[
+        NDArray[numpy.bool_], dict(shape=(None, None), order="C", device="cpu", writable=False)
+    ],
+    out: Annotated[NDArray[numpy.float64], dict(shape=(None,), order="C", device="cpu")],
+    threads: int = 1,
+) -> None:
+    """
+    The least joint cost of each cycle's pairs less the sum of their least costs.
+    """
+
 def careful_sum(
     values: Annotated[
         NDArray[numpy.float64], dict(shape=(None,), order="C", device="cpu", writable=False)
@@ -755,35 +773,48 @@ class StopFlag:
     def __init__(self) -> None: ...
     def set(self) -> None: ...
 
-def exact_solve(
-    num_labels: Annotated[
-        NDArray[numpy.int64], dict(shape=(None,), order="C", device="cpu", writable=False)
-    ],
-    unary: Annotated[
-        NDArray[numpy.float64], dict(shape=(None,), order="C", device="cpu", writable=False)
-    ],
-    scope_start: Annotated[
-        NDArray[numpy.int64], dict(shape=(None,), order="C", device="cpu", writable=False)
-    ],
-    scope: Annotated[
-        NDArray[numpy.int64], dict(shape=(None,), order="C", device="cpu", writable=False)
-    ],
-    tables: Annotated[
-        NDArray[numpy.float64], dict(shape=(None,), order="C", device="cpu", writable=False)
-    ],
-    constant: float,
-    lam: Annotated[
-        NDArray[numpy.float64], dict(shape=(None,), order="C", device="cpu", writable=False)
-    ],
-    incumbent: Annotated[
-        NDArray[numpy.int64], dict(shape=(None,), order="C", device="cpu", writable=False)
-    ],
-    time_limit: float,
-    backtrack_limit: int,
-    relative_gap: float,
-    absolute_gap: float,
-    memory_limit: float,
-    ascent: bool,
-    dp_limit: float,
-    stop: StopFlag | None = None,
-) -> dict: ...
+class ExactSearch:
+    """A branch and bound over one model."""
+
+    def __init__(
+        self,
+        num_labels: Annotated[
+            NDArray[numpy.int64], dict(shape=(None,), order="C", device="cpu", writable=False)
+        ],
+        unary: Annotated[
+            NDArray[numpy.float64], dict(shape=(None,), order="C", device="cpu", writable=False)
+        ],
+        scope_start: Annotated[
+            NDArray[numpy.int64], dict(shape=(None,), order="C", device="cpu", writable=False)
+        ],
+        scope: Annotated[
+            NDArray[numpy.int64], dict(shape=(None,), order="C", device="cpu", writable=False)
+        ],
+        tables: Annotated[
+            NDArray[numpy.float64], dict(shape=(None,), order="C", device="cpu", writable=False)
+        ],
+        constant: float,
+        lam: Annotated[
+            NDArray[numpy.float64], dict(shape=(None,), order="C", device="cpu", writable=False)
+        ],
+        incumbent: Annotated[
+            NDArray[numpy.int64], dict(shape=(None,), order="C", device="cpu", writable=False)
+        ],
+        relative_gap: float,
+        absolute_gap: float,
+        memory_limit: float,
+        ascent: bool,
+        dp_limit: float,
+        seconds: float,
+    ) -> None: ...
+    def go_on(
+        self,
+        incumbent: Annotated[
+            NDArray[numpy.int64], dict(shape=(None,), order="C", device="cpu", writable=False)
+        ],
+        time_limit: float,
+        end: float,
+        backtrack_limit: int,
+        stop: StopFlag | None = None,
+    ) -> dict:
+        """Search on, for so many seconds and backtracks; what is known then."""

@@ -38,8 +38,11 @@ SMALL = 50_000  # node states and edge pairs of such an LP: HiGHS takes seconds
 FIRST_INTERLUDE = 5  # passes before an exact search is tried for the first time
 SHARE = 0.4  # of the time limit that the relaxation may take where more is to follow
 PATIENCE = 400
+SETTLING = 40  # passes before the relaxation may make way because its bound has settled
+LITTLE = 0.01  # part of the MAP gap
 # What is guessed to take how long, in evaluations of the bound, before it was done the first time
 PASS, CHECK, LABELS, END = 3.0, 12.0, 9.0, 6.0
+WARM_UP = 0.02  # seconds that a first call may take whatever the model
 SLACK = 0.05  # seconds by which a time limit may be overrun knowingly
 
 
@@ -136,8 +139,11 @@ class Run:
 
     def _guess(self) -> None:
         """What steps and checks will cost, guessed from one cheap look before the first of them."""
-        with self.pace.timed("glance"):
+        with self.pace.timed("glance") as first:
             self.judge.glance(self.judge.lam)
+        if first.seconds < WARM_UP:  # which may have been most of it
+            with self.pace.timed("glance"):
+                self.judge.glance(self.judge.lam)
         steps = 1 if self.algorithm.sweeping else 2 * self.model.m
         self.pace.guess(step=PASS / max(steps, 1.0), check=CHECK, labels=LABELS, end=END)
 
@@ -223,7 +229,18 @@ class Run:
         """Whether later stages should have the rest of the time, as far as there is a limit."""
         limit = self.options.time_limit
         more = self.options.goal != "lp" and self.algorithm.sweeping and len(self.trace) > 0
-        return Status.RELAXED if more and limit and self.seconds > SHARE * limit else None
+        if not more or not limit:
+            return None
+        return Status.RELAXED if self.seconds > SHARE * limit or self._settled() else None
+
+    def _settled(self) -> bool:
+        """Whether the second half of all passes gained little of what is left to prove."""
+        rows = [row for row in self.trace if row.stage == StageName.RELAX]
+        if not rows or rows[-1].sweeps < SETTLING or not math.isfinite(self.search.energy):
+            return False
+        earlier = max((row.bound for row in rows if 2 * row.sweeps <= rows[-1].sweeps), default=0.0)
+        last = rows[-1]
+        return last.bound - earlier <= LITTLE * (last.energy - last.bound)
 
     def check(self, *, last: bool = False, brief: bool = False) -> Snapshot:
         """Judge where the algorithm stands, and let it heed the verdict.
