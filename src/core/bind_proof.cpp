@@ -1,7 +1,7 @@
 // What the judge asks: bounds, couplings and their prices, soft marginals of nodes.
 #include "bind.hpp"
-#include "cycles.hpp"
 #include "couplings.hpp"
+#include "cycles.hpp"
 #include "minima.hpp"
 #include "nodes.hpp"
 

@@ -85,7 +85,7 @@ class Solver {
     Result result_;
     Scale scale_;
     int round_ = 0;
-    bool paused_ = false; // stopped in the middle of a search
+    bool paused_ = false;  // stopped in the middle of a search
     bool probing_ = false; // looking for a labelling, so that the unit of costs can be chosen by it
 
     double tolerance() const {
@@ -358,8 +358,7 @@ inline void Solver::report_progress() {
     for (std::size_t k = 0; k < search.incumbent.size(); ++k)
         labels[vars[k]] = w.label[vars[k]][search.incumbent[k]];
     offer_labels(w, std::move(labels));
-    result_.root_bound =
-        to_double(w.base + now_->sums.root + search.c0(), scale_, in_.constant);
+    result_.root_bound = to_double(w.base + now_->sums.root + search.c0(), scale_, in_.constant);
     finish(w.base + now_->sums.lower + search.lower, false, false);
 }
 
