@@ -111,7 +111,8 @@ def solve_theirs(case: Known, model: softmap.Model, seconds: float) -> Entry | N
 
 def _entry(model: softmap.Model, found: toulbar2.Found) -> Entry:
     energy = _energy(model, found.labels)
-    return Entry(energy, found.proved, found.seconds, energy - found.short)
+    bound = energy - found.short if math.isfinite(energy) else -math.inf
+    return Entry(energy, found.proved, found.seconds, bound)
 
 
 def _files(case: Known, model: softmap.Model, folder: Path) -> list[Path]:

@@ -8,6 +8,7 @@
 #include "ascent.hpp"
 #include "build.hpp"
 #include "order.hpp"
+#include "roof.hpp"
 #include "search.hpp"
 #include "substitute.hpp"
 
@@ -118,6 +119,8 @@ class Solver {
         substitute_all(w);
         eliminate_small(w, control_, 2, 1 << 14);
         if (!w.infeasible && remove_dominated(w, control_, 30'000'000) && !w.infeasible)
+            eliminate_small(w, control_, 2, 1 << 14);
+        if (!w.infeasible && fix_persistent(w, control_, 50'000'000))
             eliminate_small(w, control_, 2, 1 << 14);
         if (!w.infeasible)
             eliminate_small(w, control_, 3, 64);

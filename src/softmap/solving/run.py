@@ -38,6 +38,7 @@ SMALL = 50_000  # node states and edge pairs of such an LP: HiGHS takes seconds
 FIRST_INTERLUDE = 5  # passes before an exact search is tried for the first time
 SHARE = 0.4  # of the time limit that the relaxation may take where more is to follow
 PATIENCE = 400
+OVERTAKEN = 20  # passes after which the relaxation makes way to a search that has proved more
 SETTLING = 40  # passes before the relaxation may make way because its bound has settled
 LITTLE = 0.01  # part of the MAP gap
 # What is guessed to take how long, in evaluations of the bound, before it was done the first time
@@ -236,7 +237,11 @@ class Run:
     def _settled(self) -> bool:
         """Whether the second half of all passes gained little of what is left to prove."""
         rows = [row for row in self.trace if row.stage == StageName.RELAX]
-        if not rows or rows[-1].sweeps < SETTLING or not math.isfinite(self.search.energy):
+        if not rows or rows[-1].sweeps < OVERTAKEN or not math.isfinite(self.search.energy):
+            return False
+        if self.judge.bound < self.proved:  # a short search has proved more
+            return True
+        if rows[-1].sweeps < SETTLING:
             return False
         earlier = max((row.bound for row in rows if 2 * row.sweeps <= rows[-1].sweeps), default=0.0)
         last = rows[-1]
