@@ -1,6 +1,6 @@
 // Schedules and passes over chains.
 #include "bind.hpp"
-#include "chains.hpp"
+#include "kernels.hpp"
 #include "packing.hpp"
 
 namespace softmap {
@@ -86,12 +86,12 @@ template <class S> struct Calls {
                                     sums,
                                     reinterpret_cast<Clock *>(clock.data())};
         together(threads, [&](Member me) {
-            passes(lay.view, plan.view, halves, arrays, eta, momentum, me);
+            kernels->of<S>().passes(lay.view, plan.view, halves, arrays, eta, momentum, me);
         });
     }
     static void share(Plan plan, In<S> msg, Out<double> theta, int threads) {
         split(threads, plan.view.num_rows, [&](Index first, Index last) {
-            shares(plan.view, msg.data(), theta.data(), first, last);
+            kernels->of<S>().shares(plan.view, msg.data(), theta.data(), first, last);
         });
     }
     static void nodes(Lay lay, Plan plan, In<double> theta, Out<double> out, int threads) {

@@ -1,8 +1,7 @@
 // What the judge asks: bounds, couplings and their prices, soft marginals of nodes.
 #include "bind.hpp"
-#include "couplings.hpp"
-#include "minima.hpp"
-#include "nodes.hpp"
+#include "kernels.hpp"
+#include "transport.hpp"
 
 #include <nanobind/stl/optional.h>
 
@@ -24,7 +23,7 @@ void node_minima_of(const Lay &lay, In<double> lam, Out<double> out, int threads
     require_lam(lay.view, lam, "lam");
     require_size(out, lay.view.n, "out");
     split_by_lanes(threads, lay.view.n, [&](Index first, Index last) {
-        node_minima(lay.view, lam.data(), out.data(), first, last);
+        kernels->node_minima(lay.view, lam.data(), out.data(), first, last);
     });
 }
 
@@ -32,13 +31,13 @@ void edge_minima_of(const Lay &lay, In<double> lam, Out<double> out, int threads
     require_lam(lay.view, lam, "lam");
     require_size(out, lay.view.m, "out");
     split_by_lanes(threads, lay.view.m, [&](Index first, Index last) {
-        edge_minima(lay.view, lam.data(), out.data(), first, last);
+        kernels->edge_minima(lay.view, lam.data(), out.data(), first, last);
     });
 }
 
 double dual_bound_of(const Lay &lay, In<double> lam, double constant, int threads) {
     require_lam(lay.view, lam, "lam");
-    return dual_bound(lay.view, lam.data(), constant, threads);
+    return kernels->dual_bound(lay.view, lam.data(), constant, threads);
 }
 
 // Where the plans of listed edges begin, and where the last one ends.
@@ -52,7 +51,7 @@ std::vector<Index> plan_offsets(const Layout<double> &v, const EdgeList &list) {
 void couple_all(const Layout<double> &v, const EdgeList &list, const Couplings &ask, int threads) {
     require(ask.eta > 0.0, "eta must be positive");
     split_by_lanes(threads, list.count,
-                   [&](Index first, Index last) { couple(v, list, ask, first, last); });
+                   [&](Index first, Index last) { kernels->couple(v, list, ask, first, last); });
 }
 
 void couple_of(const Lay &lay, In<double> coupling, double eta, In<double> nodes,
@@ -112,8 +111,8 @@ void soft_nodes_of(const Lay &lay, In<Index> at, In<Index> step, In<double> shar
                 "share has no entries for node " + std::to_string(i));
     }
     split_by_lanes(threads, v.n, [&](Index first, Index last) {
-        soft_nodes(v, at.data(), step.data(), share.data(), eta, out.data(), entropy.data(),
-                   minimum.data(), first, last);
+        kernels->soft_nodes(v, at.data(), step.data(), share.data(), eta, out.data(),
+                            entropy.data(), minimum.data(), first, last);
     });
 }
 

@@ -251,14 +251,17 @@ template <int W> Pack<W> log(const Pack<W> &x) {
 inline double exp_one(double x) { return detail::exp_part<double, std::int64_t>(x); }
 inline double log_one(double x) { return detail::log_part<double, std::int64_t>(x); }
 
-// Numbers for packs to lie in.
+// Numbers for packs to lie in, aligned for packs of every instruction set.
 class Room {
   public:
-    explicit Room(std::int64_t numbers) : packs_(static_cast<std::size_t>(numbers / lanes + 1)) {}
-    double *numbers() { return reinterpret_cast<double *>(packs_.data()); }
+    explicit Room(std::int64_t numbers) : lines_(static_cast<std::size_t>(numbers / lanes + 1)) {}
+    double *numbers() { return lines_.data()->number; }
 
   private:
-    std::vector<Pack<lanes>> packs_;
+    struct alignas(64) Line {
+        double number[lanes];
+    };
+    std::vector<Line> lines_;
 };
 
 } // namespace softmap
