@@ -16,8 +16,6 @@ from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy.sparse import coo_array
-from scipy.sparse.csgraph import connected_components
 
 from softmap import core
 from softmap.errors import InfeasibleModel
@@ -212,6 +210,9 @@ class PartialSearch:
 
     def _solve(self, budget: Budget) -> list[_Piece]:
         """All connected pieces of the loose part, the smallest first."""
+        from scipy.sparse import coo_array
+        from scipy.sparse.csgraph import connected_components
+
         model = self.model
         members = np.flatnonzero(self.loose)
         if not len(members):
