@@ -6,9 +6,9 @@
 namespace softmap {
 
 // From now on, the functions of this module use the kernels in the capsule.
-static void use(nb::capsule table) {
-    require(std::string_view(table.name()) == kernels_name, "this capsule holds no kernels");
-    kernels = static_cast<const Kernels *>(table.data());
+static void use(nb::object table) {
+    require(PyCapsule_IsValid(table.ptr(), kernels_name), "this is no table of kernels");
+    kernels = static_cast<const Kernels *>(PyCapsule_GetPointer(table.ptr(), kernels_name));
 }
 
 } // namespace softmap

@@ -72,6 +72,13 @@ def test_all_levels_offer_the_same_functions(level):
     assert done.stdout.split() == sorted(dir(core.native))
 
 
+@pytest.mark.parametrize("table", ["v3", object()])
+def test_only_a_table_of_kernels_is_taken(table):
+    with pytest.raises(ValueError, match="no table of kernels"):
+        core.native.use(table)
+    assert core.level() in core.available()
+
+
 @pytest.mark.threads
 def test_the_core_may_be_called_from_several_threads():
     with ThreadPoolExecutor(4) as pool:
