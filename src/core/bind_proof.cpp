@@ -1,9 +1,8 @@
 // What the judge asks: bounds, couplings and their prices, soft marginals of nodes.
 #include "bind.hpp"
-#include "couplings.hpp"
 #include "cycles.hpp"
-#include "minima.hpp"
-#include "nodes.hpp"
+#include "kernels.hpp"
+#include "transport.hpp"
 
 #include <nanobind/stl/optional.h>
 
@@ -21,11 +20,20 @@ void require_lam(const Layout<double> &v, const In<double> &lam, const char *nam
     require_size(lam, v.half_offset[2 * v.m], name);
 }
 
+void reduced_unary_of(const Lay &lay, In<double> lam, Out<double> out, int threads) {
+    const Layout<double> &v = lay.view;
+    require_lam(v, lam, "lam");
+    require_size(out, v.node_offset[v.n], "out");
+    split(threads, v.n, [&](Index first, Index last) {
+        reduced_unary(v, lam.data(), out.data(), first, last);
+    });
+}
+
 void node_minima_of(const Lay &lay, In<double> lam, Out<double> out, int threads) {
     require_lam(lay.view, lam, "lam");
     require_size(out, lay.view.n, "out");
     split_by_lanes(threads, lay.view.n, [&](Index first, Index last) {
-        node_minima(lay.view, lam.data(), out.data(), first, last);
+        kernels->node_minima(lay.view, lam.data(), out.data(), first, last);
     });
 }
 
@@ -33,13 +41,13 @@ void edge_minima_of(const Lay &lay, In<double> lam, Out<double> out, int threads
     require_lam(lay.view, lam, "lam");
     require_size(out, lay.view.m, "out");
     split_by_lanes(threads, lay.view.m, [&](Index first, Index last) {
-        edge_minima(lay.view, lam.data(), out.data(), first, last);
+        kernels->edge_minima(lay.view, lam.data(), out.data(), first, last);
     });
 }
 
 double dual_bound_of(const Lay &lay, In<double> lam, double constant, int threads) {
     require_lam(lay.view, lam, "lam");
-    return dual_bound(lay.view, lam.data(), constant, threads);
+    return kernels->dual_bound(lay.view, lam.data(), constant, threads);
 }
 
 // Where the plans of listed edges begin, and where the last one ends.
@@ -53,7 +61,7 @@ std::vector<Index> plan_offsets(const Layout<double> &v, const EdgeList &list) {
 void couple_all(const Layout<double> &v, const EdgeList &list, const Couplings &ask, int threads) {
     require(ask.eta > 0.0, "eta must be positive");
     split_by_lanes(threads, list.count,
-                   [&](Index first, Index last) { couple(v, list, ask, first, last); });
+                   [&](Index first, Index last) { kernels->couple(v, list, ask, first, last); });
 }
 
 void couple_of(const Lay &lay, In<double> coupling, double eta, In<double> nodes,
@@ -113,8 +121,8 @@ void soft_nodes_of(const Lay &lay, In<Index> at, In<Index> step, In<double> shar
                 "share has no entries for node " + std::to_string(i));
     }
     split_by_lanes(threads, v.n, [&](Index first, Index last) {
-        soft_nodes(v, at.data(), step.data(), share.data(), eta, out.data(), entropy.data(),
-                   minimum.data(), first, last);
+        kernels->soft_nodes(v, at.data(), step.data(), share.data(), eta, out.data(),
+                            entropy.data(), minimum.data(), first, last);
     });
 }
 
@@ -173,6 +181,8 @@ void bind_proof(nb::module_ &m) {
         throw std::runtime_error("this processor cannot round down: bounds would not be certain");
     m.attr("FEASIBLE") = feasible;
     m.attr("EXCHANGED") = exchanged;
+    m.def("reduced_unary", &reduced_unary_of, arg("layout"), arg("lam"), arg("out"),
+          nb::arg("threads") = 1, Unlocked(), "C_i - Σ λ of every node state, rounded as it comes.");
     m.def("node_minima", &node_minima_of, arg("layout"), arg("lam"), arg("out"),
           nb::arg("threads") = 1, Unlocked(), "Numbers certainly at most min C_i - Σ λ, by node.");
     m.def("edge_minima", &edge_minima_of, arg("layout"), arg("lam"), arg("out"),

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import platform
-from importlib.metadata import PackageNotFoundError, version
 from importlib.util import find_spec
 
 from softmap import __version__
@@ -40,6 +39,8 @@ def doctor_command() -> None:
 
 
 def _installed(package: str, source: str) -> str:
+    from importlib.metadata import PackageNotFoundError, version
+
     try:
         return version(package)
     except PackageNotFoundError:

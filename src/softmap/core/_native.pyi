@@ -1,15 +1,18 @@
-"""The compiled core of softmap, for one instruction set."""
+"""The compiled core of softmap."""
 
 from typing import Annotated, overload
 
 import numpy
 from numpy.typing import NDArray
 
+def use(table: object) -> None:
+    """Take the inner loops from a library of kernels."""
+
 def level() -> str:
-    """The instruction set this module is compiled for."""
+    """The instruction set of the inner loops."""
 
 def width() -> int:
-    """Doubles in one vector register."""
+    """Doubles in one of its vector registers."""
 
 def cpu_level() -> str:
     """The highest instruction set that this machine runs."""

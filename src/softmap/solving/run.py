@@ -16,8 +16,9 @@ from softmap.labels import LabelSearch, round_nodes
 from softmap.machine import usable_cores
 from softmap.model import Model
 from softmap.relaxation import lp
+from softmap.relaxation.bounds import reduced_nodes
 from softmap.relaxation.consistency import tighten
-from softmap.relaxation.dual import check_lam, reduced_unary
+from softmap.relaxation.dual import check_lam
 from softmap.relaxation.gaps import relative_gap
 from softmap.relaxation.point import PrimalPoint
 from softmap.solving.interrupts import Interrupts
@@ -87,6 +88,7 @@ class Run:
         self.proved, self.proof, self.later_work = -math.inf, Proof(), 0
         self.next_interlude = FIRST_INTERLUDE
         self.eta = 1.0  # of the last check
+        self._restart: tuple[int, Floats] | None = None
         self.gave_up, self.storable = False, True
         self.next_check = self.interval()
         self.gaps()  # finds the unit of the costs, once
@@ -277,15 +279,21 @@ class Run:
 
     def _glance(self) -> Snapshot:
         """A check that costs little: the bound, and labels where there are none yet."""
-        lam = self.algorithm.restart_point(self.state) if self.done else self.judge.lam
+        lam = self._restart_point() if self.done else self.judge.lam
         if self.done or not math.isfinite(self.judge.bound):
             self.judge.glance(lam)
         if not math.isfinite(self.search.energy):
-            theta = reduced_unary(self.model, lam) if self.done else self.model.unary
+            theta = reduced_nodes(self.model, lam, self.threads) if self.done else self.model.unary
             least = np.minimum.reduceat(theta, self.model.node_offset[:-1])
             chosen = theta <= np.repeat(least, self.model.num_labels)
             self.keep_labels(round_nodes(self.model, chosen.astype(float)))
         return self.note(StageName.RELAX)
+
+    def _restart_point(self) -> Floats:
+        """λ where the algorithm stands, computed once."""
+        if self._restart is None or self._restart[0] != self.done:
+            self._restart = self.done, self.algorithm.restart_point(self.state)
+        return self._restart[1]
 
     def _noted(self, row: Row) -> Snapshot:
         snapshot = self.units.snapshot(row, self.search.labels)
@@ -386,7 +394,7 @@ class Run:
             seconds=self.seconds,
             setup_seconds=self.setup_seconds,
             threads=self.threads,
-            messages=self.algorithm.restart_point(self.state),
+            messages=self._restart_point(),
             point=judge.point or PrimalPoint(self.model, labels=search.labels),
             lp_bound=judge.bound,
             proof=self.proof,

@@ -25,7 +25,6 @@ from softmap.search.partial import PartialSearch
 from softmap.solving.proof import Proof, ProofKind
 from softmap.solving.run import Run
 from softmap.solving.trace import Snapshot, StageName, Status
-from softmap.tightening.stage import Stage as Tightening
 
 __all__ = ["LaterStages"]
 
@@ -237,6 +236,8 @@ class Tighten(Stage):
         if not math.isfinite(run.search.energy):
             return
         if not hasattr(self, "_stage"):
+            from softmap.tightening.stage import Stage as Tightening  # many runs end before
+
             lam, labels = run.judge.lam, run.search.labels
             self._stage = Tightening(run.model, lam, labels, threads=run.threads)
         stage = self._stage
