@@ -127,11 +127,9 @@ template <class S> struct Calls {
         m.def("pack_lanes", &pack_all, arg("layout"), arg("blocks"), arg("edge"), arg("weight"),
               arg("truncation"), arg("table"), Unlocked());
         m.def("to_messages", &to_messages, arg("layout"), arg("schedule"), arg("lam"), arg("msg"),
-              nb::arg("threads") = 1,
-              Unlocked());
+              nb::arg("threads") = 1, Unlocked());
         m.def("to_lam", &to_lam, arg("layout"), arg("schedule"), arg("msg"), arg("lam"),
-              nb::arg("threads") = 1,
-              Unlocked());
+              nb::arg("threads") = 1, Unlocked());
         m.def("passes", &run, arg("layout"), arg("schedule"), arg("halves"), arg("msg"),
               arg("prev"), arg("theta"), arg("eta"), arg("momentum"), arg("shift"), arg("dot"),
               arg("clock"), arg("threads"), Unlocked());

@@ -24,9 +24,8 @@ void reduced_unary_of(const Lay &lay, In<double> lam, Out<double> out, int threa
     const Layout<double> &v = lay.view;
     require_lam(v, lam, "lam");
     require_size(out, v.node_offset[v.n], "out");
-    split(threads, v.n, [&](Index first, Index last) {
-        reduced_unary(v, lam.data(), out.data(), first, last);
-    });
+    split(threads, v.n,
+          [&](Index first, Index last) { reduced_unary(v, lam.data(), out.data(), first, last); });
 }
 
 void node_minima_of(const Lay &lay, In<double> lam, Out<double> out, int threads) {
@@ -182,7 +181,8 @@ void bind_proof(nb::module_ &m) {
     m.attr("FEASIBLE") = feasible;
     m.attr("EXCHANGED") = exchanged;
     m.def("reduced_unary", &reduced_unary_of, arg("layout"), arg("lam"), arg("out"),
-          nb::arg("threads") = 1, Unlocked(), "C_i - Σ λ of every node state, rounded as it comes.");
+          nb::arg("threads") = 1, Unlocked(),
+          "C_i - Σ λ of every node state, rounded as it comes.");
     m.def("node_minima", &node_minima_of, arg("layout"), arg("lam"), arg("out"),
           nb::arg("threads") = 1, Unlocked(), "Numbers certainly at most min C_i - Σ λ, by node.");
     m.def("edge_minima", &edge_minima_of, arg("layout"), arg("lam"), arg("out"),

@@ -85,6 +85,7 @@ def to_messages(
         NDArray[numpy.float64], dict(shape=(None,), order="C", device="cpu", writable=False)
     ],
     msg: Annotated[NDArray[numpy.float64], dict(shape=(None,), order="C", device="cpu")],
+    threads: int = 1,
 ) -> None: ...
 @overload
 def to_messages(
@@ -94,6 +95,7 @@ def to_messages(
         NDArray[numpy.float64], dict(shape=(None,), order="C", device="cpu", writable=False)
     ],
     msg: Annotated[NDArray[numpy.float32], dict(shape=(None,), order="C", device="cpu")],
+    threads: int = 1,
 ) -> None: ...
 @overload
 def to_lam(
@@ -103,6 +105,7 @@ def to_lam(
         NDArray[numpy.float64], dict(shape=(None,), order="C", device="cpu", writable=False)
     ],
     lam: Annotated[NDArray[numpy.float64], dict(shape=(None,), order="C", device="cpu")],
+    threads: int = 1,
 ) -> None: ...
 @overload
 def to_lam(
@@ -112,6 +115,7 @@ def to_lam(
         NDArray[numpy.float32], dict(shape=(None,), order="C", device="cpu", writable=False)
     ],
     lam: Annotated[NDArray[numpy.float64], dict(shape=(None,), order="C", device="cpu")],
+    threads: int = 1,
 ) -> None: ...
 @overload
 def passes(
@@ -627,6 +631,16 @@ def depth_levels(
 FEASIBLE: float = 1e-12
 
 EXCHANGED: int = 36
+
+def reduced_unary(
+    layout: Layout,
+    lam: Annotated[
+        NDArray[numpy.float64], dict(shape=(None,), order="C", device="cpu", writable=False)
+    ],
+    out: Annotated[NDArray[numpy.float64], dict(shape=(None,), order="C", device="cpu")],
+    threads: int = 1,
+) -> None:
+    """C_i - Σ λ of every node state, rounded as it comes."""
 
 def node_minima(
     layout: Layout,

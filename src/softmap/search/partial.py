@@ -22,8 +22,8 @@ from softmap.errors import InfeasibleModel
 from softmap.model import Model
 from softmap.model.layout import layout
 from softmap.model.potentials.base import Costs, Ints
-from softmap.relaxation.consistency import tighten
 from softmap.relaxation.bounds import reduced_nodes
+from softmap.relaxation.consistency import tighten
 from softmap.relaxation.dual import check_lam, half_states
 from softmap.search.budget import Budget
 from softmap.search.exact import ExactResult, FlatModel, solve_exact

@@ -15,6 +15,7 @@ from softmap.errors import OptionError
 from softmap.labels import LabelSearch, round_nodes
 from softmap.machine import usable_cores
 from softmap.model import Model
+from softmap.model.potentials import Potts, Projection
 from softmap.relaxation import lp
 from softmap.relaxation.bounds import reduced_nodes
 from softmap.relaxation.consistency import tighten
@@ -43,8 +44,9 @@ OVERTAKEN = 20  # passes after which the relaxation makes way to a search that h
 SETTLING = 40  # passes before the relaxation may make way because its bound has settled
 LITTLE = 0.01  # part of the MAP gap
 # What is guessed to take how long, in evaluations of the bound, before it was done the first time
-PASS, CHECK, LABELS, END = 3.0, 12.0, 9.0, 6.0
+PASS, CHECK, LABELS, BRIEF, LEAST, END = 3.0, 12.0, 9.0, 15.0, 5.0, 2.0
 WARM_UP = 0.02  # seconds that a first call may take whatever the model
+SQUARE = 8.0  # pairs of labels per label of a message for which the guess of CHECK was made
 SLACK = 0.05  # seconds by which a time limit may be overrun knowingly
 
 
@@ -58,9 +60,9 @@ class Run:
         hard constraints rule out.
     done : int
         Steps of the algorithm so far.
-    next_check, decoded_at, improved_at : int
-        Steps at the next check, at the last search for labels, and (in passes) when a gap last
-        improved.
+    next_check, checked_at, decoded_at, improved_at : int
+        Steps at the next check, the last one, the last search for labels, and (in passes) when a
+        gap last improved.
     gave_up, storable : bool
         Neither gap has improved for long; a run resumed from here goes on as this one would.
     """
@@ -84,7 +86,7 @@ class Run:
         self.interrupts = interrupts or Interrupts()
         self.done, self.earlier = 0, 0.0
         self.best_gaps: tuple[float, float] = (math.inf, math.inf)
-        self.improved_at, self.decoded_at = 0, 0
+        self.improved_at, self.decoded_at, self.checked_at = 0, 0, 0
         self.proved, self.proof, self.later_work = -math.inf, Proof(), 0
         self.next_interlude = FIRST_INTERLUDE
         self.eta = 1.0  # of the last check
@@ -148,17 +150,33 @@ class Run:
             with self.pace.timed("glance"):
                 self.judge.glance(self.judge.lam)
         steps = 1 if self.algorithm.sweeping else 2 * self.model.m
-        self.pace.guess(step=PASS / max(steps, 1.0), check=CHECK, labels=LABELS, end=END)
+        self.pace.guess(
+            step=PASS / max(steps, 1.0), check=BRIEF + CHECK * self._width(), labels=LABELS,
+            brief=BRIEF, least=LEAST, end=END,
+        )  # fmt: skip
+
+    def _width(self) -> float:
+        """How much a check grows with the labels: without a formula it couples all pairs."""
+        model, formula = self.model, Potts | Projection
+        spans = [(a, b) for a, b, each in model.groups() if not isinstance(each, formula)]
+        pairs = sum(int(model.edge_offset[b] - model.edge_offset[a]) for a, b in spans)
+        return max(1.0, pairs / max(1, int(model.half_offset[-1])) / SQUARE)
+
+    def _kind_of_check(self) -> str:
+        """The most thorough check for which there is time: full, without primal, or least."""
+        fits = (kind for kind in ("check", "brief") if self._in_time(kind, "end"))
+        return next(fits, "least")
+
+    def _in_time(self, *kinds: str) -> bool:
+        return self.pace.expected(*kinds) <= self.left + SLACK
 
     def _after(self) -> tuple[str, ...]:
-        """What is to follow the last step: a check if there is time for one, and the result."""
-        checked = self.pace.expected("check", "end") <= self.left
-        return ("check", "end") if checked else ("end",)
+        """What is to follow the last step: a check that there is time for, and the result."""
+        return self._kind_of_check(), "end"
 
     def _out_of_time(self) -> Status | None:
         """Whether the next step, and what follows it, would take longer than the time limit."""
-        late = self.pace.expected("step", *self._after()) > self.left + SLACK
-        return Status.TIME_LIMIT if late else None
+        return None if self._in_time("step", *self._after()) else Status.TIME_LIMIT
 
     @property
     def bound(self) -> float:
@@ -249,15 +267,21 @@ class Run:
         last = rows[-1]
         return last.bound - earlier <= LITTLE * (last.energy - last.bound)
 
-    def check(self, *, last: bool = False, brief: bool = False) -> Snapshot:
+    def check(self, *, last: bool = False, least: bool = False) -> Snapshot:
         """Judge where the algorithm stands, and let it heed the verdict.
 
         Labels are searched for at growing intervals, at the last check, where the LP gap is closed,
-        and at every check until some obey the hard constraints. Where time runs out (or `brief`),
+        and at every check until some obey the hard constraints. Where time runs out (or `least`),
         only the bound is looked at, and labels are found quickly or not at all.
         """
-        if brief or self.pace.expected("check", "end") > self.left + SLACK:
-            return self._glance()
+        kind = "least" if least else self._kind_of_check()
+        if kind != "check" and len(self.trace) and self.checked_at == self.done:
+            return self.note(StageName.RELAX)  # nothing has changed
+        self.checked_at = self.done
+        if kind != "check":
+            self.next_check = self.done + self.interval()
+            with self.pace.timed(kind):
+                return self._brief() if kind == "brief" and self.done else self._least()
         with self.pace.timed("check"):
             proposal = self.algorithm.propose(self.state)
             self.eta = proposal.eta
@@ -277,7 +301,16 @@ class Run:
         self.next_check = self.done + self.interval()
         return snapshot
 
-    def _glance(self) -> Snapshot:
+    def _brief(self) -> Snapshot:
+        """A check without a point of the polytope: the bound, and labels by rounding."""
+        proposal = self.algorithm.propose(self.state)
+        self.eta = proposal.eta
+        self.judge.glance(proposal.lam)
+        if proposal.nodes:
+            self.keep_labels(round_nodes(self.model, proposal.nodes[0]))
+        return self.note(StageName.RELAX)
+
+    def _least(self) -> Snapshot:
         """A check that costs little: the bound, and labels where there are none yet."""
         lam = self._restart_point() if self.done else self.judge.lam
         if self.done or not math.isfinite(self.judge.bound):
@@ -316,7 +349,7 @@ class Run:
     def _find_labels(self, lam: Floats, nodes: Floats, primal: float) -> None:
         """Search for labels around λ; `primal` tells how much of the gap the LP may still close."""
         search, bound = self.search, self.judge.bound
-        if self.pace.expected("labels", "end") > self.left + SLACK:
+        if not self._in_time("labels", "end"):
             if not math.isfinite(search.energy):
                 self.keep_labels(round_nodes(self.model, nodes))
             return

@@ -226,7 +226,7 @@ class Tighten(Stage):
     """The relaxation tightened by clusters, with labels from its marginals."""
 
     name = StageName.TIGHTEN
-    glances = 60.0
+    glances = 200.0
 
     def applies(self) -> bool:
         return self.run.model.m > 0 and self.run.model.unary.size <= CLUSTERED
