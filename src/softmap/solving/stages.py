@@ -38,7 +38,7 @@ FEW = 600  # nodes up to which a model is searched where no time is given
 NEARLY = 3e-3  # or up to which relative gap
 TABLES = 20  # table entries of dynamic programming per number of work
 FRESH = 0.02  # part of the MAP gap by which λ must be better for a search to begin anew
-PATIENT = 3  # fruitless turns that count: a stage sits out up to 2**PATIENT - 1 rounds
+PATIENT = 4  # fruitless turns that count: a stage sits out up to 2**PATIENT - 1 rounds
 PATIENCE = 10.0  # seconds after which a turn of the search ends in any case
 ENTRIES = 60_000_000  # table entries up to which a model is given to the exact search
 CLUSTERED = 5_000_000  # node states up to which a model is tightened
@@ -79,6 +79,7 @@ class Stage(ABC):
     def __init__(self, run: Run) -> None:
         self.run = run
         self.active = self.applies()
+        self.turns = 0
         self.fruitless, self.waits = 0, 0  # turns without gain in a row, and rounds to sit out
 
     def due(self) -> bool:
@@ -93,6 +94,7 @@ class Stage(ABC):
         run = self.run
         before = run.bound, -run.search.energy
         self.take(turn)
+        self.turns += 1
         gained = any(
             new > old for new, old in zip((run.bound, -run.search.energy), before, strict=True)
         )
@@ -306,7 +308,7 @@ class LaterStages:
         if not search.fits():
             return None
         before = self.run.later_work
-        search.take(self._turn(1.0))
+        search.take(self._turn(search))
         if self.run.options.time_limit is None:
             search.forget()
         self.run.later_work = before  # the limit is for the relaxation until that has ended
@@ -320,7 +322,7 @@ class LaterStages:
                 return run.limit() or Status.TIME_LIMIT
             due = [stage for stage in self.stages if stage.due()]
             for stage in due:
-                stage.take_turn(self._turn(1.0))
+                stage.take_turn(self._turn(stage))
                 yield run.note(stage.name)
                 if status := run.closed(labels_only=True) or run.limit():
                     return status
@@ -342,8 +344,9 @@ class LaterStages:
         limited = options.time_limit is not None or options.max_work is not None
         return not limited and options.goal != "optimal"
 
-    def _turn(self, share: float) -> Turn:
-        run, scale = self.run, share * GROWTH**self.round
+    def _turn(self, stage: Stage) -> Turn:
+        """How long the next turn of a stage may be: longer with each that it has had."""
+        run, scale = self.run, GROWTH**stage.turns
         work, limit, most = int(FIRST_WORK * scale), run.options.time_limit, run.options.max_work
         if most is not None:
             work = max(1, min(work, most - run.work))

@@ -22,7 +22,7 @@ from softmap.tightening.carry import carry
 from softmap.tightening.clusters import belief_costs
 from softmap.tightening.labels import candidates, polished
 from softmap.tightening.order import arrange
-from softmap.tightening.regions import Tightened, build
+from softmap.tightening.regions import Scope, Tightened, build
 from softmap.tightening.selection import Limits, select, unions
 
 __all__ = ["Row", "Stage", "Tightening", "run"]
@@ -44,6 +44,7 @@ STALL = 8  # checks without progress after which nothing more is expected
 LAST = 100  # and in any case, as where the gap is down to rounding
 AFTER = 6.0  # passes that a bound and labels take
 USED = 100.0  # passes for which there should be time after clusters were added
+BUILDING = 2e-6
 UNIONS = 4  # unions of two clusters per cluster up to which they are tried, all at once
 FORESTS = 4  # for new labels; and per pass, to anneal the best ones
 HEAT = 3.0  # see `judge.HEAT`
@@ -124,6 +125,7 @@ class Stage:
         self.work, self.exhausted, self.united = 0, False, False
         self.end = math.inf  # moment of `time.perf_counter` at which everything stops
         self.pace = 0.0  # seconds of a pass, of late
+        self.building = BUILDING  # seconds per state to build a tightened model, at first a guess
         self.trace: list[Row] = []
         self.tight = build(self.base, [])
         self.best.prove(dual_bound(self.base, lam), self.tight, check_lam(self.base, lam))
@@ -217,14 +219,24 @@ class Stage:
         if self.late:
             return False
         if not fresh and not self.united:
-            fresh = unions(self.tight, self.limits, UNIONS * have)
+            fresh = unions(self.tight, self._limits(), UNIONS * have)
             self.united = True
-        self.exhausted = not fresh
-        if fresh:
-            new = build(self.base, [*self.tight.clusters, *fresh])
-            lam = carry(self.tight, self.algorithm.restart_point(self.state), new)
-            self._enter(new, lam, eta if have else FIRST_ETA / self.scale)
-        return bool(fresh)
+        if not fresh or not self._time_to_build(fresh):
+            self.exhausted = True
+            return False
+        began = time.perf_counter()
+        new = build(self.base, [*self.tight.clusters, *fresh])
+        lam = carry(self.tight, self.algorithm.restart_point(self.state), new)
+        self._enter(new, lam, eta if have else FIRST_ETA / self.scale)
+        self.building = (time.perf_counter() - began) / new.model.unary.size
+        return True
+
+    def _time_to_build(self, fresh: tuple[Scope, ...]) -> bool:
+        """Whether a model with these clusters, too, could be built in half of the time left."""
+        labels = self.base.num_labels
+        states = sum(int(labels[list(scope)].prod()) for scope in fresh)
+        size = self.tight.model.unary.size + 2 * states
+        return time.perf_counter() + self.building * size < self._half()
 
     def _pass(self, count: int) -> bool:
         """Passes, as many as there is time for; whether those were all."""
