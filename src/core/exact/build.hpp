@@ -13,7 +13,7 @@ inline Work build_work(const Input &in, const Scale &scale, std::size_t split) {
     w.gone.assign(n, 0);
     std::int64_t at = 0;
     for (int v = 0; v < n; ++v) {
-        w.unary.push_back(detail::to_units(in.unary.subspan(at, in.num_labels[v]), scale));
+        w.unary.push_back(detail::to_units(in.unary.subspan(at, in.num_labels[v]), scale, w.base));
         w.label.emplace_back(in.num_labels[v]);
         std::iota(w.label[v].begin(), w.label[v].end(), 0);
         at += in.num_labels[v];
@@ -30,7 +30,7 @@ inline Work build_work(const Input &in, const Scale &scale, std::size_t split) {
             lam_size += sizes.back();
         }
         const auto size = in.table_size(f);
-        factor.table = detail::to_units(in.tables.subspan(at, size), scale);
+        factor.table = detail::to_units(in.tables.subspan(at, size), scale, w.base);
         // λ would hide that a factor is a sum over pairs
         if (!add_as_pairs(w, sorted_factor(factor.scope, factor.table, sizes), split)) {
             if (!in.lam.empty())

@@ -17,6 +17,7 @@ namespace softmap::exact {
 struct Options {
     double relative_gap = 1e-9;
     double absolute_gap = 0.0;
+    bool presolve = true;        // variables and labels taken out before the search
     bool ascent = true;          // root bound by message passing; not needed when λ is given
     double max_dp_entries = 1e9; // table entries kept by dynamic programming
     double dp_rate = 1.5e8;      // table entries per second it is expected to do
@@ -321,7 +322,7 @@ inline void Solver::begin() {
     now_.emplace();
     now_->work = build_work(in, scale_, options_.split);
     Work &w = now_->work;
-    if (!w.infeasible)
+    if (!w.infeasible && options_.presolve)
         presolve(w);
     now_->sums.labels.assign(in.n(), -1);
     if (!w.infeasible)

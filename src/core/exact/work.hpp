@@ -164,19 +164,22 @@ inline Factor sorted_factor(std::vector<int> scope, std::vector<Cost> table,
 
 namespace detail {
 
-// Integer costs of one block; what lies above `spread` over the least is forbidden.
-inline std::vector<Cost> to_units(std::span<const double> costs, const Scale &scale) {
+// Integer costs of one block above the least, which is added to `base`; what lies above `spread`
+// over the least is forbidden.
+inline std::vector<Cost> to_units(std::span<const double> costs, const Scale &scale, Wide &base) {
     double lo = INFINITY;
     for (double c : costs)
         lo = std::min(lo, c);
     std::vector<Cost> out(costs.size(), INF);
     if (!std::isfinite(lo))
         return out;
-    const double low = scale.units(lo), most = scale.units(scale.spread) + 2;
+    const auto low = static_cast<Wide>(scale.units(lo));
+    const auto most = static_cast<Wide>(scale.units(scale.spread)) + 2;
     for (std::size_t k = 0; k < costs.size(); ++k)
         if (std::isfinite(costs[k]))
-            if (const double u = scale.units(costs[k]); u - low <= most)
-                out[k] = static_cast<Cost>(u);
+            if (const Wide above = static_cast<Wide>(scale.units(costs[k])) - low; above <= most)
+                out[k] = static_cast<Cost>(above);
+    base += low;
     return out;
 }
 

@@ -820,6 +820,7 @@ class ExactSearch:
         relative_gap: float,
         absolute_gap: float,
         memory_limit: float,
+        presolve: bool,
         ascent: bool,
         dp_limit: float,
         seconds: float,

@@ -11,6 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 from softmap import core
 from softmap.model import Model
 from softmap.model.potentials.base import Costs, Ints
+from softmap.relaxation.lower import lower_tables
 
 __all__ = ["ExactResult", "ExactSearch", "FlatModel", "flatten", "solve_exact"]
 
@@ -51,11 +52,13 @@ class ExactResult:
 
 
 def flatten(model: Model) -> FlatModel:
-    """The model with each auxiliary node replaced by the factor it stands for."""
+    """The model with each auxiliary node replaced by the factor it stands for.
+
+    Costs that were rounded as products are rounded down: a bound for this is one for the model.
+    """
     n, aux = model.num_variables, model.auxiliaries
     pairs = np.flatnonzero((model.edges < n).all(axis=1))
     split = int(model.node_offset[n])
-    tables = [np.ascontiguousarray(model.table(int(e)), float).ravel() for e in pairs]
     order = [_joint_scope(aux.stride[a:b], aux.member[a:b]) for a, b in _spans(aux.start)]
     arity = np.concatenate([np.full(len(pairs), 2), np.diff(aux.start)]).astype(np.int64)
     scopes = [model.edges[pairs].astype(np.int64).ravel(), *order]
@@ -64,7 +67,7 @@ def flatten(model: Model) -> FlatModel:
         np.ascontiguousarray(model.unary[:split], float),
         np.concatenate([[0], np.cumsum(arity)]).astype(np.int64),
         np.concatenate(scopes).astype(np.int64),
-        np.concatenate([*tables, model.unary[split:]]).astype(float),
+        np.concatenate([lower_tables(model, pairs), model.unary[split:]]),
         float(model.constant),
     )
 
@@ -102,6 +105,7 @@ class ExactSearch:
     incumbent : labels to start from, if any are known
     lam : λ by which costs are moved first: one block per scope entry, see `flat_lam`
     relative_gap, absolute_gap : how much better a labelling must be to be looked for
+    presolve : whether variables and labels are taken out first; only tests leave it away
     ascent : whether the root is bounded by message passing where no λ is given
     dp_limit : table entries of dynamic programming, at most
     seconds : what there is over all calls, by which dynamic programming is planned
@@ -115,6 +119,7 @@ class ExactSearch:
         lam: Costs | None = None,
         relative_gap: float = 1e-9,
         absolute_gap: float = 0.0,
+        presolve: bool = True,
         ascent: bool = True,
         dp_limit: float = 1e9,
         seconds: float = 1e9,
@@ -123,7 +128,7 @@ class ExactSearch:
         self._native = core.ExactSearch(
             flat.num_labels, flat.unary, flat.scope_start, flat.scope, flat.tables, flat.constant,
             np.zeros(0) if lam is None else lam, _labels(incumbent), relative_gap, absolute_gap,
-            OPEN_NODE_BYTES, ascent, dp_limit, seconds,
+            OPEN_NODE_BYTES, presolve, ascent, dp_limit, seconds,
         )  # fmt: skip
 
     def go_on(

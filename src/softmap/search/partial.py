@@ -25,6 +25,7 @@ from softmap.model.potentials.base import Costs, Ints
 from softmap.relaxation.bounds import reduced_nodes
 from softmap.relaxation.consistency import tighten
 from softmap.relaxation.dual import check_lam, half_states
+from softmap.relaxation.lower import lower_tables
 from softmap.search.budget import Budget
 from softmap.search.exact import ExactResult, FlatModel, solve_exact
 
@@ -310,7 +311,7 @@ class PartialSearch:
             np.concatenate([unary[model.node_slice(i)] for i in nodes]),
             2 * np.arange(len(edges) + 1, dtype=np.int64),
             scope.astype(np.int64),
-            np.concatenate([np.zeros(0), *(model.table(int(e)).ravel() for e in edges)]),
+            lower_tables(model, edges),
             0.0,
         )
         halves = np.stack([2 * edges, 2 * edges + 1], axis=1).ravel()
