@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cmath>
+#include <limits>
 #include <numeric>
 #include <span>
 
@@ -30,12 +31,13 @@ struct Input {
     }
 };
 
-// Energy of a labelling from the given costs; +inf where it breaks a hard constraint.
-inline double energy(const Input &in, std::span<const std::int64_t> x) {
-    long double total = in.constant;
+// What a labelling pays, one term after the other.
+template <class Body>
+void each_term(const Input &in, std::span<const std::int64_t> x, Body &&body) {
+    body(in.constant);
     std::int64_t at = 0;
     for (int i = 0; i < in.n(); ++i) {
-        total += in.unary[at + x[i]];
+        body(in.unary[at + x[i]]);
         at += in.num_labels[i];
     }
     at = 0;
@@ -43,10 +45,31 @@ inline double energy(const Input &in, std::span<const std::int64_t> x) {
         std::int64_t index = 0;
         for (auto k = in.scope_start[f]; k < in.scope_start[f + 1]; ++k)
             index = index * in.num_labels[in.scope[k]] + x[in.scope[k]];
-        total += in.tables[at + index];
+        body(in.tables[at + index]);
         at += in.table_size(f);
     }
+}
+
+// Energy of a labelling from the given costs; +inf where it breaks a hard constraint.
+inline double energy(const Input &in, std::span<const std::int64_t> x) {
+    long double total = 0;
+    each_term(in, x, [&](double term) { total += term; });
     return static_cast<double>(total);
+}
+
+// A number certainly not above the energy in real numbers: each addition rounds by a small part
+// of the sizes so far.
+inline double energy_from_below(const Input &in, std::span<const std::int64_t> x) {
+    long double total = 0, size = 0;
+    int terms = 1;
+    each_term(in, x, [&](double term) {
+        total += term;
+        size += std::fabs(term);
+        ++terms;
+    });
+    const long double ulp = std::numeric_limits<long double>::epsilon();
+    const long double low = total - 2 * terms * ulp * size;
+    return std::nextafter(static_cast<double>(low), -INFINITY);
 }
 
 // cost = unit * integer, with unit = granule / steps; every labelling's integer cost is a multiple

@@ -393,7 +393,11 @@ inline void Solver::finish(Wide lower, bool complete, bool infeasible) {
     if (infeasible) {
         result_.complete = true;
         result_.infeasible = result_.labels.empty();
-        result_.lower_bound = result_.infeasible ? INFINITY : result_.energy - scale_.slack;
+        result_.lower_bound = INFINITY;
+        if (!result_.infeasible) { // nothing is better than what is known
+            const double low = energy_from_below(in_, result_.labels) - scale_.slack;
+            result_.lower_bound = scale_.integral ? result_.energy : std::nextafter(low, -INFINITY);
+        }
         return;
     }
     if (scale_.integral) { // every energy is a multiple of the granule, less the constant
