@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import time
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -330,6 +331,10 @@ class Run:
 
     def _noted(self, row: Row) -> Snapshot:
         snapshot = self.units.snapshot(row, self.search.labels)
+        if len(self.trace) and snapshot.row.primal > self.trace[-1].primal:
+            # the user's units may have rounded an earlier one down
+            kept = replace(snapshot.row, primal=self.trace[-1].primal)
+            snapshot = replace(snapshot, row=kept)
         self.trace.rows.append(snapshot.row)
         return snapshot
 
