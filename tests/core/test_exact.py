@@ -146,6 +146,24 @@ def test_a_search_in_many_short_turns_ends_at_the_optimum(block: int) -> None:
             assert r.lower_bound >= best - tolerance, seed
 
 
+@pytest.mark.parametrize("rounded", [False, True])
+def test_two_labels_are_fixed_by_roof_duality_without_loss(rounded: bool) -> None:
+    for seed in range(80):
+        rng = np.random.default_rng(seed)
+        n = int(rng.integers(3, 9))
+        pairs = [p for p in itertools.combinations(range(n), 2) if rng.random() < 0.5]
+        tables = rng.normal(size=(len(pairs), 2, 2)) * rng.choice([0.2, 1.0, 3.0])
+        unary = rng.normal(size=(n, 2))
+        if rounded:
+            tables, unary = np.round(4 * tables), np.round(4 * unary)
+        model = softmap.Model(unary, np.array(pairs).reshape(-1, 2), softmap.Tables(tables))
+        best = min(model.energy(np.array(x)) for x in itertools.product(range(2), repeat=n))
+        r = solve_exact(model, dp_limit=0.0)
+        assert r.complete, seed
+        assert r.energy == pytest.approx(best, abs=1e-9), seed
+        assert best - 1e-6 <= r.lower_bound <= best + 1e-12, seed
+
+
 def test_integer_costs_leave_no_slack() -> None:
     for seed in range(0, 700, len(KINDS)):
         case = random_case(seed)

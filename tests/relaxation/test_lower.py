@@ -1,0 +1,56 @@
+"""Tables rounded down against products in exact arithmetic."""
+
+from fractions import Fraction
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from softmap import Model, SharedTables, Tables, TruncatedLinear, TruncatedQuadratic
+from softmap.relaxation.bounds import reduced_nodes
+from softmap.relaxation.dual import reduced_unary
+from softmap.relaxation.lower import lower_tables
+from strategies import models, random_lam
+
+numbers = st.floats(-1e200, 1e200, allow_subnormal=False)
+
+
+@given(weight=numbers, truncation=st.floats(0, 8), square=st.booleans())
+def test_products_are_rounded_down_by_one_step_at_most(weight, truncation, square):
+    kind = TruncatedQuadratic if square else TruncatedLinear
+    model = Model([np.zeros(3), np.zeros(4)], [[0, 1]], kind([weight], [truncation]))
+    found = lower_tables(model, np.array([0])).reshape(3, 4)
+    for x in range(3):
+        for y in range(4):
+            distance = min(float((x - y) ** 2 if square else abs(x - y)), truncation)
+            exact = Fraction(weight) * Fraction(distance)
+            assert Fraction(found[x, y]) <= exact
+            assert Fraction(np.nextafter(np.nextafter(found[x, y], np.inf), np.inf)) > exact
+
+
+@given(
+    weight=st.floats(0, 1e200, allow_subnormal=False),
+    entry=st.floats(-1e100, 1e100, allow_subnormal=False),
+)
+def test_so_are_shared_tables(weight, entry):
+    model = Model(np.zeros((2, 1)), [[0, 1]], SharedTables([[[entry]]], [0], [weight]))
+    assert Fraction(lower_tables(model, np.array([0]))[0]) <= Fraction(weight) * Fraction(entry)
+
+
+def test_tables_stay_as_they_are():
+    rng = np.random.default_rng(1)
+    tables = rng.normal(size=(3, 2, 2))
+    tables[1, 0, 1] = np.inf
+    model = Model(np.zeros((4, 2)), [[0, 1], [1, 2], [2, 3]], Tables(tables))
+    np.testing.assert_array_equal(lower_tables(model, np.array([2, 1])), tables[[2, 1]].ravel())
+
+
+@given(model=models(), seed=st.integers(0, 99))
+def test_compiled_reduced_costs_are_the_plain_ones(model, seed):
+    lam = random_lam(model, seed)
+    expected = reduced_unary(model, lam)
+    size = np.abs(lam).max(initial=1.0)
+    for threads in (1, 2):
+        found = reduced_nodes(model, lam, threads)
+        assert found == pytest.approx(expected, rel=1e-12, abs=1e-12 * size)
