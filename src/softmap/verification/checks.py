@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +16,7 @@ from softmap.solving.proof import ProofKind
 from softmap.solving.result import Result, load_result, stored_digest
 from softmap.solving.trace import PROVED, Status
 from softmap.tightening.regions import build
-from softmap.verification.dual import bound_terms
+from softmap.verification.dual import bound_terms, exact_bound
 from softmap.verification.exact import TINIEST, sign_of_sum
 from softmap.verification.point import energy_terms, membership
 from softmap.verification.statements import Report, Statement, Verdict
@@ -138,6 +139,8 @@ def _relaxed(name: str, model: Model, lam: Any, bound: float, by: str) -> Statem
         return Statement(name, Verdict.FALSE, f"{bound!r} stated, the proof is not finite")
     found = math.fsum(terms)
     proved = sign_of_sum([*terms, -math.ldexp(bound, shift)]) >= 0
+    if not proved and abs(math.ldexp(found, -shift) - bound) <= 2 * _ulp(bound):
+        proved = exact_bound(model, flat) >= Fraction(bound)
     size = math.ldexp(math.fsum(map(abs, terms)), -shift) + largest
     lost = math.ldexp(found, -shift) - bound
     tight = lost <= ROUNDING * size + len(terms) * TINIEST

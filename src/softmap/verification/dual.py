@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from dataclasses import dataclass
+from fractions import Fraction
+from itertools import pairwise
 
 import numpy as np
 from numpy.typing import NDArray
@@ -11,7 +14,7 @@ from numpy.typing import NDArray
 from softmap.model import Model
 from softmap.verification.exact import Expansion, product
 
-__all__ = ["Block", "allowed_states", "blocks", "bound_terms"]
+__all__ = ["Block", "allowed_states", "blocks", "bound_terms", "exact_bound"]
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -140,3 +143,36 @@ def _edge_terms(block: Block, model: Model, lam: Floats, allowed: Bools) -> list
     flat = Expansion(total.high.ravel(), total.low.ravel(), total.rest.ravel())
     start = np.arange(len(block.edges)) * block.cost[0].size
     return flat.least(start, open_pairs.ravel())
+
+
+def exact_bound(model: Model, lam: Floats) -> Fraction:
+    """The dual value at λ in rational numbers: slow, for where float64 leaves a doubt."""
+    allowed = allowed_states(model)
+    reduced = [Fraction(c) if ok else None for c, ok in zip(model.unary, allowed, strict=True)]
+    total = Fraction(model.constant)
+    for block in blocks(model):
+        rows, cols = block.states(model, 0), block.states(model, 1)
+        ends = lam[block.halves(model, 0)], lam[block.halves(model, 1)]
+        for k in range(len(block.edges)):
+            own = [end[k] for end in ends]
+            total += _exact_edge(block, k, own, allowed[rows[k]], allowed[cols[k]])
+            for states, end in zip((rows[k], cols[k]), ends, strict=True):
+                for state, value in zip(states.tolist(), end[k].tolist(), strict=True):
+                    cost = reduced[state]
+                    reduced[state] = None if cost is None else cost - Fraction(value)
+    for first, last in pairwise(model.node_offset.tolist()):
+        total += min(cost for cost in reduced[first:last] if cost is not None)
+    return total
+
+
+def _exact_edge(block: Block, k: int, ends: list[Floats], rows: Bools, cols: Bools) -> Fraction:
+    """The least cost of one edge and λ at its ends, over allowed pairs."""
+    first, second = ([Fraction(value) for value in end.tolist()] for end in ends)
+    exact = block.exact
+    high, low, rest = (part[k].tolist() for part in (exact.high, exact.low, exact.rest))
+    return min(
+        Fraction(high[x][y]) + Fraction(low[x][y]) - Fraction(rest[x][y]) + first[x] + second[y]
+        for x in np.flatnonzero(rows).tolist()
+        for y in np.flatnonzero(cols).tolist()
+        if math.isfinite(block.cost[k, x, y])
+    )
