@@ -1,0 +1,118 @@
+"""Costs of conjunctions of literals (true and false variables), in bulk, to a model."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from softmap.errors import FormatError
+from softmap.io.assembly import Assembly, Costs, Ints, check_range
+from softmap.io.limits import MOST_AXES, check_entries
+from softmap.io.streams import Content
+from softmap.model import Model
+
+__all__ = ["Conjunctions", "most_joint"]
+
+_PAIR = 8  # memory of a pair and of a joint state beside their tables, in costs
+_JOINT = 16
+most_joint = 24  # literals of one conjunction or constraint: 2**24 joint states
+
+
+class Conjunctions:
+    """Collects costs to be paid where all literals of a row hold.
+
+    A literal is +v or -v for variable v from 1 on; label 1 of variable v - 1 makes +v true.
+    """
+
+    def __init__(self, n: int, content: Content) -> None:
+        check_entries(2 * n, content.size, content.name)
+        self.content = content
+        self.n = n
+        self.assembly = Assembly(np.full(n, 2), content.name)
+        self.entries = 2 * n
+        self._rows: dict[int, list[tuple[Ints, Costs]]] = {}
+
+    def add(self, literals: Ints, costs: Costs) -> None:
+        """Rows of k literals each, and what each row costs; a variable may stand there twice."""
+        if not len(literals):
+            return
+        order = np.argsort(np.abs(literals), axis=1, kind="stable")
+        ordered = np.take_along_axis(literals, order, axis=1)
+        again = np.abs(ordered[:, 1:]) == np.abs(ordered[:, :-1])
+        odd = again.any(axis=1)
+        if odd.any():
+            self._add_odd(ordered[odd], costs[odd])
+            ordered, costs = ordered[~odd], costs[~odd]
+        self._rows.setdefault(literals.shape[1], []).append((ordered, costs))
+
+    def _add_odd(self, ordered: Ints, costs: Costs) -> None:
+        """Rows with a variable more than once: once is enough, and both ways it never holds."""
+        by_size: dict[int, list[tuple[list[int], float]]] = {}
+        for row, cost in zip(ordered.tolist(), costs.tolist(), strict=True):
+            kept = list(dict.fromkeys(row))
+            if len({abs(v) for v in kept}) == len(kept):
+                by_size.setdefault(len(kept), []).append((kept, cost))
+        for part in by_size.values():
+            self.add(np.array([r for r, _ in part]), np.array([c for _, c in part]))
+
+    def add_table(self, variables: Ints, table: Costs) -> None:
+        """Any costs of a few variables (from 0 on)."""
+        self._reserve(len(variables), 1)
+        self.assembly.add_factor(variables.tolist(), table)
+
+    def _reserve(self, k: int, count: int) -> None:
+        if k > min(most_joint, MOST_AXES):
+            raise FormatError(
+                f"a constraint over {k} variables would need a table of 2^{k} entries; "
+                f"expected at most {most_joint} variables each",
+                self.content.name,
+                expected=f"at most {most_joint} variables in a constraint",
+            )
+        self.entries += count * (2**k + _JOINT) if k > 2 else count * _PAIR
+        check_entries(self.entries, self.content.size, self.content.name)
+
+    def model(self) -> Model:
+        """The model."""
+        for k in sorted(self._rows):
+            parts = self._rows.pop(k)
+            literals = np.concatenate([rows for rows, _ in parts])
+            costs = np.concatenate([costs for _, costs in parts])
+            check_range(np.abs(costs), self.content.name)
+            self._join(k, literals, costs)
+        return self.assembly.build()
+
+    def _join(self, k: int, literals: Ints, costs: Costs) -> None:
+        if k == 0:
+            self.assembly.add_constant(float(costs.sum()))
+            return
+        place = (literals > 0) @ (1 << np.arange(k - 1, -1, -1))
+        scopes = np.abs(literals) - 1
+        if k == 1:
+            flat = np.bincount(2 * scopes[:, 0] + place, costs, 2 * self.n)
+            self.assembly.unary += flat
+            return
+        self._reserve(k, 0)
+        number, first = _numbered(scopes, self.n)
+        self._reserve(k, len(first))
+        tables = np.bincount(number * 2**k + place, costs, len(first) * 2**k)
+        tables = tables.reshape(len(first), *[2] * k)
+        if k == 2:
+            self.assembly.add_tables(scopes[first], tables)
+        else:
+            self.assembly.add_alike(scopes[first], tables)
+
+
+def _numbered(scopes: Ints, n: int) -> tuple[Ints, Ints]:
+    """A number for each different row, and a place where each stands first."""
+    k = scopes.shape[1]
+    if float(n) ** k < 2**62:
+        key = scopes[:, 0].copy()
+        for axis in range(1, k):
+            key *= n
+            key += scopes[:, axis]
+        _, first, number = np.unique(key, return_index=True, return_inverse=True)
+        return number, first
+    order = np.lexsort(scopes.T[::-1])
+    fresh = np.append(True, (scopes[order[1:]] != scopes[order[:-1]]).any(axis=1))
+    number = np.empty(len(scopes), np.int64)
+    number[order] = np.cumsum(fresh) - 1
+    return number, order[fresh]
