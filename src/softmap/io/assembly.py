@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from softmap.errors import FormatError, ModelError
 from softmap.model import Auxiliaries, Model
 from softmap.model.inputs import FlatUnary
+from softmap.model.many import Many, chains
 from softmap.model.potentials import Potential, Projection, Tables
 from softmap.model.potentials.base import LARGEST_COST, RANGE, beyond, largest
 
@@ -49,6 +50,7 @@ class Assembly:
         self._kept: list[tuple[Ints, Potential]] = []
         self._larger: dict[tuple[int, ...], tuple[tuple[int, ...], Costs]] = {}
         self._alike: list[tuple[Ints, Costs]] = []
+        self._running: list[int] = []
 
     def add_constant(self, value: float) -> None:
         """Add to every energy."""
@@ -89,6 +91,17 @@ class Assembly:
         if len(scopes):
             self._alike.append((scopes, costs))
 
+    def add_many(self, factor: Many) -> None:
+        """Add a factor over many variables; its running variables come after all others."""
+        sizes = self.num_labels[list(factor.variables)].tolist()
+        try:
+            chain = chains(factor, sizes, len(self.num_labels) + len(self._running))
+        except ModelError as error:
+            raise FormatError(str(error), self.name) from error
+        self._running += chain.num_labels
+        for scope, costs in chain.factors:
+            self.add_factor(scope, costs)
+
     def _add_larger(self, scope: tuple[int, ...], costs: Costs) -> None:
         key = tuple(sorted(scope))
         if key not in self._larger:
@@ -99,6 +112,9 @@ class Assembly:
 
     def build(self) -> Model:
         """The model."""
+        if self._running:
+            self.num_labels = np.concatenate([self.num_labels, self._running])
+            self.unary = np.concatenate([self.unary, np.zeros(sum(self._running))])
         if self._single[0]:
             self.add_tables(np.array(self._single[0]), self._single[1])
         groups = self._groups()

@@ -4,17 +4,18 @@ from __future__ import annotations
 
 import numpy as np
 
-from softmap.errors import FormatError
 from softmap.io.assembly import Assembly, Costs, Ints, check_range
-from softmap.io.limits import MOST_AXES, check_entries
+from softmap.io.limits import check_entries
 from softmap.io.streams import Content
 from softmap.model import Model
+from softmap.model.many import Many, Or
 
-__all__ = ["Conjunctions", "most_joint"]
+__all__ = ["LARGEST_TABLE", "Conjunctions"]
 
 _PAIR = 8  # memory of a pair and of a joint state beside their tables, in costs
 _JOINT = 16
-most_joint = 24  # literals of one conjunction or constraint: 2**24 joint states
+LARGEST_TABLE = 6  # variables of a table; beyond, chains are smaller and as tight
+_RUNNING = 40  # costs and memory of one running variable
 
 
 class Conjunctions:
@@ -56,18 +57,17 @@ class Conjunctions:
 
     def add_table(self, variables: Ints, table: Costs) -> None:
         """Any costs of a few variables (from 0 on)."""
-        self._reserve(len(variables), 1)
+        self.reserve(table.size + _JOINT)
         self.assembly.add_factor(variables.tolist(), table)
 
-    def _reserve(self, k: int, count: int) -> None:
-        if k > min(most_joint, MOST_AXES):
-            raise FormatError(
-                f"a constraint over {k} variables would need a table of 2^{k} entries; "
-                f"expected at most {most_joint} variables each",
-                self.content.name,
-                expected=f"at most {most_joint} variables in a constraint",
-            )
-        self.entries += count * (2**k + _JOINT) if k > 2 else count * _PAIR
+    def add_many(self, factor: Many) -> None:
+        """A factor over many variables (from 0 on), as a chain."""
+        self.reserve(_RUNNING * len(factor.variables))
+        self.assembly.add_many(factor)
+
+    def reserve(self, entries: int) -> None:
+        """Refuse what the file is too small for."""
+        self.entries += entries
         check_entries(self.entries, self.content.size, self.content.name)
 
     def model(self) -> Model:
@@ -90,9 +90,13 @@ class Conjunctions:
             flat = np.bincount(2 * scopes[:, 0] + place, costs, 2 * self.n)
             self.assembly.unary += flat
             return
-        self._reserve(k, 0)
+        if k > LARGEST_TABLE:
+            for row, cost in zip(literals, costs.tolist(), strict=True):
+                # not all of them: one at least has the other label
+                self.add_many(Or(np.abs(row) - 1, (row < 0).astype(np.int64), cost))
+            return
         number, first = _numbered(scopes, self.n)
-        self._reserve(k, len(first))
+        self.reserve(len(first) * (2**k + _JOINT if k > 2 else _PAIR))
         tables = np.bincount(number * 2**k + place, costs, len(first) * 2**k)
         tables = tables.reshape(len(first), *[2] * k)
         if k == 2:

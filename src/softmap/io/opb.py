@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Iterator
 
@@ -11,16 +12,21 @@ from softmap.errors import FormatError, ModelError
 from softmap.io.assembly import Costs, Ints
 from softmap.io.atomic import write_text
 from softmap.io.factors import factors_of
-from softmap.io.literals import Conjunctions
+from softmap.io.literals import LARGEST_TABLE, Conjunctions
 from softmap.io.streams import Content, Source, load, open_content
 from softmap.io.tokens import LARGEST, quote
 from softmap.model import Model, checked_model
+from softmap.model.many import Linear
 from softmap.model.potentials.base import scale_factor
 
 __all__ = ["format_opb", "parse_opb", "read_opb", "write_opb"]
 
 _COMMENT = re.compile(rb"(?m)^[ \t]*\*[^\n]*")
-_TOKEN = re.compile(rb"[ \t\r\n]*(?:([-+]?[ \t]*\d+(?:\.\d+)?)(?![^\s;~])|(~?)[ \t]*x(\d{1,9})(?!\d)|(>=|<=|=|>|<)|\[[ \t]*(\d+)[ \t]*\])")
+_TOKEN = re.compile(
+    rb"[ \t\r\n]*+(?:([-+]?[ \t]*\d{1,300}(?:\.\d{1,300})?)(?![^\s;~])"
+    rb"|(~?)[ \t]*x(\d{1,9})(?!\d)|(>=|<=|=|>|<)|\[[ \t]*(\d{1,300})[ \t]*\])"
+)
+MOST_JOINT = 20  # variables of a constraint that has to be a table
 Term = tuple[float, list[int]]
 
 
@@ -28,7 +34,8 @@ def parse_opb(data: bytes | Content) -> Model:
     """Model from the text of an OPB file: one variable with two labels for each x1, x2, ...
 
     `min:` is the sum of the energy (`max:` its negative); constraints must hold, those after
-    `[weight]` cost their weight where they do not.
+    `[weight]` cost their weight where they do not. Sums of more than six literals become chains,
+    whose running variables come after the file's.
     """
     content = open_content(data)
     text = _COMMENT.sub(b"", content.data) if b"*" in content.data else content.data
@@ -69,8 +76,12 @@ class _Reader:
         if not self.most:
             raise FormatError("expected at least one variable", self.content.name)
         found = Conjunctions(self.most, self.content)
-        for cost, literals in self.objective:
-            found.add(np.array([literals], dtype=np.int64).reshape(1, -1), np.array([cost]))
+        by_size: dict[int, list[Term]] = {}
+        for term in self.objective:
+            by_size.setdefault(len(term[1]), []).append(term)
+        for k, part in by_size.items():
+            literals = np.array([row for _, row in part], dtype=np.int64).reshape(len(part), k)
+            found.add(literals, np.array([cost for cost, _ in part]))
         for constraint in self.constraints:
             self._constrain(found, *constraint)
         self.content.release()
@@ -127,7 +138,17 @@ class _Reader:
         """A table over all variables of a constraint; what never fails leaves none."""
         variables = sorted({abs(v) for _, literals in terms for v in literals})
         k = len(variables)
-        found._reserve(k, 0)
+        if k > LARGEST_TABLE and (many := _linear(terms, relation, bound, weight)) is not None:
+            found.add_many(many)
+            return
+        if k > MOST_JOINT:
+            raise FormatError(
+                f"a constraint with products or fractions over {k} variables would need a table "
+                f"of 2^{k} entries; expected at most {MOST_JOINT} variables",
+                self.content.name,
+                expected=f"at most {MOST_JOINT} variables",
+            )
+        found.reserve(2**k)
         axis = {v: a for a, v in enumerate(variables)}
         total: Costs = np.zeros([2] * k)
         for coefficient, literals in terms:
@@ -146,6 +167,21 @@ class _Reader:
             if not k:
                 raise FormatError("a constraint without variables never holds", self.content.name)
             found.add_table(places, np.where(fails, weight, 0.0))
+
+
+def _linear(terms: list[Term], relation: bytes, bound: float, weight: float) -> Linear | None:
+    """A sum of single literals with whole numbers, as a factor over many variables."""
+    rows: dict[int, list[int]] = {}
+    for coefficient, literals in terms:
+        if len(literals) != 1 or coefficient != round(coefficient) or abs(coefficient) > 2**40:
+            return None
+        row = rows.setdefault(abs(literals[0]) - 1, [0, 0])
+        row[literals[0] > 0] += int(coefficient)
+    least = math.floor(bound) + 1 if relation == b">" else math.ceil(bound)
+    most = math.ceil(bound) - 1 if relation == b"<" else math.floor(bound)
+    low = None if relation in (b"<", b"<=") else least
+    high = None if relation in (b">", b">=") else most
+    return Linear(list(rows), list(rows.values()), low=low, high=high, penalty=weight)
 
 
 def _number(text: bytes) -> float:

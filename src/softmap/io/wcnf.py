@@ -28,6 +28,7 @@ def parse_wcnf(data: bytes | Content) -> Model:
     """Model from the text of a WCNF file: one variable with two labels for each number.
 
     Label 1 is true. Every soft clause that does not hold costs its weight; hard ones must hold.
+    Clauses of more than six literals become chains, whose running variables come after the file's.
     """
     content = open_content(data)
     text = content.data
@@ -109,8 +110,6 @@ def _model(
     size = last - first
     for k in np.unique(size).tolist():
         which = np.flatnonzero(size == k)
-        if k > 64:
-            found._reserve(k, 1)
         literals = values[first[which][:, None] + np.arange(k)].astype(np.int64)
         found.add(-literals, weight[which])  # a clause fails where all its literals do
     return found.model()

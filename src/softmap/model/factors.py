@@ -13,6 +13,7 @@ from numpy.typing import ArrayLike, NDArray
 from softmap.errors import ModelError, shown
 from softmap.model.auxiliaries import NO_AUXILIARIES, Auxiliaries
 from softmap.model.inputs import Group, finite_number, groups_of, offsets
+from softmap.model.many import Many, chains
 from softmap.model.potentials import Projection, Tables
 from softmap.model.potentials.base import (
     LARGEST_COST,
@@ -52,12 +53,14 @@ def assemble(
 ) -> Pieces:
     """Merge factors over the same variables; see `Model.from_factors`."""
     counts = _checked_counts(num_labels)
+    listed, running = _unrolled(_listed(factors), counts.tolist())
+    counts = np.concatenate([counts, np.array(running, dtype=np.int64)])
     sizes: list[int] = counts.tolist()
     begin = offsets(counts)
     unary = np.zeros(int(begin[-1]))
     tables: dict[Scope, tuple[Scope, Costs]] = {}
     total = finite_number(constant, "constant")
-    for number, factor in enumerate(_listed(factors)):
+    for number, factor in enumerate(listed):
         variables, table = _checked(number, factor, sizes)
         if table.ndim == 0:
             total += finite_number(table, f"factor {number} without variables")
@@ -91,6 +94,25 @@ def _listed(factors: Any) -> Any:
     if isinstance(factors, str | bytes) or not np.iterable(factors):
         raise ModelError(f"factors must be a list of (scope, costs), not {shown(factors)}")
     return factors
+
+
+def _unrolled(factors: Iterable[Any], sizes: list[int]) -> tuple[list[Factor], list[int]]:
+    """Factors over many variables written out as chains, and the labels of running variables."""
+    found: list[Factor] = []
+    running: list[int] = []
+    for number, factor in enumerate(factors):
+        if not isinstance(factor, Many):
+            found.append(factor)
+            continue
+        odd = [i for i in factor.variables if not 0 <= i < len(sizes)]
+        if odd:
+            where = f"is outside 0..{len(sizes) - 1}"
+            raise ModelError(f"factor {number}: variable {shown(odd[0])} {where}")
+        own = [sizes[i] for i in factor.variables]
+        chain = chains(factor, own, len(sizes) + len(running))
+        running += chain.num_labels
+        found += chain.factors
+    return found, running
 
 
 def _checked(number: int, factor: Any, sizes: list[int]) -> tuple[Scope, Costs]:
