@@ -8,10 +8,10 @@ from typing import Any
 import numpy as np
 
 from softmap.errors import MissingExtra, ModelError, shown
-from softmap.io.named import Named
 from softmap.io.assembly import Costs
 from softmap.io.bayes import conditionals
 from softmap.io.factors import factors_of
+from softmap.io.named import Named
 from softmap.model import Model, checked_model
 
 __all__ = ["from_pgmpy", "to_pgmpy", "to_pgmpy_bayesian"]

@@ -87,8 +87,7 @@ class Conjunctions:
         place = (literals > 0) @ (1 << np.arange(k - 1, -1, -1))
         scopes = np.abs(literals) - 1
         if k == 1:
-            flat = np.bincount(2 * scopes[:, 0] + place, costs, 2 * self.n)
-            self.assembly.unary += flat
+            self.assembly.unary += np.bincount(2 * scopes[:, 0] + place, costs, 2 * self.n)
             return
         if k > LARGEST_TABLE:
             for row, cost in zip(literals, costs.tolist(), strict=True):
@@ -97,8 +96,8 @@ class Conjunctions:
             return
         number, first = _numbered(scopes, self.n)
         self.reserve(len(first) * (2**k + _JOINT if k > 2 else _PAIR))
-        tables = np.bincount(number * 2**k + place, costs, len(first) * 2**k)
-        tables = tables.reshape(len(first), *[2] * k)
+        flat = np.bincount(number * 2**k + place, costs, len(first) * 2**k)
+        tables: Costs = flat.astype(np.float64, copy=False).reshape(len(first), *[2] * k)
         if k == 2:
             self.assembly.add_tables(scopes[first], tables)
         else:

@@ -207,12 +207,13 @@ def format_opb(model: Model, *, scale: float = 1.0) -> Iterator[str]:
     for scope, table in zip(factors.scopes, factors.tables, strict=True):
         for place in np.argwhere(table != 0).tolist():
             cost = float(table[tuple(place)]) * scale
-            literals = [f"{'' if x else '~'}x{i + 1}" for i, x in zip(scope, place, strict=True)]
+            marks = [("", "~") if x else ("~", "") for x in place]
             if cost == np.inf:
-                opposite = [f"{'~' if x else ''}x{i + 1}" for i, x in zip(scope, place, strict=True)]
-                clauses.append(" ".join(f"+1 {word}" for word in opposite) + " >= 1 ;\n")
+                words = [f"+1 {no}x{i + 1}" for i, (_, no) in zip(scope, marks, strict=True)]
+                clauses.append(" ".join(words) + " >= 1 ;\n")
             else:
-                terms.append(f"{_whole(cost)} {' '.join(literals)}")
+                words = [f"{yes}x{i + 1}" for i, (yes, _) in zip(scope, marks, strict=True)]
+                terms.append(f"{_whole(cost)} {' '.join(words)}")
     rest = factors.constant * scale
     if rest:
         terms += [f"{_whole(rest)} x1", f"{_whole(rest)} ~x1"]

@@ -38,9 +38,7 @@ def parse_qap(data: bytes | Content) -> Model:
     check_range(np.abs(both), content.name)
     flow, distance = both
     i, j = np.triu_indices(n, 1)
-    pairs, index = np.unique(
-        np.column_stack([flow[i, j], flow[j, i]]), axis=0, return_inverse=True
-    )
+    pairs, index = np.unique(np.column_stack([flow[i, j], flow[j, i]]), axis=0, return_inverse=True)
     check_entries(len(pairs) * n * n + _EDGE * len(i) + n * n, content.size, content.name)
     content.release()
     with np.errstate(over="ignore"):

@@ -69,7 +69,7 @@ def merged(n: int, first: Ints, second: Ints, weight: Costs) -> tuple[Ints, Cost
     keys = np.minimum(first, second) * n + np.maximum(first, second)
     if len(keys) > 1 and not (keys[1:] > keys[:-1]).all():
         keys, place = np.unique(keys, return_inverse=True)
-        weight = np.bincount(place, weight, len(keys))
+        weight = np.bincount(place, weight, len(keys)).astype(np.float64, copy=False)
     kept = weight != 0
     if not kept.all():
         keys, weight = keys[kept], weight[kept]

@@ -23,7 +23,9 @@ __all__ = [
 ]  # fmt: skip
 
 _MOST = 2**31 - 1
-_QUBO = re.compile(rb"(?m)^[ \t]*p[ \t]+qubo[ \t]+\S+[ \t]+(\d{1,10})[ \t]+(\d{1,15})[ \t]+(\d{1,15})")
+_QUBO = re.compile(
+    rb"(?m)^[ \t]*p[ \t]+qubo[ \t]+\S+[ \t]+(\d{1,10})[ \t]+(\d{1,15})[ \t]+(\d{1,15})"
+)
 _OFFSET = re.compile(rb"(?m)^(?:c|#)[ \t]*offset=(\S{1,40})[ \t\r]*$")
 _VARTYPE = re.compile(rb"(?m)^#[ \t]*vartype[ \t]*=[ \t]*(\S{1,40})")
 

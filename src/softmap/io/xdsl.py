@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from xml.sax.saxutils import quoteattr
+from xml.sax.saxutils import escape, quoteattr
 
 import numpy as np
 
@@ -123,7 +123,8 @@ def format_xdsl(model: Model | Named) -> Iterator[str]:
         for state in named.states[part.child]:
             yield f"  <state id={quoteattr(str(state))} />\n"
         if part.parents:
-            yield f"  <parents>{' '.join(str(named.variables[j]) for j in part.parents)}</parents>\n"
+            parents = " ".join(escape(str(named.variables[j])) for j in part.parents)
+            yield f"  <parents>{parents}</parents>\n"
         table = " ".join(map(repr, np.exp(-part.table).ravel().tolist()))
         yield f"  <probabilities>{table}</probabilities>\n </cpt>\n"
     yield "</nodes>\n</smile>\n"

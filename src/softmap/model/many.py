@@ -202,9 +202,9 @@ class Linear(Many):
         penalty: float = math.inf,
     ) -> None:
         super().__init__(variables)
-        if np.iterable(weights) and len(weights) == len(self.variables):
-            self.weights = [integers(w, "weights") for w in weights]
-        else:
+        given = list(weights) if np.iterable(weights) else []
+        self.weights = [integers(w, "weights") for w in given]
+        if len(given) != len(self.variables):
             raise ModelError(f"expected weights for {len(self.variables)} variables")
         self.low = -math.inf if low is None else _whole(low, math.ceil)
         self.high = math.inf if high is None else _whole(high, math.floor)
