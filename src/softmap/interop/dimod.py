@@ -200,10 +200,12 @@ def to_bqm(model: Model, names: Sequence[Hashable] | None = None) -> Any:
     dimod = _dimod()
     called = _names(checked_model(model), names)
     found = quadratic_of(model, "a BinaryQuadraticModel")
-    linear = {v: float(bias) for v, bias in zip(called, found.linear, strict=True)}
+    bqm = dimod.BinaryQuadraticModel(dimod.BINARY)
+    bqm.add_linear_from(zip(called, found.linear.tolist(), strict=True))
     pairs = zip(found.pairs.tolist(), found.weight.tolist(), strict=True)
-    quadratic = {(called[i], called[j]): w for (i, j), w in pairs}
-    return dimod.BinaryQuadraticModel(linear, quadratic, found.constant, dimod.BINARY)
+    bqm.add_quadratic_from((called[i], called[j], w) for (i, j), w in pairs)
+    bqm.offset = found.constant
+    return bqm
 
 
 def _pairwise(model: Model, form: str) -> None:
