@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from softmap.errors import FormatError, ModelError
-from softmap.io.assembly import check_range
+from softmap.io.assembly import Costs, check_range
 from softmap.io.limits import check_entries
 from softmap.io.streams import Content, Source, load, open_content
 from softmap.io.tokens import Numbers
@@ -43,13 +43,21 @@ def parse_qap(data: bytes | Content) -> Model:
     content.release()
     with np.errstate(over="ignore"):
         tables = pairs[:, :1, None] * distance + pairs[:, 1:, None] * distance.T
-        tables[:, np.arange(n), np.arange(n)] = np.inf
         unary = np.outer(flow.diagonal(), distance.diagonal())
+    _check_products(tables, content)
+    _check_products(unary, content)
+    tables[:, np.arange(n), np.arange(n)] = np.inf
     groups = [(np.column_stack([i, j]), SharedTables(tables, index))] if len(i) else []
     try:
         return Model(unary, None, groups)
     except ModelError as error:
         raise FormatError(str(error), content.name) from error
+
+
+def _check_products(costs: Costs, content: Content) -> None:
+    """A product too large for a float must not pass for a hard constraint."""
+    if not np.isfinite(costs).all():
+        raise FormatError("products of entries are not within the range of floats", content.name)
 
 
 def read_qap(source: Source) -> Model:

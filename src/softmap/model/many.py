@@ -233,7 +233,7 @@ class Linear(Many):
                 place[after == _FAILED] = -1
                 kept = kept[:-1]
             moves.append(place)
-            sums = kept
+            sums = kept if len(kept) else np.zeros(1, dtype=np.int64)  # never reached
         return [Automaton(self.variables, moves, np.where(sums == _FAILED, self.penalty, 0.0))]
 
 
@@ -326,8 +326,7 @@ def dense(factor: Many, sizes: Sequence[int]) -> Costs:
 def _joint(automaton: Automaton, sizes: Sequence[int]) -> Costs:
     state: Ints = np.zeros((), dtype=np.int64)
     for moves in automaton.moves:
-        after = moves[state] if moves.size else np.full((*state.shape, moves.shape[1]), -1)
-        state = np.where(state[..., None] >= 0, after, -1)
+        state = np.where(state[..., None] >= 0, moves[state], -1)
     return _final(automaton.costs, state)
 
 
