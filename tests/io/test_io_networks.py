@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import gzip
 import io
-import warnings
 from pathlib import Path
 
 import numpy as np
@@ -14,7 +13,6 @@ from hypothesis import strategies as st
 
 import softmap
 from io_helpers import damaged, labellings
-from softmap.interop import from_pgmpy
 from softmap.io import read_named
 from softmap.io.formats import FORMATS
 
@@ -153,25 +151,6 @@ def test_real_networks_have_the_documented_size(name):
     for part in softmap.io.bayes.conditionals(found.model):
         counted += part.table.size // part.table.shape[-1] * (part.table.shape[-1] - 1)
     assert counted == parameters
-
-
-def test_pgmpy_reads_what_we_read():
-    text = bundled("asia")
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        from pgmpy.readwrite import BIFReader, XMLBIFWriter
-
-        network = BIFReader(string=text.decode()).get_model()
-        xml = XMLBIFWriter(network).__str__()
-    theirs = from_pgmpy(network)
-    rng = np.random.default_rng(0)
-    n = theirs.model.num_variables
-    draws = rng.integers(0, theirs.model.num_labels[:n], (40, n))
-    for ours in (named(text), named(xml.encode())):
-        for x in draws:
-            state = theirs.assignment(x)
-            energy = ours.model.energy(ours.labels(state))
-            assert energy == pytest.approx(theirs.model.energy(x), rel=1e-6)
 
 
 BAD = {

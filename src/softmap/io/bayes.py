@@ -45,6 +45,7 @@ class Network:
     states: list[tuple[str, ...]] = field(default_factory=list)
     tables: dict[int, Conditional] = field(default_factory=dict)
     entries: int = 0
+    checked: int = 0
 
     def error(self, expected: str, found: str) -> FormatError:
         """The error that something else was found; to be raised by the caller."""
@@ -83,7 +84,9 @@ class Network:
         check_arity(len(others) + 1, self.content.name)
         shape = tuple(len(self.states[j]) for j in (*others, i))
         self.entries += math.prod(shape)
-        check_entries(self.entries, self.content.size, self.content.name)
+        if self.entries > 2 * self.checked:  # how much memory there is takes a while to find out
+            check_entries(self.entries, self.content.size, self.content.name)
+            self.checked = self.entries
         return i, others, shape
 
     def add_table(self, i: int, parents: tuple[int, ...], table: Costs) -> None:

@@ -36,11 +36,11 @@ class Conjunctions:
         """Rows of k literals each, and what each row costs; a variable may stand there twice."""
         if not len(literals):
             return
-        order = np.argsort(np.abs(literals), axis=1, kind="stable")
-        ordered = np.take_along_axis(literals, order, axis=1)
-        again = np.abs(ordered[:, 1:]) == np.abs(ordered[:, :-1])
-        odd = again.any(axis=1)
-        if odd.any():
+        keys = np.sort(2 * np.abs(literals) + (literals > 0), axis=1)  # by variable
+        ordered = np.where(keys & 1, keys >> 1, -(keys >> 1))
+        again = keys[:, 1:] >> 1 == keys[:, :-1] >> 1
+        if again.any():
+            odd = again.any(axis=1)
             self._add_odd(ordered[odd], costs[odd])
             ordered, costs = ordered[~odd], costs[~odd]
         self._rows.setdefault(literals.shape[1], []).append((ordered, costs))

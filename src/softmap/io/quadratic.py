@@ -68,8 +68,11 @@ def merged(n: int, first: Ints, second: Ints, weight: Costs) -> tuple[Ints, Cost
     """Pairs in order, each once; those whose weights cancel are gone."""
     keys = np.minimum(first, second) * n + np.maximum(first, second)
     if len(keys) > 1 and not (keys[1:] > keys[:-1]).all():
-        keys, place = np.unique(keys, return_inverse=True)
-        weight = np.bincount(place, weight, len(keys)).astype(np.float64, copy=False)
+        if not (keys[1:] >= keys[:-1]).all():
+            order = np.argsort(keys, kind="stable")
+            keys, weight = keys[order], weight[order]
+        first_of = np.flatnonzero(np.append(True, keys[1:] != keys[:-1]))
+        keys, weight = keys[first_of], np.add.reduceat(weight, first_of)
     kept = weight != 0
     if not kept.all():
         keys, weight = keys[kept], weight[kept]

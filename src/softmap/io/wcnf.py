@@ -21,6 +21,7 @@ __all__ = ["format_wcnf", "parse_wcnf", "read_wcnf", "write_wcnf"]
 
 _HEAD = re.compile(rb"(?m)^[ \t]*p[ \t]+(\S+)([^\n]*)$")
 _COMMENT = re.compile(rb"(?m)^[ \t]*c(?:[ \t\r][^\n]*)?$")
+_OPENING = re.compile(rb"(?:c(?:[ \t\r][^\n]*+)?\n)*+")
 _HARD = b"-1"  # stands for h, where only a weight can stand
 
 
@@ -32,7 +33,10 @@ def parse_wcnf(data: bytes | Content) -> Model:
     """
     content = open_content(data)
     text = content.data
-    if text[:1] in (b"c", b" ", b"\t") or b"\nc" in text or b"\n " in text or b"\n\t" in text:
+    opening = _OPENING.match(text)
+    if opening is not None and opening.end():
+        text = b"\n" * text.count(b"\n", 0, opening.end()) + text[opening.end() :]
+    if b"\nc" in text or b"\n " in text or b"\n\t" in text:
         text = _COMMENT.sub(b"", text)
     n, top, start = _header(content, text)
     hard = 0

@@ -19,6 +19,7 @@ class Elements:
     """What a reader does with elements; `line` says where the parser is."""
 
     line: Any = staticmethod(lambda: None)
+    heads: frozenset[str] | None = None  # elements whose beginning matters; None: all
 
     def start(self, name: str, attributes: dict[str, str]) -> None:
         """An element begins."""
@@ -35,6 +36,7 @@ def parse_xml(content: Content, elements: Elements) -> None:
     parser.buffer_text = True
     parser.buffer_size = _BUFFER
     texts: list[list[str]] = []
+    heads = elements.heads
 
     def refuse(what: str) -> FormatError:
         message = f"expected a plain document, found {what}"
@@ -43,8 +45,9 @@ def parse_xml(content: Content, elements: Elements) -> None:
     def start(name: str, attributes: dict[str, str]) -> None:
         if len(texts) >= DEEPEST:
             raise refuse(f"more than {DEEPEST} elements inside each other")
+        if heads is None or name in heads or not texts:
+            elements.start(name, attributes)
         texts.append([])
-        elements.start(name, attributes)
 
     def end(name: str) -> None:
         elements.end(name, "".join(texts.pop()))

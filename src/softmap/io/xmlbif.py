@@ -49,46 +49,37 @@ def named_xmlbif(data: bytes | Content) -> Named:
 class _Reader(Elements):
     """Variables at once; definitions may stand before the variables they name."""
 
+    heads = frozenset(("VARIABLE", "DEFINITION"))
+
     def __init__(self, content: Content) -> None:
         self.network = Network(content)
         self.definitions: list[tuple[str, list[str], str]] = []
-        self.depth = 0
-        self.clear()
-
-    def clear(self) -> None:
-        self.name: list[str] = []
-        self.states: list[str] = []
-        self.child: list[str] = []
-        self.parents: list[str] = []
-        self.tables: list[str] = []
+        self.texts: dict[str, list[str]] = {}
 
     def start(self, name: str, attributes: dict[str, str]) -> None:
-        self.depth += 1
-        if self.depth == 1 and name != "BIF":
-            raise self._error("the element BIF", name)
-        if name in ("VARIABLE", "DEFINITION"):
-            self.clear()
+        if name not in self.heads:
+            if name != "BIF":
+                raise self._error("the element BIF", name)
+            return
+        self.texts = {"NAME": [], "OUTCOME": [], "FOR": [], "GIVEN": [], "TABLE": []}
+        self.texts["VALUE"] = self.texts["OUTCOME"]
         kind = attributes.get("TYPE", "nature")
         if name == "VARIABLE" and kind != "nature":
             raise self._error("variables of TYPE nature", kind)
 
     def end(self, name: str, text: str) -> None:
-        self.depth -= 1
-        lists = {"NAME": self.name, "OUTCOME": self.states, "FOR": self.child}
-        if name == "TABLE":
-            self.tables.append(text)
-        elif name in ("VALUE", "GIVEN") or name in lists:
-            lists = {**lists, "VALUE": self.states, "GIVEN": self.parents}
-            lists[name].append(text.strip())
+        found = self.texts
+        if name in found:
+            found[name].append(text.strip())
         elif name == "VARIABLE":
             self.network.line = self.line
-            if len(self.name) != 1:
-                raise self._error("a variable with one NAME", str(len(self.name)))
-            self.network.add_variable(self.name[0], self.states)
+            if len(found["NAME"]) != 1:
+                raise self._error("a variable with one NAME", str(len(found["NAME"])))
+            self.network.add_variable(found["NAME"][0], found["OUTCOME"])
         elif name == "DEFINITION":
-            if len(self.child) != 1 or len(self.tables) != 1:
+            if len(found["FOR"]) != 1 or len(found["TABLE"]) != 1:
                 raise self._error("a definition FOR one variable with one TABLE", "another")
-            self.definitions.append((self.child[0], self.parents, self.tables[0]))
+            self.definitions.append((found["FOR"][0], found["GIVEN"], found["TABLE"][0]))
 
     def _error(self, expected: str, found: str) -> Exception:
         self.network.line = self.line

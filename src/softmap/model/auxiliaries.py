@@ -157,8 +157,14 @@ def _check_regions(
 
 def _check_maps(potential: Projection, edges: Ints, stride: Ints, labels: Ints) -> None:
     """Each map gives the label of the member in every joint state; every map is looked at once."""
-    used = np.unique(np.column_stack([potential.index[edges], stride, labels]), axis=0)
-    for t, step, count in used.tolist():
+    steps, of_step = np.unique(stride, return_inverse=True)
+    counts, of_count = np.unique(labels, return_inverse=True)
+    # one number for each combination: rows of an array are slow to sort
+    used = np.unique((potential.index[edges] * len(steps) + of_step) * len(counts) + of_count)
+    rows = (used // len(counts) // len(steps), steps[used // len(counts) % len(steps)])
+    for t, step, count in zip(
+        *(r.tolist() for r in (*rows, counts[used % len(counts)])), strict=True
+    ):
         label = np.arange(len(potential.maps[t])) // step % count
         _require(np.array_equal(potential.maps[t], label), "a projection is another")
 
