@@ -1,7 +1,7 @@
 """How fast large files of the field's other formats are read, and whether time is linear in size.
 
-`python -m benchmarks.format_speed [--megabytes 100] [--only qpbo,...]`. The files are made here, from
-a fixed seed. Speeds are in processor time, best of two; `growth` is the time per byte of the whole
+`python -m benchmarks.format_speed [--megabytes 100] [--only qpbo,...]`. The files are made here,
+from a fixed seed. Speeds are in processor time, best of two; `growth` is the time per byte of the whole
 file over that of a file of a tenth of its size (1 is linear).
 """
 
@@ -118,9 +118,8 @@ def network() -> str:
     data = "".join(softmap.io.format_bif(with_names)).encode()
     seconds, _ = spent("bif", data, 3)
     entries = sum(t.size for _, t in factors)
-    return (
-        f"BIF, 48 variables, {entries:,} probabilities, {len(data) / 1e6:.1f} MB: {seconds:.2f} s"
-    )
+    size = f"{entries:,} probabilities, {len(data) / 1e6:.1f} MB"
+    return f"BIF, 48 variables, {size}: {seconds:.2f} s"
 
 
 def main() -> int:
@@ -128,9 +127,7 @@ def main() -> int:
     parser.add_argument("--megabytes", type=float, default=100.0)
     parser.add_argument("--only", default=",".join(MAKERS))
     options = parser.parse_args()
-    print(
-        "| file | MB | variables | edges | MB/s | growth |\n| --- | --- | --- | --- | --- | --- |"
-    )
+    print("| file | MB | variables | edges | MB/s | growth |\n" + "| --- " * 6 + "|")
     for name, (form, make) in MAKERS.items():
         if name not in options.only:
             continue

@@ -199,6 +199,9 @@ DEM = (
 )
 
 
+OTHERS = [BIF, XMLBIF, NET, XDSL, QUBO, COO[0], QAP, WCNF[0], OPB, DEM]
+
+
 def _texts(form: Callable[..., object], **options: object) -> list[bytes]:
     return ["".join(form(m, **options)).encode() for m in _models()]  # type: ignore[arg-type]
 
@@ -232,8 +235,5 @@ def targets() -> dict[str, tuple[Callable[[bytes], object], list[bytes]]]:
         "wcnf": (parse_wcnf, WCNF),
         "opb": (parse_opb, [OPB]),
         "dem": (parse_dem, [DEM]),
-        "read": (
-            _read,
-            [uai[0], WCSP, CFN, DD, opengm[0], npz[0], BIF, XMLBIF, NET, XDSL, OPB, DEM],
-        ),
+        "read": (_read, [uai[0], WCSP, CFN, DD, opengm[0], npz[0], *OTHERS]),
     }

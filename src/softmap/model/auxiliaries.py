@@ -161,10 +161,9 @@ def _check_maps(potential: Projection, edges: Ints, stride: Ints, labels: Ints) 
     counts, of_count = np.unique(labels, return_inverse=True)
     # one number for each combination: rows of an array are slow to sort
     used = np.unique((potential.index[edges] * len(steps) + of_step) * len(counts) + of_count)
-    rows = (used // len(counts) // len(steps), steps[used // len(counts) % len(steps)])
-    for t, step, count in zip(
-        *(r.tolist() for r in (*rows, counts[used % len(counts)])), strict=True
-    ):
+    rest, which = np.divmod(used, len(counts))
+    columns = (rest // len(steps), steps[rest % len(steps)], counts[which])
+    for t, step, count in np.column_stack(columns).tolist():
         label = np.arange(len(potential.maps[t])) // step % count
         _require(np.array_equal(potential.maps[t], label), "a projection is another")
 
