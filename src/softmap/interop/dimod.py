@@ -19,6 +19,7 @@ from softmap.io.quadratic import quadratic_of
 from softmap.model import Model, checked_model
 from softmap.model.inputs import checked_labels
 from softmap.model.many import Linear
+from softmap.model.potentials.base import integers
 
 __all__ = ["Converted", "from_bqm", "from_cqm", "from_dqm", "to_bqm", "to_cqm", "to_dqm"]
 
@@ -47,7 +48,10 @@ class Converted:
     def assignment(self, labels: ArrayLike) -> dict[Hashable, int]:
         """Values by variable; running variables may follow in `labels`."""
         n = max(self.node.values(), default=-1) + 1
-        chosen = checked_labels(np.asarray(labels)[:n], self.model.num_labels[:n])
+        given = integers(labels, "labels")
+        if given.ndim != 1:
+            raise ModelError(f"expected a list of labels, not an array of shape {given.shape}")
+        chosen = checked_labels(given[:n], self.model.num_labels[:n])
         return {v: int(self.values[v][chosen[i]]) for v, i in self.node.items()}
 
 

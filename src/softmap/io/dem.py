@@ -67,7 +67,7 @@ class Detectors:
                 members[d].append(k)
         for odd, errors in zip(fired.tolist(), members, strict=True):
             if errors:
-                assembly.add_many(Parity(errors, odd))
+                assembly.add_many(Parity(errors, bool(odd)))
             elif odd:
                 raise ModelError("a detector fired that no error flips")
         return assembly.build()
@@ -84,8 +84,11 @@ class Detectors:
         return fired
 
     def _flipped(self, labels: ArrayLike, which: str, count: int) -> NDArray[np.int64]:
-        chosen = np.asarray(labels)[: len(self.probabilities)]
-        chosen = checked_labels(chosen, np.full(len(self.probabilities), 2))
+        given = integers(labels, "labels")
+        if given.ndim != 1:
+            raise ModelError(f"expected a list of labels, not an array of shape {given.shape}")
+        errors = len(self.probabilities)
+        chosen = checked_labels(given[:errors], np.full(errors, 2))
         total = np.zeros(count, dtype=np.int64)
         for k in np.flatnonzero(chosen):
             for d in getattr(self, which)[k]:

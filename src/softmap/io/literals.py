@@ -43,7 +43,8 @@ class Conjunctions:
             odd = again.any(axis=1)
             self._add_odd(ordered[odd], costs[odd])
             ordered, costs = ordered[~odd], costs[~odd]
-        self._rows.setdefault(literals.shape[1], []).append((ordered, costs))
+        if len(ordered):
+            self._rows.setdefault(literals.shape[1], []).append((ordered, costs))
 
     def _add_odd(self, ordered: Ints, costs: Costs) -> None:
         """Rows with a variable more than once: once is enough, and both ways it never holds."""

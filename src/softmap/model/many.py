@@ -17,8 +17,17 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
+from softmap.arguments import flag, real
 from softmap.errors import ModelError
-from softmap.model.potentials.base import Costs, Ints, integers, numbers
+from softmap.model.potentials.base import (
+    LARGEST_COST,
+    RANGE,
+    Costs,
+    Ints,
+    integers,
+    largest,
+    numbers,
+)
 
 __all__ = [
     "AllDifferent", "AtMostOne", "Automaton", "Cardinality", "Chain", "ExactlyOne", "Linear",
@@ -89,16 +98,16 @@ class Cardinality(Many):
     def __init__(self, variables: Any, label: Any, costs: ArrayLike) -> None:
         super().__init__(variables)
         k = len(self.variables)
-        self.label = np.broadcast_to(integers(label, "label"), (k,)) if _fits(label, k) else None
-        if self.label is None or self.label.min() < 0:
+        given = integers(label, "label")
+        if given.shape not in ((), (k,)) or (given < 0).any():
             raise ModelError(f"label must be one label, or one for each of {k} variables")
-        self.costs = numbers(costs, "costs")
+        self.label = np.broadcast_to(given, (k,))
+        self.costs = _checked_costs(costs)
         if self.costs.shape != (k + 1,):
             raise ModelError(f"expected {k + 1} costs, one for each count, not {self.costs.shape}")
 
     def automata(self, sizes: Sequence[int]) -> list[Automaton]:
         """One: the count so far, as far as costs still tell counts apart."""
-        assert self.label is not None
         changes = np.flatnonzero(self.costs[1:] != self.costs[:-1])
         cap = int(changes[-1]) + 1 if len(changes) else 0
         end = self.costs[: cap + 1]
@@ -112,8 +121,24 @@ class Cardinality(Many):
         return [Automaton(self.variables, moves, _padded(end, len(sizes)))]
 
 
-def _fits(label: Any, k: int) -> bool:
-    return np.ndim(label) == 0 or np.shape(label) == (k,)
+def _checked_costs(costs: Any) -> Costs:
+    given = numbers(costs, "costs")
+    if np.isnan(given).any() or (given == -np.inf).any() or largest(given) > LARGEST_COST:
+        raise ModelError(f"expected costs, found another number among them; {RANGE}")
+    return given
+
+
+def _penalty(penalty: Any) -> float:
+    cost = _checked_costs(penalty)
+    if cost.ndim:
+        raise ModelError(f"penalty must be one cost, not an array of shape {cost.shape}")
+    return float(cost)
+
+
+def _counts(variables: Any, wrong: Any, penalty: Any) -> Costs:
+    """Costs of counts 0 to k, where `wrong` says which counts pay."""
+    k = len(Many(variables).variables)
+    return np.where(wrong(np.arange(k + 1)), _penalty(penalty), 0.0)
 
 
 def _padded(end: Costs, k: int) -> Costs:
@@ -124,24 +149,21 @@ class AtMostOne(Cardinality):
     """At most one of the variables has the label; else a penalty (forbidden by default)."""
 
     def __init__(self, variables: Any, label: Any = 1, penalty: float = math.inf) -> None:
-        k = np.size(variables)
-        super().__init__(variables, label, np.where(np.arange(k + 1) <= 1, 0.0, penalty))
+        super().__init__(variables, label, _counts(variables, lambda c: c > 1, penalty))
 
 
 class ExactlyOne(Cardinality):
     """Exactly one of the variables has the label; else a penalty (forbidden by default)."""
 
     def __init__(self, variables: Any, label: Any = 1, penalty: float = math.inf) -> None:
-        k = np.size(variables)
-        super().__init__(variables, label, np.where(np.arange(k + 1) == 1, 0.0, penalty))
+        super().__init__(variables, label, _counts(variables, lambda c: c != 1, penalty))
 
 
 class Or(Cardinality):
     """At least one of the variables has the label; else a penalty (forbidden by default)."""
 
     def __init__(self, variables: Any, label: Any = 1, penalty: float = math.inf) -> None:
-        k = np.size(variables)
-        super().__init__(variables, label, np.where(np.arange(k + 1) == 0, penalty, 0.0))
+        super().__init__(variables, label, _counts(variables, lambda c: c < 1, penalty))
 
 
 class Parity(Many):
@@ -149,8 +171,8 @@ class Parity(Many):
 
     def __init__(self, variables: Any, odd: bool = False, penalty: float = math.inf) -> None:
         super().__init__(variables)
-        self.odd = bool(odd)
-        self.penalty = float(penalty)
+        self.odd = flag("odd", odd)
+        self.penalty = _penalty(penalty)
 
     def automata(self, sizes: Sequence[int]) -> list[Automaton]:
         """One: the parity so far."""
@@ -166,7 +188,7 @@ class Max(Many):
 
     def __init__(self, variables: Any, costs: ArrayLike) -> None:
         super().__init__(variables)
-        self.costs = numbers(costs, "costs")
+        self.costs = _checked_costs(costs)
         if self.costs.ndim != 1 or not self.costs.size:
             raise ModelError("Max needs a list of costs, one for each label")
 
@@ -202,13 +224,16 @@ class Linear(Many):
         penalty: float = math.inf,
     ) -> None:
         super().__init__(variables)
-        given = list(weights) if np.iterable(weights) else []
+        listed = isinstance(weights, list | tuple) or (
+            isinstance(weights, np.ndarray) and weights.ndim > 0
+        )
+        given = list(weights) if listed else []
         self.weights = [integers(w, "weights") for w in given]
         if len(given) != len(self.variables):
             raise ModelError(f"expected weights for {len(self.variables)} variables")
-        self.low = -math.inf if low is None else _whole(low, math.ceil)
-        self.high = math.inf if high is None else _whole(high, math.floor)
-        self.penalty = float(penalty)
+        self.low = -math.inf if low is None else _whole("low", low, math.ceil)
+        self.high = math.inf if high is None else _whole("high", high, math.floor)
+        self.penalty = _penalty(penalty)
 
     def automata(self, sizes: Sequence[int]) -> list[Automaton]:
         """One: the sum so far; sums that can no longer fail, or no longer hold, are one state."""
@@ -237,16 +262,19 @@ class Linear(Many):
         return [Automaton(self.variables, moves, np.where(sums == _FAILED, self.penalty, 0.0))]
 
 
-def _whole(bound: float, rounded: Any) -> float:
-    return float(rounded(bound)) if math.isfinite(bound) else float(bound)
+def _whole(name: str, bound: Any, rounded: Any) -> float:
+    value = real(name, bound)
+    if math.isnan(value):
+        raise ModelError(f"{name} must be a number, not NaN")
+    return float(rounded(value)) if math.isfinite(value) else value
 
 
 def _row(weights: Ints, d: int) -> Ints:
     row = weights * np.arange(d) if weights.ndim == 0 else weights
     if row.shape != (d,):
         raise ModelError(f"expected {d} weights, one for each label, not {row.shape}")
-    if np.abs(row).max() > 2**40:
-        raise ModelError(f"weights must be at most 2^40, not {np.abs(row).max()}")
+    if row.max() > 2**40 or row.min() < -(2**40):
+        raise ModelError("weights must be at most 2^40")
     return row
 
 
