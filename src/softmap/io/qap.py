@@ -5,12 +5,14 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from softmap.errors import FormatError, ModelError
-from softmap.io.assembly import Costs, check_range
+from softmap.arguments import flag
+from softmap.errors import FormatError
+from softmap.io.assembly import Assembly, Costs, check_range
 from softmap.io.limits import check_entries
 from softmap.io.streams import Content, Source, load, open_content
 from softmap.io.tokens import Numbers
 from softmap.model import Model
+from softmap.model.many import AllDifferent
 from softmap.model.potentials import SharedTables
 
 __all__ = ["parse_qap", "parse_sln", "read_qap", "read_sln"]
@@ -18,12 +20,15 @@ __all__ = ["parse_qap", "parse_sln", "read_qap", "read_sln"]
 _EDGE = 8  # memory of a pair beside its table, in costs of eight bytes
 
 
-def parse_qap(data: bytes | Content) -> Model:
+def parse_qap(data: bytes | Content, *, one_to_one: bool = False) -> Model:
     """Model from the text of a QAPLIB file: n, then two n × n matrices A and B.
 
     The label of variable i is p(i), from 0 on; a labelling costs `Σ A[i, j] B[p(i), p(j)]`, and no
-    label may be used twice. Pairs with equal entries of A share a table.
+    label may be used twice. Pairs with equal entries of A share a table. `one_to_one` adds an
+    `AllDifferent` to the forbidden pairs: the same energies, a tighter bound; its running variables
+    come after the others.
     """
+    together = flag("one_to_one", one_to_one)
     numbers = Numbers(open_content(data))
     content = numbers.content
     n = numbers.whole("the size n of the matrices", 1, 2**31 - 1)
@@ -47,11 +52,12 @@ def parse_qap(data: bytes | Content) -> Model:
     _check_products(tables, content)
     _check_products(unary, content)
     tables[:, np.arange(n), np.arange(n)] = np.inf
-    groups = [(np.column_stack([i, j]), SharedTables(tables, index))] if len(i) else []
-    try:
-        return Model(unary, None, groups)
-    except ModelError as error:
-        raise FormatError(str(error), content.name) from error
+    assembly = Assembly(np.full(n, n), content.name)
+    assembly.unary += unary.ravel()
+    assembly.add_potential(np.column_stack([i, j]), SharedTables(tables, index))
+    if together:
+        assembly.add_many(AllDifferent(np.arange(n)))
+    return assembly.build()
 
 
 def _check_products(costs: Costs, content: Content) -> None:
@@ -60,9 +66,9 @@ def _check_products(costs: Costs, content: Content) -> None:
         raise FormatError("products of entries are not within the range of floats", content.name)
 
 
-def read_qap(source: Source) -> Model:
-    """Model from a QAPLIB file."""
-    return parse_qap(load(source))
+def read_qap(source: Source, *, one_to_one: bool = False) -> Model:
+    """Model from a QAPLIB file; see `parse_qap`."""
+    return parse_qap(load(source), one_to_one=one_to_one)
 
 
 def parse_sln(data: bytes | Content) -> tuple[NDArray[np.int64], float]:

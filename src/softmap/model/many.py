@@ -110,15 +110,13 @@ class Cardinality(Many):
         """One: the count so far, as far as costs still tell counts apart."""
         changes = np.flatnonzero(self.costs[1:] != self.costs[:-1])
         cap = int(changes[-1]) + 1 if len(changes) else 0
-        end = self.costs[: cap + 1]
+        lost = bool(self.costs[cap] == np.inf)  # as many, or more: no way back
+        most = max(cap - 1, 0) if lost else cap
         moves = []
         for t, d in enumerate(sizes):
-            now, after = min(t, cap) + 1, min(t + 1, cap)
-            counted = np.minimum(np.arange(now)[:, None] + (np.arange(d) == self.label[t]), after)
-            if end[-1] == np.inf:  # too many already: no way back
-                counted[counted == cap] = -1
-            moves.append(counted)
-        return [Automaton(self.variables, moves, _padded(end, len(sizes)))]
+            counted = np.arange(min(t, most) + 1)[:, None] + (np.arange(d) == self.label[t])
+            moves.append(np.where(counted >= cap, -1 if lost else cap, counted))
+        return [Automaton(self.variables, moves, self.costs[: min(most, len(sizes)) + 1])]
 
 
 def _checked_costs(costs: Any) -> Costs:
@@ -139,10 +137,6 @@ def _counts(variables: Any, wrong: Any, penalty: Any) -> Costs:
     """Costs of counts 0 to k, where `wrong` says which counts pay."""
     k = len(Many(variables).variables)
     return np.where(wrong(np.arange(k + 1)), _penalty(penalty), 0.0)
-
-
-def _padded(end: Costs, k: int) -> Costs:
-    return end if len(end) <= k + 1 else end[: k + 1]
 
 
 class AtMostOne(Cardinality):
