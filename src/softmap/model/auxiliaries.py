@@ -94,8 +94,9 @@ def _check_strides(aux: Auxiliaries, owner: Ints, num_labels: Ints, visible: int
 def _check_ties(model: Model, aux: Auxiliaries, owner: Ints, visible: int) -> None:
     """The edges at auxiliary nodes, whatever their order, are the projections to the members."""
     own = owner * visible + aux.member
-    rank = np.argsort(own, kind="stable")
-    _require(bool((np.diff(own[rank]) > 0).all()), "a member is named twice")
+    in_order = bool((np.diff(own) > 0).all())
+    rank = np.arange(len(own)) if in_order else np.argsort(own, kind="stable")
+    _require(in_order or bool((np.diff(own[rank]) > 0).all()), "a member is named twice")
     found, regions = [], False
     for first, last, potential in model.groups():
         ends = model.edges[first:last].astype(np.int64)
@@ -110,7 +111,10 @@ def _check_ties(model: Model, aux: Auxiliaries, owner: Ints, visible: int) -> No
             at, ends = at[~between], ends[~between]
         _require(bool((ends[:, 1] < visible).all()), "their edges must lead to their members")
         keys = (ends[:, 0] - visible) * visible + ends[:, 1]
-        k = rank[np.minimum(np.searchsorted(own[rank], keys), len(own) - 1)]
+        if in_order and np.array_equal(own, keys):  # as readers have them
+            k = rank
+        else:
+            k = rank[np.minimum(np.searchsorted(own[rank], keys), len(own) - 1)]
         _require(bool((own[k] == keys).all()), "an edge leads to no member")
         if isinstance(potential, Projection):
             _check_maps(potential, at, aux.stride[k], model.num_labels[aux.member[k]])
