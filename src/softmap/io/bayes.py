@@ -91,9 +91,9 @@ class Network:
 
     def add_table(self, i: int, parents: tuple[int, ...], table: Costs) -> None:
         """Probabilities of `i` given its parents; they need not sum to one exactly."""
-        good = (table >= 0) & (table < np.inf)
-        if not good.all():
-            found = f"{table[~good].flat[0]:g}"
+        low, high = table.min(), table.max()
+        if not (low >= 0 and high < np.inf):
+            found = f"{low if not low >= 0 else high:g}"
             raise self.error("probabilities (finite, not negative)", found)
         self.tables[i] = Conditional(i, parents, table)
 

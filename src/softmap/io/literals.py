@@ -85,7 +85,9 @@ class Conjunctions:
         if k == 0:
             self.assembly.add_constant(float(costs.sum()))
             return
-        place = (literals > 0) @ (1 << np.arange(k - 1, -1, -1))
+        place = np.zeros(len(literals), dtype=np.int64)
+        for axis in range(k):
+            place = 2 * place + (literals[:, axis] > 0)
         scopes = np.abs(literals) - 1
         if k == 1:
             self.assembly.unary += np.bincount(2 * scopes[:, 0] + place, costs, 2 * self.n)
@@ -113,6 +115,10 @@ def _numbered(scopes: Ints, n: int) -> tuple[Ints, Ints]:
         for axis in range(1, k):
             key *= n
             key += scopes[:, axis]
+        ordered = np.sort(key)
+        if (ordered[1:] != ordered[:-1]).all():  # none twice: as the file has them
+            each = np.arange(len(key))
+            return each, each
         _, first, number = np.unique(key, return_index=True, return_inverse=True)
         return number, first
     order = np.lexsort(scopes.T[::-1])

@@ -97,16 +97,16 @@ def _clauses(numbers: Numbers, top: float | None, hard: int) -> tuple[Ints, Ints
 def _model(
     numbers: Numbers, first: Ints, last: Ints, weight: Costs, n: int | None, content: Content
 ) -> Model:
-    values = numbers.values
-    good = np.floor(values) == values
-    good &= np.abs(values) <= (2**31 - 1 if n is None else n)
-    good[first - 1] = True
+    values, most = numbers.values, 2**31 - 1 if n is None else n
+    values[first - 1] = 0.0  # weights, which are known by now
+    sound = max(values.max(initial=0.0), -values.min(initial=0.0)) <= most
+    whole: Ints = values.astype(np.int64) if sound else np.zeros(0, np.int64)
+    good = whole == values if sound else np.abs(values) <= most
     if not good.all():
-        most = "" if n is None else f" (at most {n})"
-        raise numbers.fail(int(np.argmin(good)), f"the number of a variable{most}")
+        limit = "" if n is None else f" (at most {n})"
+        raise numbers.fail(int(np.argmin(good)), f"the number of a variable{limit}")
     if n is None:
-        values[first - 1] = 0.0
-        n = int(max(values.max(initial=0.0), -values.min(initial=0.0)))
+        n = int(max(whole.max(initial=0), -whole.min(initial=0)))
     if n < 1:
         raise FormatError("expected at least one variable", content.name)
     content.release()
@@ -114,7 +114,7 @@ def _model(
     size = last - first
     for k in np.unique(size).tolist():
         which = np.flatnonzero(size == k)
-        literals = values[first[which][:, None] + np.arange(k)].astype(np.int64)
+        literals = whole[first[which][:, None] + np.arange(k)]
         found.add(-literals, weight[which])  # a clause fails where all its literals do
     return found.model()
 
