@@ -11,10 +11,11 @@ from numpy.typing import NDArray
 
 from softmap.errors import FormatError, ModelError
 from softmap.model import Auxiliaries, Model
+from softmap.model.factors import Pieces
 from softmap.model.inputs import FlatUnary
 from softmap.model.many import Many, chains
 from softmap.model.potentials import Potential, Projection, Tables
-from softmap.model.potentials.base import LARGEST_COST, RANGE, beyond, largest
+from softmap.model.potentials.base import LARGEST_COST, RANGE, beyond, frozen, largest
 
 __all__ = ["Assembly", "Costs", "Ints", "check_range", "gather", "gather_transposed"]
 
@@ -229,9 +230,9 @@ def _with_larger(
     costs = np.concatenate([unary, *(c.ravel() for _, c in larger)])
     rows = FlatUnary(costs, np.concatenate(counts))
     start = np.concatenate([[0], np.cumsum(np.concatenate(arity))])
-    auxiliaries = Auxiliaries(start, edges[:, 1], np.concatenate(strides))
-    model = Model(rows, None, [*groups, (edges, tie)], constant=constant)
-    return model.with_auxiliaries(auxiliaries)
+    arrays = (frozen(a, np.int64) for a in (start, edges[:, 1], np.concatenate(strides)))
+    pieces = Pieces(rows, [*groups, (edges, tie)], constant, Auxiliaries(*arrays))
+    return Model.from_pieces(pieces)
 
 
 def _merge(merged: dict[tuple[int, int], Costs], i: int, j: int, table: Costs) -> None:

@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from softmap.errors import ModelError, shown
 from softmap.model.auxiliaries import NO_AUXILIARIES, Auxiliaries
-from softmap.model.inputs import Group, finite_number, groups_of, offsets
+from softmap.model.inputs import FlatUnary, Group, finite_number, groups_of, offsets
 from softmap.model.many import Many, chains
 from softmap.model.potentials import Projection, Tables
 from softmap.model.potentials.base import (
@@ -39,7 +39,7 @@ Scope = tuple[int, ...]
 class Pieces:
     """What a `Model` is built from; its last nodes are the auxiliary ones."""
 
-    unary: list[Costs]
+    unary: list[Costs] | FlatUnary
     groups: list[Group]
     constant: float
     auxiliaries: Auxiliaries = NO_AUXILIARIES
