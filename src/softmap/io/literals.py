@@ -119,10 +119,11 @@ def _numbered(scopes: Ints, n: int) -> tuple[Ints, Ints]:
         if (ordered[1:] != ordered[:-1]).all():  # none twice: as the file has them
             each = np.arange(len(key))
             return each, each
-        _, first, number = np.unique(key, return_index=True, return_inverse=True)
-        return number, first
-    order = np.lexsort(scopes.T[::-1])
-    fresh = np.append(True, (scopes[order[1:]] != scopes[order[:-1]]).any(axis=1))
+        order = np.argsort(key)
+        fresh = np.append(True, ordered[1:] != ordered[:-1])
+    else:
+        order = np.lexsort(scopes.T[::-1])
+        fresh = np.append(True, (scopes[order[1:]] != scopes[order[:-1]]).any(axis=1))
     number = np.empty(len(scopes), np.int64)
     number[order] = np.cumsum(fresh) - 1
     return number, order[fresh]
