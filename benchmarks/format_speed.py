@@ -1,8 +1,8 @@
 """How fast large files of the field's other formats are read, and whether time is linear in size.
 
 `python -m benchmarks.format_speed [--megabytes 100] [--only qpbo,...]`. The files are made here,
-from a fixed seed. Speeds are in processor time, best of two; `growth` is the time per byte of the whole
-file over that of a file of a tenth of its size (1 is linear).
+from a fixed seed. Speeds are in processor time, best of two; `growth` is the time per byte of the
+whole file over that of a file of a tenth of its size (1 is linear).
 """
 
 from __future__ import annotations
