@@ -53,15 +53,17 @@ def assemble(
 ) -> Pieces:
     """Merge factors over the same variables; see `Model.from_factors`."""
     counts = _checked_counts(num_labels)
-    listed, running = _unrolled(_listed(factors), counts.tolist())
-    counts = np.concatenate([counts, np.array(running, dtype=np.int64)])
-    sizes: list[int] = counts.tolist()
+    given: list[int] = counts.tolist()
+    sizes = list(given)
     begin = offsets(counts)
     unary = np.zeros(int(begin[-1]))
     tables: dict[Scope, tuple[Scope, Costs]] = {}
     total = finite_number(constant, "constant")
-    for number, factor in enumerate(listed):
-        variables, table = _checked(number, factor, sizes)
+    for number, factor in enumerate(_listed(factors)):
+        if isinstance(factor, Many):
+            _unroll(number, factor, given, sizes, tables, unary, begin)
+            continue
+        variables, table = _checked(number, factor, given)
         if table.ndim == 0:
             total += finite_number(table, f"factor {number} without variables")
         elif table.ndim == 1:
@@ -74,7 +76,8 @@ def assemble(
     if pairs:
         parts.append((np.array([s for s, _ in pairs]), Tables([t for _, t in pairs])))
     parts += groups_of(groups)
-    return _with_auxiliaries(np.split(unary, begin[1:-1]), parts, larger, total)
+    rows = [*np.split(unary, begin[1:-1]), *(np.zeros(d) for d in sizes[len(given) :])]
+    return _with_auxiliaries(rows, parts, larger, total)
 
 
 def _checked_counts(num_labels: ArrayLike) -> Ints:
@@ -96,23 +99,27 @@ def _listed(factors: Any) -> Any:
     return factors
 
 
-def _unrolled(factors: Iterable[Any], sizes: list[int]) -> tuple[list[Factor], list[int]]:
-    """Factors over many variables written out as chains, and the labels of running variables."""
-    found: list[Factor] = []
-    running: list[int] = []
-    for number, factor in enumerate(factors):
-        if not isinstance(factor, Many):
-            found.append(factor)
-            continue
-        odd = [i for i in factor.variables if not 0 <= i < len(sizes)]
-        if odd:
-            where = f"is outside 0..{len(sizes) - 1}"
-            raise ModelError(f"factor {number}: variable {shown(odd[0])} {where}")
-        own = [sizes[i] for i in factor.variables]
-        chain = chains(factor, own, len(sizes) + len(running))
-        running += chain.num_labels
-        found += chain.factors
-    return found, running
+def _unroll(
+    number: int,
+    factor: Many,
+    given: list[int],
+    sizes: list[int],
+    tables: dict[Scope, tuple[Scope, Costs]],
+    unary: Costs,
+    begin: Ints,
+) -> None:
+    """Write a factor over many variables out as a chain; its running variables join `sizes`."""
+    odd = [i for i in factor.variables if not 0 <= i < len(given)]
+    if odd:
+        where = f"is outside 0..{len(given) - 1}"
+        raise ModelError(f"factor {number}: variable {shown(odd[0])} {where}")
+    chain = chains(factor, [given[i] for i in factor.variables], len(sizes))
+    sizes += chain.num_labels
+    for scope, costs in chain.factors:
+        if len(scope) == 1:
+            unary[begin[scope[0]] : begin[scope[0] + 1]] += costs
+        else:
+            _merge(tables, scope, costs)
 
 
 def _checked(number: int, factor: Any, sizes: list[int]) -> tuple[Scope, Costs]:

@@ -304,7 +304,11 @@ class Model:
             Running variables of `AtMostOne` and its like come after all others.
         groups : list of (edges, potential) kept as they are, for structured potentials
         """
-        return cls.from_pieces(assemble(num_labels, factors, groups, constant))
+        pieces = assemble(num_labels, factors, groups, constant)
+        model = cls.from_pieces(pieces)
+        if len(pieces.auxiliaries) and groups:  # their edges must not lead to auxiliary nodes
+            check_auxiliaries(model, pieces.auxiliaries)
+        return model
 
     @classmethod
     def from_pieces(cls, pieces: Pieces) -> Model:
