@@ -134,6 +134,17 @@ def test_solve_refuses_the_infeasible(infeasible, capsys):
     assert capsys.readouterr().err.startswith("softmap: ")
 
 
+def test_convert_writes_programs(uai, tmp_path, capsys):
+    import softmap
+
+    for options, target in (([], "m.lp"), (["--integer"], "m.mps")):
+        assert main(["convert", str(uai), str(tmp_path / target), *options]) == 0
+        assert b"x0_0" in (tmp_path / target).read_bytes()
+    assert main(["convert", str(uai), str(tmp_path / "m.cfn"), "--integer"]) == 2
+    assert "--integer" in capsys.readouterr().err
+    assert softmap.read(uai).num_variables
+
+
 def test_convert_keeps_the_energies(uai, tmp_path, capsys):
     target = tmp_path / "small.npz"
     assert main(["convert", str(uai), str(target)]) == 0

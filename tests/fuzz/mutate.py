@@ -18,6 +18,7 @@ WORDS = [
     b"0.5",
     b"999999999999", b"9223372036854775808", b"18446744073709551616", b"4294967296", b"2147483648",
     b"x", b"MARKOV", b"BAYES", b"MPE", b"MAP", b"#", b"c", b"p", b"a", b"e", b"gm", b"[", b"]",
+    b";", b"(", b")", b"=", b"|", b"^", b"~x1", b">=", b"h", b"D0", b"<", b">",
     b"{", b"}", b'"', b":", b",", b"scope", b"costs", b"defaultcost", b"-BEGIN-", b"\n", b"\x00",
     b"\xff",
 ]  # fmt: skip

@@ -39,6 +39,9 @@ SUFFIXES = {
     "cfn": (".cfn", ".cfn.gz"),
     "dd": (".dd",),
     "opengm": (".h5",),
+    "qpbo": (".qpbo",),
+    "qap": (".dat",),
+    "sln": (".sln",),
 }
 
 

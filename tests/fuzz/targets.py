@@ -18,14 +18,27 @@ from softmap.io import (
     format_opengm,
     format_uai,
     format_wcsp,
+    parse_bif,
     parse_cfn,
+    parse_coo,
     parse_dd,
+    parse_dem,
     parse_evidence,
     parse_labels,
+    parse_maxcut,
+    parse_net,
     parse_npz,
+    parse_opb,
     parse_opengm,
+    parse_qap,
+    parse_qpbo,
+    parse_qubo,
+    parse_sln,
     parse_uai,
+    parse_wcnf,
     parse_wcsp,
+    parse_xdsl,
+    parse_xmlbif,
     write_npz,
 )
 
@@ -144,6 +157,51 @@ TYPES = [
 ]
 
 
+BIF = (
+    b"network x { }\nvariable a { type discrete [ 2 ] { y, n }; property p ; }\n"
+    b'variable "b" { type discrete[2]{ "u v", w }; }\n'
+    b"probability ( a ) { table 0.4, 0.6; } // c\n"
+    b"probability ( b | a ) { default .5, .5 ; (y) 0.1, 0.9; } /* c */\n"
+)
+XMLBIF = (
+    b'<?xml version="1.0"?><BIF VERSION="0.3"><NETWORK><NAME>x</NAME><VARIABLE TYPE="nature">'
+    b"<NAME>a</NAME><OUTCOME>y</OUTCOME><OUTCOME>n</OUTCOME></VARIABLE><VARIABLE><NAME>b</NAME>"
+    b"<OUTCOME>u</OUTCOME></VARIABLE><DEFINITION><FOR>a</FOR><TABLE>0.4 0.6</TABLE></DEFINITION>"
+    b"<DEFINITION><FOR>b</FOR><GIVEN>a</GIVEN><TABLE>1 1</TABLE></DEFINITION></NETWORK></BIF>"
+)
+NET = (
+    b'net { size = (1 2); }\nnode a { states = ("y" "n"); label = "x;y"; } % c\n'
+    b"node b { states = (u v); }\npotential (a) { data = (0.4 0.6); }\n"
+    b"potential ( b | a ) { data = ((0.1 0.9)(1 0)); }\n"
+)
+XDSL = (
+    b'<smile version="1.0" id="x"><nodes><cpt id="a"><state id="y"/><state id="n"/>'
+    b"<probabilities>0.4 0.6</probabilities></cpt><deterministic id='b'><state id='u'/>"
+    b"<state id='v'/><parents>a</parents><resultingstates>v u</resultingstates></deterministic>"
+    b"</nodes></smile>"
+)
+QPBO = [b"3 4\n1 1 3\n1 2 -5\n2 3 1.5\n3 1 2\n", b"-2 -1\n1 2 5\n"]
+QUBO = b"c offset=2.5\np qubo 0 3 1 2\n0 0 3\n0 1 -5\nc x\n1 2 1.5\n"
+COO = [b"# vartype=SPIN\n# offset=1\n0 0 3\n0 1 -2\n", b"0 0 1.5\n2 1 2\n"]
+CUT = [b"3 2\n1 2 4\n2 3 -1\n", b"3 2\n1 2\n2 3\n"]
+QAP = b"2\n\n0 1\n2 0\n\n0 5\n4 1\n"
+WCNF = [
+    b"c x\np wcnf 3 4 10\n10 1 -2 3 0\n3 -1 0\n4 2 -3 0\n2 1 1 -2 0\n",
+    b"h 1 -2 3 0\n3 -1 0\n4 2 -3 0\n7 0\n2 1 2 3 4 5 6 7 8 0\n",
+]
+OPB = (
+    b"* c\nmin: -3 x1 +2 x2 ~x3 ;\n+1 x1 +1 x2 +1 x3 >= 2 ;\n[4] x1 x2 = 0;\n"
+    b"+1 x1 -2 x2 +3 x3 +1 x4 +1 x5 +1 x6 +2 x7 <= 4 ;\n"
+)
+DEM = (
+    b"error(0.1) D0 D1 L0\nrepeat 3 {\n error[t](0.2) D0 D1 # x\n shift_detectors(1) 1\n}\n"
+    b"error(0.3) D1 ^ D0\ndetector(1, 2) D3\nlogical_observable L1\n"
+)
+
+
+OTHERS = [BIF, XMLBIF, NET, XDSL, QUBO, COO[0], QAP, WCNF[0], OPB, DEM]
+
+
 def _texts(form: Callable[..., object], **options: object) -> list[bytes]:
     return ["".join(form(m, **options)).encode() for m in _models()]  # type: ignore[arg-type]
 
@@ -164,5 +222,18 @@ def targets() -> dict[str, tuple[Callable[[bytes], object], list[bytes]]]:
         "opengm-arrays": (_datasets, [*map(_dataset_text, opengm), *TYPES]),
         "npz": (parse_npz, [*npz, *(_npz(m, compress=True) for m in _models())]),
         "npz-arrays": (_members, [_member_text(x) for x in npz]),
-        "read": (_read, [uai[0], WCSP, CFN, DD, opengm[0], npz[0]]),
+        "bif": (parse_bif, [BIF]),
+        "xmlbif": (parse_xmlbif, [XMLBIF]),
+        "net": (parse_net, [NET]),
+        "xdsl": (parse_xdsl, [XDSL]),
+        "qpbo": (parse_qpbo, QPBO),
+        "qubo": (parse_qubo, [QUBO]),
+        "coo": (parse_coo, COO),
+        "maxcut": (parse_maxcut, CUT),
+        "qap": (parse_qap, [QAP]),
+        "sln": (parse_sln, [b"3 17\n2,1,3\n"]),
+        "wcnf": (parse_wcnf, WCNF),
+        "opb": (parse_opb, [OPB]),
+        "dem": (parse_dem, [DEM]),
+        "read": (_read, [uai[0], WCSP, CFN, DD, opengm[0], npz[0], *OTHERS]),
     }

@@ -1,5 +1,6 @@
 """Conversions, against the real libraries."""
 
+import io
 import warnings
 from types import SimpleNamespace
 
@@ -20,6 +21,7 @@ from softmap.interop import (
     to_sparse,
     trace_frame,
 )
+from softmap.io import read_named
 from strategies import models
 
 
@@ -86,6 +88,28 @@ def test_bayesian_round_trip(sprinkler):
     y = np.empty_like(x)
     y[:, order] = x
     assert np.allclose(back.model.energy(y), named.model.energy(x))
+
+
+def test_networks_in_files_are_read_as_pgmpy_reads_them(sprinkler):
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        from pgmpy.readwrite import BIFReader, BIFWriter, XMLBIFReader, XMLBIFWriter
+    theirs = from_pgmpy(sprinkler)
+    for form, writer in {"bif": BIFWriter, "xmlbif": XMLBIFWriter}.items():
+        ours = read_named(io.BytesIO(str(writer(sprinkler)).encode()), format=form)
+        file = io.BytesIO()
+        softmap.write(theirs, file, format=form)
+        reader = {"bif": BIFReader, "xmlbif": XMLBIFReader}[form]
+        back = from_pgmpy(reader(string=file.getvalue().decode()).get_model())
+        for x in labellings(theirs.model):
+            named = theirs.assignment(x)
+            for other in (ours, back):
+                assert same_cost(other, named) == pytest.approx(theirs.model.energy(x), rel=1e-6)
+
+
+def same_cost(other, named):
+    """The energy in another model of the same names."""
+    return other.model.energy(other.labels({str(v): s for v, s in named.items()}))
 
 
 def test_what_is_no_bayesian_network_is_refused(pgmpy):

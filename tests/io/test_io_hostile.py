@@ -94,6 +94,24 @@ REFUSED = {
     ),
 }
 
+REFUSED |= {
+    "claim.qpbo": lambda: b"2000000000 0\n",
+    "claim.wcnf": lambda: b"h 2000000000 0\n",
+    "claim.dat": lambda: b"30000\n1 2 3\n",
+    "loops.dem": lambda: b"repeat 99999 {\n" * 9 + b"error(0.1) D0\n" + b"}\n" * 9,
+    "entities.xmlbif": lambda: (
+        b'<!DOCTYPE BIF [<!ENTITY a "aaaaaaaaaa">'
+        + b"".join(b'<!ENTITY %c "&%c;&%c;">' % (c, c - 1, c - 1) for c in range(98, 120))
+        + b"]><BIF>&w;</BIF>"
+    ),
+    "parents.bif": lambda: (
+        b"".join(b"variable v%d { type discrete [2] { a, b }; }\n" % i for i in range(60))
+        + b"probability ( v0 | "
+        + b", ".join(b"v%d" % i for i in range(1, 60))
+        + b" ) { default 0.5, 0.5; }\n"
+    ),
+}
+
 ACCEPTED = {
     "blank.dd": lambda: b"\n" * 400_000 + matching(2),
     "spaces.dd": lambda: b" " * 400_000 + b"\n" + matching(2),
@@ -102,6 +120,20 @@ ACCEPTED = {
         b"a: [x y]", b"f: { scope: [a], defaultcost: 0, costs: [x 1" + b" " * 300_000 + b"] }"
     ),
     "constant.h5": lambda: constants(26, 3.0),
+}
+
+
+ACCEPTED |= {
+    "open.bif": lambda: (
+        b"variable a { type discrete [2] { x, y }; }\nprobability ( a ) { table 0.5, 0.5; }\n"
+        + b"/* " * 200_000
+    ),
+    "quotes.net": lambda: (
+        b'node a { x = "a;" ' + b'"b;" ' * 100_000 + b'; states = ("x" "y"); }\n'
+        b"potential (a) { data = (0.5 0.5); }"
+    ),
+    "clauses.wcnf": lambda: b"h 1 2 0\n" * 200_000,
+    "stars.opb": lambda: b"* x\n" * 200_000 + b"min: 1 x1 ;",
 }
 
 

@@ -45,7 +45,7 @@ def test_format_of_names():
     assert format_of("a/b.c/x.UAI.xz") == "uai"
     assert format_of("x.uai.LG.gz") == "uai"
     assert format_of("x.txt", b"p 1 1 0 0\n") == "dd"
-    assert format_of("x.dat", b"junk") is None
+    assert format_of("x.txt", b"junk") is None
 
 
 def test_file_objects_and_standard_streams(tmp_path, monkeypatch):

@@ -272,6 +272,50 @@ CALLS |= {
     "interop.Named.labels": (NAMED.labels, {"assignment": dict.fromkeys("abcd", "x")}),
     "interop.Named.evidence": (NAMED.evidence, {"observed": {"a": "x"}}),
 }
+NETWORK = softmap.Model([[0.0 - np.log(0.25), 0.0 - np.log(0.75)]], [], [])
+TWO = softmap.Model([[0.0, 1.0]] * 2, EDGE, softmap.Potts([2.0]))
+CUT = softmap.Model(np.zeros((2, 2)), EDGE, softmap.Potts([-2.0]))
+for name in ("bif", "net", "xmlbif", "xdsl", "qpbo", "qubo", "coo", "maxcut", "wcnf", "opb"):
+    own = {"maxcut": CUT, "qpbo": TWO, "qubo": TWO, "coo": TWO, "wcnf": TWO, "opb": TWO}
+    chosen = {"model": own.get(name, NETWORK)}
+    form = getattr(files, f"format_{name}")
+    text = "".join(form(**chosen)).encode()
+    if name in ("wcnf", "opb"):
+        chosen["scale"] = 1.0
+    CALLS[f"format_{name}"] = formatted(form), chosen
+    CALLS[f"write_{name}"] = getattr(files, f"write_{name}"), {**chosen, "target": "a.txt"}
+    CALLS[f"parse_{name}"] = getattr(files, f"parse_{name}"), {"data": text}
+    CALLS[f"read_{name}"] = getattr(files, f"read_{name}"), {"source": "missing"}
+DEM = b"error(0.1) D0 L0\nerror(0.2) D0 D1\n"
+DETECTORS = files.parse_detectors(DEM)
+CALLS |= {
+    "read_named": (files.read_named, {"source": "missing", "format": "bif"}),
+    "Named": (NAMED.assignment, {"labels": LABELS}),
+    "parse_qap": (files.parse_qap, {"data": b"1 2 3"}),
+    "read_qap": (files.read_qap, {"source": "missing"}),
+    "parse_sln": (files.parse_sln, {"data": b"1 2 1"}),
+    "read_sln": (files.read_sln, {"source": "missing"}),
+    "parse_dem": (files.parse_dem, {"data": DEM, "seen": [1, 0]}),
+    "read_dem": (files.read_dem, {"source": "missing", "seen": [1, 0]}),
+    "parse_detectors": (files.parse_detectors, {"data": DEM}),
+    "read_detectors": (files.read_detectors, {"source": "missing"}),
+    "Detectors": (DETECTORS.model, {"seen": [1, 0]}),
+    "Detectors.syndrome": (DETECTORS.syndrome, {"labels": [1, 0]}),
+    "Detectors.flips": (DETECTORS.flips, {"labels": [1, 0]}),
+    "lp.write": (lp.write, {"model": TREE, "target": "a.lp", "integer": True}),
+    "lp.read_solution": (lp.read_solution, {"model": TREE, "source": "missing"}),
+    "AtMostOne": (softmap.AtMostOne, {"variables": [0, 1], "label": 1, "penalty": 2.0}),
+    "ExactlyOne": (softmap.ExactlyOne, {"variables": [0, 1], "label": 1, "penalty": 2.0}),
+    "Or": (softmap.Or, {"variables": [0, 1], "label": [0, 1], "penalty": 2.0}),
+    "AllDifferent": (softmap.AllDifferent, {"variables": [0, 1]}),
+    "Cardinality": (softmap.Cardinality, {"variables": [0, 1], "label": 1, "costs": [0, 1, 2]}),
+    "Parity": (softmap.Parity, {"variables": [0, 1], "odd": True, "penalty": 2.0}),
+    "Max": (softmap.Max, {"variables": [0, 1], "costs": [0.0, 1.0]}),
+    "Linear": (
+        softmap.Linear,
+        {"variables": [0, 1], "weights": [1, 2], "low": 1, "high": 2, "penalty": 3.0},
+    ),
+}
 if util.find_spec("networkx"):
     CALLS["interop.to_networkx"] = (
         interop.to_networkx,

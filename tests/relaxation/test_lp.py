@@ -10,6 +10,7 @@ from softmap import lp
 from softmap.errors import InfeasibleModel, OptionError
 from softmap.relaxation import polytope
 from softmap.relaxation.bounds import dual_bound
+from softmap.relaxation.program import program_of
 from strategies import models
 
 
@@ -55,7 +56,7 @@ def test_against_cvxpy(seed):
 def test_only_allowed_pairs_get_columns():
     table = np.arange(24.0).reshape(2, 3, 4)
     model = softmap.Model.from_factors([2, 3, 4], [((0, 1, 2), table)])
-    program = lp._program(model)
+    program = program_of(model)
     assert program.matrix.shape[1] == (2 + 3 + 4 + 24) + 3 * 24
     assert lp.solve(model).value == 0.0
 

@@ -18,11 +18,20 @@ def convert_command(
     source: ModelArgument,
     target: Annotated[Path, typer.Argument(help="The file to write; its suffix names the format.")],
     values: ValuesOption = None,
+    integer: Annotated[
+        bool, typer.Option("--integer", help="For .lp and .mps: the integer program.")
+    ] = False,
 ) -> None:
-    """Convert a model to the format that a suffix names."""
+    """Convert a model to the format that a suffix names (.lp and .mps: its relaxation)."""
     import softmap
+    from softmap.io.streams import bare_suffixes
 
     check_targets(target=target)
     model = softmap.read(str(source), values=values)
-    softmap.write(model, target)
+    if bare_suffixes(target)[-1:] in ([".lp"], [".mps"]):
+        softmap.lp.write(model, target, integer=integer)
+    elif integer:
+        raise softmap.OptionError("--integer is for .lp and .mps files")
+    else:
+        softmap.write(model, target)
     messages().print(f"wrote {target}: {model.num_variables:,} variables, {model.m:,} edges")

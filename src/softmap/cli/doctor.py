@@ -20,6 +20,7 @@ OPTIONAL = {
     "networkx": "softmap[interop]",
     "pandas": "softmap[interop]",
     "pgmpy": "softmap[interop]",
+    "dimod": "softmap[dimod]",
     "jax": "jax",
 }
 

@@ -7,8 +7,8 @@ Each needs its library only when called. Variables and labels that have names co
 from softmap.interop.arrays import from_sparse, to_arrays, to_sparse
 from softmap.interop.frames import trace_frame
 from softmap.interop.graphs import from_networkx, to_networkx
-from softmap.interop.named import Named
 from softmap.interop.pgm import from_pgmpy, to_pgmpy, to_pgmpy_bayesian
+from softmap.io.named import Named
 
 __all__ = [
     "Named",

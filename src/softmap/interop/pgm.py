@@ -8,9 +8,10 @@ from typing import Any
 import numpy as np
 
 from softmap.errors import MissingExtra, ModelError, shown
-from softmap.interop.named import Named
 from softmap.io.assembly import Costs
+from softmap.io.bayes import conditionals
 from softmap.io.factors import factors_of
+from softmap.io.named import Named
 from softmap.model import Model, checked_model
 
 __all__ = ["from_pgmpy", "to_pgmpy", "to_pgmpy_bayesian"]
@@ -88,22 +89,21 @@ def to_pgmpy(model: Model, names: Names | None = None) -> Any:
 def to_pgmpy_bayesian(model: Model, names: Names | None = None) -> Any:
     """A `DiscreteBayesianNetwork`, if the factors are conditional probabilities.
 
-    A variable in one factor only, whose probabilities sum to one, is a leaf: its factor is its
-    conditional distribution. Leaves are taken off until nothing is left; a model for which this
-    fails is not a Bayesian network.
+    Raises `ModelError` for a model that is none.
     """
     models, discrete = _pgmpy()
     called = _names(checked_model(model), names)
     network = models.DiscreteBayesianNetwork()
     network.add_nodes_from(called)
-    for child, parents, table in _peel(model):
-        network.add_edges_from((called[p], called[child]) for p in parents)
-        cards = [int(model.num_labels[p]) for p in parents]
+    for part in conditionals(model):
+        count = int(model.num_labels[part.child])
+        network.add_edges_from((called[p], called[part.child]) for p in part.parents)
+        cards = [int(model.num_labels[p]) for p in part.parents]
         cpd = discrete.TabularCPD(
-            called[child],
-            int(model.num_labels[child]),
-            np.exp(-table).reshape(int(model.num_labels[child]), -1),
-            evidence=[called[p] for p in parents] or None,
+            called[part.child],
+            count,
+            np.exp(-part.table).reshape(-1, count).T,
+            evidence=[called[p] for p in part.parents] or None,
             evidence_card=cards or None,
         )
         network.add_cpds(cpd)
@@ -120,40 +120,3 @@ def _names(model: Model, names: Names | None) -> list[Hashable]:
     if len(called) != model.num_variables or len(set(called)) != len(called):
         raise ModelError(f"names must be {model.num_variables} different names")
     return called
-
-
-def _peel(model: Model) -> list[tuple[int, tuple[int, ...], Costs]]:
-    """Child, parents and table (child first) of every variable, leaves first."""
-    factors = factors_of(model, zeros=False)
-    parts = dict(enumerate(zip(factors.scopes, factors.tables, strict=True)))
-    if abs(factors.constant) > 1e-9:
-        raise ModelError("not a Bayesian network: its constant is not zero")
-    for k in [k for k, (_, table) in parts.items() if not table.any()]:
-        del parts[k]
-    member: dict[int, set[int]] = {i: set() for i in range(model.num_variables)}
-    for k, (scope, _) in parts.items():
-        for i in scope:
-            member[i].add(k)
-    sure = [i for i in member if model.num_labels[i] == 1 and not member[i]]
-    found: list[tuple[int, tuple[int, ...], Costs]] = [(i, (), np.zeros(1)) for i in sure]
-    left = [i for i in member if i not in sure]
-    while left:
-        leaf = next((i for i in left if len(member[i]) == 1 and _sums(i, parts, member)), None)
-        if leaf is None:
-            raise ModelError("not a Bayesian network: no factor is a conditional distribution")
-        (k,) = member[leaf]
-        scope, table = parts.pop(k)
-        for i in scope:
-            member[i].discard(k)
-        left.remove(leaf)
-        parents = tuple(i for i in scope if i != leaf)
-        found.append((leaf, parents, np.moveaxis(table, scope.index(leaf), 0)))
-    if parts:
-        raise ModelError("not a Bayesian network: more factors than variables")
-    return found
-
-
-def _sums(i: int, parts: dict[int, Part], member: dict[int, set[int]]) -> bool:
-    (k,) = member[i]
-    scope, table = parts[k]
-    return bool(np.allclose(np.exp(-table).sum(axis=scope.index(i)), 1.0, atol=1e-6))

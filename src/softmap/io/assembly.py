@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import math
+from collections.abc import Iterator, Sequence
+from itertools import groupby
 
 import numpy as np
 from numpy.typing import NDArray
 
 from softmap.errors import FormatError, ModelError
-from softmap.model import Model
-from softmap.model.potentials import Potential, Tables
-from softmap.model.potentials.base import LARGEST_COST, RANGE, beyond, largest
+from softmap.model import Auxiliaries, Model
+from softmap.model.factors import Pieces
+from softmap.model.inputs import FlatUnary
+from softmap.model.many import Many, chains
+from softmap.model.potentials import Potential, Projection, Tables
+from softmap.model.potentials.base import LARGEST_COST, RANGE, beyond, frozen, largest
 
 __all__ = ["Assembly", "Costs", "Ints", "check_range", "gather", "gather_transposed"]
 
@@ -45,6 +50,8 @@ class Assembly:
         self._single: tuple[list[Sequence[int]], list[Costs]] = ([], [])
         self._kept: list[tuple[Ints, Potential]] = []
         self._larger: dict[tuple[int, ...], tuple[tuple[int, ...], Costs]] = {}
+        self._alike: list[tuple[Ints, Costs]] = []
+        self._running: list[int] = []
 
     def add_constant(self, value: float) -> None:
         """Add to every energy."""
@@ -80,6 +87,22 @@ class Assembly:
         else:
             self._add_larger(tuple(scope), costs)
 
+    def add_alike(self, scopes: Ints, costs: Costs) -> None:
+        """Add factors of three and more variables of one shape: a row of each array for each."""
+        if len(scopes):
+            self._alike.append((scopes, costs))
+
+    def add_many(self, factor: Many) -> None:
+        """Add a factor over many variables; its running variables come after all others."""
+        sizes = self.num_labels[list(factor.variables)].tolist()
+        try:
+            chain = chains(factor, sizes, len(self.num_labels) + len(self._running))
+        except ModelError as error:
+            raise FormatError(str(error), self.name) from error
+        self._running += chain.num_labels
+        for scope, costs in chain.factors:
+            self.add_factor(scope, costs)
+
     def _add_larger(self, scope: tuple[int, ...], costs: Costs) -> None:
         key = tuple(sorted(scope))
         if key not in self._larger:
@@ -90,27 +113,26 @@ class Assembly:
 
     def build(self) -> Model:
         """The model."""
+        if self._running:
+            self.num_labels = np.concatenate([self.num_labels, self._running])
+            self.unary = np.concatenate([self.unary, np.zeros(sum(self._running))])
         if self._single[0]:
             self.add_tables(np.array(self._single[0]), self._single[1])
         groups = self._groups()
         if not np.isfinite(self.constant):
             raise FormatError(f"the factors without variables add up to {self.constant}", self.name)
         try:
-            if self._larger:
-                return self._build_larger(groups)
+            larger = [*_stacked(list(self._larger.values())), *self._alike]
+            if larger:
+                return _with_larger(self.unary, self.num_labels, groups, larger, self.constant)
             return Model(self._rows(), None, groups, constant=self.constant)
         except ModelError as error:
             raise FormatError(str(error), self.name) from error
 
-    def _build_larger(self, groups: list[tuple[Ints, Potential]]) -> Model:
-        larger = list(self._larger.values())
-        model = Model.from_factors(self.num_labels, larger, groups=groups, constant=self.constant)
-        return model.replace(unary=np.concatenate([self.unary, model.unary[len(self.unary) :]]))
-
-    def _rows(self) -> Costs | list[Costs]:
+    def _rows(self) -> Costs | FlatUnary:
         if (self.num_labels == self.num_labels[0]).all():
             return self.unary.reshape(len(self.num_labels), -1)
-        return np.split(self.unary, self.offset[1:-1])
+        return FlatUnary(self.unary, self.num_labels)
 
     def _groups(self) -> list[tuple[Ints, Potential]]:
         repeated = self._repeated()
@@ -168,6 +190,49 @@ class Assembly:
             return np.zeros(0, dtype=np.int64)
         keys = np.sort(np.concatenate(parts))
         return np.unique(keys[1:][keys[1:] == keys[:-1]])
+
+
+def _stacked(larger: list[tuple[tuple[int, ...], Costs]]) -> Iterator[tuple[Ints, Costs]]:
+    """Neighbours of one shape together."""
+    for _, part in groupby(larger, lambda factor: factor[1].shape):
+        same = list(part)
+        yield np.array([scope for scope, _ in same]), np.stack([costs for _, costs in same])
+
+
+def _with_larger(
+    unary: Costs,
+    num_labels: Ints,
+    groups: list[tuple[Ints, Potential]],
+    larger: list[tuple[Ints, Costs]],
+    constant: float,
+) -> Model:
+    """One auxiliary node per large factor, in bulk; see `Model.from_factors`."""
+    maps: dict[tuple[tuple[int, ...], int], int] = {}
+    tables: list[Ints] = []
+    ends, index, strides, arity = [], [], [], []
+    node = len(num_labels)
+    for scopes, costs in larger:
+        shape, (m, k) = costs.shape[1:], scopes.shape
+        stride = np.append(np.cumprod(shape[:0:-1])[::-1], 1)
+        for axis in range(k):
+            if (shape, axis) not in maps:
+                maps[shape, axis] = len(tables)
+                tables.append(np.arange(math.prod(shape)) // stride[axis] % shape[axis])
+        own = np.repeat(np.arange(node, node + m), k)
+        ends.append(np.column_stack([own, scopes.ravel()]))
+        index.append(np.tile([maps[shape, axis] for axis in range(k)], m))
+        strides.append(np.tile(stride, m))
+        arity.append(np.full(m, k))
+        node += m
+    edges = np.concatenate(ends)
+    tie = Projection(tables, num_labels[edges[:, 1]], np.concatenate(index))
+    counts = [num_labels, *(np.full(len(c), c[0].size) for _, c in larger)]
+    costs = np.concatenate([unary, *(c.ravel() for _, c in larger)])
+    rows = FlatUnary(costs, np.concatenate(counts))
+    start = np.concatenate([[0], np.cumsum(np.concatenate(arity))])
+    arrays = (frozen(a, np.int64) for a in (start, edges[:, 1], np.concatenate(strides)))
+    pieces = Pieces(rows, [*groups, (edges, tie)], constant, Auxiliaries(*arrays))
+    return Model.from_pieces(pieces)
 
 
 def _merge(merged: dict[tuple[int, int], Costs], i: int, j: int, table: Costs) -> None:

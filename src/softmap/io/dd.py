@@ -7,6 +7,7 @@ import re
 import numpy as np
 
 from softmap import arguments
+from softmap.arguments import flag
 from softmap.errors import FormatError
 from softmap.io.assembly import Assembly, Costs, Ints, check_range
 from softmap.io.decimals import parse_decimals
@@ -14,6 +15,7 @@ from softmap.io.limits import check_entries
 from softmap.io.streams import Content, Source, load, open_content
 from softmap.io.tokens import quote
 from softmap.model import Model
+from softmap.model.many import AtMostOne
 
 __all__ = ["parse_dd", "read_dd"]
 
@@ -23,12 +25,15 @@ _EDGE = 32  # memory of an edge beside its table, in costs of eight bytes
 _IGNORED = (b"c", b"i", b"n", b"#")  # comments, coordinates and neighbourhoods
 
 
-def parse_dd(data: bytes | Content, *, block: int | None = None) -> Model:
+def parse_dd(data: bytes | Content, *, block: int | None = None, one_to_one: bool = False) -> Model:
     """Model from the text of a graph matching file.
 
     One variable per left node: its labels are its assignments in the order of the file, then
     "unassigned", at cost 0. No right node may be used twice. A file of several graphs holds one
     problem for each pair of them: `block` says which (from 0).
+
+    `one_to_one` adds an `AtMostOne` over all users of each right node to the forbidden pairs: the
+    same energies, a tighter bound. Its running variables come after the left nodes.
     """
     content = open_content(data)
     block = None if block is None else arguments.count("block", block)
@@ -37,12 +42,12 @@ def parse_dd(data: bytes | Content, *, block: int | None = None) -> Model:
     n_left, n_right, n_assign, n_pairs = _header(rows, content)
     left, right, costs = _assignments(rows[b"a"], n_left, n_right, n_assign, content)
     pairs = _pairs(rows[b"e"], n_assign, n_pairs, content)
-    return _assemble(n_left, (left, right, costs), pairs, content)
+    return _assemble(n_left, (left, right, costs), pairs, content, flag("one_to_one", one_to_one))
 
 
-def read_dd(source: Source, *, block: int | None = None) -> Model:
-    """Model from a graph matching file."""
-    return parse_dd(load(source), block=block)
+def read_dd(source: Source, *, block: int | None = None, one_to_one: bool = False) -> Model:
+    """Model from a graph matching file; see `parse_dd`."""
+    return parse_dd(load(source), block=block, one_to_one=one_to_one)
 
 
 def _select(content: Content, block: int | None) -> tuple[bytes, int]:
@@ -154,6 +159,7 @@ def _assemble(
     assignments: tuple[Ints, Ints, Costs],
     pairs: tuple[Ints, Ints, Costs],
     content: Content,
+    one_to_one: bool,
 ) -> Model:
     left, right, costs = assignments
     check_entries(n + len(left), content.size, content.name)
@@ -168,6 +174,12 @@ def _assemble(
     check_entries(int(sizes.sum()) + len(edges) * _EDGE, content.size, content.name)
     tables = _tables(edges, num_labels, (left, right, label), pairs)
     assembly.add_tables(edges, tables)
+    if one_to_one:
+        check_entries(_EDGE * 4 * int(num_labels.sum()), content.size, content.name)
+        for node in np.unique(right).tolist():
+            users = np.flatnonzero(right == node)
+            if len(users) > 2:
+                assembly.add_many(AtMostOne(left[users], label[users]))
     return assembly.build()
 
 

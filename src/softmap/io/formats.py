@@ -2,65 +2,20 @@
 
 from __future__ import annotations
 
-import re
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping
 from typing import Any
 
 from softmap.errors import FormatError, ModelError, OptionError, shown
-from softmap.io.cfn import parse_cfn
-from softmap.io.cfn_writer import write_cfn
-from softmap.io.dd import parse_dd
 from softmap.io.evidence import read_evidence
-from softmap.io.npz import parse_npz, write_npz
-from softmap.io.opengm import parse_opengm
-from softmap.io.opengm_writer import write_opengm
+from softmap.io.named import Named
+from softmap.io.registry import FORMATS, Format
 from softmap.io.streams import Content, Source, bare_suffixes, load, open_content
 from softmap.io.uai import Values, default_values, parse_uai
-from softmap.io.uai_writer import write_uai
-from softmap.io.wcsp import parse_wcsp
-from softmap.io.wcsp_writer import write_wcsp
 from softmap.model import Model, checked_model
 
-__all__ = ["FORMATS", "Format", "format_of", "read", "write"]
+__all__ = ["FORMATS", "Format", "format_of", "read", "read_named", "write"]
 
 
-@dataclass(frozen=True)
-class Format:
-    """A format: the names it goes by, how its content begins, its two halves."""
-
-    name: str
-    suffixes: tuple[str, ...]
-    begins: re.Pattern[bytes]
-    parse: Callable[..., Model]
-    write: Callable[..., None] | None
-
-
-_SKIP = rb"(?:\s|#[^\n]*\n|c[ \t][^\n]*\n)*"
-
-FORMATS: dict[str, Format] = {
-    f.name: f
-    for f in (
-        Format("npz", (".npz",), re.compile(rb"PK\x03\x04"), parse_npz, write_npz),
-        Format("opengm", (".h5", ".hdf5"), re.compile(rb"\x89HDF"), parse_opengm, write_opengm),
-        Format(
-            "uai",
-            (".uai", ".lg"),
-            re.compile(_SKIP + rb"(?:MARKOV|BAYES)\s", re.IGNORECASE),
-            parse_uai,
-            write_uai,
-        ),
-        Format("cfn", (".cfn",), re.compile(rb"(?:\s|#[^\n]*\n)*\{"), parse_cfn, write_cfn),
-        Format("dd", (".dd",), re.compile(_SKIP + rb"(?:p|gm)\s+\d"), parse_dd, None),
-        Format(
-            "wcsp",
-            (".wcsp",),
-            re.compile(rb"\s*\S+\s+\d+\s+\d+\s+\d+\s+\d+\s"),
-            parse_wcsp,
-            write_wcsp,
-        ),
-    )
-}
 _BINARY = ("npz", "opengm")
 
 
@@ -100,13 +55,7 @@ def read(
     format : str, optional
         One of `softmap.io.FORMATS`, where name and content do not tell.
     """
-    _check_format(format)
-    content = load(source)
-    key = format or format_of(content.name, content.data)
-    if key is None:
-        known = ", ".join(FORMATS)
-        message = f"expected one of the formats {known}; neither name nor content is one of them"
-        raise FormatError(message, content.name, expected=known)
+    content, key = _opened(source, format)
     model = _parse(content, key, values)
     if evidence is None:
         return model
@@ -116,6 +65,36 @@ def read(
     except ModelError as error:
         name = None if isinstance(evidence, Mapping) else evidence
         raise FormatError(str(error), name) from error
+
+
+def _opened(source: Source, format: str | None) -> tuple[Content, str]:
+    """The bytes, and the name of their format."""
+    _check_format(format)
+    content = load(source)
+    key = format or format_of(content.name, content.data)
+    if key is None:
+        known = ", ".join(FORMATS)
+        message = f"expected one of the formats {known}; neither name nor content is one of them"
+        raise FormatError(message, content.name, expected=known)
+    return content, key
+
+
+def read_named(source: Source, *, format: str | None = None) -> Named:
+    """Read a model with the names of its variables and labels (BIF, XMLBIF, NET, XDSL).
+
+    Parameters
+    ----------
+    source : path, "-" or binary file
+    format : str, optional
+        One of `softmap.io.FORMATS`, where name and content do not tell.
+    """
+    content, key = _opened(source, format)
+    parse = FORMATS[key].named
+    if parse is None:
+        known = ", ".join(name for name, form in FORMATS.items() if form.named)
+        message = f"expected a format with names ({known}), found {key}"
+        raise FormatError(message, content.name, expected=known)
+    return parse(content)
 
 
 def _check_format(format: object) -> None:
@@ -131,13 +110,16 @@ def _parse(content: Content, key: str, values: Values | None) -> Model:
     return FORMATS[key].parse(content)
 
 
-def write(model: Model, target: Source, *, format: str | None = None, **options: Any) -> None:
-    """Write a model; the format follows from the suffix (.uai, .LG, .wcsp, .cfn, .h5, .npz).
+def write(
+    model: Model | Named, target: Source, *, format: str | None = None, **options: Any
+) -> None:
+    """Write a model; the format follows from the suffix (.uai, .LG, .wcsp, .cfn, .h5, .npz, ...).
 
     The file appears whole or not at all; .gz, .xz and .bz2 are packed. `options` go to the
-    format's own writer (`values` for UAI, `scale` for WCSP).
+    format's own writer (`values` for UAI, `scale` for WCSP, WCNF and OPB). Formats that cannot hold
+    every model say so; those of Bayesian networks also take a `Named` model.
     """
-    checked_model(model)
+    checked_model(model.model if isinstance(model, Named) else model)
     _check_format(format)
     key = format or format_of(getattr(target, "name", target))
     writable = [name for name, form in FORMATS.items() if form.write is not None]
@@ -146,4 +128,6 @@ def write(model: Model, target: Source, *, format: str | None = None, **options:
         raise OptionError(f"expected a format that can be written ({', '.join(writable)}): {found}")
     writer = FORMATS[key].write
     assert writer is not None
+    if isinstance(model, Named) and FORMATS[key].named is None:
+        model = model.model
     writer(model, target, **options)

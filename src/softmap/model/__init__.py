@@ -2,6 +2,16 @@
 
 from softmap.model.auxiliaries import Auxiliaries
 from softmap.model.graph import Graph
+from softmap.model.many import (
+    AllDifferent,
+    AtMostOne,
+    Cardinality,
+    ExactlyOne,
+    Linear,
+    Max,
+    Or,
+    Parity,
+)
 from softmap.model.model import Model, checked_model
 from softmap.model.potentials import (
     Potential,
@@ -14,9 +24,17 @@ from softmap.model.potentials import (
 )
 
 __all__ = [
+    "AllDifferent",
+    "AtMostOne",
     "Auxiliaries",
+    "Cardinality",
+    "ExactlyOne",
     "Graph",
+    "Linear",
+    "Max",
     "Model",
+    "Or",
+    "Parity",
     "Potential",
     "Potts",
     "Projection",

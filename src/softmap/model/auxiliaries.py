@@ -94,8 +94,9 @@ def _check_strides(aux: Auxiliaries, owner: Ints, num_labels: Ints, visible: int
 def _check_ties(model: Model, aux: Auxiliaries, owner: Ints, visible: int) -> None:
     """The edges at auxiliary nodes, whatever their order, are the projections to the members."""
     own = owner * visible + aux.member
-    rank = np.argsort(own, kind="stable")
-    _require(bool((np.diff(own[rank]) > 0).all()), "a member is named twice")
+    in_order = bool((np.diff(own) > 0).all())
+    rank = np.arange(len(own)) if in_order else np.argsort(own, kind="stable")
+    _require(in_order or bool((np.diff(own[rank]) > 0).all()), "a member is named twice")
     found, regions = [], False
     for first, last, potential in model.groups():
         ends = model.edges[first:last].astype(np.int64)
@@ -110,7 +111,10 @@ def _check_ties(model: Model, aux: Auxiliaries, owner: Ints, visible: int) -> No
             at, ends = at[~between], ends[~between]
         _require(bool((ends[:, 1] < visible).all()), "their edges must lead to their members")
         keys = (ends[:, 0] - visible) * visible + ends[:, 1]
-        k = rank[np.minimum(np.searchsorted(own[rank], keys), len(own) - 1)]
+        if in_order and np.array_equal(own, keys):  # as readers have them
+            k = rank
+        else:
+            k = rank[np.minimum(np.searchsorted(own[rank], keys), len(own) - 1)]
         _require(bool((own[k] == keys).all()), "an edge leads to no member")
         if isinstance(potential, Projection):
             _check_maps(potential, at, aux.stride[k], model.num_labels[aux.member[k]])
@@ -157,8 +161,13 @@ def _check_regions(
 
 def _check_maps(potential: Projection, edges: Ints, stride: Ints, labels: Ints) -> None:
     """Each map gives the label of the member in every joint state; every map is looked at once."""
-    used = np.unique(np.column_stack([potential.index[edges], stride, labels]), axis=0)
-    for t, step, count in used.tolist():
+    steps, of_step = np.unique(stride, return_inverse=True)
+    counts, of_count = np.unique(labels, return_inverse=True)
+    # one number for each combination: rows of an array are slow to sort
+    used = np.unique((potential.index[edges] * len(steps) + of_step) * len(counts) + of_count)
+    rest, which = np.divmod(used, len(counts))
+    columns = (rest // len(steps), steps[rest % len(steps)], counts[which])
+    for t, step, count in np.column_stack(columns).tolist():
         label = np.arange(len(potential.maps[t])) // step % count
         _require(np.array_equal(potential.maps[t], label), "a projection is another")
 

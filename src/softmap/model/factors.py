@@ -12,7 +12,8 @@ from numpy.typing import ArrayLike, NDArray
 
 from softmap.errors import ModelError, shown
 from softmap.model.auxiliaries import NO_AUXILIARIES, Auxiliaries
-from softmap.model.inputs import Group, finite_number, groups_of, offsets
+from softmap.model.inputs import FlatUnary, Group, finite_number, groups_of, offsets
+from softmap.model.many import Many, chains
 from softmap.model.potentials import Projection, Tables
 from softmap.model.potentials.base import (
     LARGEST_COST,
@@ -38,7 +39,7 @@ Scope = tuple[int, ...]
 class Pieces:
     """What a `Model` is built from; its last nodes are the auxiliary ones."""
 
-    unary: list[Costs]
+    unary: list[Costs] | FlatUnary
     groups: list[Group]
     constant: float
     auxiliaries: Auxiliaries = NO_AUXILIARIES
@@ -52,13 +53,17 @@ def assemble(
 ) -> Pieces:
     """Merge factors over the same variables; see `Model.from_factors`."""
     counts = _checked_counts(num_labels)
-    sizes: list[int] = counts.tolist()
+    given: list[int] = counts.tolist()
+    sizes = list(given)
     begin = offsets(counts)
     unary = np.zeros(int(begin[-1]))
     tables: dict[Scope, tuple[Scope, Costs]] = {}
     total = finite_number(constant, "constant")
     for number, factor in enumerate(_listed(factors)):
-        variables, table = _checked(number, factor, sizes)
+        if isinstance(factor, Many):
+            _unroll(number, factor, given, sizes, tables, unary, begin)
+            continue
+        variables, table = _checked(number, factor, given)
         if table.ndim == 0:
             total += finite_number(table, f"factor {number} without variables")
         elif table.ndim == 1:
@@ -71,7 +76,8 @@ def assemble(
     if pairs:
         parts.append((np.array([s for s, _ in pairs]), Tables([t for _, t in pairs])))
     parts += groups_of(groups)
-    return _with_auxiliaries(np.split(unary, begin[1:-1]), parts, larger, total)
+    rows = [*np.split(unary, begin[1:-1]), *(np.zeros(d) for d in sizes[len(given) :])]
+    return _with_auxiliaries(rows, parts, larger, total)
 
 
 def _checked_counts(num_labels: ArrayLike) -> Ints:
@@ -91,6 +97,29 @@ def _listed(factors: Any) -> Any:
     if isinstance(factors, str | bytes) or not np.iterable(factors):
         raise ModelError(f"factors must be a list of (scope, costs), not {shown(factors)}")
     return factors
+
+
+def _unroll(
+    number: int,
+    factor: Many,
+    given: list[int],
+    sizes: list[int],
+    tables: dict[Scope, tuple[Scope, Costs]],
+    unary: Costs,
+    begin: Ints,
+) -> None:
+    """Write a factor over many variables out as a chain; its running variables join `sizes`."""
+    odd = [i for i in factor.variables if not 0 <= i < len(given)]
+    if odd:
+        where = f"is outside 0..{len(given) - 1}"
+        raise ModelError(f"factor {number}: variable {shown(odd[0])} {where}")
+    chain = chains(factor, [given[i] for i in factor.variables], len(sizes))
+    sizes += chain.num_labels
+    for scope, costs in chain.factors:
+        if len(scope) == 1:
+            unary[begin[scope[0]] : begin[scope[0] + 1]] += costs
+        else:
+            _merge(tables, scope, costs)
 
 
 def _checked(number: int, factor: Any, sizes: list[int]) -> tuple[Scope, Costs]:

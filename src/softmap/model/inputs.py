@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -83,9 +83,18 @@ def checked_number(given: Any, count: int, what: str) -> int:
 # --- variables ----------------------------------------------------------------------------------
 
 
+class FlatUnary(NamedTuple):
+    """Costs that lie flat already, as readers have them; a million rows need no list."""
+
+    costs: Costs
+    num_labels: Ints
+
+
 def flat_unary(unary: ArrayLike | Sequence[ArrayLike]) -> tuple[Costs, Ints]:
     """The costs of all labels one after the other, and the label counts."""
-    if isinstance(unary, np.ndarray) and unary.dtype != object:
+    if isinstance(unary, FlatUnary):
+        flat, num_labels = frozen(unary.costs), unary.num_labels
+    elif isinstance(unary, np.ndarray) and unary.dtype != object:
         flat, num_labels = _from_array(unary)
     elif isinstance(unary, str | bytes) or not np.iterable(unary):
         raise ModelError(f"unary must be an array or a list of arrays, not {shown(unary)}")

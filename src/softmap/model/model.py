@@ -13,7 +13,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from softmap.errors import ModelError, OptionError
 from softmap.model.auxiliaries import NO_AUXILIARIES, Auxiliaries, check_auxiliaries
-from softmap.model.factors import Factor, assemble
+from softmap.model.factors import Factor, Pieces, assemble
 from softmap.model.graph import Graph
 from softmap.model.inputs import (
     LARGEST_SUM,
@@ -298,16 +298,26 @@ class Model:
         Parameters
         ----------
         num_labels : int array, labels of each variable
-        factors : iterable of (scope, costs)
+        factors : iterable of (scope, costs), or of factors over many variables
             `costs` has one axis per variable of the scope. Arity 0 adds to the constant, 1 to the
             unary costs, 2 to the edge of that pair; 3 and more become an auxiliary variable.
+            Running variables of `AtMostOne` and its like come after all others.
         groups : list of (edges, potential) kept as they are, for structured potentials
         """
         pieces = assemble(num_labels, factors, groups, constant)
+        model = cls.from_pieces(pieces)
+        if len(pieces.auxiliaries) and groups:  # their edges must not lead to auxiliary nodes
+            check_auxiliaries(model, pieces.auxiliaries)
+        return model
+
+    @classmethod
+    def from_pieces(cls, pieces: Pieces) -> Model:
+        """A model of parts whose auxiliary nodes fit by construction: they are not checked."""
         model = cls(pieces.unary, None, pieces.groups, constant=pieces.constant)
-        if not len(pieces.auxiliaries):
+        auxiliaries = pieces.auxiliaries
+        if not len(auxiliaries):
             return model
-        return model.with_auxiliaries(pieces.auxiliaries)
+        return model._with(auxiliaries=auxiliaries, num_variables=model.n - len(auxiliaries))
 
     def fingerprint(self) -> str:
         """Digest of everything that defines the model."""

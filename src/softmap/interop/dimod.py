@@ -1,0 +1,281 @@
+"""dimod: quadratic models of binary, discrete and constrained kind, and a sampler with a proof.
+
+`Sampler` is a `dimod.Sampler`; it is made when it is first asked for, as it needs dimod.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cache
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from softmap.errors import MissingExtra, ModelError, shown
+from softmap.io.assembly import Assembly, Costs
+from softmap.io.quadratic import quadratic_of
+from softmap.model import Model, checked_model
+from softmap.model.inputs import checked_labels
+from softmap.model.many import Linear
+from softmap.model.potentials.base import integers
+
+__all__ = ["Converted", "from_bqm", "from_cqm", "from_dqm", "to_bqm", "to_cqm", "to_dqm"]
+
+MOST_VALUES = 1 << 16  # of one integer variable
+
+
+def _dimod() -> Any:
+    try:
+        import dimod
+    except ImportError as error:
+        raise MissingExtra("the conversion to and from dimod", "dimod") from error
+    return dimod
+
+
+@dataclass(frozen=True)
+class Converted:
+    """A model, and what its labels mean: the value of a variable by the label of its node.
+
+    The binary variables of a discrete constraint share a node; all others have their own.
+    """
+
+    model: Model
+    node: Mapping[Hashable, int]
+    values: Mapping[Hashable, Costs]
+
+    def assignment(self, labels: ArrayLike) -> dict[Hashable, int]:
+        """Values by variable; running variables may follow in `labels`."""
+        n = max(self.node.values(), default=-1) + 1
+        given = integers(labels, "labels")
+        if given.ndim != 1:
+            raise ModelError(f"expected a list of labels, not an array of shape {given.shape}")
+        chosen = checked_labels(given[:n], self.model.num_labels[:n])
+        return {v: int(self.values[v][chosen[i]]) for v, i in self.node.items()}
+
+
+class _Builder:
+    """Sums of products of variables, each of which is a vector of values over a node's labels."""
+
+    def __init__(self, node: dict[Hashable, int], values: dict[Hashable, Costs]) -> None:
+        self.node, self.values = node, values
+        if not node:
+            raise ModelError("a model needs at least one variable")
+        counts = np.zeros(max(node.values()) + 1, dtype=np.int64)
+        for v, i in node.items():
+            counts[i] = len(values[v])
+        self.assembly = Assembly(counts)
+
+    def linear(self, v: Hashable, bias: float) -> None:
+        i = self.node[v]
+        begin = int(self.assembly.offset[i])
+        self.assembly.unary[begin : begin + len(self.values[v])] += bias * self.values[v]
+
+    def quadratic(self, u: Hashable, v: Hashable, bias: float) -> None:
+        if not bias:
+            return
+        i, j = self.node[u], self.node[v]
+        if i == j:
+            begin = int(self.assembly.offset[i])
+            product = self.values[u] * self.values[v]
+            self.assembly.unary[begin : begin + len(product)] += bias * product
+        else:
+            self.assembly.add_factor((i, j), bias * np.outer(self.values[u], self.values[v]))
+
+    def done(self, constant: float) -> Converted:
+        self.assembly.add_constant(constant)
+        return Converted(self.assembly.build(), self.node, self.values)
+
+
+def from_bqm(bqm: Any) -> Converted:
+    """Model of a binary quadratic model; label 1 is the value 1, label 0 is 0 or -1."""
+    dimod = _dimod()
+    if not isinstance(bqm, dimod.BinaryQuadraticModel):
+        raise ModelError(f"expected a BinaryQuadraticModel, not {shown(bqm)}")
+    low = 0.0 if bqm.vartype is dimod.BINARY else -1.0
+    values = {v: np.array([low, 1.0]) for v in bqm.variables}
+    builder = _Builder({v: i for i, v in enumerate(bqm.variables)}, values)
+    for v, bias in bqm.linear.items():
+        builder.linear(v, float(bias))
+    for (u, v), bias in bqm.quadratic.items():
+        builder.quadratic(u, v, float(bias))
+    return builder.done(float(bqm.offset))
+
+
+def from_dqm(dqm: Any) -> Converted:
+    """Model of a discrete quadratic model; labels are its cases."""
+    dimod = _dimod()
+    if not isinstance(dqm, dimod.DiscreteQuadraticModel):
+        raise ModelError(f"expected a DiscreteQuadraticModel, not {shown(dqm)}")
+    node = {v: i for i, v in enumerate(dqm.variables)}
+    values = {v: np.arange(float(dqm.num_cases(v))) for v in node}
+    builder = _Builder(node, values)
+    offset = builder.assembly.offset
+    for v, i in node.items():
+        builder.assembly.unary[offset[i] : offset[i + 1]] += dqm.get_linear(v)
+        for u in dqm.adj[v]:
+            if node[u] > i:
+                table = np.asarray(dqm.get_quadratic(v, u, array=True), dtype=np.float64)
+                builder.assembly.add_factor((i, node[u]), table)
+    return builder.done(float(dqm.offset))
+
+
+def from_cqm(cqm: Any) -> Converted:
+    """Model of a constrained quadratic model of binary, spin and integer variables.
+
+    A discrete constraint becomes one variable with a label for each member. Linear constraints with
+    whole numbers become `Linear` factors, whose running variables come last; constraints with
+    products, weights or fractions are refused.
+    """
+    dimod = _dimod()
+    if not isinstance(cqm, dimod.ConstrainedQuadraticModel):
+        raise ModelError(f"expected a ConstrainedQuadraticModel, not {shown(cqm)}")
+    node: dict[Hashable, int] = {}
+    values: dict[Hashable, Costs] = {}
+    count = 0
+    for label in cqm.discrete:
+        members = list(cqm.constraints[label].lhs.variables)
+        for k, v in enumerate(members):
+            node[v], values[v] = count, np.eye(len(members))[k]
+        count += 1
+    for v in cqm.variables:
+        if v not in node:
+            node[v], values[v] = count, _domain(cqm, v, dimod)
+            count += 1
+    builder = _Builder(node, values)
+    _add_terms(builder, cqm.objective)
+    for label, constraint in cqm.constraints.items():
+        if label not in cqm.discrete:
+            _constrain(builder, label, constraint, cqm)
+    return builder.done(float(cqm.objective.offset))
+
+
+def _domain(cqm: Any, v: Hashable, dimod: Any) -> Costs:
+    kind = cqm.vartype(v)
+    if kind is dimod.BINARY:
+        return np.array([0.0, 1.0])
+    if kind is dimod.SPIN:
+        return np.array([-1.0, 1.0])
+    low, high = cqm.lower_bound(v), cqm.upper_bound(v)
+    if kind is not dimod.INTEGER or not high - low < MOST_VALUES:
+        raise ModelError(f"{v!r} must be binary, spin or an integer of few values, not {kind}")
+    return np.arange(np.ceil(low), np.floor(high) + 1.0)
+
+
+def _add_terms(builder: _Builder, polynomial: Any) -> None:
+    for v, bias in polynomial.linear.items():
+        builder.linear(v, float(bias))
+    for (u, v), bias in polynomial.quadratic.items():
+        builder.quadratic(u, v, float(bias))
+
+
+def _constrain(builder: _Builder, label: Hashable, constraint: Any, cqm: Any) -> None:
+    left = constraint.lhs
+    weights: dict[int, Costs] = {}
+    for v, bias in left.linear.items():
+        i = builder.node[v]
+        weights[i] = weights.get(i, 0.0) + float(bias) * builder.values[v]
+    whole = all((row == np.round(row)).all() for row in weights.values())
+    if not whole or any(left.quadratic.values()) or label in cqm._soft:
+        raise ModelError(
+            f"constraint {label!r} must be hard and linear with whole numbers: products, "
+            "fractions and weights are not supported"
+        )
+    bound = float(constraint.rhs) - float(left.offset)
+    low = None if constraint.sense.value == "<=" else bound
+    high = None if constraint.sense.value == ">=" else bound
+    rows = [row.astype(np.int64) for row in weights.values()]
+    if rows:
+        builder.assembly.add_many(Linear(list(weights), rows, low=low, high=high))
+    elif not ((low is None or low <= 0) and (high is None or high >= 0)):
+        raise ModelError(f"constraint {label!r} has no variables and never holds")
+
+
+def _names(model: Model, names: Sequence[Hashable] | None) -> list[Hashable]:
+    called: list[Hashable] = list(range(model.num_variables) if names is None else names)
+    if len(called) != model.num_variables or len(set(called)) != len(called):
+        raise ModelError(f"names must be {model.num_variables} different names")
+    return called
+
+
+def to_bqm(model: Model, names: Sequence[Hashable] | None = None) -> Any:
+    """A `BinaryQuadraticModel` (0 and 1) of a model with two labels each and finite costs."""
+    dimod = _dimod()
+    called = _names(checked_model(model), names)
+    found = quadratic_of(model, "a BinaryQuadraticModel")
+    bqm = dimod.BinaryQuadraticModel(dimod.BINARY)
+    bqm.add_linear_from(zip(called, found.linear.tolist(), strict=True))
+    pairs = zip(found.pairs.tolist(), found.weight.tolist(), strict=True)
+    bqm.add_quadratic_from((called[i], called[j], w) for (i, j), w in pairs)
+    bqm.offset = found.constant
+    return bqm
+
+
+def _pairwise(model: Model, form: str) -> None:
+    if checked_model(model).n != model.num_variables:
+        raise ModelError(f"{form} holds costs of one and two variables only")
+
+
+def to_dqm(model: Model, names: Sequence[Hashable] | None = None) -> Any:
+    """A `DiscreteQuadraticModel` of a model with finite costs of one and two variables."""
+    dimod = _dimod()
+    _pairwise(model, "a DiscreteQuadraticModel")
+    called = _names(model, names)
+    if model.has_forbidden:
+        raise ModelError("a DiscreteQuadraticModel holds finite costs only, no hard constraints")
+    dqm = dimod.DiscreteQuadraticModel()
+    for i, v in enumerate(called):
+        dqm.add_variable(int(model.num_labels[i]), label=v)
+        dqm.set_linear(v, model.unary_of(i).copy())
+    summed: dict[tuple[int, int], Costs] = {}
+    for (i, j), table in zip(model.edges.tolist(), model.tables(), strict=True):
+        key, part = ((i, j), table) if i < j else ((j, i), table.T)
+        summed[key] = summed.get(key, 0.0) + part
+    for (i, j), table in summed.items():
+        dqm.set_quadratic(called[i], called[j], np.array(table))
+    dqm.offset += model.constant
+    return dqm
+
+
+def to_cqm(model: Model, names: Sequence[Hashable] | None = None) -> Any:
+    """A `ConstrainedQuadraticModel`: a binary `(name, label)` for each label, one of them chosen.
+
+    Forbidden labels and pairs become linear constraints.
+    """
+    dimod = _dimod()
+    _pairwise(model, "a ConstrainedQuadraticModel")
+    called = _names(model, names)
+    cqm, objective = dimod.ConstrainedQuadraticModel(), dimod.BinaryQuadraticModel("BINARY")
+    objective.offset = model.constant
+    own = [[(v, x) for x in range(int(d))] for v, d in zip(called, model.num_labels, strict=True)]
+    never = []
+    for i, labels in enumerate(own):
+        for v, cost in zip(labels, model.unary_of(i).tolist(), strict=True):
+            objective.add_linear(v, cost if cost < np.inf else 0.0)
+            never += [([v], 0)] if cost == np.inf else []
+    for (i, j), table in zip(model.edges.tolist(), model.tables(), strict=True):
+        for x, y in np.argwhere(table != 0).tolist():
+            if table[x, y] == np.inf:
+                never.append(([own[i][x], own[j][y]], 1))
+            else:
+                objective.add_quadratic(own[i][x], own[j][y], float(table[x, y]))
+    cqm.set_objective(objective)
+    for name, labels in zip(called, own, strict=True):
+        cqm.add_discrete(labels, label=("one", name))
+    for members, most in never:
+        cqm.add_constraint([(v, 1) for v in members], "<=", rhs=most)
+    return cqm
+
+
+@cache
+def _sampler() -> Any:
+    from softmap.interop.dimod_sampler import sampler_class
+
+    return sampler_class(_dimod())
+
+
+def __getattr__(name: str) -> Any:
+    if name == "Sampler":
+        return _sampler()
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

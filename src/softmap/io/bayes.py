@@ -1,0 +1,182 @@
+"""Bayesian networks: conditional tables with names to a model, and models back to such tables."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from softmap.errors import FormatError, ModelError, shown
+from softmap.io.assembly import Assembly, Costs
+from softmap.io.factors import factors_of
+from softmap.io.limits import check_arity, check_entries
+from softmap.io.named import Named
+from softmap.io.streams import Content
+from softmap.io.tokens import quote
+from softmap.model import Model, checked_model
+
+__all__ = ["NO_QUOTES", "Conditional", "Network", "check_names", "conditionals", "names_of"]
+
+NO_QUOTES = re.compile(r"[^\"\n,;(){}/*%\\\x00-\x1f]+")
+
+
+@dataclass(frozen=True)
+class Conditional:
+    """The distribution of one variable given its parents; the child's axis comes last."""
+
+    child: int
+    parents: tuple[int, ...]
+    table: Costs
+
+
+@dataclass
+class Network:
+    """What a file says, collected: names, states, and one table for each variable.
+
+    Every error names the file and the line the reader is at.
+    """
+
+    content: Content
+    line: Callable[[], int | None] = lambda: None
+    variables: dict[str, int] = field(default_factory=dict)
+    states: list[tuple[str, ...]] = field(default_factory=list)
+    tables: dict[int, Conditional] = field(default_factory=dict)
+    entries: int = 0
+    checked: int = 0
+
+    def error(self, expected: str, found: str) -> FormatError:
+        """The error that something else was found; to be raised by the caller."""
+        shown = quote(found.encode("utf-8", "backslashreplace"))
+        message = f"expected {expected}, found {shown}"
+        return FormatError(message, self.content.name, self.line(), expected=expected)
+
+    def add_variable(self, name: str, states: Sequence[str]) -> None:
+        """A variable with its states, in order."""
+        if name in self.variables:
+            raise self.error("a new variable name", name)
+        if not states:
+            raise self.error("at least one state", name)
+        if len(set(states)) != len(states):
+            again = next(s for k, s in enumerate(states) if s in states[:k])
+            raise self.error(f"a state that {name!r} does not have yet", again)
+        self.variables[name] = len(self.states)
+        self.states.append(tuple(states))
+
+    def number(self, name: str) -> int:
+        """The number of a variable of this name."""
+        if name not in self.variables:
+            raise self.error("the name of a variable", name)
+        return self.variables[name]
+
+    def scope(
+        self, child: str, parents: Sequence[str]
+    ) -> tuple[int, tuple[int, ...], tuple[int, ...]]:
+        """The child, its parents, and the shape of the table, child last."""
+        i = self.number(child)
+        others = tuple(self.number(name) for name in parents)
+        if len({i, *others}) <= len(others):
+            raise self.error("parents that are named once, without the child", child)
+        if i in self.tables:
+            raise self.error("one table for each variable", child)
+        check_arity(len(others) + 1, self.content.name)
+        shape = tuple(len(self.states[j]) for j in (*others, i))
+        self.entries += math.prod(shape)
+        if self.entries > 2 * self.checked:  # how much memory there is takes a while to find out
+            check_entries(self.entries, self.content.size, self.content.name)
+            self.checked = self.entries
+        return i, others, shape
+
+    def add_table(self, i: int, parents: tuple[int, ...], table: Costs) -> None:
+        """Probabilities of `i` given its parents; they need not sum to one exactly."""
+        low, high = table.min(), table.max()
+        if not (low >= 0 and high < np.inf):
+            found = f"{low if not low >= 0 else high:g}"
+            raise self.error("probabilities (finite, not negative)", found)
+        self.tables[i] = Conditional(i, parents, table)
+
+    def named(self) -> Named:
+        """The model: costs are -log of the probabilities."""
+        if not self.states:
+            raise FormatError("expected at least one variable", self.content.name)
+        self.line = lambda: None
+        missing = [name for name, i in self.variables.items() if i not in self.tables]
+        if missing:
+            raise self.error("a table of probabilities for each variable", missing[0])
+        check_entries(sum(map(len, self.states)), self.content.size, self.content.name)
+        num_labels = np.array([len(states) for states in self.states])
+        assembly = Assembly(num_labels, self.content.name)
+        self.content.release()
+        for part in self.tables.values():
+            with np.errstate(divide="ignore"):
+                costs = 0.0 - np.log(part.table)
+            assembly.add_factor((*part.parents, part.child), costs)
+        return Named(assembly.build(), tuple(self.variables), tuple(self.states))
+
+
+def conditionals(model: Model) -> list[Conditional]:
+    """The tables of a model that is a Bayesian network: one for each variable, leaves first.
+
+    A variable in one factor only, whose probabilities sum to one, is a leaf: its factor is its
+    conditional distribution. Leaves are taken off until nothing is left; a model for which this
+    fails is not a Bayesian network.
+    """
+    factors = factors_of(model, zeros=False)
+    parts = dict(enumerate(zip(factors.scopes, factors.tables, strict=True)))
+    if abs(factors.constant) > 1e-9:
+        raise ModelError("not a Bayesian network: its constant is not zero")
+    for k in [k for k, (_, table) in parts.items() if not table.any()]:
+        del parts[k]
+    member: dict[int, set[int]] = {i: set() for i in range(model.num_variables)}
+    for k, (scope, _) in parts.items():
+        for i in scope:
+            member[i].add(k)
+    sure = [i for i in member if model.num_labels[i] == 1 and not member[i]]
+    found = [Conditional(i, (), np.zeros(1)) for i in sure]
+    left = dict.fromkeys(i for i in member if i not in set(sure))
+    while left:
+        leaf = next((i for i in left if len(member[i]) == 1 and _sums(i, parts, member)), None)
+        if leaf is None:
+            raise ModelError("not a Bayesian network: no factor is a conditional distribution")
+        (k,) = member[leaf]
+        scope, table = parts.pop(k)
+        for i in scope:
+            member[i].discard(k)
+        del left[leaf]
+        parents = tuple(i for i in scope if i != leaf)
+        found.append(Conditional(leaf, parents, np.moveaxis(table, scope.index(leaf), -1)))
+    if parts:
+        raise ModelError("not a Bayesian network: more factors than variables")
+    return found
+
+
+Part = tuple[tuple[int, ...], Costs]
+
+
+def _sums(i: int, parts: dict[int, Part], member: dict[int, set[int]]) -> bool:
+    (k,) = member[i]
+    scope, table = parts[k]
+    return bool(np.allclose(np.exp(-table).sum(axis=scope.index(i)), 1.0, atol=1e-6))
+
+
+def names_of(model: Model | Named) -> Named:
+    """A model with names: x0, x1, ... and s0, s1, ... where it has none."""
+    if isinstance(model, Named):
+        return model
+    checked_model(model)
+    counts = model.num_labels[: model.num_variables].tolist()
+    states = tuple(tuple(f"s{x}" for x in range(d)) for d in counts)
+    return Named(model, tuple(f"x{i}" for i in range(len(counts))), states)
+
+
+def check_names(
+    named: Named, form: str, variables: re.Pattern[str], states: re.Pattern[str]
+) -> None:
+    """Refuse names that a format cannot hold."""
+    for name, own in zip(named.variables, named.states, strict=True):
+        odd = None if variables.fullmatch(str(name)) else name
+        odd = next((s for s in own if not states.fullmatch(str(s))), odd)
+        if odd is not None:
+            raise ModelError(f"{form} cannot hold the name {shown(odd)}; choose plainer ones")

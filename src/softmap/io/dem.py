@@ -1,0 +1,258 @@
+"""Detector error models (`.dem`): independent errors, and detectors that see their parities."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from softmap.errors import FormatError, ModelError
+from softmap.io.assembly import Assembly
+from softmap.io.limits import check_entries
+from softmap.io.streams import Content, Source, load, open_content
+from softmap.io.tokens import quote
+from softmap.model import Model
+from softmap.model.inputs import checked_labels
+from softmap.model.many import Parity
+from softmap.model.potentials.base import integers
+
+__all__ = ["Detectors", "parse_dem", "parse_detectors", "read_dem", "read_detectors"]
+
+_LINE = re.compile(
+    rb"[ \t]*+([A-Za-z_]++)[ \t]*+(?:\[[^\]\n]*+\])?[ \t]*+(?:\(([^)\n]*+)\))?([^#{}\n]*+)(\{)?"
+)
+_TARGET = re.compile(rb"([DdLl])(\d{1,12})")
+_DEEPEST = 50
+_TARGET_SIZE = 24  # memory of one target of an error, in costs of eight bytes
+
+
+@dataclass(frozen=True)
+class Detectors:
+    """What a file says: errors with their probabilities, and what each of them flips.
+
+    Attributes
+    ----------
+    probabilities : float array, one per error, in the order of the file
+    detectors, observables : one tuple of numbers for each error
+    num_detectors, num_observables : int
+    """
+
+    probabilities: NDArray[np.float64]
+    detectors: tuple[tuple[int, ...], ...]
+    observables: tuple[tuple[int, ...], ...]
+    num_detectors: int
+    num_observables: int
+    name: str | None = field(default=None, repr=False)
+
+    def model(self, seen: ArrayLike | None = None) -> Model:
+        """The most likely errors, given which detectors were `seen` to fire (none by default).
+
+        One variable for each error (label 1: it happened), at cost -log of its probability. A
+        detector is a `Parity` over its errors; where they are more than a few, running variables
+        of its chain come after the errors.
+        """
+        if not len(self.probabilities):
+            raise FormatError("expected at least one error", self.name)
+        fired = self._fired(seen)
+        with np.errstate(divide="ignore"):
+            costs = -np.log(np.column_stack([1.0 - self.probabilities, self.probabilities]))
+        assembly = Assembly(np.full(len(costs), 2), self.name)
+        assembly.unary += 0.0 + costs.ravel()
+        members: list[list[int]] = [[] for _ in range(self.num_detectors)]
+        for k, own in enumerate(self.detectors):
+            for d in own:
+                members[d].append(k)
+        for odd, errors in zip(fired.tolist(), members, strict=True):
+            if errors:
+                assembly.add_many(Parity(errors, bool(odd)))
+            elif odd:
+                raise ModelError("a detector fired that no error flips")
+        return assembly.build()
+
+    def _fired(self, seen: ArrayLike | None) -> NDArray[np.int64]:
+        if seen is None:
+            return np.zeros(self.num_detectors, dtype=np.int64)
+        given: Any = seen
+        if isinstance(given, np.ndarray) and given.dtype == bool:
+            given = given.astype(np.int64)
+        fired = integers(given, "detectors seen")
+        if fired.shape != (self.num_detectors,) or not np.isin(fired, (0, 1)).all():
+            raise ModelError(f"expected 0 or 1 for each of {self.num_detectors} detectors")
+        return fired
+
+    def _flipped(self, labels: ArrayLike, which: str, count: int) -> NDArray[np.int64]:
+        given = integers(labels, "labels")
+        if given.ndim != 1:
+            raise ModelError(f"expected a list of labels, not an array of shape {given.shape}")
+        errors = len(self.probabilities)
+        chosen = checked_labels(given[:errors], np.full(errors, 2))
+        total = np.zeros(count, dtype=np.int64)
+        for k in np.flatnonzero(chosen):
+            for d in getattr(self, which)[k]:
+                total[d] ^= 1
+        return total
+
+    def syndrome(self, labels: ArrayLike) -> NDArray[np.int64]:
+        """Which detectors fire if these errors happen; running variables may follow."""
+        return self._flipped(labels, "detectors", self.num_detectors)
+
+    def flips(self, labels: ArrayLike) -> NDArray[np.int64]:
+        """Which observables these errors flip; running variables may follow."""
+        return self._flipped(labels, "observables", self.num_observables)
+
+
+def parse_dem(data: bytes | Content, *, seen: ArrayLike | None = None) -> Model:
+    """Model from the text of a detector error model; see `Detectors.model`."""
+    return parse_detectors(data).model(seen)
+
+
+def read_dem(source: Source, *, seen: ArrayLike | None = None) -> Model:
+    """Model from a `.dem` file; see `Detectors.model`."""
+    return parse_dem(load(source), seen=seen)
+
+
+def read_detectors(source: Source) -> Detectors:
+    """Errors and detectors of a `.dem` file."""
+    return parse_detectors(load(source))
+
+
+def parse_detectors(data: bytes | Content) -> Detectors:
+    """Errors and detectors from the text of a detector error model."""
+    content = open_content(data)
+    program = _Program(content)
+    program.parse()
+    found = _Flat(content)
+    check_entries(program.size() * _TARGET_SIZE, content.size, content.name)
+    found.run(program.blocks[0])
+    content.release()
+    top = [max((max(own, default=-1) for own in rows), default=-1) + 1 for rows in found.targets]
+    counts = [max(a, b) for a, b in zip(top, found.declared, strict=True)]
+    check_entries(_TARGET_SIZE * sum(counts), content.size, content.name)
+    detectors, observables = (tuple(rows) for rows in found.targets)
+    p = np.array(found.probabilities, dtype=np.float64)
+    return Detectors(p, detectors, observables, counts[0], counts[1], content.name)
+
+
+Step = tuple[str, Any, Any]
+
+
+class _Program:
+    """Lines to steps: (name, argument, targets), blocks inside `repeat`."""
+
+    def __init__(self, content: Content) -> None:
+        self.content = content
+        self.blocks: list[list[Step]] = [[]]
+        self.counts: list[int] = [1]
+        self.sizes: list[int] = [0]
+
+    def error(self, number: int, expected: str, found: bytes) -> FormatError:
+        message = f"expected {expected}, found {quote(found.strip())}"
+        return FormatError(message, self.content.name, number, expected=expected)
+
+    def size(self) -> int:
+        """Targets after all repetitions."""
+        return self.sizes[0]
+
+    def parse(self) -> None:
+        for number, line in enumerate(self.content.data.split(b"\n"), 1):
+            text = line.partition(b"#")[0].strip()
+            if not text:
+                continue
+            if text == b"}":
+                self._close(number, text)
+                continue
+            match = _LINE.fullmatch(text)
+            if match is None:
+                raise self.error(number, "an instruction such as 'error(0.1) D0 L0'", text)
+            self._step(number, text, match)
+        if len(self.blocks) > 1:
+            raise self.error(number, "'}'", b"the end of the file")
+
+    def _close(self, number: int, text: bytes) -> None:
+        if len(self.blocks) < 2:
+            raise self.error(number, "an instruction", text)
+        inner, times, size = self.blocks.pop(), self.counts.pop(), self.sizes.pop()
+        self.blocks[-1].append(("repeat", times, inner))
+        self.sizes[-1] += times * size
+        check_entries(self.sizes[-1] * _TARGET_SIZE, self.content.size, self.content.name, number)
+
+    def _step(self, number: int, text: bytes, match: re.Match[bytes]) -> None:
+        name = match[1].lower().decode("latin-1")
+        words = match[3].split()
+        if (name == "repeat") != (match[4] is not None):
+            raise self.error(number, "'repeat count {', or no bracket", text)
+        if name == "repeat":
+            self._repeat(number, text, words)
+            return
+        self.sizes[-1] += 1 + len(words)
+        if name == "error":
+            self.blocks[-1].append(
+                ("error", self._probability(number, match), self._targets(number, words))
+            )
+        elif name in ("detector", "logical_observable"):
+            self.blocks[-1].append((name, None, self._targets(number, words)))
+        elif name == "shift_detectors" and len(words) == 1 and re.fullmatch(rb"\d{1,12}", words[0]):
+            self.blocks[-1].append((name, int(words[0]), None))
+        else:
+            raise self.error(number, "error, detector, logical_observable or shift_detectors", text)
+
+    def _repeat(self, number: int, text: bytes, words: list[bytes]) -> None:
+        if len(words) != 1 or not re.fullmatch(rb"\d{1,15}", words[0]):
+            raise self.error(number, "the number of repetitions", text)
+        if len(self.blocks) > _DEEPEST:
+            raise self.error(number, f"at most {_DEEPEST} repetitions inside each other", text)
+        self.blocks.append([])
+        self.counts.append(int(words[0]))
+        self.sizes.append(1)  # an empty block costs time, too
+
+    def _probability(self, number: int, match: re.Match[bytes]) -> float:
+        try:
+            p = float(match[2] or b"")
+        except ValueError:
+            p = np.nan
+        if not 0.0 <= p <= 1.0:
+            raise self.error(number, "a probability in brackets after 'error'", match.group())
+        return p
+
+    def _targets(self, number: int, words: list[bytes]) -> tuple[list[int], list[int]]:
+        """Detectors and observables; what is named twice is flipped back."""
+        found: tuple[dict[int, bool], dict[int, bool]] = ({}, {})
+        for word in words:
+            if word == b"^":
+                continue
+            match = _TARGET.fullmatch(word)
+            if match is None:
+                raise self.error(number, "a target such as D0 or L0", word)
+            own, k = found[match[1] in b"Ll"], int(match[2])
+            own[k] = not own.get(k, False)
+        return [k for k, odd in found[0].items() if odd], [k for k, odd in found[1].items() if odd]
+
+
+class _Flat:
+    """All repetitions written out."""
+
+    def __init__(self, content: Content) -> None:
+        self.content = content
+        self.shift = 0
+        self.probabilities: list[float] = []
+        self.targets: tuple[list[tuple[int, ...]], list[tuple[int, ...]]] = ([], [])
+        self.declared = [0, 0]
+
+    def run(self, block: list[Step]) -> None:
+        for name, argument, targets in block:
+            if name == "repeat":
+                for _ in range(argument):
+                    self.run(targets)
+            elif name == "shift_detectors":
+                self.shift += argument
+            else:
+                detectors = tuple(d + self.shift for d in targets[0])
+                if name == "error":
+                    self.probabilities.append(argument)
+                    self.targets[0].append(detectors)
+                    self.targets[1].append(tuple(targets[1]))
+                self.declared[0] = max(self.declared[0], *(d + 1 for d in detectors), 0)
+                self.declared[1] = max(self.declared[1], *(k + 1 for k in targets[1]), 0)

@@ -1,0 +1,381 @@
+"""Factors over many variables without their tables: counts, budgets, parities, maxima.
+
+Each is an automaton: a state that every variable moves on, and a cost of the last state. Written
+out, that is a chain of *running* variables (the state so far), each tied to the one before and to
+one variable of the factor by a small table. A chain is a tree, so its linear relaxation is the
+convex hull of the factor itself: nothing is lost against the table with all joint states, and the
+size grows with the number of variables, not exponentially.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from softmap.arguments import flag, real
+from softmap.errors import ModelError
+from softmap.model.potentials.base import (
+    LARGEST_COST,
+    RANGE,
+    Costs,
+    Ints,
+    integers,
+    largest,
+    numbers,
+)
+
+__all__ = [
+    "AllDifferent", "AtMostOne", "Automaton", "Cardinality", "Chain", "ExactlyOne", "Linear",
+    "Many", "Max", "Or", "Parity", "chains", "dense", "extended",
+]  # fmt: skip
+
+DENSE = 64  # joint states up to which a factor is one table
+MOST_ENTRIES = 1 << 26  # of all tables of one chain
+MOST_SUMS = 1 << 16
+_FAILED = 1 << 61  # stands for all sums that cannot hold any more
+
+
+@dataclass(frozen=True)
+class Automaton:
+    """From state 0, variable t moves state s to `moves[t][s, x]` (-1: forbidden)."""
+
+    variables: tuple[int, ...]
+    moves: list[Ints]
+    costs: Costs
+
+
+@dataclass
+class Chain:
+    """Tables of a chain; its running variables are numbered from the first free number on."""
+
+    num_labels: list[int] = field(default_factory=list)
+    factors: list[tuple[tuple[int, ...], Costs]] = field(default_factory=list)
+
+
+class Many:
+    """A factor over many variables."""
+
+    variables: tuple[int, ...]
+
+    def __init__(self, variables: Sequence[int] | ArrayLike) -> None:
+        given = integers(variables, f"{type(self).__name__} variables")
+        if given.ndim != 1 or not given.size:
+            raise ModelError(f"{type(self).__name__} needs a list of variables")
+        self.variables = tuple(given.tolist())
+        if len(set(self.variables)) != len(self.variables):
+            raise ModelError(f"{type(self).__name__} names a variable twice")
+
+    def automata(self, sizes: Sequence[int]) -> list[Automaton]:
+        """What the factor is the sum of; `sizes` are the label counts of its variables."""
+        raise NotImplementedError
+
+    def cost(self, labels: Sequence[int], sizes: Sequence[int]) -> float:
+        """The cost of labels of its variables, in order."""
+        total = 0.0
+        for automaton in self.automata(sizes):
+            place = {v: t for t, v in enumerate(self.variables)}
+            state = 0
+            for v, moves in zip(automaton.variables, automaton.moves, strict=True):
+                state = int(moves[state, labels[place[v]]]) if state >= 0 else -1
+            total += float(automaton.costs[state]) if state >= 0 else math.inf
+        return total
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({len(self.variables)} variables)"
+
+
+class Cardinality(Many):
+    """`costs[c]` where c of the variables have the label (k + 1 costs for k variables).
+
+    `label` is one label for all, or a list of one for each variable.
+    """
+
+    def __init__(self, variables: Any, label: Any, costs: ArrayLike) -> None:
+        super().__init__(variables)
+        k = len(self.variables)
+        given = integers(label, "label")
+        if given.shape not in ((), (k,)) or (given < 0).any():
+            raise ModelError(f"label must be one label, or one for each of {k} variables")
+        self.label = np.broadcast_to(given, (k,))
+        self.costs = _checked_costs(costs)
+        if self.costs.shape != (k + 1,):
+            raise ModelError(f"expected {k + 1} costs, one for each count, not {self.costs.shape}")
+
+    def automata(self, sizes: Sequence[int]) -> list[Automaton]:
+        """One: the count so far, as far as costs still tell counts apart."""
+        changes = np.flatnonzero(self.costs[1:] != self.costs[:-1])
+        cap = int(changes[-1]) + 1 if len(changes) else 0
+        lost = bool(self.costs[cap] == np.inf)  # as many, or more: no way back
+        most = max(cap - 1, 0) if lost else cap
+        moves = []
+        for t, d in enumerate(sizes):
+            counted = np.arange(min(t, most) + 1)[:, None] + (np.arange(d) == self.label[t])
+            moves.append(np.where(counted >= cap, -1 if lost else cap, counted))
+        return [Automaton(self.variables, moves, self.costs[: min(most, len(sizes)) + 1])]
+
+
+def _checked_costs(costs: Any) -> Costs:
+    given = numbers(costs, "costs")
+    if np.isnan(given).any() or (given == -np.inf).any() or largest(given) > LARGEST_COST:
+        raise ModelError(f"expected costs, found another number among them; {RANGE}")
+    return given
+
+
+def _penalty(penalty: Any) -> float:
+    cost = _checked_costs(penalty)
+    if cost.ndim:
+        raise ModelError(f"penalty must be one cost, not an array of shape {cost.shape}")
+    return float(cost)
+
+
+def _counts(variables: Any, wrong: Any, penalty: Any) -> Costs:
+    """Costs of counts 0 to k, where `wrong` says which counts pay."""
+    k = len(Many(variables).variables)
+    return np.where(wrong(np.arange(k + 1)), _penalty(penalty), 0.0)
+
+
+class AtMostOne(Cardinality):
+    """At most one of the variables has the label; else a penalty (forbidden by default)."""
+
+    def __init__(self, variables: Any, label: Any = 1, penalty: float = math.inf) -> None:
+        super().__init__(variables, label, _counts(variables, lambda c: c > 1, penalty))
+
+
+class ExactlyOne(Cardinality):
+    """Exactly one of the variables has the label; else a penalty (forbidden by default)."""
+
+    def __init__(self, variables: Any, label: Any = 1, penalty: float = math.inf) -> None:
+        super().__init__(variables, label, _counts(variables, lambda c: c != 1, penalty))
+
+
+class Or(Cardinality):
+    """At least one of the variables has the label; else a penalty (forbidden by default)."""
+
+    def __init__(self, variables: Any, label: Any = 1, penalty: float = math.inf) -> None:
+        super().__init__(variables, label, _counts(variables, lambda c: c < 1, penalty))
+
+
+class Parity(Many):
+    """The sum of the labels is even, or odd if so asked; else a penalty."""
+
+    def __init__(self, variables: Any, odd: bool = False, penalty: float = math.inf) -> None:
+        super().__init__(variables)
+        self.odd = flag("odd", odd)
+        self.penalty = _penalty(penalty)
+
+    def automata(self, sizes: Sequence[int]) -> list[Automaton]:
+        """One: the parity so far."""
+        moves = []
+        for t, d in enumerate(sizes):
+            moves.append((np.arange(1 if t == 0 else 2)[:, None] + np.arange(d)) % 2)
+        costs = np.array([self.penalty, 0.0] if self.odd else [0.0, self.penalty])
+        return [Automaton(self.variables, moves, costs)]
+
+
+class Max(Many):
+    """`costs[y]` where y is the greatest of the labels."""
+
+    def __init__(self, variables: Any, costs: ArrayLike) -> None:
+        super().__init__(variables)
+        self.costs = _checked_costs(costs)
+        if self.costs.ndim != 1 or not self.costs.size:
+            raise ModelError("Max needs a list of costs, one for each label")
+
+    def automata(self, sizes: Sequence[int]) -> list[Automaton]:
+        """One: the greatest label so far."""
+        if len(self.costs) < max(sizes):
+            raise ModelError(f"Max needs {max(sizes)} costs, one for each label")
+        moves, states = [], 1
+        for d in sizes:
+            moves.append(np.maximum(np.arange(states)[:, None], np.arange(d)))
+            states = max(states, d)
+        return [Automaton(self.variables, moves, self.costs[:states])]
+
+
+class Linear(Many):
+    """The weights of the labels add up to at least `low` and at most `high`; else a penalty.
+
+    Parameters
+    ----------
+    variables : list of int
+    weights : whole numbers
+        One for each variable (times the label), or a list of one array of weights per label each.
+    low, high : bounds of the sum; None for none
+    """
+
+    def __init__(
+        self,
+        variables: Any,
+        weights: Any,
+        *,
+        low: float | None = None,
+        high: float | None = None,
+        penalty: float = math.inf,
+    ) -> None:
+        super().__init__(variables)
+        listed = isinstance(weights, list | tuple) or (
+            isinstance(weights, np.ndarray) and weights.ndim > 0
+        )
+        given = list(weights) if listed else []
+        self.weights = [integers(w, "weights") for w in given]
+        if len(given) != len(self.variables):
+            raise ModelError(f"expected weights for {len(self.variables)} variables")
+        self.low = -math.inf if low is None else _whole("low", low, math.ceil)
+        self.high = math.inf if high is None else _whole("high", high, math.floor)
+        self.penalty = _penalty(penalty)
+
+    def automata(self, sizes: Sequence[int]) -> list[Automaton]:
+        """One: the sum so far; sums that can no longer fail, or no longer hold, are one state."""
+        rows = [_row(w, d) for w, d in zip(self.weights, sizes, strict=True)]
+        least = np.append(np.cumsum([r.min() for r in rows][::-1])[::-1], 0)[1:]
+        most = np.append(np.cumsum([r.max() for r in rows][::-1])[::-1], 0)[1:]
+        sums, moves = np.zeros(1, dtype=np.int64), []
+        for row, below, above in zip(rows, least.tolist(), most.tolist(), strict=True):
+            if len(sums) * len(row) > MOST_SUMS:
+                raise ModelError(
+                    f"Linear over {len(sizes)} variables has more than {MOST_SUMS} different sums"
+                )
+            after = np.where(sums[:, None] == _FAILED, _FAILED, sums[:, None] + row)
+            low, high = self.low - below, self.high - above
+            safe = int(low) if low > -math.inf else int(min(high, 0.0))
+            fails = (after == _FAILED) | (after < self.low - above) | (after > self.high - below)
+            after = np.where((after >= low) & (after <= high), safe, after)
+            after[fails] = _FAILED
+            kept, place = np.unique(after, return_inverse=True)
+            place = place.reshape(after.shape)
+            if self.penalty == math.inf and len(kept) and kept[-1] == _FAILED:
+                place[after == _FAILED] = -1
+                kept = kept[:-1]
+            moves.append(place)
+            sums = kept if len(kept) else np.zeros(1, dtype=np.int64)  # never reached
+        return [Automaton(self.variables, moves, np.where(sums == _FAILED, self.penalty, 0.0))]
+
+
+def _whole(name: str, bound: Any, rounded: Any) -> float:
+    value = real(name, bound)
+    if math.isnan(value):
+        raise ModelError(f"{name} must be a number, not NaN")
+    return float(rounded(value)) if math.isfinite(value) else value
+
+
+def _row(weights: Ints, d: int) -> Ints:
+    row = weights * np.arange(d) if weights.ndim == 0 else weights
+    if row.shape != (d,):
+        raise ModelError(f"expected {d} weights, one for each label, not {row.shape}")
+    if row.max() > 2**40 or row.min() < -(2**40):
+        raise ModelError("weights must be at most 2^40")
+    return row
+
+
+class AllDifferent(Many):
+    """No label is used twice: one `AtMostOne` for each label, together the assignment polytope."""
+
+    def automata(self, sizes: Sequence[int]) -> list[Automaton]:
+        """One for each label that two variables can have."""
+        found = []
+        for label in range(max(sizes)):
+            own = [(v, d) for v, d in zip(self.variables, sizes, strict=True) if d > label]
+            if len(own) > 1:
+                part = AtMostOne([v for v, _ in own], label)
+                found += part.automata([d for _, d in own])
+        return found
+
+
+def chains(factor: Many, sizes: Sequence[int], free: int) -> Chain:
+    """The tables of a factor whose variables have `sizes` labels; `free` is the first free number.
+
+    The last running variables are left out: the first table of a chain holds its first two
+    variables, the last one its last two.
+    """
+    known = dict(zip(factor.variables, sizes, strict=True))
+    found = Chain()
+    for automaton in factor.automata(sizes):
+        own = [known[v] for v in automaton.variables]
+        if math.prod(own) <= DENSE or len(own) <= 2:
+            found.factors.append((automaton.variables, _joint(automaton, own)))
+        else:
+            _unroll(automaton, found, free)
+    return found
+
+
+def extended(
+    num_labels: Sequence[int], factors: Sequence[Any], labels: Sequence[int] | Ints
+) -> Ints:
+    """Labels of a model made of such factors: the given ones, then those of running variables.
+
+    They come in the order of `Model.from_factors(num_labels, factors)`.
+    """
+    given = list(np.asarray(labels).tolist())
+    running: list[int] = []
+    for factor in factors:
+        if not isinstance(factor, Many):
+            continue
+        for automaton in factor.automata([num_labels[v] for v in factor.variables]):
+            own = [num_labels[v] for v in automaton.variables]
+            if math.prod(own) > DENSE and len(own) > 2:
+                running += _states(automaton, given)
+    return np.array(given + running, dtype=np.int64)
+
+
+def _states(automaton: Automaton, labels: list[int]) -> list[int]:
+    """The state after each variable but the first and the last two; 0 once all is lost."""
+    state, found = 0, []
+    for v, moves in zip(automaton.variables, automaton.moves, strict=True):
+        state = int(moves[state, labels[v]]) if state >= 0 else -1
+        found.append(max(state, 0))
+    return found[1:-2]
+
+
+def dense(factor: Many, sizes: Sequence[int]) -> Costs:
+    """The table with all joint states: what the factor means."""
+    known = dict(zip(factor.variables, sizes, strict=True))
+    total: Costs = np.zeros(tuple(sizes))
+    for automaton in factor.automata(sizes):
+        own = [known[v] for v in automaton.variables]
+        axes = [factor.variables.index(v) for v in automaton.variables]
+        shape = [1] * len(sizes)
+        for axis, d in zip(axes, own, strict=True):
+            shape[axis] = d
+        total += _joint(automaton, own).reshape(shape)
+    return total
+
+
+def _joint(automaton: Automaton, sizes: Sequence[int]) -> Costs:
+    state: Ints = np.zeros((), dtype=np.int64)
+    for moves in automaton.moves:
+        state = np.where(state[..., None] >= 0, moves[state], -1)
+    return _final(automaton.costs, state)
+
+
+def _final(costs: Costs, state: Ints) -> Costs:
+    padded = np.append(costs, np.inf)  # state -1 is forbidden
+    return padded[state]
+
+
+def _unroll(automaton: Automaton, found: Chain, free: int) -> None:
+    names, moves = automaton.variables, automaton.moves
+    k = len(names)
+    states = [len(m) for m in moves]
+    entries = sum(states[t] * moves[t].shape[1] * states[t + 1] for t in range(1, k - 2))
+    if entries > MOST_ENTRIES:
+        raise ModelError(
+            f"a chain over {k} variables would need tables of {entries:.3g} entries; "
+            f"expected at most {MOST_ENTRIES:.3g}"
+        )
+    before = names[0]
+    state = moves[0][0]  # after the first variable, by its label
+    for t in range(1, k - 2):
+        reached = np.where(state[:, None] >= 0, moves[t][state], -1)
+        table = np.where(reached[..., None] == np.arange(states[t + 1]), 0.0, np.inf)
+        running = free + len(found.num_labels)
+        found.num_labels.append(states[t + 1])
+        found.factors.append(((before, names[t], running), table))
+        before, state = running, np.arange(states[t + 1])
+    reached = np.where(state[:, None] >= 0, moves[k - 2][state], -1)
+    last = np.where(reached[..., None] >= 0, moves[k - 1][reached], -1)
+    found.factors.append(((before, names[k - 2], names[k - 1]), _final(automaton.costs, last)))

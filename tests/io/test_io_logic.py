@@ -1,0 +1,208 @@
+"""WCNF, OPB and detector error models: meaning by enumeration, damage, limits."""
+
+from __future__ import annotations
+
+import itertools
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import softmap
+from io_helpers import damaged, labellings
+from softmap.io import parse_dem, parse_detectors, parse_opb, parse_wcnf
+from softmap.io.formats import FORMATS
+
+OLD = b"c toy\np wcnf 4 5 20\n20 1 -2 3 0\n3 -1 0\n4 2 -3 0\n2 1 1 -2 0\n5 4 -4 1 0\n"
+NEW = b"c toy\nh 1 -2 3 0\n3 -1 0\n4 2 -3 0\n2 1 1 -2 0\n5 4 -4 1 0\n1 0\n"
+OPB = (
+    b"* #variable= 4 #constraint= 2\nmin: -3 x1 +2 x2 ~x3 +1 x4 ;\n"
+    b"+1 x1 +1 x2 +1 x3 >= 2 ;\n[4] +1 x1 x2 = 0 ;\n"
+)
+DEM = (
+    b"error(0.1) D0 D1 L0\nrepeat 3 {\n    error[tag](0.2) D0 D1 # x\n"
+    b"    shift_detectors(1, 0) 1\n}\n"
+    b"ERROR(0.3) D1 ^ D0 L0\ndetector(1, 2) D3\nlogical_observable L1\n"
+)
+TEXTS = {"wcnf": NEW, "opb": OPB, "dem": DEM}
+
+
+def clauses_cost(x, clauses):
+    holds = [any(x[abs(v) - 1] == (v > 0) for v in literals) for _, literals in clauses]
+    return sum(w for (w, _), good in zip(clauses, holds, strict=True) if not good)
+
+
+@pytest.mark.parametrize("text", [OLD, NEW])
+def test_clauses(text):
+    clauses = [(np.inf, [1, -2, 3]), (3, [-1]), (4, [2, -3]), (2, [1, -2])]
+    model = parse_wcnf(text)
+    extra = 1 if text is NEW else 0
+    for x in itertools.product((0, 1), repeat=4):
+        assert model.energy(x) == clauses_cost(x, clauses) + extra
+
+
+@given(st.integers(0, 2**32 - 1))
+@settings(max_examples=12, deadline=None)
+def test_long_clauses_and_sums_against_enumeration(seed):
+    """Beyond six literals there are running variables; the optimum is the enumerated one."""
+    rng = np.random.default_rng(seed)
+    n = 9
+    clauses, lines = [], []
+    for _ in range(4):
+        k = int(rng.integers(1, n + 1))
+        literals = (rng.permutation(n)[:k] + 1) * rng.choice([-1, 1], k)
+        weight = float(rng.integers(1, 6))
+        clauses.append((weight, literals.tolist()))
+        lines.append(f"{weight:g} {' '.join(map(str, literals))} 0\n")
+    lines.append(f"h {n} -{n} 0\n")
+    every = list(itertools.product((0, 1), repeat=n))
+    result = softmap.solve(parse_wcnf("".join(lines).encode()))
+    assert result.energy == pytest.approx(min(clauses_cost(x, clauses) for x in every))
+    assert result.bound <= result.energy + 1e-9
+
+    weights, costs = rng.integers(-4, 5, n), rng.integers(-5, 6, n)
+    weights[weights == 0] = 1
+    bound = int(weights @ rng.integers(0, 2, n))
+    sums = " ".join(f"{a:+d} x{i + 1}" for i, a in enumerate(weights))
+    goal = " ".join(f"{a:+d} x{i + 1}" for i, a in enumerate(costs))
+    allowed = [x for x in every if weights @ x <= bound]
+    result = softmap.solve(parse_opb(f"min: {goal} ;\n{sums} <= {bound} ;\n".encode()))
+    assert result.energy == pytest.approx(min(int(costs @ np.array(x)) for x in allowed))
+
+
+def test_sums_and_products():
+    model = parse_opb(OPB)
+    for a, b, c, d in itertools.product((0, 1), repeat=4):
+        cost = -3 * a + 2 * b * (1 - c) + d + 4 * (a * b != 0)
+        assert model.energy([a, b, c, d]) == (cost if a + b + c >= 2 else np.inf)
+    most = parse_opb(b"max: 2 x1 ;")
+    assert most.energy([1]) == -2
+
+
+def test_detectors():
+    found = parse_detectors(DEM)
+    assert found.probabilities.tolist() == [0.1, 0.2, 0.2, 0.2, 0.3]
+    assert found.detectors == ((0, 1), (0, 1), (1, 2), (2, 3), (4, 3))
+    assert (found.num_detectors, found.num_observables) == (7, 2)
+    seen = [1, 1, 0, 0, 0, 0, 0]
+    best, where = np.inf, None
+    for x in itertools.product((0, 1), repeat=5):
+        if found.syndrome(x).tolist() == seen:
+            p = np.prod([q if e else 1 - q for q, e in zip(found.probabilities, x, strict=True)])
+            if -np.log(p) < best:
+                best, where = -np.log(p), x
+    result = softmap.solve(found.model(seen))
+    assert result.energy == pytest.approx(best)
+    assert result.labels[:5].tolist() == list(where)
+    assert found.flips(result.labels).tolist() == found.flips(where).tolist()
+
+
+def test_a_real_detector_error_model():
+    """A surface code of stim's, decoded: the syndrome is explained, and the proof is closed."""
+    stim = pytest.importorskip("stim")
+    circuit = stim.Circuit.generated(
+        "surface_code:rotated_memory_z", distance=3, rounds=2, after_clifford_depolarization=0.004
+    )
+    theirs = circuit.detector_error_model()
+    ours = parse_detectors(str(theirs).encode())
+    assert len(ours.probabilities) == theirs.num_errors
+    assert ours.num_detectors == theirs.num_detectors
+    seen, flips, errors = theirs.compile_sampler(seed=5).sample(30, return_errors=True)
+    for k in range(30):
+        assert (ours.syndrome(errors[k].astype(int)) == seen[k]).all()
+        assert (ours.flips(errors[k].astype(int)) == flips[k]).all()
+    k = int(np.argmax(seen.sum(axis=1)))
+    model = ours.model(seen[k])
+    result = softmap.solve(model, time_limit=5)
+    chosen = result.labels[: theirs.num_errors]
+    assert (ours.syndrome(chosen) == seen[k]).all()
+    assert result.energy <= model_energy(ours, errors[k]) + 1e-9
+
+
+def model_energy(found, errors):
+    p = np.where(errors, found.probabilities, 1 - found.probabilities)
+    return -np.log(p).sum()
+
+
+def test_wrong_syndromes():
+    found = parse_detectors(DEM)
+    with pytest.raises(softmap.ModelError, match="7 detectors"):
+        found.model([1, 0])
+    with pytest.raises(softmap.ModelError, match="no error flips"):
+        found.model([0, 0, 0, 0, 0, 1, 0])
+
+
+BAD = {
+    "wcnf": {
+        b"": (None, "at least one variable"),
+        b"1 2": (1, "0 at the end"),
+        b"h 1 0\n0 1 0\n": (2, "weight"),
+        b"-1 1 0\n": (1, "weights, or h"),
+        b"p wcnf 2 1 9\n-3 1 0\n": (2, "weight"),
+        b"p wcnf 2 1 9\n3 7 0\n": (2, "at most 2"),
+        b"p cnf 2 1\n1 0\n": (1, "'p wcnf"),
+        b"1 1.5 0\n": (1, "the number of a variable"),
+        b"1 x 0\n": (1, "a number"),
+        b"h 999999999 0\n": (None, "costs"),
+    },
+    "opb": {
+        b"": (None, "at least one variable"),
+        b"min: 1 x1": (1, "';'"),
+        b"min: 1 x1;\n1 x1 + >= 2;": (2, "a number, a literal"),
+        b"min: 1 x1;\n1 x1;": (2, "'>='"),
+        b"min: 1 x1;\n1 x1 >= x1;": (2, "one number"),
+        b"min: 1 x0;": (1, "x1, x2"),
+        b"min: 1 x1;\n= 3;": (None, "never holds"),
+        b"min: 1 x999999999;": (None, "costs"),
+        b"min: x1;\n" + b" ".join(b"+1 x%d x%d" % (i, i + 1) for i in range(1, 40)) + b">= 3;": (
+            None,
+            "2^40 entries",
+        ),
+        b"min: x1;\n" + b" ".join(b"+%d x%d" % (2**i, i + 1) for i in range(39)) + b"= 3000000;": (
+            None,
+            "different sums",
+        ),
+    },
+    "dem": {
+        b"": (None, "at least one error"),
+        b"error D0": (1, "a probability"),
+        b"error(1.5) D0": (1, "a probability"),
+        b"error(0.1) X0": (1, "a target"),
+        b"repeat 2 {\nerror(0.1) D0": (2, "'}'"),
+        b"}": (1, "an instruction"),
+        b"noise(0.1) D0": (1, "error, detector"),
+        b"repeat 999999999999 {\nerror(0.1) D0\n}": (3, "costs"),
+        b"error(0.1) D999999999999": (None, "costs"),
+        b"repeat 3 {\n" * 60: (51, "inside each other"),
+    },
+}
+
+
+@pytest.mark.parametrize(("form", "text"), [(f, t) for f, texts in BAD.items() for t in texts])
+def test_bad_files_say_where_and_what(form, text):
+    line, expected = BAD[form][text]
+    with pytest.raises(softmap.FormatError) as caught:
+        FORMATS[form].parse(text)
+    assert expected in str(caught.value)
+    if line is not None:
+        assert caught.value.line == line
+
+
+@pytest.mark.parametrize("form", TEXTS)
+@given(data=st.data())
+@settings(max_examples=60)
+def test_damaged_files_raise_our_errors_only(form, data):
+    texts = [TEXTS[form], OLD] if form == "wcnf" else [TEXTS[form]]
+    text = data.draw(st.one_of(damaged(texts), st.binary(max_size=60)))
+    try:
+        model = FORMATS[form].parse(text)
+    except softmap.SoftmapError:
+        return
+    assert not np.isnan(model.energy(labellings(model, 3))).any()
+
+
+def test_seen_detectors_are_an_argument():
+    silent, fired = parse_dem(b"error(0.1) D0"), parse_dem(b"error(0.1) D0", seen=[1])
+    assert softmap.solve(silent).labels.tolist() == [0]
+    assert softmap.solve(fired).labels.tolist() == [1]
