@@ -23,6 +23,7 @@ if TYPE_CHECKING:
         WriteError,
     )
     from softmap.io import read, write
+    from softmap.many import solve_many
     from softmap.model import (
         Model,
         Potts,
@@ -35,6 +36,7 @@ if TYPE_CHECKING:
     from softmap.relaxation import lp
     from softmap.relaxation.consistency import arc_consistency
     from softmap.relaxation.dual import SmoothedDual
+    from softmap.solving.batch import solve_batch
     from softmap.solving.certificate import certificate
     from softmap.solving.mbest import RankedLabelling, solve_mbest
     from softmap.solving.result import Result, load_result
@@ -74,6 +76,8 @@ _HOME = {
     "read": "io",
     "resume": "solving.solve",
     "solve": "solving.solve",
+    "solve_batch": "solving.batch",
+    "solve_many": "many",
     "solve_mbest": "solving.mbest",
     "verify": "verification",
     "write": "io",
@@ -116,6 +120,8 @@ __all__ = [
     "read",
     "resume",
     "solve",
+    "solve_batch",
+    "solve_many",
     "solve_mbest",
     "verify",
     "write",

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 import typer
 
 from softmap import __version__
-from softmap.cli import compare, convert, demo, doctor, info, solve, verify
+from softmap.cli import compare, convert, demo, doctor, info, many, solve, verify
 from softmap.errors import SoftmapError
 
 __all__ = ["Exit", "app", "main"]
@@ -33,6 +33,7 @@ app = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 app.command(name="solve")(solve.solve_command)
+app.command(name="solve-many")(many.solve_many_command)
 app.command(name="verify")(verify.verify_command)
 app.command(name="info")(info.info_command)
 app.command(name="convert")(convert.convert_command)
