@@ -7,28 +7,30 @@ import signal
 import socket
 import subprocess
 import sys
+from contextlib import suppress
 
-SCHEDULER = """
-import asyncio, sys
-from distributed import Scheduler
+# One process loads everything, once, and forks whatever it is asked for.
+NURSERY = """
+import asyncio, os, signal, sys
+import numpy.random, softmap.many.work, softmap.cli.summary
+from distributed import Scheduler, Worker
 
-async def main():
-    async with Scheduler(host="127.0.0.1", port=int(sys.argv[1]), dashboard=False) as scheduler:
-        await scheduler.finished()
+async def main(kind, place):
+    options = dict(dashboard=False)
+    server = (
+        Scheduler(host="127.0.0.1", port=int(place), **options)
+        if kind == "scheduler" else Worker(place, nthreads=1, **options)
+    )
+    async with server:
+        await server.finished()
 
-asyncio.run(main())
-"""
-WORKER = """
-import asyncio, sys
-import softmap.many.work  # what it will need, before work arrives
-import softmap.cli.summary
-from distributed import Worker
-
-async def main():
-    async with Worker(sys.argv[1], nthreads=1, dashboard=False) as worker:
-        await worker.finished()
-
-asyncio.run(main())
+signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # the dead need no farewell
+for line in sys.stdin:
+    child = os.fork()
+    if not child:
+        asyncio.run(main(*line.split()))
+        os._exit(0)
+    print(child, flush=True)
 """
 
 
@@ -44,35 +46,35 @@ class Cluster:
     def __init__(self) -> None:
         self.port = free_port()
         self.address = f"tcp://127.0.0.1:{self.port}"
-        self.processes: list[subprocess.Popen[bytes]] = []
+        self._nursery = subprocess.Popen(
+            [sys.executable, "-W", "ignore", "-c", NURSERY],
+            stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True,
+        )  # fmt: skip
         self.start()
 
     def start(self, workers: int = 2) -> None:
-        self.scheduler = self._process(SCHEDULER, str(self.port))
-        self.workers = [self._process(WORKER, self.address) for _ in range(workers)]
+        self.scheduler = self._process("scheduler", str(self.port))
+        self.workers = [self._process("worker", self.address) for _ in range(workers)]
 
-    def _process(self, code: str, argument: str) -> subprocess.Popen[bytes]:
-        process = subprocess.Popen(
-            [sys.executable, "-W", "ignore", "-c", code, argument],
-            stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
-        )  # fmt: skip
-        self.processes.append(process)
-        return process
+    def _process(self, kind: str, place: str) -> int:
+        print(kind, place, file=self._nursery.stdin, flush=True)
+        return int(self._nursery.stdout.readline())
 
     def kill_worker(self) -> None:
-        self._kill(self.workers.pop())
+        os.kill(self.workers.pop(), signal.SIGKILL)
 
     def restart(self) -> None:
         """The scheduler dies, and all start again, as a job queue would see to."""
-        for process in [self.scheduler, *self.workers]:
-            self._kill(process)
+        self._kill_all()
         self.start()
 
-    def _kill(self, process: subprocess.Popen[bytes]) -> None:
-        os.kill(process.pid, signal.SIGKILL)
-        process.wait()
+    def _kill_all(self) -> None:
+        for process in [self.scheduler, *self.workers]:
+            with suppress(ProcessLookupError):  # workers without a scheduler end by themselves
+                os.kill(process, signal.SIGKILL)
 
     def close(self) -> None:
-        for process in self.processes:
-            if process.poll() is None:
-                self._kill(process)
+        self._kill_all()
+        self._nursery.stdin.close()
+        self._nursery.stdout.close()
+        self._nursery.wait()

@@ -13,11 +13,13 @@ from softmap import Model, OptionError, generators, solve, solve_many
 from softmap.cli.app import main
 
 pytest.importorskip("distributed")
+if not hasattr(os, "fork"):
+    pytest.skip("no fork on this system", allow_module_level=True)
 
-from many.cluster import Cluster  # noqa: E402
-from softmap.many.folder import Folder  # noqa: E402
-from softmap.many.items import batches, listed, names_of  # noqa: E402
-from softmap.many.work import Settings, checkpoint_of, work  # noqa: E402
+from many.cluster import Cluster
+from softmap.many.folder import Folder
+from softmap.many.items import batches, listed, names_of
+from softmap.many.work import Settings, checkpoint_of, work
 
 pytestmark = pytest.mark.filterwarnings("ignore")  # Dask has many, at its own ends
 
@@ -132,7 +134,7 @@ def test_names_tell_files_apart(tmp_path):
     assert names_of(["a/x.uai", "y.npz.gz", "z.1.LG"]) == ["x", "y", "z.1"]
     assert names_of(["a/x.uai", "a/x.npz"]) == ["x.uai", "x.npz"]
     assert names_of(["a/x.uai", "b/X.uai"]) == ["a-x.uai", "b-X.uai"]
-    with pytest.raises(OptionError, match="the name 'a-x.uai'"):
+    with pytest.raises(OptionError, match="the name 'a-x"):
         names_of(["a/x.uai", "a/x.uai"])
     with pytest.raises(OptionError, match="cannot be the name"):
         Folder(tmp_path, {}).with_known(listed({"../x": "x.uai"}))

@@ -58,6 +58,8 @@ class Connection:
             self.client = self._reached(self._given, None, FIRST)
         else:
             self.client = self._given
+        # a client that Dask has closed no longer knows them
+        self._address, self._security = self.client.scheduler.address, self.client.security
         return self
 
     def __exit__(
@@ -86,8 +88,7 @@ class Connection:
         lost = time.monotonic()
         while not self.ready and time.monotonic() - lost < PATIENCE:
             if self.client.status == "closed":  # Dask has given up: a new client
-                old = self.client
-                self.client = self._reached(old.scheduler.address, old.security, PATIENCE)
+                self.client = self._reached(self._address, self._security, PATIENCE)
             time.sleep(0.05)
         if not self.ready:
             raise SoftmapError(f"the Dask scheduler has been away for {PATIENCE:.0f} s")

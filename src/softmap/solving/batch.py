@@ -53,7 +53,7 @@ def solve_batch(
     [True, True, True]
     """
     listed = [checked_model(model) for model in _iterated(models)]
-    if errors not in ("raise", "return"):
+    if not isinstance(errors, str) or errors not in ("raise", "return"):
         raise wrong("errors", errors, "'raise' or 'return'")
     workers = usable_cores() if threads is None else count("threads", threads, 1, MOST_THREADS)
     each = _per_model(options, len(listed))
