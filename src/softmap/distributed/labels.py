@@ -47,7 +47,8 @@ class LabelsByParts:
     def look(self, lam: Arrays, nodes: Arrays, seed: int) -> None:
         """Read labels off λ and node marginals and improve them; all processes together."""
         found = {number: np.full(len(own), -1) for number, own in self.labels.items()}
-        for turn in self._turns():
+        # last part first: λ stands as a forward pass has left it
+        for turn in reversed(self._turns()):
             for number in turn:
                 inner = self._inner[number]
                 found[number][: inner.own] = inner.decoded(found[number], lam, nodes)
