@@ -9,7 +9,7 @@ from collections.abc import Sequence
 import typer
 
 from softmap import __version__
-from softmap.cli import compare, convert, demo, doctor, info, many, solve, verify
+from softmap.cli import compare, convert, demo, doctor, info, large, many, solve, verify
 from softmap.errors import SoftmapError
 
 __all__ = ["Exit", "app", "main"]
@@ -34,6 +34,7 @@ app = typer.Typer(
 )
 app.command(name="solve")(solve.solve_command)
 app.command(name="solve-many")(many.solve_many_command)
+app.command(name="solve-large")(large.solve_large_command)
 app.command(name="verify")(verify.verify_command)
 app.command(name="info")(info.info_command)
 app.command(name="convert")(convert.convert_command)

@@ -1,4 +1,4 @@
-"""softmap convert: from one file format to another."""
+"""softmap convert: from one file format to another, or into parts."""
 
 from __future__ import annotations
 
@@ -18,11 +18,21 @@ def convert_command(
     source: ModelArgument,
     target: Annotated[Path, typer.Argument(help="The file to write; its suffix names the format.")],
     values: ValuesOption = None,
+    parts: Annotated[
+        int | None, typer.Option(help="Cut it into so many parts; TARGET is a folder.")
+    ] = None,
+    partition: Annotated[str, typer.Option(help="How: auto, grid, metis or own.")] = "auto",
 ) -> None:
-    """Convert a model to the format that a suffix names."""
+    """Convert a model to the format that a suffix names, or into parts for solve-large."""
     import softmap
 
-    check_targets(target=target)
+    if parts is None:
+        check_targets(target=target)
     model = softmap.read(str(source), values=values)
-    softmap.write(model, target)
+    if parts is None:
+        softmap.write(model, target)
+    else:
+        from softmap.distributed import write_parts
+
+        write_parts(model, target, parts, partition=partition)
     messages().print(f"wrote {target}: {model.num_variables:,} variables, {model.m:,} edges")

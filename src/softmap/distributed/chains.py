@@ -141,9 +141,7 @@ class PartChains:
         core.edge_minima(self._layout, lam, edges, self.threads)
         return np.concatenate([nodes[: self.part.own], edges[self.owned]])
 
-    def point_terms(
-        self, coupling: Floats, eta: float, nodes: Floats
-    ) -> tuple[float, float, float]:
+    def point_terms(self, coupling: Floats, eta: float, nodes: Floats) -> list[float]:
         """Cost, edge entropy and slack of the part's share of a point of the polytope."""
         model, own = self.part.model, np.flatnonzero(self.owned)
         cost, entropy, slack = np.empty((3, len(own)))

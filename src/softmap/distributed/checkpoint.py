@@ -25,7 +25,7 @@ __all__ = ["Manifest", "read_manifest", "restore", "save"]
 
 KIND, PART, VERSION = "checkpoint in parts", "part of a checkpoint", 1
 MANIFEST = "checkpoint.json"
-COUNTS = ("passes", "samples", "labelled_at", "improved_at")
+COUNTS = ("passes", "samples", "next_check", "labelled_at", "improved_at")
 
 
 @dataclass(frozen=True)
@@ -45,7 +45,7 @@ def save(folder: Path, run: Run) -> None:
     """Write a checkpoint; all processes together."""
     state, team = run.progress, run.team
     run.passes.settle()
-    problem = _made(folder) if team.rank == 0 else None
+    problem: Exception | None = _made(folder) if team.rank == 0 else None
     serial = f"{state.passes:010d}"
     digests: dict[int, str] = {}
     if not team.together(problem):
@@ -170,7 +170,7 @@ def _fill(place: NDArray[Any], arrays: Arrays, name: str, problem: Any) -> None:
 
 
 def _restore_numbers(facts: dict[str, Any], run: Run) -> None:
-    numbers = {name: float(value) for name, value in facts["progress"].items()}
+    numbers: dict[str, Any] = {name: float(value) for name, value in facts["progress"].items()}
     numbers |= {name: count(name, facts["progress"][name]) for name in COUNTS}
     trace = Trace.from_array(np.array(facts["trace"], dtype=np.float64))
     run.progress = Progress(**numbers, trace=trace)

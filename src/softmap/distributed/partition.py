@@ -78,11 +78,11 @@ def _by_metis(model: Model, parts: int) -> Ints:
     if module is None:
         raise MissingExtra("partition='metis'", "metis")
     graph = model.graph
-    other = graph.node[graph.half ^ 1]
-    # recursive, so that parts of near numbers are near each other
-    _, found = module.part_graph(  # type: ignore[attr-defined]
-        parts, xadj=graph.start, adjncy=other, recursive=True
+    neighbours = module.CSRAdjacency(  # type: ignore[attr-defined]
+        adj_starts=graph.start, adjacent=graph.node[graph.half ^ 1]
     )
+    # recursive, so that parts of near numbers are near each other
+    _, found = module.part_graph(parts, neighbours, recursive=True)  # type: ignore[attr-defined]
     return _all_used(np.asarray(found, dtype=np.int64), parts)
 
 
@@ -161,7 +161,7 @@ def _moved(adjacency: object, part: Ints, parts: int, left: float | None = None)
     part = part.copy()
     for turn in range(ROUNDS):
         member = csr_array((np.ones(n), (np.arange(n), part)), shape=(n, parts))
-        near = np.asarray((adjacency @ member).todense())  # type: ignore[operator]
+        near = np.asarray((adjacency @ member).todense())
         gain = near.max(axis=1) - near[np.arange(n), part]
         wanted = near.argmax(axis=1)
         may = (gain > 0) & ((np.arange(n) * 2654435761 >> 7) % 2 == turn % 2)

@@ -57,6 +57,7 @@ class Progress:
     primal: float = math.inf
     smoothed: float = -math.inf
     previous: float = -math.inf
+    next_check: int = EARLY[0]
     labelled_at: int = 0
     improved_at: int = 0
     best_lp_gap: float = math.inf
@@ -95,8 +96,7 @@ class Run:
     def advance(self, limits: Limits) -> Status | None:
         """Go on to the next check, or to the first limit on the way."""
         state = self.progress
-        target = next((p for p in EARLY if p > state.passes), None)
-        target = target or state.passes + max(20, state.passes // 8)
+        target = state.next_check
         if limits.max_passes is not None:
             target = min(target, limits.max_passes)
         while state.passes < target:
@@ -146,6 +146,8 @@ class Run:
             state.labelled_at = state.passes
         self._note(found, eta)
         self._heed(found)
+        early = next((p for p in EARLY if p > state.passes), None)
+        state.next_check = early or state.passes + max(20, state.passes // 8)
         return closed or self._stalled()
 
     def ended(self, limits: Limits) -> Status | None:

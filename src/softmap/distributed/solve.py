@@ -87,6 +87,7 @@ def solve(  # noqa: PLR0913 - one keyword per thing a user may want to say
     threads: int | None = None,
     eta: float | None = None,
     checkpoint: str | os.PathLike[str] | None = None,
+    checkpoint_every: float = EVERY,
     on_check: Callable[[Row], Any] | None = None,
 ) -> DistributedResult:
     """Solve the relaxation of one model by all processes of a communicator, and look for labels.
@@ -108,6 +109,7 @@ def solve(  # noqa: PLR0913 - one keyword per thing a user may want to say
     max_passes : int
         Stop after so many passes.
     checkpoint : folder, written at intervals and at the end; see `resume`
+    checkpoint_every : float, seconds between two of them
     on_check : function, called with each row of the trace in the first process
 
     Examples
@@ -123,7 +125,8 @@ def solve(  # noqa: PLR0913 - one keyword per thing a user may want to say
     first_eta = None if eta is None else positive("eta", eta)
     team, whole, pieces = _begun(model, comm, parts, partition)
     run = Run(team, whole, pieces, first_eta, _threads(threads, team))
-    return _loop(run, limits, _folder(checkpoint), on_check)
+    store = _Store(_folder(checkpoint), not_negative("checkpoint_every", checkpoint_every))
+    return _loop(run, limits, store, on_check)
 
 
 def resume(  # noqa: PLR0913 - the keywords of `solve`
@@ -138,6 +141,7 @@ def resume(  # noqa: PLR0913 - the keywords of `solve`
     max_passes: int | None = None,
     threads: int | None = None,
     checkpoint: str | os.PathLike[str] | None = None,
+    checkpoint_every: float = EVERY,
     on_check: Callable[[Row], Any] | None = None,
 ) -> DistributedResult:
     """Go on from a checkpoint, on any number of processes, to the same result.
@@ -150,7 +154,8 @@ def resume(  # noqa: PLR0913 - the keywords of `solve`
     team, whole, pieces = _begun(model, comm, manifest.parts, partition)
     run = Run(team, whole, pieces, None, _threads(threads, team))
     storage.restore(manifest, run)
-    return _loop(run, limits, _folder(checkpoint), on_check)
+    store = _Store(_folder(checkpoint), not_negative("checkpoint_every", checkpoint_every))
+    return _loop(run, limits, store, on_check)
 
 
 def _limits(lp_gap: Any, gap: Any, time_limit: Any, max_passes: Any) -> Limits:
@@ -213,24 +218,41 @@ def _folder(checkpoint: Any) -> Path | None:
     return path
 
 
+@dataclass
+class _Store:
+    """Where checkpoints go, if anywhere, and when the next one is due."""
+
+    folder: Path | None
+    every: float
+
+    def __post_init__(self) -> None:
+        self._saved = time.perf_counter()
+
+    def save(self, run: Run) -> None:
+        if self.folder is not None:
+            storage.save(self.folder, run)
+            self._saved = time.perf_counter()
+
+    def due(self, run: Run) -> bool:
+        """Whether it is time, by the first process's clock."""
+        return bool(run.team.together(time.perf_counter() - self._saved >= self.every))
+
+
 def _loop(
-    run: Run, limits: Limits, folder: Path | None, on_check: Callable[[Row], Any] | None
+    run: Run, limits: Limits, store: _Store, on_check: Callable[[Row], Any] | None
 ) -> DistributedResult:
     """Advance, check and store until something stops the run."""
     run.started(run.progress.seconds)
     status = run.ended(limits)
-    saved = time.perf_counter()
     while status is None:
         limited = run.advance(limits)
-        if folder is not None and limited is not None:
-            storage.save(folder, run)  # before this check, which a longer run would not make
+        if limited is not None:
+            store.save(run)  # before this check, which a longer run would not make
         status = run.check(limits, last=limited is not None) or limited
         if on_check is not None and run.team.rank == 0:
             on_check(run.progress.trace[-1])
-        due = run.team.together(time.perf_counter() - saved > EVERY)
-        if folder is not None and limited is None and (due or status is not None):
-            storage.save(folder, run)
-            saved = time.perf_counter()
+        if limited is None and (store.due(run) or status is not None):
+            store.save(run)
     return _result(run, status)
 
 

@@ -60,10 +60,9 @@ def write_folder(folder: Any, whole: Whole, parts: Iterable[Part]) -> None:
     except OSError as error:
         raise WriteError(path, error) from error
     for part in parts:
-        own = {"nodes": part.nodes, "edges": part.edges, "home": part.home, "phase": part.phase}
-        arrays = {f"part.{name}": array for name, array in own.items()}
+        arrays: dict[str, Any] = {f"part.{name}": getattr(part, name) for name in EXTRA}
         with replacing(_file(path, part.number)) as file:
-            np.savez(file, **{"part.own": np.array(part.own)}, **arrays, **model_arrays(part.model))
+            np.savez(file, **arrays, **model_arrays(part.model))
     facts = {name: getattr(whole, name) for name in _NUMBERS}
     facts |= {"kind": KIND, "version": VERSION, "turns": whole.turns.tolist()}
     write_text(path / MANIFEST, [json.dumps(facts, indent=1), "\n"])
@@ -115,8 +114,9 @@ def _read(path: Path, number: int, whole: Whole) -> Part:
     if any(array is None for array in own.values()):
         raise FormatError("expected a part of a model", path)
     model = model_from_arrays(arrays, path)
-    found = {name: np.asarray(own[name], dtype=np.int64) for name in EXTRA}
-    part = Part(number=number, model=model, **(found | {"own": int(found["own"])}))
+    found: dict[str, Any] = {name: np.asarray(own[name], dtype=np.int64) for name in EXTRA}
+    found["own"] = int(found["own"])
+    part = Part(number=number, model=model, **found)
     if not _sound(part, whole):
         raise FormatError("not a sound part: its arrays do not fit together", path)
     return part

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import os
 from collections.abc import Iterator
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -126,7 +127,8 @@ class _Grid:
         """Numbers in [0, 1) that depend on seed, variable and label only (SplitMix64's mixing)."""
         key = np.uint64(self.seed * 0x9E3779B97F4A7C15 % 2**64)
         state = nodes.astype(np.uint64)[:, None] * np.uint64(self.d)
-        z = (state + np.arange(self.d, dtype=np.uint64)) * np.uint64(0x9E3779B97F4A7C15) + key
+        z: Any = (state + np.arange(self.d, dtype=np.uint64)) * np.uint64(0x9E3779B97F4A7C15) + key
         z = (z ^ (z >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
         z = (z ^ (z >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
-        return ((z ^ (z >> np.uint64(31))) >> np.uint64(11)).astype(np.float64) * 2.0**-53
+        bits: NDArray[np.uint64] = (z ^ (z >> np.uint64(31))) >> np.uint64(11)
+        return bits.astype(np.float64) * 2.0**-53

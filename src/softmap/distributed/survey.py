@@ -109,12 +109,12 @@ def tightened(team: Team, whole: Whole, parts: list[Part]) -> list[Part]:
                 f"{stuck} without a state; look at the +inf costs around it",
                 stuck,
             )
-        before = {number: mask.copy() for number, mask in allowed.items()}
+        earlier = {number: mask.copy() for number, mask in allowed.items()}
         masks = {number: mask.astype(np.float64) for number, mask in allowed.items()}
         halo.states(masks)
         for number, mask in masks.items():
             allowed[number] &= mask > 0
-        news = [[not np.array_equal(before[n], allowed[n])] for n in allowed]
+        news = [[not np.array_equal(earlier[n], allowed[n])] for n in allowed]
         changed = bool(team.table(news, 1).any())
     return [_with(part, allowed[part.number]) for part in parts]
 
