@@ -17,12 +17,12 @@ from softmap import InfeasibleModel, Model, distributed, generators
 from whole_runs import labels_of, lam_of, numbers
 
 OPTIONS = {"threads": 1, "lp_gap": 0.0, "gap": 0.0}
-PASSES = 22  # of the cases
-PARTS = 9  # more than processes, and not a multiple of them
+PASSES = 11  # of the cases
+PARTS = 7  # fewer than the largest group, and not a multiple of the others
 CASES = {
-    "grid": lambda: generators.random_grid(12, 12, 3, seed=1),
-    "random graph": lambda: generators.erdos_renyi(40, 3, seed=2),
-    "constrained": lambda: generators.ragged_constrained(30, max_labels=4, seed=2),
+    "grid": lambda: generators.random_grid(8, 9, 3, seed=1),
+    "random graph": lambda: generators.erdos_renyi(24, 3, seed=2),
+    "constrained": lambda: generators.ragged_constrained(20, max_labels=4, seed=2),
 }
 GROUPS = (4, 4, 4, 4, 2, 2, 1, 0)  # of the eight processes: sizes of groups that work side by side
 

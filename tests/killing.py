@@ -48,17 +48,21 @@ def killed(folder: Path, out: Path, processes: int, rng: random.Random) -> float
     shutil.rmtree(out, ignore_errors=True)
     run = mpiexec(processes, DRIVER, "folder", folder, out)
     names = [out / f"pid-{rank}" for rank in range(processes)]
-    end = time.monotonic() + 60
+    end = time.monotonic() + 300
     while not all(name.exists() and name.read_text() for name in names):
         assert run.poll() is None, run.communicate()[0]
         assert time.monotonic() < end
         time.sleep(0.01)
     pids = [int(name.read_text()) for name in names]
+    late = rng.random() < 0.8  # else perhaps before there is any checkpoint
+    while late and not (out / "run" / "checkpoint.json").exists():
+        assert time.monotonic() < end
+        time.sleep(0.01)
     time.sleep(rng.uniform(0.0, 2.0))
     began = time.monotonic()
     with contextlib.suppress(ProcessLookupError):
         os.kill(rng.choice(pids), signal.SIGKILL)
-    words = run.communicate(timeout=60)[0]
+    words = run.communicate(timeout=300)[0]
     assert run.returncode != 0, "it was done before"
     assert "signal 9" in words or "killed" in words.lower(), words
     while any(map(_alive, pids)):

@@ -20,6 +20,9 @@ OPTIONAL = {
     "networkx": "softmap[interop]",
     "pandas": "softmap[interop]",
     "pgmpy": "softmap[interop]",
+    "distributed": "softmap[dask]",
+    "mpi4py": "softmap[mpi]",
+    "pymetis": "softmap[metis]",
     "jax": "jax",
 }
 
