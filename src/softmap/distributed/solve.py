@@ -100,8 +100,8 @@ def solve(  # noqa: PLR0913 - one keyword per thing a user may want to say
         Of a folder, each process reads its own parts only.
     comm : communicator of mpi4py, such as `MPI.COMM_WORLD`; this process alone if None
     parts : int
-        Parts the variables are cut into; eight per process if left out. Runs with equally many
-        parts give the same result on any number of processes.
+        Parts the variables are cut into; eight per process if left out, one for a process alone.
+        Runs with equally many parts give the same result on any number of processes.
     partition : "auto", "grid", "metis" or "own"
         How they are cut: see `softmap.distributed.partition`.
     lp_gap, gap, time_limit, threads, eta
@@ -173,7 +173,8 @@ def _begun(
     """The team, and this process's parts of the model."""
     size = 1 if comm is None else int(getattr(comm, "size", 1))
     if isinstance(model, Model):
-        wanted = min(model.n, PARTS_EACH * size if parts is None else count("parts", parts, 1))
+        usual = PARTS_EACH * size if size > 1 else 1
+        wanted = min(model.n, usual if parts is None else count("parts", parts, 1))
         # every process cuts the whole model, in the same way
         part = partitioned(model, wanted, partition)
         team = Team(comm, wanted)

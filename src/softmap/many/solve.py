@@ -181,7 +181,7 @@ class _Stream:
     def _failed(self, future: Any, batch: list[Item]) -> Iterator[Outcome]:
         """A batch that workers died of is tried item by item; so the one at fault is found."""
         if len(batch) > 1:
-            self._waiting += [[item] for item in batch]
+            self._waiting[:0] = [[item] for item in batch]  # after all that is not suspect
             return
         try:
             error = future.exception()
