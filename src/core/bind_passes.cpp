@@ -99,8 +99,9 @@ template <class S> struct Calls {
         require_size(shift, plan.view.num_lanes, "shift");
         require_size(dot, plan.view.num_blocks, "dot");
         require(threads >= 1, "threads must be at least 1");
-        const ChainArrays<S> arrays{msg.data(),   prev.data(), Index(prev.size()), theta.data(),
-                                    shift.data(), dot.data(),  nullptr,            nullptr};
+        const ChainArrays<S> arrays{msg.data(),   prev.data(),  Index(prev.size()),
+                                    theta.data(), shift.data(), dot.data(),
+                                    nullptr,      nullptr};
         const Momentum<S> noting =
             momentum && !forward ? Momentum<S>{prev.data(), chain_momentum} : Momentum<S>{};
         together(threads, [&](Member me) {

@@ -60,6 +60,8 @@ def look(passes: Passes, eta: float, averaged: bool) -> Finding:
         row.append(core.careful_sum(chains.smoothed_terms(minima)))
         row.append(float((chains.surplus[:own] * entropy[:own]).sum()))
         rows[number] = row
+    shares.clear()  # memory for what follows
+    means.clear()
     lam = _bounding(passes)
     for number, chains in passes.chains.items():
         rows[number].append(core.lower_sum(chains.bound_terms(lam[number])))
@@ -77,11 +79,11 @@ def _means(passes: Passes) -> Arrays:
 
 
 def _bounding(passes: Passes) -> Arrays:
-    polished = passes.polished()
-    return {
-        number: chains.lam(polished[number], chains.shares(polished[number]))
-        for number, chains in passes.chains.items()
-    }
+    polished, lam = passes.polished(), {}
+    for number, chains in passes.chains.items():
+        msg = polished.pop(number)
+        lam[number] = chains.lam(msg, chains.shares(msg))
+    return lam
 
 
 def _finding(

@@ -37,7 +37,6 @@ class LabelsByParts:
 
     def __init__(self, passes: Passes) -> None:
         self._passes = passes
-        self._inner = {number: _Inner(chains) for number, chains in passes.chains.items()}
         self.labels: dict[int, Ints] = {
             number: np.zeros(chains.part.model.n, dtype=np.int64)
             for number, chains in passes.chains.items()
@@ -50,14 +49,14 @@ class LabelsByParts:
         # last part first: λ stands as a forward pass has left it
         for turn in reversed(self._turns()):
             for number in turn:
-                inner = self._inner[number]
+                inner = _Inner(self._passes.chains[number])  # made when needed: it is as large
                 found[number][: inner.own] = inner.decoded(found[number], lam, nodes)
             self._passes.halo.nodes(found)
         self.take(found)
         for step in range(ROUNDS):
             for turn in self._turns():
                 for number in turn:
-                    inner = self._inner[number]
+                    inner = _Inner(self._passes.chains[number])
                     better = inner.improved(found[number], seed + step)
                     found[number][: inner.own] = better
                 self._passes.halo.nodes(found)
@@ -65,7 +64,7 @@ class LabelsByParts:
 
     def _turns(self) -> list[list[int]]:
         turns = self._passes.whole.turns
-        mine = self._inner.keys()
+        mine = self._passes.chains.keys()
         return [[n for n in mine if turns[n] == turn] for turn in range(int(turns.max()) + 1)]
 
     def take(self, labels: dict[int, Ints]) -> None:
@@ -77,7 +76,7 @@ class LabelsByParts:
 
     def energy_of(self, labels: dict[int, Ints]) -> float:
         """Cost of a whole labelling, by a sum over the parts in their order."""
-        rows = [[self._inner[number].cost(own)] for number, own in labels.items()]
+        rows = [[_cost(self._passes.chains[number], own)] for number, own in labels.items()]
         table = self._passes.team.table(rows, 1)
         return float(core.careful_sum(np.append(table[:, 0], self._passes.whole.constant)))
 
@@ -148,14 +147,15 @@ class _Inner:
         message = -lam[model.half_offset[h] + label]
         total += np.bincount(at, message, len(total))
 
-    def cost(self, labels: Ints) -> float:
-        """The part's share of the cost of a labelling: own variables and own edges."""
-        model, own = self._chains.part.model, self.own
-        if (labels < 0).any():
-            return math.inf
-        terms = [self._unary[model.node_offset[:own] + labels[:own]]]
-        for first, last, potential in model.groups():
-            k = np.flatnonzero(self._chains.owned[first:last])
-            ends = model.edges[first:last][k]
-            terms.append(potential.value(k, labels[ends[:, 0]], labels[ends[:, 1]]))
-        return float(core.careful_sum(np.concatenate(terms).astype(np.float64)))
+
+def _cost(chains: PartChains, labels: Ints) -> float:
+    """A part's share of the cost of a labelling: own variables and own edges."""
+    model, own = chains.part.model, chains.part.own
+    if (labels < 0).any():
+        return math.inf
+    terms = [model.unary[model.node_offset[:own] + labels[:own]]]
+    for first, last, potential in model.groups():
+        k = np.flatnonzero(chains.owned[first:last])
+        ends = model.edges[first:last][k]
+        terms.append(potential.value(k, labels[ends[:, 0]], labels[ends[:, 1]]))
+    return float(core.careful_sum(np.concatenate(terms).astype(np.float64)))
