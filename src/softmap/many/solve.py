@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import math
 import os
 import queue
+import time
 from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
@@ -21,6 +23,7 @@ from softmap.solving.result import Result
 __all__ = ["outcomes", "shared_folder", "solve_many"]
 
 AHEAD = 3  # batches per thread that are handed over before results are back
+RECOUNT = 1.0  # seconds between two counts of the workers
 TICK = 0.2  # seconds between two looks at the connection
 
 
@@ -116,6 +119,7 @@ class _Stream:
         self._pending: dict[str, tuple[Any, list[Item]]] = {}
         self._done: queue.SimpleQueue[Any] = queue.SimpleQueue()
         self._serial = 0
+        self._most, self._counted = AHEAD, -math.inf
 
     def __iter__(self) -> Iterator[Outcome]:
         while self._waiting or self._pending:
@@ -133,11 +137,17 @@ class _Stream:
             self._connection.restored()
             self._recall()
         try:
-            room = AHEAD * (sum(self._connection.workers().values()) or 1) if self._waiting else 0
-            while self._waiting and len(self._pending) < room:
+            while self._waiting and len(self._pending) < self._room():
                 self._submit(self._waiting.pop())
         except (OSError, TimeoutError):
             return  # the connection broke: looked after in the next turn
+
+    def _room(self) -> int:
+        """Batches that may be on their way; workers are counted now and then."""
+        if time.monotonic() > self._counted + RECOUNT:
+            self._most = AHEAD * (sum(self._connection.workers().values()) or 1)
+            self._counted = time.monotonic()
+        return self._most
 
     def _submit(self, batch: list[Item]) -> None:
         self._serial += 1
