@@ -71,8 +71,8 @@ def paper_machine(edges: float = 1e9, labels: int = 16) -> None:
         grid = grid_pass(link, gpus, own, labels, compute) - compute * UNEVEN
         random = exchange(link, 0.5 * own * labels * 8, 20 * (gpus - 1))
         print(
-            f"| {gpus} | {held / gpus / 1e9:.0f} of {HBM_SIZE / 1e9:.0f} GB | {compute * 1e3:.1f} ms"
-            f" | {grid * 1e3:.2f} ms | {random * 1e3:.0f} ms |"
+            f"| {gpus} | {held / gpus / 1e9:.0f} of {HBM_SIZE / 1e9:.0f} GB "
+            f"| {compute * 1e3:.1f} ms | {grid * 1e3:.2f} ms | {random * 1e3:.0f} ms |"
         )
 
 
