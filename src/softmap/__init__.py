@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 __version__ = "0.1.0"
 
 if TYPE_CHECKING:
-    from softmap import generators
+    from softmap import distributed, generators
     from softmap.algorithms.registry import METHODS
     from softmap.errors import (
         CheckpointError,
@@ -84,7 +84,7 @@ _HOME = {
 }
 
 # Public name -> the module that it is.
-_MODULES = {"generators": "generators", "lp": "relaxation.lp"}
+_MODULES = {"distributed": "distributed", "generators": "generators", "lp": "relaxation.lp"}
 
 __all__ = [
     "METHODS",
@@ -113,6 +113,7 @@ __all__ = [
     "__version__",
     "arc_consistency",
     "certificate",
+    "distributed",
     "generators",
     "iterate",
     "load_result",

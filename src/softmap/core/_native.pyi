@@ -822,6 +822,7 @@ def cycle_gains(
     """
     The least joint cost of each cycle's pairs less the sum of their least costs.
     """
+
 def lower_sum(
     values: Annotated[
         NDArray[numpy.float64], dict(shape=(None,), order="C", device="cpu", writable=False)
