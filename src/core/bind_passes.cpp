@@ -102,11 +102,8 @@ template <class S> struct Calls {
         const ChainArrays<S> arrays{msg.data(),   prev.data(),  Index(prev.size()),
                                     theta.data(), shift.data(), dot.data(),
                                     nullptr,      nullptr};
-        const Momentum<S> noting =
-            momentum && !forward ? Momentum<S>{prev.data(), chain_momentum} : Momentum<S>{};
         together(threads, [&](Member me) {
-            const Scratch room(plan.view);
-            half_pass(lay.view, plan.view, forward, arrays, eta, noting, room, me);
+            kernels->of<S>().one_half(lay.view, plan.view, forward, arrays, eta, momentum, me);
         });
     }
     static void move_on(Out<S> msg, Out<S> prev, Out<double> clock, int threads) {
@@ -114,8 +111,8 @@ template <class S> struct Calls {
         require_size(clock, 3, "clock");
         require(threads >= 1, "threads must be at least 1");
         together(threads, [&](Member me) {
-            extrapolate(msg.data(), prev.data(), Index(prev.size()),
-                        *reinterpret_cast<Clock *>(clock.data()), me);
+            kernels->of<S>().extrapolate(msg.data(), prev.data(), Index(prev.size()),
+                                         *reinterpret_cast<Clock *>(clock.data()), me);
         });
     }
     static void share(Plan plan, In<S> msg, Out<double> theta, int threads) {
