@@ -25,7 +25,7 @@ class Exit:
 
 app = typer.Typer(
     name="softmap",
-    help="Find the most likely labelling of a Markov random field, and prove how good it is.",
+    help="Find the best labelling of a Markov random field, and prove how good it is.",
     epilog="Start with: softmap demo",
     no_args_is_help=True,
     pretty_exceptions_enable=False,
@@ -67,7 +67,7 @@ def _root(
         False, "--version", callback=_show_version, is_eager=True, help="Show the version."
     ),
 ) -> None:
-    """Find the most likely labelling of a Markov random field, and prove how good it is."""
+    """Find the best labelling of a Markov random field, and prove how good it is."""
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
