@@ -93,6 +93,28 @@ template <class S> struct Calls {
             kernels->of<S>().passes(lay.view, plan.view, halves, arrays, eta, momentum, me);
         });
     }
+    static void run_half(Lay lay, Plan plan, bool forward, Out<S> msg, Out<S> prev,
+                         Out<double> theta, double eta, bool momentum, Out<double> shift,
+                         Out<double> dot, int threads) {
+        require_size(shift, plan.view.num_lanes, "shift");
+        require_size(dot, plan.view.num_blocks, "dot");
+        require(threads >= 1, "threads must be at least 1");
+        const ChainArrays<S> arrays{msg.data(),   prev.data(),  Index(prev.size()),
+                                    theta.data(), shift.data(), dot.data(),
+                                    nullptr,      nullptr};
+        together(threads, [&](Member me) {
+            kernels->of<S>().one_half(lay.view, plan.view, forward, arrays, eta, momentum, me);
+        });
+    }
+    static void move_on(Out<S> msg, Out<S> prev, Out<double> clock, int threads) {
+        require(msg.size() >= prev.size(), "there are fewer messages than prev has");
+        require_size(clock, 3, "clock");
+        require(threads >= 1, "threads must be at least 1");
+        together(threads, [&](Member me) {
+            kernels->of<S>().extrapolate(msg.data(), prev.data(), Index(prev.size()),
+                                         *reinterpret_cast<Clock *>(clock.data()), me);
+        });
+    }
     static void share(Plan plan, In<S> msg, Out<double> theta, int threads) {
         split(threads, plan.view.num_rows, [&](Index first, Index last) {
             kernels->of<S>().shares(plan.view, msg.data(), theta.data(), first, last);
@@ -133,6 +155,11 @@ template <class S> struct Calls {
         m.def("passes", &run, arg("layout"), arg("schedule"), arg("halves"), arg("msg"),
               arg("prev"), arg("theta"), arg("eta"), arg("momentum"), arg("shift"), arg("dot"),
               arg("clock"), arg("threads"), Unlocked());
+        m.def("half_pass", &run_half, arg("layout"), arg("schedule"), arg("forward"), arg("msg"),
+              arg("prev"), arg("theta"), arg("eta"), arg("momentum"), arg("shift"), arg("dot"),
+              arg("threads"), Unlocked());
+        m.def("extrapolate", &move_on, arg("msg"), arg("prev"), arg("clock"), arg("threads"),
+              Unlocked());
         m.def("shares", &share, arg("schedule"), arg("msg"), arg("theta"), arg("threads"),
               Unlocked());
         m.def("by_node", &nodes, arg("layout"), arg("schedule"), arg("theta"), arg("out"),
@@ -149,6 +176,7 @@ template <class S> struct Calls {
 void bind_passes(nb::module_ &m) {
     Calls<double>::bind(m, "Schedule");
     Calls<float>::bind(m, "SingleSchedule");
+    m.attr("RELAX") = chain_momentum.relax;
     m.def("packed_size", [](Index kind, Index early, Index late) {
         return Families::visit(kind, [&](auto family) { return family.packed_size(early, late); });
     });

@@ -173,6 +173,8 @@ void cycle_gains_of(Stack tables, Matrix<Index> place, Matrix<bool> turned, Out<
 
 double careful_sum_of(In<double> values) { return careful_sum(values.data(), values.size()); }
 
+double lower_sum_of(In<double> values) { return lower_sum(values.data(), Index(values.size())); }
+
 } // namespace
 
 void bind_proof(nb::module_ &m) {
@@ -208,6 +210,8 @@ void bind_proof(nb::module_ &m) {
     m.def("cycle_gains", &cycle_gains_of, arg("tables"), arg("place"), arg("turned"), arg("out"),
           nb::arg("threads") = 1, Unlocked(),
           "The least joint cost of each cycle's pairs less the sum of their least costs.");
+    m.def("lower_sum", &lower_sum_of, arg("values"), Unlocked(),
+          "A number certainly at most Σ values.");
     m.def("careful_sum", &careful_sum_of, arg("values"), Unlocked(),
           "Σ values, as good as rounded once.");
 }

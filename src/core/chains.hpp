@@ -102,6 +102,16 @@ void half_pass(const Layout<S> &lay, const Schedule<S> &plan, bool forward,
     }
 }
 
+// One half pass over the levels of a schedule, which may be some of the levels of a larger one.
+template <class S>
+void one_half(const Layout<S> &lay, const Schedule<S> &plan, bool forward,
+              const ChainArrays<S> &run, double eta, bool momentum, Member me) {
+    const Scratch room(plan);
+    const bool noting = momentum && !forward;
+    half_pass(lay, plan, forward, run, eta,
+              noting ? Momentum<S>{run.prev, chain_momentum} : Momentum<S>{}, room, me);
+}
+
 // `halves` half passes, forward first, with momentum over whole passes if asked for.
 //
 // Momentum is for the messages sent backward: those sent forward are all made anew before they are

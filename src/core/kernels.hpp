@@ -23,6 +23,8 @@ using Sweep = void (*)(const Layout<S> &, const Schedule<S> &, Index count, cons
 // Passes and sweeps over messages of type S.
 template <class S> struct PassKernels {
     decltype(softmap::passes<S>) *passes;
+    decltype(softmap::one_half<S>) *one_half;
+    decltype(softmap::extrapolate<S>) *extrapolate;
     decltype(softmap::shares<S>) *shares;
     Sweep<S> star_sweeps, diffusion_sweeps, gradient_sweeps;
     decltype(softmap::star_values<S>) *star_values;

@@ -5,6 +5,8 @@ namespace softmap {
 
 template <class S> static PassKernels<S> pass_kernels() {
     return {passes<S>,
+            one_half<S>,
+            extrapolate<S>,
             shares<S>,
             sweeps<StarRule, S>,
             sweeps<DiffusionRule, S>,

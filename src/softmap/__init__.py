@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 __version__ = "0.1.0"
 
 if TYPE_CHECKING:
-    from softmap import generators
+    from softmap import distributed, generators
     from softmap.algorithms.registry import METHODS
     from softmap.errors import (
         CheckpointError,
@@ -23,6 +23,7 @@ if TYPE_CHECKING:
         WriteError,
     )
     from softmap.io import read, write
+    from softmap.many import solve_many
     from softmap.model import (
         AllDifferent,
         AtMostOne,
@@ -43,6 +44,7 @@ if TYPE_CHECKING:
     from softmap.relaxation import lp
     from softmap.relaxation.consistency import arc_consistency
     from softmap.relaxation.dual import SmoothedDual
+    from softmap.solving.batch import solve_batch
     from softmap.solving.certificate import certificate
     from softmap.solving.mbest import RankedLabelling, solve_mbest
     from softmap.solving.result import Result, load_result
@@ -90,13 +92,15 @@ _HOME = {
     "read": "io",
     "resume": "solving.solve",
     "solve": "solving.solve",
+    "solve_batch": "solving.batch",
+    "solve_many": "many",
     "solve_mbest": "solving.mbest",
     "verify": "verification",
     "write": "io",
 }
 
 # Public name -> the module that it is.
-_MODULES = {"generators": "generators", "lp": "relaxation.lp"}
+_MODULES = {"distributed": "distributed", "generators": "generators", "lp": "relaxation.lp"}
 
 __all__ = [
     "METHODS",
@@ -133,6 +137,7 @@ __all__ = [
     "__version__",
     "arc_consistency",
     "certificate",
+    "distributed",
     "generators",
     "iterate",
     "load_result",
@@ -140,6 +145,8 @@ __all__ = [
     "read",
     "resume",
     "solve",
+    "solve_batch",
+    "solve_many",
     "solve_mbest",
     "verify",
     "write",

@@ -39,7 +39,18 @@ def test_help_fits_on_a_screen(capsys):
 
 
 @pytest.mark.parametrize(
-    "command", ["solve", "verify", "info", "convert", "demo", "compare", "doctor"]
+    "command",
+    [
+        "solve",
+        "solve-many",
+        "solve-large",
+        "verify",
+        "info",
+        "convert",
+        "demo",
+        "compare",
+        "doctor",
+    ],
 )
 def test_every_command_has_help(command, capsys):
     assert main([command, "--help"]) == 0

@@ -149,6 +149,21 @@ CALLS = {
     "Projection": (softmap.Projection, {"maps": [[0, 1]], "num_labels": [2], "index": [0]}),
     "solve": (softmap.solve, SOLVE),
     "iterate": (lambda **given: list(softmap.iterate(**given)), SOLVE),
+    "solve_batch": (
+        softmap.solve_batch,
+        {"models": [TREE], "threads": 1, "errors": "raise", "time_limit": [5.0], "gap": 1e-6},
+    ),
+    "solve_many": (  # without models, nothing is started
+        lambda models_or_paths, **given: softmap.solve_many(models_or_paths, **given),
+        {
+            "models_or_paths": [],
+            "client": None,
+            "checkpoints": ".",
+            "workers": 1,
+            "threads": 1,
+            "seed": 0,
+        },
+    ),
     "solve_mbest": (
         softmap.solve_mbest,
         {

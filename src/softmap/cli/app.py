@@ -9,7 +9,7 @@ from collections.abc import Sequence
 import typer
 
 from softmap import __version__
-from softmap.cli import compare, convert, demo, doctor, info, solve, verify
+from softmap.cli import compare, convert, demo, doctor, info, large, many, solve, verify
 from softmap.errors import SoftmapError
 
 __all__ = ["Exit", "app", "main"]
@@ -25,7 +25,7 @@ class Exit:
 
 app = typer.Typer(
     name="softmap",
-    help="Find the most likely labelling of a Markov random field, and prove how good it is.",
+    help="Find the best labelling of a Markov random field, and prove how good it is.",
     epilog="Start with: softmap demo",
     no_args_is_help=True,
     pretty_exceptions_enable=False,
@@ -33,6 +33,8 @@ app = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 app.command(name="solve")(solve.solve_command)
+app.command(name="solve-many")(many.solve_many_command)
+app.command(name="solve-large")(large.solve_large_command)
 app.command(name="verify")(verify.verify_command)
 app.command(name="info")(info.info_command)
 app.command(name="convert")(convert.convert_command)
@@ -65,7 +67,7 @@ def _root(
         False, "--version", callback=_show_version, is_eager=True, help="Show the version."
     ),
 ) -> None:
-    """Find the most likely labelling of a Markov random field, and prove how good it is."""
+    """Find the best labelling of a Markov random field, and prove how good it is."""
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

@@ -1,4 +1,4 @@
-"""softmap convert: from one file format to another."""
+"""softmap convert: from one file format to another, or into parts."""
 
 from __future__ import annotations
 
@@ -21,14 +21,23 @@ def convert_command(
     integer: Annotated[
         bool, typer.Option("--integer", help="For .lp and .mps: the integer program.")
     ] = False,
+    parts: Annotated[
+        int | None, typer.Option(help="Cut it into so many parts; TARGET is a folder.")
+    ] = None,
+    partition: Annotated[str, typer.Option(help="How: auto, grid, metis or own.")] = "auto",
 ) -> None:
-    """Convert a model to the format that a suffix names (.lp and .mps: its relaxation)."""
+    """Convert a model to the format that a suffix names, or into parts for solve-large."""
     import softmap
     from softmap.io.streams import bare_suffixes
 
-    check_targets(target=target)
+    if parts is None:
+        check_targets(target=target)
     model = softmap.read(str(source), values=values)
-    if bare_suffixes(target)[-1:] in ([".lp"], [".mps"]):
+    if parts is not None:
+        from softmap.distributed import write_parts
+
+        write_parts(model, target, parts, partition=partition)
+    elif bare_suffixes(target)[-1:] in ([".lp"], [".mps"]):
         softmap.lp.write(model, target, integer=integer)
     elif integer:
         raise softmap.OptionError("--integer is for .lp and .mps files")

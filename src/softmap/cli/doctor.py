@@ -21,6 +21,9 @@ OPTIONAL = {
     "pandas": "softmap[interop]",
     "pgmpy": "softmap[interop]",
     "dimod": "softmap[dimod]",
+    "distributed": "softmap[dask]",
+    "mpi4py": "softmap[mpi]",
+    "pymetis": "softmap[metis]",
     "jax": "jax",
 }
 

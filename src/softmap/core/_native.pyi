@@ -148,6 +148,48 @@ def passes(
     threads: int,
 ) -> None: ...
 @overload
+def half_pass(
+    layout: Layout,
+    schedule: Schedule,
+    forward: bool,
+    msg: Annotated[NDArray[numpy.float64], dict(shape=(None,), order="C", device="cpu")],
+    prev: Annotated[NDArray[numpy.float64], dict(shape=(None,), order="C", device="cpu")],
+    theta: Annotated[NDArray[numpy.float64], dict(shape=(None,), order="C", device="cpu")],
+    eta: float,
+    momentum: bool,
+    shift: Annotated[NDArray[numpy.float64], dict(shape=(None,), order="C", device="cpu")],
+    dot: Annotated[NDArray[numpy.float64], dict(shape=(None,), order="C", device="cpu")],
+    threads: int,
+) -> None: ...
+@overload
+def half_pass(
+    layout: SingleLayout,
+    schedule: SingleSchedule,
+    forward: bool,
+    msg: Annotated[NDArray[numpy.float32], dict(shape=(None,), order="C", device="cpu")],
+    prev: Annotated[NDArray[numpy.float32], dict(shape=(None,), order="C", device="cpu")],
+    theta: Annotated[NDArray[numpy.float64], dict(shape=(None,), order="C", device="cpu")],
+    eta: float,
+    momentum: bool,
+    shift: Annotated[NDArray[numpy.float64], dict(shape=(None,), order="C", device="cpu")],
+    dot: Annotated[NDArray[numpy.float64], dict(shape=(None,), order="C", device="cpu")],
+    threads: int,
+) -> None: ...
+@overload
+def extrapolate(
+    msg: Annotated[NDArray[numpy.float64], dict(shape=(None,), order="C", device="cpu")],
+    prev: Annotated[NDArray[numpy.float64], dict(shape=(None,), order="C", device="cpu")],
+    clock: Annotated[NDArray[numpy.float64], dict(shape=(None,), order="C", device="cpu")],
+    threads: int,
+) -> None: ...
+@overload
+def extrapolate(
+    msg: Annotated[NDArray[numpy.float32], dict(shape=(None,), order="C", device="cpu")],
+    prev: Annotated[NDArray[numpy.float32], dict(shape=(None,), order="C", device="cpu")],
+    clock: Annotated[NDArray[numpy.float64], dict(shape=(None,), order="C", device="cpu")],
+    threads: int,
+) -> None: ...
+@overload
 def shares(
     schedule: Schedule,
     msg: Annotated[
@@ -248,6 +290,8 @@ class SingleSchedule:
     """What one pass over the graph does."""
 
     def __init__(self, arrays: dict) -> None: ...
+
+RELAX: float = 0.75
 
 def packed_size(arg0: int, arg1: int, arg2: int, /) -> int: ...
 @overload
@@ -778,6 +822,13 @@ def cycle_gains(
     """
     The least joint cost of each cycle's pairs less the sum of their least costs.
     """
+
+def lower_sum(
+    values: Annotated[
+        NDArray[numpy.float64], dict(shape=(None,), order="C", device="cpu", writable=False)
+    ],
+) -> float:
+    """A number certainly at most Σ values."""
 
 def careful_sum(
     values: Annotated[

@@ -19,7 +19,7 @@ from softmap.io.streams import Content, Source, implausible, load, open_content
 from softmap.model import Auxiliaries, Model, checked_model
 from softmap.model.potentials import FAMILIES, Potential, Projection, SharedTables, Tables
 
-__all__ = ["model_arrays", "model_from_arrays", "parse_npz", "read_npz", "write_npz"]
+__all__ = ["array_of", "model_arrays", "model_from_arrays", "parse_npz", "read_npz", "write_npz"]
 
 FORMAT = "softmap-model-1"
 _HEADER = re.compile(
@@ -96,28 +96,30 @@ def _load(content: Content) -> dict[str, NDArray[Any]]:
                 message = f"{human(content.size)} expand to {human(total)}; expected a model"
                 raise FormatError(message, content.name)
             check_entries(total // 8, content.size, content.name)
-            return {m.filename.removesuffix(".npy"): _member(archive, m, content) for m in members}
+            return {
+                m.filename.removesuffix(".npy"): array_of(archive.read(m), m.filename, content.name)
+                for m in members
+            }
     except FormatError:
         raise
     except Exception as error:  # zipfile and its decompressors raise a dozen types
         raise FormatError(f"not a sound archive: {error}", content.name) from error
 
 
-def _member(archive: zipfile.ZipFile, member: zipfile.ZipInfo, content: Content) -> NDArray[Any]:
-    """One array; numpy's own reader would evaluate the header and allocate what it says."""
-    raw = archive.read(member)
+def array_of(raw: bytes | memoryview, member: str, name: object) -> NDArray[Any]:
+    """The array that a member of an archive holds, without a copy.
+
+    NumPy's own reader would evaluate the header and allocate what it says.
+    """
     header = _HEADER.match(raw)
     if header is None:
-        message = f"{member.filename}: expected an array of plain numbers or text"
-        raise FormatError(message, content.name)
+        raise FormatError(f"{member}: expected an array of plain numbers or text", name)
     kind, size = header[1].decode(), int(header[2])
     shape = tuple(int(d) for d in header[4].split(b",") if d.strip())
     body = memoryview(raw)[10 + int.from_bytes(raw[8:10], "little") :]
     if math.prod(shape) * size * (4 if kind.endswith("U") else 1) != len(body):
-        raise FormatError(
-            f"{member.filename}: expected {math.prod(shape)} numbers, found {len(body)} bytes",
-            content.name,
-        )
+        message = f"{member}: expected {math.prod(shape)} numbers, found {len(body)} bytes"
+        raise FormatError(message, name)
     array = np.frombuffer(body, f"{kind}{size}")
     return array.reshape(shape, order="F" if header[3] == b"True" else "C")
 
@@ -144,7 +146,11 @@ def _from_arrays(arrays: dict[str, NDArray[Any]], name: object) -> Model:
     for g, family in enumerate(families):
         part = {k.partition(".")[2]: a for k, a in arrays.items() if k.startswith(f"{g}.")}
         groups.append((need("edges")[start[g] : start[g + 1]], _potential(family, part, name)))
-    rows = np.split(need("unary").reshape(-1), np.cumsum(num_labels)[:-1])
+    flat = need("unary").reshape(-1)
+    if num_labels.size and (num_labels == num_labels[0]).all():  # no object per variable
+        rows: Any = flat.reshape(len(num_labels), -1)
+    else:
+        rows = np.split(flat, np.cumsum(num_labels)[:-1])
     model = Model(rows, None, groups, constant=float(need("constant")))
     return _with_structure(model, arrays, int(need("num_variables")), name)
 

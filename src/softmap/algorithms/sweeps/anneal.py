@@ -14,7 +14,7 @@ from softmap.algorithms.sweeps.chains import ChainMarginals, Chains, Messages
 from softmap.model import Model
 from softmap.relaxation.dual import cost_scale
 
-__all__ = ["Anneal", "AnnealState", "Annealed", "Engine"]
+__all__ = ["Anneal", "AnnealState", "Annealed", "Engine", "easily_coupled"]
 
 FIRST_ETA = 100.0  # the first η, in units of 1 / scale of the costs
 GROWTH = 3.0  # factor by which η is raised
@@ -26,7 +26,7 @@ SAMPLE = 5  # passes between samples of the averaged marginals
 RECENT = 8.0  # sample k counts like k**RECENT: about the last tenth of all passes
 
 
-def _easily_coupled(model: Model) -> bool:
+def easily_coupled(model: Model) -> bool:
     """Whether good edge marginals for averaged node marginals cost little: else they do not pay."""
     for first, last, potential in model.groups():
         rows, cols = model.end_labels(first, last)
@@ -101,7 +101,7 @@ class Annealed(Algorithm):
 
     def init(self, model: Model, lam: Floats | None, seed: int) -> AnnealState:
         self.engine = self.engine_type(model, self.threads, self.dtype)
-        self.averaging = _easily_coupled(model)
+        self.averaging = easily_coupled(model)
         self.scale = cost_scale(model)
         eta = self.first_eta or FIRST_ETA / self.scale
         mean = np.zeros(model.unary.size)

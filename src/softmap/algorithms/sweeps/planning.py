@@ -13,7 +13,7 @@ from softmap.algorithms.sweeps.schedule import Column, RowColumn, Schedule, Way,
 from softmap.model import Model
 from softmap.model.layout import kinds, layout
 
-__all__ = ["chain_schedule", "colour_schedule"]
+__all__ = ["chain_schedule", "colour_schedule", "level_schedule"]
 
 Ints = NDArray[np.int64]
 LANES = core.LANES
@@ -29,18 +29,18 @@ def chain_schedule(model: Model, dtype: DTypeLike = np.float64) -> Schedule:
     """
     rank = np.arange(model.n)
     level = model.graph.levels(rank).astype(np.int64)
-    return _schedule(model, rank, level, dtype)
+    return level_schedule(model, rank, level, dtype)
 
 
 def colour_schedule(model: Model, dtype: DTypeLike = np.float64) -> Schedule:
     """Stars by colour: levels are colours, and nodes keep the whole of their costs."""
     level = model.graph.colouring().astype(np.int64)
-    plan = _schedule(model, np.arange(model.n), level, dtype)
+    plan = level_schedule(model, np.arange(model.n), level, dtype)
     return replace(plan, share=np.ones_like(plan.share))
 
 
-def _schedule(model: Model, rank: Ints, level: Ints, dtype: DTypeLike) -> Schedule:
-    """Blocks for nodes in levels that no edge stays within."""
+def level_schedule(model: Model, rank: Ints, level: Ints, dtype: DTypeLike) -> Schedule:
+    """Chains in the order `rank`, for nodes in levels that no edge stays within."""
     levels = int(level.max()) + 1
     strips = _Strips(model, level)
     nodes = strips.nodes

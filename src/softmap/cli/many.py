@@ -1,0 +1,110 @@
+"""softmap solve-many: files in, a folder of results out, on all cores or on a Dask cluster."""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, Literal
+
+import typer
+
+from softmap.cli.options import ValuesOption
+
+if TYPE_CHECKING:
+    from softmap.many.folder import Answer, Folder
+    from softmap.solving.result import Result
+
+__all__ = ["pick", "solve_many_command"]
+
+SUMMARY_EVERY = 5.0  # seconds between two summaries of a run under way
+FAILED = 1  # the exit code when some model has no result
+
+
+def solve_many_command(
+    files: Annotated[list[Path], typer.Argument(help="Model files.")],
+    out: Annotated[Path, typer.Option(help="The folder for results.")],
+    cluster: Annotated[str | None, typer.Option(help="Address of a Dask scheduler.")] = None,
+    workers: Annotated[int | None, typer.Option(help="Processes here [one per core].")] = None,
+    time_limit: Annotated[float | None, typer.Option(help="Seconds for each model.")] = None,
+    checkpoints: Annotated[
+        Path | None, typer.Option(help="A folder that all workers see, to go on from.")
+    ] = None,
+    method: Annotated[str | None, typer.Option(help="The algorithm [anneal].")] = None,
+    goal: Annotated[
+        Literal["map", "lp", "labels", "optimal"] | None,
+        typer.Option(help="What to go on for after the relaxation [map]."),
+    ] = None,
+    gap: Annotated[float | None, typer.Option(help="Stop at this relative gap [1e-6].")] = None,
+    lp_gap: Annotated[float | None, typer.Option(help="The relaxation's gap [1e-4].")] = None,
+    eta: Annotated[float | None, typer.Option(help="Inverse temperature (for smp etc.).")] = None,
+    seed: Annotated[int | None, typer.Option(help="Seed of what is random [0].")] = None,
+    threads: Annotated[int | None, typer.Option(help="Threads of a large model.")] = None,
+    values: ValuesOption = None,
+    no_progress: Annotated[bool, typer.Option("--no-progress", help="Be quiet.")] = False,
+) -> None:
+    """Solve many models; what has been solved already is left alone."""
+    from softmap.many.folder import Folder
+
+    options = {
+        "method": method, "goal": goal, "gap": gap, "lp_gap": lp_gap, "time_limit": time_limit,
+        "eta": eta, "seed": seed,
+    }  # fmt: skip
+    given = {name: value for name, value in options.items() if value is not None}
+    folder = Folder(out, given | ({"values": values} if values else {}))
+    failed = _run(folder, files, given, threads, values, checkpoints, cluster, workers, no_progress)
+    raise typer.Exit(FAILED if failed else 0)
+
+
+def _run(
+    folder: Folder,
+    files: list[Path],
+    options: dict[str, Any],
+    threads: int | None,
+    values: str | None,
+    checkpoints: Path | None,
+    cluster: str | None,
+    workers: int | None,
+    quiet: bool,
+) -> int:
+    """Solve and store; how many models failed."""
+    from softmap.arguments import count
+    from softmap.cli.many_progress import many_display
+    from softmap.many.cluster import Connection
+    from softmap.many.items import listed
+    from softmap.many.solve import outcomes, shared_folder
+    from softmap.many.work import Settings
+    from softmap.solving.batch import checked_options
+
+    checked_options("softmap solve-many", options)
+    if workers is not None:
+        workers = count("workers", workers, 1)
+    if threads is not None:
+        options = options | {"threads": count("threads", threads, 1)}
+    items = listed([path.absolute() for path in files])
+    settings = Settings(options, values, shared_folder(checkpoints), pick)
+    written = time.monotonic()
+    with many_display(not quiet, len(items), folder.rows) as show:
+        for outcome in outcomes(folder.with_known(items), settings, Connection(cluster, workers)):
+            if outcome.error is not None:
+                folder.keep_error(outcome.name, outcome.error)
+            elif outcome.unchanged:
+                folder.keep_old(outcome.name)
+            else:
+                folder.keep(outcome.name, outcome.fingerprint, outcome.value)
+            show()
+            if time.monotonic() - written > SUMMARY_EVERY:
+                folder.summarise()
+                written = time.monotonic()
+    folder.summarise()
+    return sum(row["state"] == "failed" for row in folder.rows.values())
+
+
+def pick(result: Result) -> Answer:
+    """What is sent back of a result: facts and labels, not λ or the model."""
+    from softmap.cli.summary import as_object
+    from softmap.many.folder import Answer
+
+    relative = result.relative_gap(result.gap) if result.found else None
+    return Answer(
+        as_object(result) | {"relative_gap": relative}, result.labels if result.found else None
+    )

@@ -1,0 +1,201 @@
+"""What parts tell each other: messages along cut edges, and values of nodes at the boundary."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from softmap.distributed.chains import PartChains
+from softmap.distributed.team import Team
+
+__all__ = ["Exchange", "Halo"]
+
+Ints = NDArray[np.int64]
+Pairs = dict[tuple[int, int], Ints]  # (from part, to part) -> places, the same in both
+
+
+class Exchange:
+    """One kind of exchange: places that are read in some parts and written in others.
+
+    `reads` holds the places of own parts by (from, to), `writes` likewise for what arrives; the
+    n-th place that one side reads is the n-th that the other writes. Everything for one process
+    travels in one message.
+    """
+
+    def __init__(self, team: Team, reads: Pairs, writes: Pairs) -> None:
+        self._team = team
+        self._out = _by_process(reads, lambda pair: int(team.owner[pair[1]]))
+        self._in = _by_process(writes, lambda pair: int(team.owner[pair[0]]))
+        away = [listed for process, listed in self._out.items() if process != team.rank]
+        self.sent = sum(len(places) for listed in away for _, places in listed)
+
+    def run(
+        self,
+        read: Callable[[int, Ints], NDArray[Any]],
+        write: Callable[[int, Ints, NDArray[Any]], None],
+        dtype: Any = np.float64,
+    ) -> None:
+        """`read(part, places)` here and there, `write(part, places, values)` there and here."""
+        team, requests, arriving = self._team, [], {}
+        for process, listed in self._in.items():
+            if process != team.rank:
+                buffer = np.empty(sum(len(places) for _, places in listed), dtype)
+                arriving[process] = buffer
+                requests.append(team.comm.Irecv(buffer, source=process, tag=7))
+        for process, listed in self._out.items():
+            values = np.concatenate([read(pair[0], places) for pair, places in listed])
+            if process == team.rank:
+                arriving[process] = values
+            else:
+                requests.append(team.comm.Isend(values.astype(dtype, copy=False), process, 7))
+        # requests hold on to their buffers
+        for request in requests:
+            request.Wait()
+        for process, listed in self._in.items():
+            at = 0
+            for pair, places in listed:
+                write(pair[1], places, arriving[process][at : at + len(places)])
+                at += len(places)
+
+
+def _by_process(
+    pairs: Pairs, owner: Callable[[tuple[int, int]], int]
+) -> dict[int, list[tuple[tuple[int, int], Ints]]]:
+    found: dict[int, list[tuple[tuple[int, int], Ints]]] = defaultdict(list)
+    for pair in sorted(pairs):
+        if len(pairs[pair]):
+            found[owner(pair)].append((pair, pairs[pair]))
+    return dict(found)
+
+
+class Halo:
+    """All exchanges of the parts of one process."""
+
+    def __init__(self, team: Team, chains: dict[int, PartChains], phases: int) -> None:
+        self.chains = chains
+        cuts = {number: _CutEdges(each) for number, each in chains.items()}
+        self._messages = {
+            (forward, phase): Exchange(
+                team,
+                _merged(cut.sends(forward, phase) for cut in cuts.values()),
+                _merged(cut.receives(forward, phase) for cut in cuts.values()),
+            )
+            for forward in (True, False)
+            for phase in range(phases)
+        }
+        shared = _merged(cut.shared() for cut in cuts.values())
+        halo = _merged(cut.halo() for cut in cuts.values())
+        self._nodes = Exchange(team, shared, halo)
+        self._states = Exchange(team, self._spread(shared, 0), self._spread(halo, 1))
+
+    def _spread(self, pairs: Pairs, side: int) -> Pairs:
+        """Places of nodes to places of their states; `side` of the pair is a part of this one."""
+        return {
+            pair: _states_of(self.chains[pair[side]].part.model, nodes)
+            for pair, nodes in pairs.items()
+        }
+
+    @property
+    def bytes_per_pass(self) -> int:
+        """What this process sends to others in one pass."""
+        return 8 * sum(exchange.sent for exchange in self._messages.values())
+
+    def messages(self, forward: bool, phase: int, arrays: dict[int, NDArray[Any]]) -> None:
+        """Carry on what the nodes of one phase have sent to other parts."""
+        self._messages[forward, phase].run(
+            lambda part, places: arrays[part][places],
+            lambda part, places, values: self.chains[part].take(
+                places, values, early=not forward, msg=arrays[part]
+            ),
+        )
+
+    def states(self, arrays: dict[int, NDArray[Any]]) -> None:
+        """Fill in the halo's entries of arrays over node states."""
+        self._fill(self._states, arrays, np.float64)
+
+    def nodes(self, arrays: dict[int, NDArray[Any]], dtype: Any = np.int64) -> None:
+        """Fill in the halo's entries of arrays over nodes."""
+        self._fill(self._nodes, arrays, dtype)
+
+    def _fill(self, exchange: Exchange, arrays: dict[int, NDArray[Any]], dtype: Any) -> None:
+        def write(part: int, places: Ints, values: NDArray[Any]) -> None:
+            arrays[part][places] = values
+
+        exchange.run(lambda part, places: arrays[part][places], write, dtype)
+
+
+class _CutEdges:
+    """The edges of one part that lead to others, in the order of the whole model."""
+
+    def __init__(self, chains: PartChains) -> None:
+        self.chains, part = chains, chains.part
+        self.part = part
+        first_own = part.model.edges[:, 0] < part.own
+        cut = first_own != (part.model.edges[:, 1] < part.own)
+        edges = np.flatnonzero(cut)
+        self.own_half = 2 * edges + np.where(first_own[edges], 0, 1)
+        node = part.model.edges.reshape(-1)
+        self.own, self.far = node[self.own_half], node[self.own_half ^ 1]
+        self.early = chains.rank[self.own] < chains.rank[self.far]  # whether the own end is
+        self.other = part.home[self.far]
+
+    def sends(self, forward: bool, phase: int) -> Pairs:
+        """Places of messages that own nodes of a phase send to others, by (this, other)."""
+        mine = (self.early == forward) & (self.part.phase[self.own] == phase)
+        return {
+            (self.part.number, int(other)): self._places(self.own_half[chosen] ^ 1)
+            for other, chosen in self._by_other(mine)
+        }
+
+    def receives(self, forward: bool, phase: int) -> Pairs:
+        """Places of messages that others' nodes of a phase send here, by (other, this)."""
+        theirs = (self.early != forward) & (self.part.phase[self.far] == phase)
+        return {
+            (int(other), self.part.number): self._places(self.own_half[chosen])
+            for other, chosen in self._by_other(theirs)
+        }
+
+    def _by_other(self, mask: NDArray[np.bool_]) -> list[tuple[int, Ints]]:
+        found = np.unique(self.other[mask])
+        return [(int(other), np.flatnonzero(mask & (self.other == other))) for other in found]
+
+    def _places(self, halves: Ints) -> Ints:
+        """Where the messages into half-edges lie, label by label."""
+        plan, model = self.chains.plan, self.part.model
+        labels = model.num_labels[model.edges.reshape(-1)[halves]]
+        label = np.arange(int(labels.sum())) - np.repeat(np.cumsum(labels) - labels, labels)
+        at = np.repeat(plan.half_at[halves], labels)
+        return at + label * np.repeat(plan.half_step[halves].astype(np.int64), labels)
+
+    def shared(self) -> Pairs:
+        """Own nodes that others have in their halo, by (this, other), in the order of the model."""
+        every = np.ones(len(self.own), dtype=bool)
+        return {
+            (self.part.number, other): np.unique(self.own[chosen]).astype(np.int64)
+            for other, chosen in self._by_other(every)
+        }
+
+    def halo(self) -> Pairs:
+        """Nodes of others in the halo, by (other, this), in the order of the model."""
+        every = np.ones(len(self.own), dtype=bool)
+        return {
+            (other, self.part.number): np.unique(self.far[chosen]).astype(np.int64)
+            for other, chosen in self._by_other(every)
+        }
+
+
+def _merged(pieces: Any) -> Pairs:
+    found: Pairs = {}
+    for piece in pieces:
+        found |= piece
+    return found
+
+
+def _states_of(model: Any, nodes: Ints) -> Ints:
+    labels = model.num_labels[nodes]
+    label = np.arange(int(labels.sum())) - np.repeat(np.cumsum(labels) - labels, labels)
+    return np.repeat(model.node_offset[nodes], labels) + label

@@ -1,0 +1,86 @@
+"""Passes over all parts: phase after phase, with what parts tell each other in between."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+from numpy.typing import NDArray
+
+from softmap import core
+from softmap.algorithms.sweeps.chains import CLOCK, POLISH
+from softmap.distributed.chains import PartChains
+from softmap.distributed.halo import Halo
+from softmap.distributed.parts import Part, Whole
+from softmap.distributed.team import Team
+
+__all__ = ["Passes"]
+
+Floats = NDArray[np.float64]
+Arrays = dict[int, Floats]  # by part
+
+
+class Passes:
+    """The messages of this process's parts, and passes in which all processes take part.
+
+    Attributes
+    ----------
+    chains : dict from the number of a part to its `PartChains`
+    clock : float64[3]
+        Nesterov's t, restarts, and the last restart product; the same in every process.
+    """
+
+    def __init__(self, team: Team, whole: Whole, parts: list[Part], threads: int) -> None:
+        self.team, self.whole = team, whole
+        self.chains = {part.number: PartChains(part, threads) for part in parts}
+        self.halo = Halo(team, self.chains, whole.phases)
+        self.clock = np.array(CLOCK)
+        self._product: Callable[[], Floats] | None = None
+
+    @property
+    def messages(self) -> Arrays:
+        """The messages by part."""
+        return {number: chains.msg for number, chains in self.chains.items()}
+
+    def run(self, count: int, eta: float) -> None:
+        """`count` passes at η with momentum, forward and backward each."""
+        for _ in range(count):
+            self._extrapolate()
+            self._half(True, eta, True, self.messages)
+            self._half(False, eta, True, self.messages)
+            sums = [[chains.dot.sum()] for chains in self.chains.values()]
+            self._product = self.team.begin(sums, 1)  # on its way until the next pass
+
+    def settle(self) -> None:
+        """Wait for the restart product of the last pass."""
+        if self._product is not None:
+            self.clock[2] = core.careful_sum(self._product()[:, 0].copy())
+            self._product = None
+
+    def _extrapolate(self) -> None:
+        self.settle()
+        following = self.clock.copy()
+        core.extrapolate(np.empty(0), np.empty(0), following, 1)
+        for chains in self.chains.values():
+            chains.extrapolate(self.clock.copy())
+        self.clock = following
+
+    def _half(self, forward: bool, eta: float, momentum: bool, arrays: Arrays) -> None:
+        phases = range(self.whole.phases)
+        for phase in phases if forward else reversed(phases):
+            for number, chains in self.chains.items():
+                chains.half_pass(phase, forward, eta, momentum, arrays[number])
+            self.halo.messages(forward, phase, arrays)
+
+    def polished(self) -> Arrays:
+        """Messages after hard passes and a half, from which a bound is read off."""
+        arrays = {number: chains.msg.copy() for number, chains in self.chains.items()}
+        for half in range(2 * POLISH + 1):
+            self._half(half % 2 == 0, np.inf, False, arrays)
+        return arrays
+
+    def sample(self, eta: float, weight: float) -> None:
+        """Let the node marginals enter their running average."""
+        for chains in self.chains.values():
+            nodes = chains.soft_nodes(chains.shares(chains.msg), eta)[0][: chains.own_states]
+            chains.mean += weight * (nodes - chains.mean)

@@ -1,0 +1,110 @@
+"""The way to a Dask scheduler: a client of the user's, an address, or a cluster of our own."""
+
+from __future__ import annotations
+
+import time
+from types import TracebackType
+from typing import Any
+
+from softmap.errors import MissingExtra, OptionError, SoftmapError, shown
+from softmap.machine import usable_cores
+
+__all__ = ["Connection", "distributed_module"]
+
+PATIENCE = 300.0  # seconds that a scheduler may be away
+FIRST = 15.0  # seconds for which a scheduler is looked for at the beginning
+EACH_TRY = 5.0  # seconds of one attempt to reach it
+
+
+def distributed_module() -> Any:
+    """`dask.distributed`, or an error that names the extra."""
+    try:
+        import distributed
+    except ImportError as error:
+        raise MissingExtra("softmap.solve_many", "dask") from error
+    return distributed
+
+
+class Connection:
+    """A client that is made again when its scheduler has been away.
+
+    Parameters
+    ----------
+    given : Client, str or None
+        A client, which is used and not closed; the address of a scheduler; or None for a cluster
+        of processes on this machine, which ends with the connection.
+    workers : int, optional
+        Processes of a cluster of our own; one per core if left out.
+    """
+
+    def __init__(self, given: Any = None, workers: int | None = None) -> None:
+        self._dask = distributed_module()
+        if given is not None and not isinstance(given, str | self._dask.Client):
+            raise OptionError(f"client={shown(given)}: expected a dask Client or an address")
+        if getattr(given, "asynchronous", False):
+            raise OptionError("client: expected a dask Client that is not asynchronous")
+        self._given, self._workers = given, workers
+        self._cluster: Any = None
+        self.client: Any = None
+
+    def __enter__(self) -> Connection:
+        if self._given is None:
+            self._cluster = self._dask.LocalCluster(
+                n_workers=self._workers or usable_cores(), threads_per_worker=1, processes=True,
+                dashboard_address=None,
+            )  # fmt: skip
+            self.client = self._dask.Client(self._cluster)
+        elif isinstance(self._given, str):
+            self.client = self._reached(self._given, None, FIRST)
+        else:
+            self.client = self._given
+        # a client that Dask has closed no longer knows them
+        self._address, self._security = self.client.scheduler.address, self.client.security
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        if self.client is not None and self.client is not self._given:
+            self.client.close()
+        if self._cluster is not None:
+            self._cluster.close()
+
+    @property
+    def ready(self) -> bool:
+        """Whether work can be handed over now."""
+        return bool(self.client.status == "running")
+
+    def workers(self) -> dict[str, int]:
+        """Threads of each worker there is at the moment."""
+        found: dict[str, int] = self.client.nthreads()
+        return found
+
+    def restored(self) -> None:
+        """Wait until the scheduler is there again, or say that it is not."""
+        lost = time.monotonic()
+        while not self.ready and time.monotonic() - lost < PATIENCE:
+            if self.client.status == "closed":  # Dask has given up: a new client
+                self.client = self._reached(self._address, self._security, PATIENCE)
+            time.sleep(0.05)
+        if not self.ready:
+            raise SoftmapError(f"the Dask scheduler has been away for {PATIENCE:.0f} s")
+
+    def _reached(self, address: str, security: Any, patience: float) -> Any:
+        begun = time.monotonic()
+        while True:
+            try:
+                return self._dask.Client(
+                    address, security=security, timeout=EACH_TRY, set_as_default=False
+                )
+            except (OSError, TimeoutError) as error:
+                if time.monotonic() - begun > patience:
+                    raise SoftmapError(
+                        f"no Dask scheduler answers at {address}: {error}"
+                    ) from error
+                time.sleep(0.2)
+            except ValueError as error:
+                raise OptionError(f"client={shown(address)}: {error}") from error

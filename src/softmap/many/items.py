@@ -1,0 +1,124 @@
+"""What is to be solved: models or files by name, and how they travel."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from softmap.errors import OptionError, shown
+from softmap.io.formats import FORMATS
+from softmap.io.streams import COMPRESSED
+from softmap.model import Model
+
+__all__ = ["Item", "batches", "listed", "names_of"]
+
+SMALL = 256 << 10  # bytes of a model up to which it travels with others
+SMALL_FILE = 64 << 10  # of its file: text and packed files grow when they are read
+MOST = 64  # models of a batch
+TURNS = 4  # batches per thread at least, so that no thread waits long for the last one
+
+
+@dataclass(frozen=True, eq=False)
+class Item:
+    """One thing to solve: a model, or the path of a file that the workers can read.
+
+    `known` is the fingerprint of the model that a stored result belongs to: where the model has
+    not changed, it is not solved again.
+    """
+
+    name: str
+    source: Model | str
+    known: str | None = None
+
+    @property
+    def small(self) -> bool:
+        """Whether it travels with others."""
+        if isinstance(self.source, Model):
+            return self.source.nbytes <= SMALL
+        try:
+            return os.path.getsize(self.source) <= SMALL_FILE
+        except OSError:  # seen by the workers only, or missing: they will say so
+            return False
+
+
+def listed(given: Any) -> list[Item]:
+    """Items from a list of models and paths, or a mapping from names to them."""
+    if isinstance(given, Model | str | bytes | os.PathLike):
+        raise OptionError(f"expected a list of models or paths, not a {type(given).__name__}")
+    try:
+        pairs = list(given.items()) if isinstance(given, Mapping) else None
+        sources = [source for _, source in pairs] if pairs is not None else list(given)
+    except Exception as error:
+        raise OptionError(f"expected a list of models or paths, not {shown(given)}") from error
+    for place, source in enumerate(sources):
+        if not isinstance(source, Model) and not _is_path(source):
+            raise OptionError(f"entry {place}: expected a Model or a path, not {shown(source)}")
+    if pairs is not None:
+        names = [name for name, _ in pairs]
+        if not all(isinstance(name, str) and name for name in names):
+            raise OptionError("expected names of models as text")
+    else:
+        names = names_of(sources)
+    return [
+        Item(name, source if isinstance(source, Model) else os.fspath(source))
+        for name, source in zip(names, sources, strict=True)
+    ]
+
+
+def _is_path(source: Any) -> bool:
+    if not isinstance(source, str | os.PathLike):
+        return False
+    text = os.fspath(source)
+    return isinstance(text, str) and bool(text) and "\0" not in text
+
+
+def names_of(sources: Iterable[Any]) -> list[str]:
+    """Names for models (their place) and files (their name without suffixes, if that tells)."""
+    known = list(sources)
+    names = [
+        str(place) if isinstance(source, Model) else _stem(source)
+        for place, source in enumerate(known)
+    ]
+    for longer in (lambda path: path.name, lambda path: "-".join(_parts(path))):
+        names = [
+            longer(Path(source)) if many and not isinstance(source, Model) else name
+            for name, source, many in zip(names, known, _repeated(names), strict=True)
+        ]
+    for name, many in zip(names, _repeated(names), strict=True):
+        if many:
+            raise OptionError(f"two things to solve have the name {name!r}")
+    return names
+
+
+def _repeated(names: list[str]) -> list[bool]:
+    """Which names stand for several; some file systems know no capitals."""
+    folded = [name.casefold() for name in names]
+    counts: dict[str, int] = {}
+    for name in folded:
+        counts[name] = counts.get(name, 0) + 1
+    return [counts[name] > 1 for name in folded]
+
+
+def _stem(source: str | os.PathLike[str]) -> str:
+    """A file's name without the suffixes of packers and of its format."""
+    path = Path(source)
+    while path.suffix.lower() in COMPRESSED:
+        path = path.with_suffix("")
+    known = {suffix for form in FORMATS.values() for suffix in form.suffixes}
+    return path.stem if path.suffix.lower() in known else path.name
+
+
+def _parts(path: Path) -> list[str]:
+    return [part for part in path.parts if part not in ("/", ".", "..")]
+
+
+def batches(items: list[Item], threads: int) -> list[list[Item]]:
+    """Small items in batches, large ones alone and first: the longest work begins early."""
+    small = [item for item in items if item.small]
+    large = [item for item in items if not item.small]
+    size = max(1, min(MOST, len(small) // max(1, TURNS * threads)))
+    together = [small[k : k + size] for k in range(0, len(small), size)]
+    return [[item] for item in large] + together

@@ -1,0 +1,146 @@
+"""Passes over parts are passes over the whole, in another order; their certificates hold."""
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import softmap
+from oracles import brute_force
+from softmap import InfeasibleModel, ModelError, OptionError, distributed, generators
+from softmap.distributed.partition import blocks, cut_size, halvings, partition
+from softmap.distributed.parts import cut_model
+from strategies import models
+from whole_runs import check, numbers
+
+
+@given(models(), st.integers(1, 5), st.sampled_from(["own", "auto"]))
+def test_certificates_hold(model, parts, method):
+    if len(model.auxiliaries):
+        with pytest.raises(ModelError, match="cannot be cut"):
+            distributed.solve(model, parts=parts)
+        return
+    try:
+        best = softmap.lp.solve(model).value
+    except InfeasibleModel:
+        with pytest.raises(InfeasibleModel):
+            distributed.solve(model, parts=parts, partition=method, max_passes=40, threads=1)
+        return
+    found = distributed.solve(model, parts=parts, partition=method, max_passes=40, threads=1)
+    check(model, found)
+    scale = 1e-6 * (1 + abs(best))
+    assert found.bound <= best + scale <= found.primal + 2 * scale
+    assert found.energy >= found.bound - scale
+
+
+def test_one_part_is_the_solver_people_use():
+    for model in (
+        generators.random_grid(9, 9, 4, seed=1),
+        generators.erdos_renyi(50, 3, seed=2),
+        generators.ragged_constrained(30, max_labels=4, seed=2),
+    ):
+        alone = softmap.solve(model, goal="lp", threads=1)
+        found = distributed.solve(model, parts=1, threads=1)
+        assert (found.bound, found.primal) == (alone.bound, alone.primal)
+        assert found.passes == alone.sweeps
+
+
+def test_the_cut_does_not_show_where_the_order_is_the_same():
+    """Parts that all touch each other go by the colours of variables, however they are cut."""
+    model = generators.erdos_renyi(60, 3, seed=2)
+    found = [
+        distributed.solve(model, parts=parts, threads=1, max_passes=120, lp_gap=0.0)
+        for parts in (4, 7, 11)
+    ]
+    for result in found:
+        check(model, result)
+        assert result.bound == pytest.approx(found[0].bound, abs=1e-9)
+        assert result.primal == pytest.approx(found[0].primal, abs=1e-9)
+
+
+def test_threads_and_constants_change_nothing():
+    model = generators.random_grid(40, 40, 3, seed=5)
+    moved = model.replace(constant=100.0)
+    first = distributed.solve(model, parts=4, threads=1, max_passes=20, lp_gap=0.0)
+    other = distributed.solve(model, parts=4, threads=2, max_passes=20, lp_gap=0.0)
+    assert numbers(first) == numbers(other)
+    shifted = distributed.solve(moved, parts=4, threads=1, max_passes=20, lp_gap=0.0)
+    assert shifted.bound == pytest.approx(first.bound + 100.0)
+    assert shifted.energy == pytest.approx(first.energy + 100.0)
+
+
+def test_labels_are_as_good_as_the_best_on_small_trees():
+    model = generators.random_tree(7, 3, seed=4)
+    found = distributed.solve(model, parts=3, partition="own", threads=1)
+    assert found.energy == pytest.approx(brute_force(model)[0])
+    assert found.status.name == "OPTIMAL"
+
+
+@given(st.integers(2, 9), st.sampled_from(["grid", "tree", "random"]))
+def test_parts_are_even_and_none_is_empty(parts, kind):
+    model = {
+        "grid": lambda: generators.potts_grid(17, 23, 2),
+        "tree": lambda: generators.random_tree(300, 2, seed=1),
+        "random": lambda: generators.erdos_renyi(200, 2, seed=1),
+    }[kind]()
+    for found in (partition(model, parts), halvings(model.edges, model.n, parts)):
+        sizes = np.bincount(found, minlength=parts)
+        assert len(sizes) == parts
+        assert sizes.min() > 0
+        assert sizes.max() <= 1.4 * model.n / parts + 2
+
+
+def test_cuts_are_small():
+    grid = generators.potts_grid(60, 60, 2)
+    best = cut_size(grid.edges, blocks((60, 60), 4))
+    assert best == 120
+    assert cut_size(grid.edges, halvings(grid.edges, grid.n, 4)) <= 2 * best
+    metis = pytest.importorskip("pymetis")
+    random = generators.erdos_renyi(500, 2, seed=3)
+    for model in (grid, random):
+        graph = model.graph
+        near = metis.CSRAdjacency(adj_starts=graph.start, adjacent=graph.node[graph.half ^ 1])
+        cut, _ = metis.part_graph(4, near)
+        assert cut_size(model.edges, halvings(model.edges, model.n, 4)) <= 2 * cut
+
+
+def test_every_edge_counts_once():
+    model = generators.random_grid(8, 9, 3, seed=1)
+    _, parts = cut_model(model, partition(model, 6))
+    counted = np.zeros(model.m, dtype=int)
+    for part in parts:
+        early, _ = part.ends(part.rank)
+        counted[part.edges[early < part.own]] += 1
+    assert (counted == 1).all()
+    assert np.array_equal(np.sort(np.concatenate([p.nodes[: p.own] for p in parts])), range(72))
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        ({"model": 3}, "a Model or the folder"),
+        ({"comm": "world"}, "a communicator"),
+        ({"parts": 0}, "parts=0"),
+        ({"partition": "fair"}, "partition='fair'"),
+        ({"partition": "grid"}, "shape of the grid"),
+        ({"lp_gap": -1}, "lp_gap=-1"),
+        ({"max_passes": 1.5}, "max_passes=1.5"),
+        ({"checkpoint": "no/where"}, "a folder to write into"),
+        ({"eta": 0}, "eta=0"),
+    ],
+)
+def test_wrong_arguments_are_named(options, words):
+    model = generators.random_tree(10)
+    with pytest.raises(OptionError, match=words):
+        distributed.solve(**({"model": model} | options))
+
+
+def test_absurd_scales_are_refused():
+    model = generators.random_tree(10)
+    with pytest.raises(ModelError, match="multiply all costs"):
+        distributed.solve(
+            model.replace(
+                unary=model.unary * 1e-200, potentials=[p.scaled(1e-200) for p in model.potentials]
+            ),
+            parts=2,
+        )
