@@ -3,11 +3,20 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 
-__all__ = ["Pace", "Timed"]
+from softmap.model import Model
+from softmap.model.potentials import Potts, Projection
+
+__all__ = ["Pace", "Timed", "width_of"]
+
+# What is guessed to take how long, in evaluations of the bound, before it was done the first time
+PASS, CHECK, LABELS, BRIEF, LEAST, END = 3.0, 12.0, 9.0, 15.0, 5.0, 2.0
+WARM_UP = 0.02  # seconds that a first call may take whatever the model
+SQUARE = 8.0  # pairs of labels per label of a message for which the guess of CHECK was made
+SLACK = 0.05  # seconds by which a time limit may be overrun knowingly
 
 
 @dataclass
@@ -35,10 +44,30 @@ class Pace:
         timed.seconds = time.perf_counter() - began
         self._each[kind] = timed.seconds / count
 
-    def guess(self, **times: float) -> None:
-        """Take kinds of work for so many times as long as a glance, until they are timed."""
-        for kind, factor in times.items():
+    def begin(self, look: Callable[[], None], steps: float, width: float) -> None:
+        """Guess what will take how long from one cheap look; `steps` make a pass."""
+        with self.timed("glance") as first:
+            look()
+        if first.seconds < WARM_UP:  # which may have been most of it
+            with self.timed("glance"):
+                look()
+        guesses = {"step": PASS / max(steps, 1.0), "check": BRIEF + CHECK * width}
+        guesses |= {"labels": LABELS, "brief": BRIEF, "least": LEAST, "end": END}
+        for kind, factor in guesses.items():
             self._each.setdefault(kind, factor * self._each["glance"])
+
+    def kind_of_check(self, left: float) -> str:
+        """The most thorough check that fits: full, "brief" without a primal, or the "least"."""
+        fits = (kind for kind in ("check", "brief") if self.in_time(left, kind, "end"))
+        return next(fits, "least")
+
+    def after(self, left: float) -> tuple[str, ...]:
+        """What is to follow the last step: a check that there is time for, and the result."""
+        return self.kind_of_check(left), "end"
+
+    def in_time(self, left: float, *kinds: str) -> bool:
+        """Whether one repetition of each kind fits into the seconds left."""
+        return self.expected(*kinds) <= left + SLACK
 
     def expected(self, *kinds: str) -> float:
         """Seconds of one repetition of each kind; 0 for what is unknown."""
@@ -48,3 +77,11 @@ class Pace:
         """Repetitions that fit into so many seconds and leave time for what comes after them."""
         each = self._each.get(kind, 0.0)
         return int(max(0.0, min((seconds - self.expected(*after)) / max(each, 1e-12), 1e15)))
+
+
+def width_of(model: Model) -> float:
+    """How much a check grows with the labels: without a formula it couples all pairs."""
+    formula = Potts | Projection
+    spans = [(a, b) for a, b, each in model.groups() if not isinstance(each, formula)]
+    pairs = sum(int(model.edge_offset[b] - model.edge_offset[a]) for a, b in spans)
+    return max(1.0, pairs / max(1, int(model.half_offset[-1])) / SQUARE)

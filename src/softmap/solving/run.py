@@ -5,30 +5,27 @@ from __future__ import annotations
 import math
 import time
 from dataclasses import replace
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from softmap.algorithms.base import Floats, Proposal, Verdict
 from softmap.algorithms.registry import make
-from softmap.errors import OptionError
 from softmap.labels import LabelSearch, round_nodes
 from softmap.machine import usable_cores
 from softmap.model import Model
-from softmap.model.potentials import Potts, Projection
 from softmap.relaxation import lp
 from softmap.relaxation.bounds import reduced_nodes
 from softmap.relaxation.consistency import tighten
-from softmap.relaxation.dual import check_lam
 from softmap.relaxation.gaps import relative_gap
 from softmap.relaxation.point import PrimalPoint
 from softmap.solving.interrupts import Interrupts
 from softmap.solving.judge import Judge
 from softmap.solving.options import Options
-from softmap.solving.pace import Pace
+from softmap.solving.pace import Pace, width_of
 from softmap.solving.proof import Proof
 from softmap.solving.result import Result
+from softmap.solving.settling import has_settled
 from softmap.solving.trace import PROVED, Row, Snapshot, StageName, Status, Trace
 from softmap.solving.units import Units
 
@@ -41,14 +38,6 @@ SMALL = 50_000  # node states and edge pairs of such an LP: HiGHS takes seconds
 FIRST_INTERLUDE = 5  # passes before an exact search is tried for the first time
 SHARE = 0.4  # of the time limit that the relaxation may take where more is to follow
 PATIENCE = 400
-OVERTAKEN = 20  # passes after which the relaxation makes way to a search that has proved more
-SETTLING = 40  # passes before the relaxation may make way because its bound has settled
-LITTLE = 0.01  # part of the MAP gap
-# What is guessed to take how long, in evaluations of the bound, before it was done the first time
-PASS, CHECK, LABELS, BRIEF, LEAST, END = 3.0, 12.0, 9.0, 15.0, 5.0, 2.0
-WARM_UP = 0.02  # seconds that a first call may take whatever the model
-SQUARE = 8.0  # pairs of labels per label of a message for which the guess of CHECK was made
-SLACK = 0.05  # seconds by which a time limit may be overrun knowingly
 
 
 class Run:
@@ -79,7 +68,7 @@ class Run:
         eta = self.units.eta(options.eta)
         algorithm = make(options.method, eta=eta, threads=self.threads, dtype=options.dtype)
         self.algorithm = algorithm
-        warm = _warm_start(self.units, options.warm_start)
+        warm = self.units.warm_start(options.warm_start)
         self.state = algorithm.init(self.model, warm, options.seed)
         self.judge = Judge(self.model, self.threads)
         self.search = LabelSearch(self.model, algorithm.decode_order(self.model))
@@ -129,7 +118,9 @@ class Run:
             goal = min(self.next_check, self.options.updates or self.next_check)
             count = min(pace, goal - self.done, self.affordable())
             if self.options.time_limit is not None:
-                count = max(1, min(count, self.pace.fitting("step", self.left, *self._after())))
+                count = max(
+                    1, min(count, self.pace.fitting("step", self.left, *self.pace.after(self.left)))
+                )
             with self.pace.timed("step", count) as step:
                 self.algorithm.step(self.state, count)
             self.done += count
@@ -145,39 +136,13 @@ class Run:
 
     def _guess(self) -> None:
         """What steps and checks will cost, guessed from one cheap look before the first of them."""
-        with self.pace.timed("glance") as first:
-            self.judge.glance(self.judge.lam)
-        if first.seconds < WARM_UP:  # which may have been most of it
-            with self.pace.timed("glance"):
-                self.judge.glance(self.judge.lam)
         steps = 1 if self.algorithm.sweeping else 2 * self.model.m
-        self.pace.guess(
-            step=PASS / max(steps, 1.0), check=BRIEF + CHECK * self._width(), labels=LABELS,
-            brief=BRIEF, least=LEAST, end=END,
-        )  # fmt: skip
-
-    def _width(self) -> float:
-        """How much a check grows with the labels: without a formula it couples all pairs."""
-        model, formula = self.model, Potts | Projection
-        spans = [(a, b) for a, b, each in model.groups() if not isinstance(each, formula)]
-        pairs = sum(int(model.edge_offset[b] - model.edge_offset[a]) for a, b in spans)
-        return max(1.0, pairs / max(1, int(model.half_offset[-1])) / SQUARE)
-
-    def _kind_of_check(self) -> str:
-        """The most thorough check for which there is time: full, without primal, or least."""
-        fits = (kind for kind in ("check", "brief") if self._in_time(kind, "end"))
-        return next(fits, "least")
-
-    def _in_time(self, *kinds: str) -> bool:
-        return self.pace.expected(*kinds) <= self.left + SLACK
-
-    def _after(self) -> tuple[str, ...]:
-        """What is to follow the last step: a check that there is time for, and the result."""
-        return self._kind_of_check(), "end"
+        self.pace.begin(lambda: self.judge.glance(self.judge.lam), steps, width_of(self.model))
 
     def _out_of_time(self) -> Status | None:
         """Whether the next step, and what follows it, would take longer than the time limit."""
-        return None if self._in_time("step", *self._after()) else Status.TIME_LIMIT
+        late = not self.pace.in_time(self.left, "step", *self.pace.after(self.left))
+        return Status.TIME_LIMIT if late else None
 
     @property
     def bound(self) -> float:
@@ -253,20 +218,9 @@ class Run:
         more = self.options.goal != "lp" and self.algorithm.sweeping and len(self.trace) > 0
         if not more or not limit:
             return None
-        return Status.RELAXED if self.seconds > SHARE * limit or self._settled() else None
-
-    def _settled(self) -> bool:
-        """Whether the second half of all passes gained little of what is left to prove."""
-        rows = [row for row in self.trace if row.stage == StageName.RELAX]
-        if not rows or rows[-1].sweeps < OVERTAKEN or not math.isfinite(self.search.energy):
-            return False
-        if self.judge.bound < self.proved:  # a short search has proved more
-            return True
-        if rows[-1].sweeps < SETTLING:
-            return False
-        earlier = max((row.bound for row in rows if 2 * row.sweeps <= rows[-1].sweeps), default=0.0)
-        last = rows[-1]
-        return last.bound - earlier <= LITTLE * (last.energy - last.bound)
+        overtaken = self.judge.bound < self.proved and math.isfinite(self.search.energy)
+        done = self.seconds > SHARE * limit or has_settled(self.trace, overtaken=overtaken)
+        return Status.RELAXED if done else None
 
     def check(self, *, last: bool = False, least: bool = False) -> Snapshot:
         """Judge where the algorithm stands, and let it heed the verdict.
@@ -275,7 +229,7 @@ class Run:
         and at every check until some obey the hard constraints. Where time runs out (or `least`),
         only the bound is looked at, and labels are found quickly or not at all.
         """
-        kind = "least" if least else self._kind_of_check()
+        kind = "least" if least else self.pace.kind_of_check(self.left)
         if kind != "check" and len(self.trace) and self.checked_at == self.done:
             return self.note(StageName.RELAX)  # nothing has changed
         self.checked_at = self.done
@@ -354,7 +308,7 @@ class Run:
     def _find_labels(self, lam: Floats, nodes: Floats, primal: float) -> None:
         """Search for labels around λ; `primal` tells how much of the gap the LP may still close."""
         search, bound = self.search, self.judge.bound
-        if not self._in_time("labels", "end"):
+        if not self.pace.in_time(self.left, "labels", "end"):
             if not math.isfinite(search.energy):
                 self.keep_labels(round_nodes(self.model, nodes))
             return
@@ -439,15 +393,3 @@ class Run:
             tolerances=(self.options.lp_gap, self.options.gap),
         )
         return self.units.result(found, self.model)
-
-
-def _warm_start(units: Units, given: Any) -> Floats | None:
-    if given is None:
-        return None
-    lam = given.messages if isinstance(given, Result) else given
-    try:
-        return units.warm(check_lam(units.given, lam).copy())
-    except (OptionError, ValueError, TypeError) as error:
-        raise OptionError(
-            f"warm_start: expected a Result, or λ of this model as a flat array ({error})"
-        ) from error
