@@ -58,7 +58,8 @@ def run_tests(sanitizers: str, target: Path, arguments: list[str]) -> int:
     check = "import softmap.core as core; print('testing', core.native.__file__)"
     subprocess.run([*python, "-c", check], check=True, env=environment)
     # A sanitizer ends the process: what it says must not end in a buffer of pytest.
-    tests = [*python, "-m", "pytest", "--capture=sys", "-p", "no:cacheprovider", *arguments]
+    tests = [*python, "-m", "pytest", "--capture=sys", "-p", "no:cacheprovider"]
+    tests += ["-o", "timeout=0", *arguments]  # checked code is slow
     return subprocess.run(tests, cwd=ROOT, env=environment, check=False).returncode
 
 
