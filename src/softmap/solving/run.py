@@ -34,9 +34,9 @@ __all__ = ["Run"]
 EARLY = (5, 10, 20)  # the first checks, in passes
 HAND_OVER = 5_000  # passes after which a small LP that is still open goes to an exact solver
 SMALL = 50_000  # node states and edge pairs of such an LP: HiGHS takes seconds
-# A run gives up when neither gap has improved for so many passes, and for half of all passes.
 FIRST_INTERLUDE = 5  # passes before an exact search is tried for the first time
 SHARE = 0.4  # of the time limit that the relaxation may take where more is to follow
+# A run gives up when neither gap has improved for so many passes, and for half of all passes.
 PATIENCE = 400
 
 
