@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 __version__ = "0.1.0"
 
 if TYPE_CHECKING:
-    from softmap import generators
+    from softmap import generators, interop, io, plotting
     from softmap.algorithms.registry import METHODS
     from softmap.errors import (
         CheckpointError,
@@ -80,7 +80,13 @@ _HOME = {
 }
 
 # Public name -> the module that it is.
-_MODULES = {"generators": "generators", "lp": "relaxation.lp"}
+_MODULES = {
+    "generators": "generators",
+    "interop": "interop",
+    "io": "io",
+    "lp": "relaxation.lp",
+    "plotting": "plotting",
+}
 
 __all__ = [
     "METHODS",
@@ -110,9 +116,12 @@ __all__ = [
     "arc_consistency",
     "certificate",
     "generators",
+    "interop",
+    "io",
     "iterate",
     "load_result",
     "lp",
+    "plotting",
     "read",
     "resume",
     "solve",
@@ -134,4 +143,4 @@ def __getattr__(name: str) -> object:
 
 
 def __dir__() -> list[str]:
-    return sorted(set(globals()) | set(__all__))
+    return sorted(__all__)

@@ -14,7 +14,7 @@ import pytest
 
 import softmap
 from browser import MISSING, browser
-from softmap.report.facts import arity_counts, arity_max, families, model_facts
+from softmap.model.facts import arity_counts, arity_max, families, model_facts
 from softmap.report.page import render
 from softmap.report.payload import STAGES, likeliest
 from softmap.report.picture import palette, png
@@ -59,7 +59,7 @@ def test_the_embedded_table_is_the_result(page, result):
     held = embedded(page)["variables"]
     assert held["count"] == result.model.num_variables
     assert held["shape"] == [320, 320]
-    np.testing.assert_array_equal(unpacked(held["label"], "<u4"), result.labels)
+    np.testing.assert_array_equal(unpacked(held["label"], "<u4"), result.labels.ravel())
     states = unpacked(held["state"], "<u4").reshape(-1, held["kept"])
     masses = unpacked(held["mass"], "<u2").reshape(-1, held["kept"]) / 65535
     marginals = result.node_marginals.reshape(-1, 5)
@@ -236,7 +236,7 @@ def test_browser_filters_and_pages_the_table(opened, result):
     fill(opened, "f-variable", "700-702")
     rows = table(opened)
     assert [row[:3] for row in rows] == [[str(i), "2", str(i - 640)] for i in (700, 701, 702)]
-    assert [row[3] for row in rows] == [str(x) for x in result.labels[700:703]]
+    assert [row[3] for row in rows] == [str(x) for x in result.labels.ravel()[700:703]]
     fill(opened, "f-variable", "")
     fill(opened, "f-label", "2")
     found = opened.find_element("id", "found").text

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 from rich.table import Table
 
-from softmap.cli.console import number, ratio
 from softmap.cli.files import check_targets
 from softmap.cli.options import ModelArgument, ValuesOption
+from softmap.display.console import number, ratio
 from softmap.relaxation.gaps import model_unit, relative_gap
 
 if TYPE_CHECKING:
@@ -52,7 +52,7 @@ def compare_command(
     """Compare methods on a model: a table and a plot."""
     import softmap
     from softmap.algorithms.registry import METHODS
-    from softmap.cli.console import results
+    from softmap.display.console import results
     from softmap.plotting import save_comparison
 
     check_targets(plot=plot)
@@ -88,7 +88,7 @@ def _names(methods: str) -> list[str]:
 
 def _method(model: Model, name: str, no_progress: bool, options: dict[str, Any]) -> MethodRow:
     import softmap
-    from softmap.cli.progress import display
+    from softmap.display.progress import display
 
     with display(not no_progress, options["time_limit"]) as show:
         result = softmap.solve(model, method=name, on_snapshot=show, **options)

@@ -7,9 +7,9 @@ from typing import Annotated
 
 import typer
 
-from softmap.cli.console import messages
 from softmap.cli.files import check_targets
 from softmap.cli.options import ModelArgument, ValuesOption
+from softmap.display.console import messages
 
 __all__ = ["convert_command"]
 

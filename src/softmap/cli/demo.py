@@ -37,10 +37,10 @@ def demo_command(
     """Solve a small problem from start to finish."""
     import softmap
     from softmap import demos
-    from softmap.cli.console import results
     from softmap.cli.files import check_targets
-    from softmap.cli.progress import display
     from softmap.cli.summary import exit_code, print_result
+    from softmap.display.console import results
+    from softmap.display.progress import display
 
     out.mkdir(parents=True, exist_ok=True)
     check_targets(report=report)
@@ -63,7 +63,7 @@ def demo_command(
         )
     print_result(console, result)
     if demo.score is not None:
-        console.print(f"Against the truth: {demo.score(result.labels)}.")
+        console.print(f"Against the truth: {demo.score(result.labels.reshape(-1))}.")
     written = _draw(name, demo, result, out)
     if report is not None:
         result.report(report)
@@ -78,6 +78,6 @@ def _draw(name: str, demo: Demo, result: Result, folder: Path) -> list[Path]:
     kinds = ("input", "labelling", "convergence")
     picture, labelling, convergence = (folder / f"{name}-{kind}.png" for kind in kinds)
     demo.draw_input(picture)
-    demo.draw_labelling(result.labels, labelling)
+    demo.draw_labelling(result.labels.reshape(-1), labelling)
     save_convergence(result.trace.columns(), convergence, title=name)
     return [picture, labelling, convergence]

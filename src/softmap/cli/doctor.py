@@ -7,7 +7,7 @@ from importlib.metadata import PackageNotFoundError, version
 from importlib.util import find_spec
 
 from softmap import __version__
-from softmap.cli.console import facts_table, results
+from softmap.display.console import facts_table, results
 from softmap.machine import usable_cores
 
 __all__ = ["doctor_command"]

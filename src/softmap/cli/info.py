@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from softmap.cli.console import facts_table, results
 from softmap.cli.options import ModelArgument, ValuesOption
+from softmap.display.console import facts_table, results
 
 if TYPE_CHECKING:
     from softmap.model import Model
@@ -19,7 +19,7 @@ def info_command(
 ) -> None:
     """Describe a model: sizes, families, structure."""
     import softmap
-    from softmap.report.facts import model_facts
+    from softmap.model.facts import model_facts
 
     loaded = softmap.read(str(model), values=values)
     facts = model_facts(loaded) | _structure(loaded)

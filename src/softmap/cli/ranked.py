@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from rich.table import Table
 
-from softmap.cli.console import number, results
+from softmap.display.console import number, results
 from softmap.errors import OptionError
 
 if TYPE_CHECKING:

@@ -46,10 +46,10 @@ def solve_command(
 ) -> None:
     """Solve a model and certify the answer."""
     import softmap
-    from softmap.cli.console import results
-    from softmap.cli.progress import display
     from softmap.cli.ranked import solve_ranked
     from softmap.cli.summary import as_object, exit_code, print_result
+    from softmap.display.console import results
+    from softmap.display.progress import display
 
     check_targets(output=output, trace=trace, report=report, save=save, checkpoint=checkpoint)
     loaded = softmap.read(str(model), values=values, evidence=evidence)

@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING, Any
 from rich.console import Console
 
 from softmap import __version__
-from softmap.cli.console import facts_table, number, ratio
-from softmap.report.facts import arity_max
+from softmap.display.console import facts_table
+from softmap.display.facts import result_facts
+from softmap.model.facts import arity_max
 from softmap.report.words import certificate_sentences
 
 if TYPE_CHECKING:
@@ -51,21 +52,7 @@ def _finite(value: float) -> float | None:
 
 def print_result(console: Console, result: Result) -> None:
     """Numbers, then what they prove."""
-    gap, lp_gap = (result.relative_gap(value) for value in (result.gap, result.lp_gap))
-    console.print(
-        facts_table(
-            {
-                "energy": number(result.energy),
-                "bound": number(result.bound),
-                "primal": number(result.primal),
-                "gap": f"{ratio(result.gap)} ({ratio(gap)} relative)",
-                "lp gap": f"{ratio(result.lp_gap)} ({ratio(lp_gap)} relative)",
-                "time": f"{result.seconds:.2f} s, set-up {result.setup_seconds:.2f} s, "
-                f"{result.sweeps:,.0f} sweeps",
-                "stopped": str(result.status),
-            }
-        )
-    )
+    console.print(facts_table(result_facts(result)))
     console.print(" ".join(certificate_sentences(result)))
 
 

@@ -7,14 +7,15 @@ import re
 from html import escape
 from importlib.resources import files
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
 from softmap import __version__
 from softmap.errors import MissingExtra
 from softmap.io.atomic import replacing
+from softmap.model.facts import model_facts
 from softmap.relaxation.gaps import relative_gap
-from softmap.report.facts import model_facts
 from softmap.report.payload import payload
 from softmap.report.picture import data_uri, palette
 from softmap.report.subject import Subject
@@ -23,14 +24,16 @@ from softmap.report.words import certificate_sentences
 __all__ = ["render", "write"]
 
 
-def write(result: Subject, path: Path | str, title: str = "softmap run") -> None:
+def write(
+    result: Subject, path: Path | str, title: str = "softmap run", picture: Any = None
+) -> None:
     """Write one self-contained HTML page about a result."""
-    page = render(result, title)
+    page = render(result, title, picture)
     with replacing(path) as file:
         file.write(page.encode())
 
 
-def render(result: Subject, title: str = "softmap run") -> str:
+def render(result: Subject, title: str = "softmap run", picture: Any = None) -> str:
     """The page as text; it needs nothing from the network."""
     fields = {
         "title": escape(title),

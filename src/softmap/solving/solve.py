@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
+import logging
 import time
 import warnings
 from collections.abc import Callable, Generator
 from contextlib import suppress
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from softmap.errors import CheckpointWarning, InfeasibleModel, OptionError
-from softmap.model import Model
+from softmap.errors import CheckpointWarning, InfeasibleModel
+from softmap.model import Model, checked_model
 from softmap.solving import checkpoint as storage
 from softmap.solving.archive import checked_path
 from softmap.solving.interrupts import Interrupts
@@ -23,7 +24,13 @@ from softmap.solving.run import Run
 from softmap.solving.stages import LaterStages
 from softmap.solving.trace import Snapshot, Status
 
+if TYPE_CHECKING:
+    from softmap.display.watching import Watching
+
 __all__ = ["iterate", "resume", "solve"]
+
+LOG = logging.getLogger("softmap")
+LOG.addHandler(logging.NullHandler())
 
 EVERY = 30.0  # seconds between checkpoints
 UNFINISHED = (Status.LP_GAP, Status.STALLED, Status.RELAXED)  # the relaxation has done its part
@@ -47,6 +54,8 @@ def solve(  # noqa: PLR0913 - one keyword per thing a user may want to say
     on_snapshot: Callable[[Snapshot], Any] | None = None,
     backend: str = "cpu",
     eta: float | None = None,
+    verbose: bool = False,
+    progress: bool = False,
 ) -> Result:
     """Find a labelling and prove how good it is.
 
@@ -57,20 +66,18 @@ def solve(  # noqa: PLR0913 - one keyword per thing a user may want to say
     goal : "map", "lp", "labels" or "optimal"
         What follows the LP relaxation: a smaller MAP gap, by a default effort where no limit is
         given; nothing; better labels only; a proof of optimality, however long it takes.
-    lp_gap, gap : float
-        Relative LP gap at which the relaxation counts as solved, and MAP gap that ends the run.
+    lp_gap, gap : float, relative gap at which the relaxation counts as solved; that ends the run
     time_limit, max_work, updates
         Stop after so many seconds, half-edge messages, or updates of a randomised method.
-    threads : int, all available ones if left out
+    threads, seed : int, all threads if left out; of the randomised methods
     dtype : "float64" or "float32", of the iterates; bounds and primals are float64
-    seed : int, of the randomised methods
     warm_start : λ or an earlier `Result`, also of a model whose costs changed a little
     checkpoint : path, written at intervals, at the end and when interrupted; see `resume`
-        Where it cannot be written meanwhile, the run goes on with a `CheckpointWarning`.
     on_snapshot : function, called with each `Snapshot`; return False to stop
     backend : "cpu", the only one
-    eta : float
-        Inverse temperature: fixed for the paper's methods, the first one for "anneal".
+    eta : float, inverse temperature: fixed for the paper's methods, the first one for "anneal"
+    verbose, progress : bool, print a line per check; draw a bar
+        Libraries listen to the logger "softmap" instead.
 
     Returns
     -------
@@ -87,6 +94,7 @@ def solve(  # noqa: PLR0913 - one keyword per thing a user may want to say
         method=method, goal=goal, lp_gap=lp_gap, gap=gap, time_limit=time_limit, max_work=max_work,
         updates=updates, threads=threads, dtype=dtype, seed=seed, warm_start=warm_start,
         checkpoint=checkpoint, on_snapshot=on_snapshot, backend=backend, eta=eta,
+        verbose=verbose, progress=progress,
     )  # fmt: skip
     return _begun(model, options)
 
@@ -109,6 +117,8 @@ def iterate(  # noqa: PLR0913 - the keywords of `solve`
     on_snapshot: Callable[[Snapshot], Any] | None = None,
     backend: str = "cpu",
     eta: float | None = None,
+    verbose: bool = False,
+    progress: bool = False,
 ) -> Generator[Snapshot, None, Result]:
     """The run of `solve` as a generator of snapshots, one per check; it returns the result.
 
@@ -126,8 +136,9 @@ def iterate(  # noqa: PLR0913 - the keywords of `solve`
         method=method, goal=goal, lp_gap=lp_gap, gap=gap, time_limit=time_limit, max_work=max_work,
         updates=updates, threads=threads, dtype=dtype, seed=seed, warm_start=warm_start,
         checkpoint=checkpoint, on_snapshot=on_snapshot, backend=backend, eta=eta,
+        verbose=verbose, progress=progress,
     )  # fmt: skip
-    return _loop(Run(_checked(model), options))
+    return _loop(Run(checked_model(model, "iterate"), options))
 
 
 def resume(
@@ -142,19 +153,21 @@ def resume(
     threads: int | None = None,
     checkpoint: str | Path | None = None,
     on_snapshot: Callable[[Snapshot], Any] | None = None,
+    verbose: bool = False,
+    progress: bool = False,
 ) -> Result:
     """Go on from a checkpoint of this model, to the same result as if never stopped.
 
-    Takes the limits, `threads`, `checkpoint` and `on_snapshot` of `solve`; `lp_gap`, `gap` and
+    Takes the limits, `threads`, `checkpoint`, `on_snapshot` and displays of `solve`; `lp_gap`, `gap` and
     `updates` stay what they were if left out. Method, η, precision and seed are those of the run
     that was stopped.
     """
-    stored = storage.load(checked_path(path), _checked(model))
+    stored = storage.load(checked_path(path), checked_model(model, "resume"))
     changed = {"lp_gap": lp_gap, "gap": gap, "updates": updates}
     kept = stored.settings | {name: v for name, v in changed.items() if v is not None}
     options = Options(
         time_limit=time_limit, max_work=max_work, threads=threads, checkpoint=checkpoint,
-        on_snapshot=on_snapshot, **kept,
+        on_snapshot=on_snapshot, verbose=verbose, progress=progress, **kept,
     )  # fmt: skip
     interrupts = Interrupts()
     with interrupts:
@@ -163,36 +176,83 @@ def resume(
         return _exhaust(_loop(run))
 
 
-def _checked(model: Model) -> Model:
-    if not isinstance(model, Model):
-        raise OptionError(f"expected a softmap.Model, not {type(model).__name__}")
-    return model
-
-
 def _begun(model: Model, options: Options) -> Result:
     """A whole run; Ctrl-C counts from here on, set-up and the assembly of the result included."""
     interrupts = Interrupts()
     with interrupts:
-        return _exhaust(_loop(Run(_checked(model), options, interrupts)))
+        return _exhaust(_loop(Run(checked_model(model, "solve"), options, interrupts)))
 
 
 def _loop(run: Run) -> Generator[Snapshot, None, Result]:
     """Advance, check and store until something stops the run; then assemble the result.
 
-    An exception, be it of a callback, carries the result so far as its attribute `result`.
+    An exception, be it of a callback, carries the result so far as its attribute `result`; so does
+    the KeyboardInterrupt of a second Ctrl-C within a second.
     """
+    watching = _begin(run)
     try:
         try:
-            status = yield from _stages(run)
+            status = yield from _shown(_stages(run), watching)
         except KeyboardInterrupt:
             status = Status.INTERRUPTED
+            if not run.interrupts.noted:  # pressed in code of the user's, or of another handler
+                run.interrupts.press()
             _keep_whole(run)
-        return _result(run, status)
+        result = _result(run, status)
+        _say(result, watching)
+        if run.interrupts.twice:
+            raise _left(result)
+        return result
     except InfeasibleModel:  # there is nothing to be found
         raise
     except Exception as error:
         _attach_result(run, error)
         raise
+
+
+def _begin(run: Run) -> Watching | None:
+    """Say that a run begins, and make what shows it, where that is asked for."""
+    options = run.options
+    LOG.info("solving %r by %s, goal %s", run.given, options.method, options.goal)
+    if not options.verbose and not options.progress:
+        return None
+    from softmap.display.watching import Watching
+
+    limits = {"time_limit": options.time_limit, "gap": options.gap}
+    return Watching(verbose=options.verbose, progress=options.progress, limits=limits)
+
+
+def _shown(
+    stages: Generator[Snapshot, None, Status], watching: Watching | None
+) -> Generator[Snapshot, None, Status]:
+    """The snapshots of a run, each logged and shown."""
+    while True:
+        try:
+            snapshot = next(stages)
+        except StopIteration as stop:
+            status: Status = stop.value
+            return status
+        if LOG.isEnabledFor(logging.DEBUG):
+            LOG.debug("%s", snapshot.row)
+        if watching is not None:
+            watching(snapshot)
+        try:
+            yield snapshot
+        except KeyboardInterrupt as error:
+            stages.throw(error)
+
+
+def _say(result: Result, watching: Watching | None) -> None:
+    LOG.info("%r after %.3g s: %s", result, result.seconds, result.status)
+    if watching is not None:
+        watching.end(result)
+
+
+def _left(result: Result) -> KeyboardInterrupt:
+    """What a second Ctrl-C within a second raises."""
+    error = KeyboardInterrupt("Ctrl-C was pressed twice")
+    error.result = result  # type: ignore[attr-defined]
+    return error
 
 
 def _stages(run: Run) -> Generator[Snapshot, None, Status]:
@@ -299,6 +359,8 @@ def _exhaust(run: Generator[Snapshot, None, Result]) -> Result:
             try:
                 next(run)
             except KeyboardInterrupt:
+                if run.gi_frame is None:  # it came out of the run, which has ended
+                    raise
                 run.throw(KeyboardInterrupt)
         except StopIteration as stop:
             result: Result = stop.value

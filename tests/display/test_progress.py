@@ -5,8 +5,8 @@ import io
 import numpy as np
 from rich.console import Console
 
-from softmap.cli.console import number, ratio
-from softmap.cli.progress import LiveDisplay, PlainLines, Silent, display
+from softmap.display.console import number, ratio
+from softmap.display.progress import LiveDisplay, PlainLines, Silent, display
 from softmap.generators import random_tree
 from softmap.solving.trace import Row, Snapshot, StageName
 
