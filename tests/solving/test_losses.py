@@ -79,11 +79,10 @@ def test_ctrl_c_once_in_each_run_of_a_loop_ends_each_run(model):
 
 
 def test_a_second_ctrl_c_within_a_second_leaves_the_loop(model):
-    ended = []
+    first = solve(model, on_snapshot=pressed(1), **NEVER)
+    assert first.status is Status.INTERRUPTED
     with pytest.raises(KeyboardInterrupt) as left:
-        for _ in range(5):
-            ended.append(solve(model, on_snapshot=pressed(1), **NEVER))
-    assert len(ended) == 1
+        solve(model, on_snapshot=pressed(1), **NEVER)
     assert left.value.result.status is Status.INTERRUPTED
     assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
 

@@ -204,10 +204,17 @@ def _one_table(pairwise: Any) -> Costs | None:
         return None
     if not isinstance(pairwise, np.ndarray):
         rows = pairwise if isinstance(pairwise, list | tuple) else ()
-        if not rows or not all(np.ndim(row) == 1 for row in map(plain, rows)):
+        if not rows or not all(_is_row(row) for row in rows):
             return None
     array = numbers(pairwise, "pairwise")
     return array if array.ndim == 2 else None
+
+
+def _is_row(row: Any) -> bool:
+    try:
+        return np.ndim(plain(row)) == 1
+    except Exception:  # of any type: the value may bring its own conversion
+        return False
 
 
 def groups_of(given: Any, name: str = "groups") -> list[Group]:

@@ -233,7 +233,8 @@ class Model:
         """Cost of a labelling, or of each of a batch; +inf where a hard constraint is broken.
 
         Labellings are flat, or have the shape of the grid; where variables have names, a mapping
-        from names to states is one. Rounding errors of the sum are carried along, so that it is as good as rounded once.
+        from names to states is one. Rounding errors of the sum are carried along, so that it is as
+        good as rounded once.
         """
         x = self.complete(labels)
         terms = [self.unary[self.node_offset[:-1] + x]]
@@ -298,20 +299,17 @@ class Model:
         return self.replace(unary=unary)
 
     def with_shape(self, shape: Sequence[int]) -> Model:
-        """The same model, known to be a grid of this shape (for pictures)."""
+        """The same model, known to be a grid of this shape: labellings have it."""
         sides = tuple(integers(shape, "shape").reshape(-1).tolist())
         if min(sides, default=0) < 1 or math.prod(sides) != self.num_variables:
             raise ModelError(f"a grid of shape {sides} has not {self.num_variables} variables")
         return self._with(shape=sides)
 
     def with_names(self, names: Any, states: Any = None) -> Model:
-        """The same model, whose variables (and their states) have names.
+        """The same model, whose variables have names, and their states, too, unless left out.
 
-        Parameters
-        ----------
-        names : list of one name per variable, or mapping from names to lists of states
-        states : list of one list per variable, one list for all, or mapping from names to lists
-            Left out, states are numbers.
+        `names` is a list, or maps names to lists of states; `states` holds one list for all
+        variables, one for each, or maps names to lists.
         """
         counts = self.num_labels[: self.num_variables]
         return self._with(names=checked_names(names, states, counts))

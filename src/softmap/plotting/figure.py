@@ -34,7 +34,7 @@ def empty_figure(width: float, height: float) -> Any:
     except ImportError as error:
         raise MissingExtra("A picture", "plot") from error
 
-    class Shown(Figure):  # type: ignore[misc]
+    class Shown(Figure):
         """A figure with a picture for notebooks, as those of pyplot have."""
 
         def _repr_png_(self) -> bytes:

@@ -20,8 +20,9 @@ class Interrupts:
     """While entered, the first Ctrl-C is only noted; a second one interrupts as usual.
 
     Two presses within a second, also of two runs one after the other, mean that the whole program
-    is to be left: the run then ends with a KeyboardInterrupt. May be entered several times, one inside another. Does nothing outside the main thread, or where
-    the program handles the signal itself.
+    is to be left: the run then ends with a KeyboardInterrupt. May be entered several times, one
+    inside another. Does nothing outside the main thread, or where the program handles the signal
+    itself.
 
     Attributes
     ----------

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import logging
 import time
 import warnings
 from collections.abc import Callable, Generator
 from contextlib import suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -22,15 +21,10 @@ from softmap.solving.options import Options
 from softmap.solving.result import Result
 from softmap.solving.run import Run
 from softmap.solving.stages import LaterStages
+from softmap.solving.telling import begin, left, say, shown
 from softmap.solving.trace import Snapshot, Status
 
-if TYPE_CHECKING:
-    from softmap.display.watching import Watching
-
 __all__ = ["iterate", "resume", "solve"]
-
-LOG = logging.getLogger("softmap")
-LOG.addHandler(logging.NullHandler())
 
 EVERY = 30.0  # seconds between checkpoints
 UNFINISHED = (Status.LP_GAP, Status.STALLED, Status.RELAXED)  # the relaxation has done its part
@@ -141,7 +135,7 @@ def iterate(  # noqa: PLR0913 - the keywords of `solve`
     return _loop(Run(checked_model(model, "iterate"), options))
 
 
-def resume(
+def resume(  # noqa: PLR0913 - the limits of `solve`
     path: str | Path,
     model: Model,
     *,
@@ -158,9 +152,9 @@ def resume(
 ) -> Result:
     """Go on from a checkpoint of this model, to the same result as if never stopped.
 
-    Takes the limits, `threads`, `checkpoint`, `on_snapshot` and displays of `solve`; `lp_gap`, `gap` and
-    `updates` stay what they were if left out. Method, η, precision and seed are those of the run
-    that was stopped.
+    Takes the limits, `threads`, `checkpoint`, `on_snapshot` and displays of `solve`; `lp_gap`,
+    `gap` and `updates` stay what they were if left out. Method, η, precision and seed are those of
+    the run that was stopped.
     """
     stored = storage.load(checked_path(path), checked_model(model, "resume"))
     changed = {"lp_gap": lp_gap, "gap": gap, "updates": updates}
@@ -189,70 +183,25 @@ def _loop(run: Run) -> Generator[Snapshot, None, Result]:
     An exception, be it of a callback, carries the result so far as its attribute `result`; so does
     the KeyboardInterrupt of a second Ctrl-C within a second.
     """
-    watching = _begin(run)
+    watching = begin(run)
     try:
         try:
-            status = yield from _shown(_stages(run), watching)
+            status = yield from shown(_stages(run), watching)
         except KeyboardInterrupt:
             status = Status.INTERRUPTED
             if not run.interrupts.noted:  # pressed in code of the user's, or of another handler
                 run.interrupts.press()
             _keep_whole(run)
         result = _result(run, status)
-        _say(result, watching)
+        say(result, watching)
         if run.interrupts.twice:
-            raise _left(result)
+            raise left(result)
         return result
     except InfeasibleModel:  # there is nothing to be found
         raise
     except Exception as error:
         _attach_result(run, error)
         raise
-
-
-def _begin(run: Run) -> Watching | None:
-    """Say that a run begins, and make what shows it, where that is asked for."""
-    options = run.options
-    LOG.info("solving %r by %s, goal %s", run.given, options.method, options.goal)
-    if not options.verbose and not options.progress:
-        return None
-    from softmap.display.watching import Watching
-
-    limits = {"time_limit": options.time_limit, "gap": options.gap}
-    return Watching(verbose=options.verbose, progress=options.progress, limits=limits)
-
-
-def _shown(
-    stages: Generator[Snapshot, None, Status], watching: Watching | None
-) -> Generator[Snapshot, None, Status]:
-    """The snapshots of a run, each logged and shown."""
-    while True:
-        try:
-            snapshot = next(stages)
-        except StopIteration as stop:
-            status: Status = stop.value
-            return status
-        if LOG.isEnabledFor(logging.DEBUG):
-            LOG.debug("%s", snapshot.row)
-        if watching is not None:
-            watching(snapshot)
-        try:
-            yield snapshot
-        except KeyboardInterrupt as error:
-            stages.throw(error)
-
-
-def _say(result: Result, watching: Watching | None) -> None:
-    LOG.info("%r after %.3g s: %s", result, result.seconds, result.status)
-    if watching is not None:
-        watching.end(result)
-
-
-def _left(result: Result) -> KeyboardInterrupt:
-    """What a second Ctrl-C within a second raises."""
-    error = KeyboardInterrupt("Ctrl-C was pressed twice")
-    error.result = result  # type: ignore[attr-defined]
-    return error
 
 
 def _stages(run: Run) -> Generator[Snapshot, None, Status]:
@@ -353,7 +302,7 @@ def _attach_result(run: Run, error: Exception) -> None:
         error.add_note("The result so far is the attribute `result` of this exception.")
 
 
-def _exhaust(run: Generator[Snapshot, None, Result]) -> Result:
+def _exhaust(run: Any) -> Result:
     while True:
         try:
             try:
