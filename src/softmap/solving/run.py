@@ -4,20 +4,18 @@ from __future__ import annotations
 
 import math
 import time
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from softmap.algorithms.base import Floats, Proposal, Verdict
 from softmap.algorithms.registry import make
-from softmap.errors import OptionError
 from softmap.labels import LabelSearch, round_nodes
 from softmap.machine import usable_cores
 from softmap.model import Model
 from softmap.relaxation import lp
 from softmap.relaxation.consistency import tighten
-from softmap.relaxation.dual import check_lam, reduced_unary
+from softmap.relaxation.dual import reduced_unary
 from softmap.relaxation.gaps import relative_gap
 from softmap.relaxation.point import PrimalPoint
 from softmap.solving.interrupts import Interrupts
@@ -28,6 +26,7 @@ from softmap.solving.proof import Proof
 from softmap.solving.result import Result
 from softmap.solving.trace import PROVED, Row, Snapshot, StageName, Status, Trace
 from softmap.solving.units import Units
+from softmap.solving.warm import warm_start
 
 __all__ = ["Run"]
 
@@ -68,11 +67,14 @@ class Run:
         self.units = Units(model, options.dtype)
         self.model = tighten(self.units.model)
         self.threads = options.threads or usable_cores()
+        self.warm = warm_start(self.units, options.warm_start)
         eta = self.units.eta(options.eta)
+        if eta is None and self.warm is not None:
+            eta = self.warm.eta(options.method)
         algorithm = make(options.method, eta=eta, threads=self.threads, dtype=options.dtype)
         self.algorithm = algorithm
-        warm = _warm_start(self.units, options.warm_start)
-        self.state = algorithm.init(self.model, warm, options.seed)
+        begun = None if self.warm is None else self.warm.lam
+        self.state = algorithm.init(self.model, begun, options.seed)
         self.judge = Judge(self.model, self.threads)
         self.search = LabelSearch(self.model, algorithm.decode_order(self.model))
         self.trace, self.pace = Trace(), Pace()
@@ -191,8 +193,17 @@ class Run:
         )
         return self._noted(row)
 
+    def recall(self) -> tuple[Snapshot, Status | None]:
+        """Begin with what an earlier result knows; it may be all that was asked for."""
+        assert self.warm is not None
+        self.warm.recall(self)
+        snapshot = self.note(StageName.RELAX)
+        return snapshot, self.closed() or self.warm.ended(self)
+
     def interlude_due(self) -> bool:
         """Whether a later stage may try its luck now: after growing numbers of passes."""
+        if self.warm is not None and self.warm.result is not None:
+            return False  # the relaxation will not take long
         if not self.algorithm.sweeping or self.done < self.next_interlude:
             return False
         self.next_interlude = 4 * self.done
@@ -371,15 +382,3 @@ class Run:
             tolerances=(self.options.lp_gap, self.options.gap),
         )
         return self.units.result(found, self.model)
-
-
-def _warm_start(units: Units, given: Any) -> Floats | None:
-    if given is None:
-        return None
-    lam = given.messages if isinstance(given, Result) else given
-    try:
-        return units.warm(check_lam(units.given, lam).copy())
-    except (OptionError, ValueError, TypeError) as error:
-        raise OptionError(
-            f"warm_start: expected a Result, or λ of this model as a flat array ({error})"
-        ) from error

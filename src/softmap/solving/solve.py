@@ -209,6 +209,12 @@ def _stages(run: Run) -> Generator[Snapshot, None, Status]:
     path, saved = run.options.checkpoint, time.perf_counter()
     status = run.ended()  # a resumed run may be at its end
     later = LaterStages(run) if run.options.goal != "lp" else None
+    if status is None and run.warm is not None and run.warm.result is not None:
+        with run.interrupts:
+            snapshot, status = run.recall()
+        yield snapshot
+        if _asked_to_stop(run, snapshot) and status is None:
+            status = Status.CALLBACK
     while status is None:
         with run.interrupts:
             run.storable = False
