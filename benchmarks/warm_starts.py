@@ -21,6 +21,7 @@ MODELS = {
     "random grid 24 x 24, 4 labels": lambda: softmap.generators.random_grid(24, 24, 4, seed=1),
     "Potts grid 32 x 32, 6 labels": lambda: softmap.generators.potts_grid(32, 32, 6, seed=1),
     "stereo grid 24 x 32, 12 labels": lambda: softmap.generators.stereo_grid(24, 32, 12, seed=2),
+    "Potts grid 96 x 96, 8 labels": lambda: softmap.generators.potts_grid(96, 96, 8, seed=1),
     "random graph of 300, 3 labels": lambda: softmap.generators.erdos_renyi(300, 3, seed=1),
 }
 

@@ -12,7 +12,6 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from softmap.algorithms.base import Floats, Proposal
 from softmap.algorithms.registry import find
@@ -115,13 +114,15 @@ class WarmStart:
         known = self.result
         if known is None:
             return
-        self._labels(run, known.labels.reshape(-1))
+        run.keep_labels(known.labels.reshape(-1))
         self._point(run, known)
         if self.same:
             bound = self._bound(known.bound)
             lam = None if known.proof.lam is None else self._into(known.proof.lam)
             run.keep_bound(bound, replace(known.proof, lam=lam))
             return
+        run.search.improve(run.judge.bound, run.options.seed)
+        run.judge.credit(run.search.labels, run.search.energy)
         self._warm_up(run, known)
         proof = self.clusters
         if proof is not None and proof.lam is not None:
@@ -134,12 +135,6 @@ class WarmStart:
         grown = run.gaps()[0] / (KEPT * before)
         if grown > 1.0 and math.isfinite(grown):
             run.algorithm.heat(run.state, grown)
-
-    def _labels(self, run: Run, labels: NDArray[np.int64]) -> None:
-        run.keep_labels(labels)
-        if not self.same:
-            run.search.improve(run.options.seed)
-            run.judge.credit(run.search.labels, run.search.energy)
 
     def _point(self, run: Run, known: Result) -> None:
         """The bound of λ and the price of the primal point; edges are coupled for the new costs."""
