@@ -41,6 +41,7 @@ if TYPE_CHECKING:
     from softmap.solving.solve import iterate, resume, solve
     from softmap.solving.trace import Snapshot, Status, Trace
     from softmap.verification import verify
+    from softmap.vision import Picture, denoise, segment, stereo
 
 # Public name -> the module or package that it is an attribute of.
 _HOME = {
@@ -53,6 +54,7 @@ _HOME = {
     "Model": "model",
     "ModelError": "errors",
     "OptionError": "errors",
+    "Picture": "vision",
     "Potts": "model",
     "Projection": "model",
     "RankedLabelling": "solving.mbest",
@@ -69,12 +71,15 @@ _HOME = {
     "WriteError": "errors",
     "arc_consistency": "relaxation.consistency",
     "certificate": "solving.certificate",
+    "denoise": "vision",
     "iterate": "solving.solve",
     "load_result": "solving.result",
     "read": "io",
     "resume": "solving.solve",
+    "segment": "vision",
     "solve": "solving.solve",
     "solve_mbest": "solving.mbest",
+    "stereo": "vision",
     "verify": "verification",
     "write": "io",
 }
@@ -98,6 +103,7 @@ __all__ = [
     "Model",
     "ModelError",
     "OptionError",
+    "Picture",
     "Potts",
     "Projection",
     "RankedLabelling",
@@ -115,6 +121,7 @@ __all__ = [
     "__version__",
     "arc_consistency",
     "certificate",
+    "denoise",
     "generators",
     "interop",
     "io",
@@ -124,8 +131,10 @@ __all__ = [
     "plotting",
     "read",
     "resume",
+    "segment",
     "solve",
     "solve_mbest",
+    "stereo",
     "verify",
     "write",
 ]

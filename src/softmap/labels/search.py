@@ -18,7 +18,7 @@ __all__ = ["LabelSearch"]
 DESCENT = 1  # random forests that every new labelling is improved over; as dear as decoding it
 MORE = 1 / 32  # further forests per pass done so far; up to twice as many where the LP is solved
 ENOUGH = 8  # from so many forests on, the further ones are annealed: fewer leave no time to cool
-WARM = 16  # annealed forests over labels of an earlier model
+WARM = 48  # annealed forests over labels of an earlier model
 HEAT = 3.0  # random costs in the first annealed forest, in units of `LabelSearch._heat`
 CLOSED = 1e-9  # relative gap under which a labelling counts as optimal
 
