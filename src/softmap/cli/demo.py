@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from softmap.cli.choices import complete_demo
+
 if TYPE_CHECKING:
     from softmap.demos import Demo
     from softmap.solving.result import Result
@@ -16,7 +18,10 @@ __all__ = ["demo_command"]
 
 def demo_command(
     name: Annotated[
-        str, typer.Argument(help="potts, stereo, denoise, segment or matching.")
+        str,
+        typer.Argument(
+            help="potts, stereo, denoise, segment or matching.", autocompletion=complete_demo
+        ),
     ] = "potts",
     image: Annotated[Path | None, typer.Option(help="Your own picture (denoise, segment).")] = None,
     left: Annotated[Path | None, typer.Option(help="Left picture (stereo).")] = None,
@@ -37,13 +42,15 @@ def demo_command(
     """Solve a small problem from start to finish."""
     import softmap
     from softmap import demos
+    from softmap.cli.extras import check_extras
     from softmap.cli.files import check_targets
-    from softmap.cli.summary import exit_code, print_result
+    from softmap.cli.summary import exit_code, print_result, remark
     from softmap.display.console import results
     from softmap.display.progress import display
 
     out.mkdir(parents=True, exist_ok=True)
     check_targets(report=report)
+    check_extras(report=report, plot=True)
     options = demos.DemoOptions(
         size=size,
         labels=labels,
@@ -66,9 +73,10 @@ def demo_command(
         console.print(f"Against the truth: {demo.score(result.labels.reshape(-1))}.")
     written = _draw(name, demo, result, out)
     if report is not None:
-        result.report(report)
+        result.report(report, title=f"softmap demo {name}", picture=demo.picture)
         written.append(report)
     console.print("Wrote " + ", ".join(str(path) for path in written))
+    remark(result)
     raise typer.Exit(exit_code(result))
 
 

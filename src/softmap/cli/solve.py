@@ -8,8 +8,10 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
-from softmap.cli.files import check_targets
-from softmap.cli.options import ModelArgument, ValuesOption
+from softmap.cli.choices import complete_method
+from softmap.cli.extras import check_extras
+from softmap.cli.files import STANDARD, check_targets
+from softmap.cli.options import FormatOption, JsonOption, ModelArgument, ValuesOption
 
 if TYPE_CHECKING:
     from softmap.model import Model
@@ -21,7 +23,10 @@ __all__ = ["solve_command"]
 def solve_command(
     model: ModelArgument,
     evidence: Annotated[Path | None, typer.Option(help="Variables to fix (.evid).")] = None,
-    method: Annotated[str | None, typer.Option(help="The algorithm [anneal].")] = None,
+    method: Annotated[
+        str | None,
+        typer.Option(help="anneal (default), trws, mplp, smp, ...", autocompletion=complete_method),
+    ] = None,
     goal: Annotated[
         Literal["map", "lp", "labels", "optimal"] | None,
         typer.Option(help="What to go on for after the relaxation [map]."),
@@ -35,24 +40,30 @@ def solve_command(
     threads: Annotated[int | None, typer.Option(help="Threads [all].")] = None,
     dtype: Annotated[str | None, typer.Option(help="float32 or float64 [float64].")] = None,
     values: ValuesOption = None,
-    output: Annotated[Path | None, typer.Option(help="Write the labelling (.MPE).")] = None,
+    form: FormatOption = None,
+    output: Annotated[
+        Path | None, typer.Option(help="Write the labelling (.MPE); - prints it alone.")
+    ] = None,
     trace: Annotated[Path | None, typer.Option(help="Write the run, a row per check.")] = None,
     report: Annotated[Path | None, typer.Option(help="Write a page about the run (.html).")] = None,
     save: Annotated[Path | None, typer.Option(help="Write the result, for softmap verify.")] = None,
     checkpoint: Annotated[Path | None, typer.Option(help="Save the run here as it goes.")] = None,
     resume: Annotated[Path | None, typer.Option(help="Go on from a checkpoint.")] = None,
-    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
+    as_json: JsonOption = False,
     no_progress: Annotated[bool, typer.Option("--no-progress", help="Be quiet.")] = False,
 ) -> None:
     """Solve a model and certify the answer."""
     import softmap
     from softmap.cli.ranked import solve_ranked
-    from softmap.cli.summary import as_object, exit_code, print_result
+    from softmap.cli.summary import as_object, exit_code, print_result, remark
     from softmap.display.console import results
     from softmap.display.progress import display
 
     check_targets(output=output, trace=trace, report=report, save=save, checkpoint=checkpoint)
-    loaded = softmap.read(str(model), values=values, evidence=evidence)
+    check_extras(report=report)
+    if as_json and output == STANDARD:
+        raise softmap.OptionError("--json holds the labels: leave out --output -")
+    loaded = softmap.read(str(model), values=values, evidence=evidence, format=form)
     options: dict[str, Any] = {
         "method": method,
         "goal": goal,
@@ -70,13 +81,14 @@ def solve_command(
         return solve_ranked(loaded, mbest, options | other, output, as_json)
     with display(not no_progress, time_limit) as show:
         result = _run(loaded, resume, on_snapshot=show, **options)
-    _write(result, output, trace, report)
+    _write(result, output, trace, report, title=model.name)
     if save is not None:
         result.save(save, with_model=False)
     if as_json:
         print(json.dumps(as_object(result)))
-    else:
+    elif output != STANDARD:
         print_result(results(), result)
+    remark(result)
     raise typer.Exit(exit_code(result))
 
 
@@ -96,12 +108,17 @@ def _run(model: Model, resume: Path | None, **options: Any) -> Result:
     return softmap.resume(resume, model, **given)
 
 
-def _write(result: Result, output: Path | None, trace: Path | None, report: Path | None) -> None:
+def _write(
+    result: Result, output: Path | None, trace: Path | None, report: Path | None, title: str
+) -> None:
     if output is not None and result.found:
-        from softmap.io import write_labels
+        from softmap.io import format_labels, write_labels
 
-        write_labels(result.labels, output)
+        if output == STANDARD:
+            print(format_labels(result.labels), end="")
+        else:
+            write_labels(result.labels, output)
     if trace is not None:
         result.trace.to_csv(trace)
     if report is not None:
-        result.report(report)
+        result.report(report, title=title)

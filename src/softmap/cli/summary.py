@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from rich.console import Console
 
 from softmap import __version__
-from softmap.display.console import facts_table
+from softmap.display.console import facts_table, messages
 from softmap.display.facts import result_facts
 from softmap.model.facts import arity_max
 from softmap.report.words import certificate_sentences
@@ -16,7 +16,7 @@ from softmap.report.words import certificate_sentences
 if TYPE_CHECKING:
     from softmap.solving.result import Result
 
-__all__ = ["NOTHING_FOUND", "as_object", "exit_code", "print_result"]
+__all__ = ["NOTHING_FOUND", "as_object", "exit_code", "print_result", "remark"]
 
 NOTHING_FOUND = 3  # the exit code when no labelling obeys the hard constraints
 
@@ -43,6 +43,9 @@ def as_object(result: Result) -> dict[str, Any]:
         "setup_seconds": float(result.setup_seconds),
         "threads": int(result.threads),
         "version": __version__,
+        "relative_gap": _finite(result.relative_gap(result.gap)),
+        "relative_lp_gap": _finite(result.relative_gap(result.lp_gap)),
+        "labels": result.labels.reshape(-1).tolist() if result.found else None,
     }
 
 
@@ -54,6 +57,14 @@ def print_result(console: Console, result: Result) -> None:
     """Numbers, then what they prove."""
     console.print(facts_table(result_facts(result)))
     console.print(" ".join(certificate_sentences(result)))
+
+
+def remark(result: Result) -> None:
+    """Say on standard error what a reader of the output alone might miss."""
+    if result.status.name == "INTERRUPTED":
+        messages().print("softmap: interrupted; this is the best found so far")
+    if not result.found:
+        messages().print("softmap: no labelling that obeys all hard constraints was found")
 
 
 def exit_code(result: Result) -> int:

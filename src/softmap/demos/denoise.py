@@ -29,6 +29,7 @@ def build(options: DemoOptions) -> Demo:
         model=model,
         draw_input=lambda path: save_image(_bytes(noisy), path),
         draw_labelling=lambda x, path: save_image(_bytes(grey[x].reshape(noisy.shape)), path),
+        picture=noisy,
         score=None if clean is None else _error(clean, noisy, grey),
     )
 

@@ -37,6 +37,7 @@ def build(options: DemoOptions) -> Demo:
         draw_labelling=lambda x, path: save_image(
             centres[x].reshape(picture.shape).astype(np.uint8), path
         ),
+        picture=picture,
         score=None if truth is None else accuracy(truth, "pixels"),
     )
 

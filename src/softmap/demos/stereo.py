@@ -31,6 +31,7 @@ def build(options: DemoOptions) -> Demo:
         draw_labelling=lambda x, path: save_labelling(
             x.reshape(rows, columns), labels, path, "disparity (near is bright)"
         ),
+        picture=left,
         score=None if truth is None else _bad_pixels(truth),
     )
 
