@@ -228,10 +228,10 @@ def test_extras_are_looked_for_before_the_work(uai, tmp_path, monkeypatch, capsy
 
     monkeypatch.setattr(softmap, "solve", unreached)
     monkeypatch.setattr("softmap.cli.extras.find_spec", lambda name: None)
-    for words in (["solve", str(uai), "--report", "x.html"], ["compare", str(uai), "--plot", "x"]):
+    for words in (["demo", "--out", str(tmp_path)], ["compare", str(uai), "--plot", "x"]):
         assert main(words) == 2
         advice = capsys.readouterr().err
-        assert "pip install '.[" in advice
+        assert "pip install '.[plot]'" in advice
         assert "softmap[" not in advice
 
 

@@ -64,7 +64,7 @@ def test_one_number_or_table_stands_for_all_edges():
     assert Model(unary, [], Potts(1.0)).m == Model(unary).m == Model(unary, None, None).m == 0
     with pytest.raises(ModelError, match="edges need costs"):
         Model(unary, edges)
-    with pytest.raises(ModelError, match="see Model.grid"):
+    with pytest.raises(ModelError, match=r"see Model\.grid"):
         Model(np.zeros((2, 2, 2)), edges, Potts(1.0))
 
 

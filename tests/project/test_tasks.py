@@ -33,7 +33,6 @@ def test_a_task_takes_at_most_eight_lines(task):
 
 
 def test_the_tasks_are_done(tmp_path, monkeypatch):
-    pytest.importorskip("plotly")
     monkeypatch.chdir(tmp_path)
     assert run_page(PAGE) >= 2 * len(TASKS) - 2
     written = {file.name for file in tmp_path.iterdir()}

@@ -50,7 +50,7 @@ def demo_command(
 
     out.mkdir(parents=True, exist_ok=True)
     check_targets(report=report)
-    check_extras(report=report, plot=True)
+    check_extras(plot=True)
     options = demos.DemoOptions(
         size=size,
         labels=labels,

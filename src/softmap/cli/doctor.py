@@ -19,7 +19,6 @@ CORE = ("numpy", "scipy", "highspy", "typer", "rich")
 OPTIONAL = {
     "matplotlib": ".[plot]",
     "pillow": ".[plot]",
-    "plotly": ".[report]",
     "h5py": ".[opengm]",
     "networkx": ".[interop]",
     "pandas": ".[interop]",

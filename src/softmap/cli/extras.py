@@ -8,12 +8,12 @@ from softmap.errors import MissingExtra
 
 __all__ = ["check_extras"]
 
-PACKAGES = {"report": ("plotly",), "plot": ("matplotlib", "PIL")}
-FEATURES = {"report": "A report page", "plot": "A picture"}
+PACKAGES = {"plot": ("matplotlib", "PIL")}
+FEATURES = {"plot": "A picture"}
 
 
 def check_extras(**wanted: object) -> None:
-    """Refuse now what would fail when the work is done: `report=` and `plot=`."""
+    """Refuse now what would fail when the work is done: `plot=`."""
     for extra, asked in wanted.items():
         if asked and not all(find_spec(package) for package in PACKAGES[extra]):
             raise MissingExtra(FEATURES[extra], extra)

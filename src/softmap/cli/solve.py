@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 import typer
 
 from softmap.cli.choices import complete_method
-from softmap.cli.extras import check_extras
 from softmap.cli.files import STANDARD, check_targets
 from softmap.cli.options import FormatOption, JsonOption, ModelArgument, ValuesOption
 
@@ -60,7 +59,6 @@ def solve_command(
     from softmap.display.progress import display
 
     check_targets(output=output, trace=trace, report=report, save=save, checkpoint=checkpoint)
-    check_extras(report=report)
     if as_json and output == STANDARD:
         raise softmap.OptionError("--json holds the labels: leave out --output -")
     loaded = softmap.read(str(model), values=values, evidence=evidence, format=form)
