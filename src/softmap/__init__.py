@@ -6,7 +6,7 @@ Everything here is loaded on first use: ``import softmap`` is cheap.
 from importlib import import_module
 from typing import TYPE_CHECKING
 
-__version__ = "0.1.0"
+__version__ = "0.2.0"
 
 if TYPE_CHECKING:
     from softmap import generators, interop, io, plotting
