@@ -65,12 +65,15 @@ class Names:
         return [self.label(i, assignment[name]) for i, name in enumerate(self.variables)]
 
     def evidence(self, observed: Mapping[Any, Any]) -> dict[Any, Any]:
-        """Observed states as pairs of numbers; variables may be given by number, too."""
+        """Observed states as pairs of numbers: by names, or by numbers as they are."""
         found: dict[Any, Any] = {}
         for name, state in observed.items():
             numbered = name not in self.place and isinstance(name, int | np.integer)
-            i = int(name) if numbered else self.number(name)
-            found[i] = self.label(i, state) if 0 <= i < len(self.states) else state
+            if numbered:  # a variable by number has its label by number
+                found[int(name)] = state
+            else:
+                i = self.number(name)
+                found[i] = self.label(i, state)
         return found
 
     def as_dict(self, labels: NDArray[np.int64]) -> dict[Hashable, Any]:
