@@ -52,15 +52,9 @@ def demo_command(
     check_targets(report=report)
     check_extras(plot=True)
     options = demos.DemoOptions(
-        size=size,
-        labels=labels,
-        seed=seed,
-        image=image,
-        left=left,
-        right=right,
-        truth=truth,
+        size=size, labels=labels, seed=seed, image=image, left=left, right=right, truth=truth,
         truth_scale=truth_scale,
-    )
+    )  # fmt: skip
     demo = demos.build(name, options)
     console = results()
     console.print(demo.story)

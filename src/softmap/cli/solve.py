@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
@@ -54,40 +53,31 @@ def solve_command(
     """Solve a model and certify the answer."""
     import softmap
     from softmap.cli.ranked import solve_ranked
-    from softmap.cli.summary import as_object, exit_code, print_result, remark
-    from softmap.display.console import results
+    from softmap.cli.summary import exit_code, show_result
     from softmap.display.progress import display
 
     check_targets(output=output, trace=trace, report=report, save=save, checkpoint=checkpoint)
-    if as_json and output == STANDARD:
-        raise softmap.OptionError("--json holds the labels: leave out --output -")
+    _check_output(output, as_json)
     loaded = softmap.read(str(model), values=values, evidence=evidence, format=form)
     options: dict[str, Any] = {
-        "method": method,
-        "goal": goal,
-        "gap": gap,
-        "lp_gap": lp_gap,
-        "time_limit": time_limit,
-        "eta": eta,
-        "seed": seed,
-        "threads": threads,
-        "dtype": dtype,
-        "checkpoint": checkpoint,
-    }
+        "method": method, "goal": goal, "gap": gap, "lp_gap": lp_gap, "time_limit": time_limit,
+        "eta": eta, "seed": seed, "threads": threads, "dtype": dtype, "checkpoint": checkpoint,
+    }  # fmt: skip
     if mbest is not None:
         other = {"trace": trace, "report": report, "save": save, "resume": resume}
         return solve_ranked(loaded, mbest, options | other, output, as_json)
     with display(not no_progress, time_limit) as show:
         result = _run(loaded, resume, on_snapshot=show, **options)
-    _write(result, output, trace, report, title=model.name)
-    if save is not None:
-        result.save(save, with_model=False)
-    if as_json:
-        print(json.dumps(as_object(result)))
-    elif output != STANDARD:
-        print_result(results(), result)
-    remark(result)
+    _write(result, output, trace, report, save, title=model.name)
+    show_result(result, as_json=as_json, quiet=output == STANDARD)
     raise typer.Exit(exit_code(result))
+
+
+def _check_output(output: Path | None, as_json: bool) -> None:
+    from softmap.errors import OptionError
+
+    if as_json and output == STANDARD:
+        raise OptionError("--json holds the labels: leave out --output -")
 
 
 def _run(model: Model, resume: Path | None, **options: Any) -> Result:
@@ -107,8 +97,9 @@ def _run(model: Model, resume: Path | None, **options: Any) -> Result:
 
 
 def _write(
-    result: Result, output: Path | None, trace: Path | None, report: Path | None, title: str
-) -> None:
+    result: Result, output: Path | None, trace: Path | None, report: Path | None,
+    save: Path | None, title: str,
+) -> None:  # fmt: skip
     if output is not None and result.found:
         from softmap.io import format_labels, write_labels
 
@@ -120,3 +111,5 @@ def _write(
         result.trace.to_csv(trace)
     if report is not None:
         result.report(report, title=title)
+    if save is not None:
+        result.save(save, with_model=False)

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import json
 import math
 from typing import TYPE_CHECKING, Any
 
 from rich.console import Console
 
 from softmap import __version__
-from softmap.display.console import facts_table, messages
+from softmap.display.console import facts_table, messages, results
 from softmap.display.facts import result_facts
 from softmap.model.facts import arity_max
 from softmap.report.words import certificate_sentences
@@ -16,7 +17,7 @@ from softmap.report.words import certificate_sentences
 if TYPE_CHECKING:
     from softmap.solving.result import Result
 
-__all__ = ["NOTHING_FOUND", "as_object", "exit_code", "print_result", "remark"]
+__all__ = ["NOTHING_FOUND", "as_object", "exit_code", "print_result", "remark", "show_result"]
 
 NOTHING_FOUND = 3  # the exit code when no labelling obeys the hard constraints
 
@@ -57,6 +58,15 @@ def print_result(console: Console, result: Result) -> None:
     """Numbers, then what they prove."""
     console.print(facts_table(result_facts(result)))
     console.print(" ".join(certificate_sentences(result)))
+
+
+def show_result(result: Result, *, as_json: bool, quiet: bool = False) -> None:
+    """Print a result for people or for scripts; `quiet`: only what must not be missed."""
+    if as_json:
+        print(json.dumps(as_object(result)))
+    elif not quiet:
+        print_result(results(), result)
+    remark(result)
 
 
 def remark(result: Result) -> None:

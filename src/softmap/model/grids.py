@@ -36,7 +36,8 @@ def neighbours(shape: Sequence[int], connectivity: Any = None) -> NDArray[np.int
     few, many = 2 * axes, 3**axes - 1
     if connectivity is None:
         connectivity = few
-    if isinstance(connectivity, bool) or connectivity not in (few, many):
+    whole = isinstance(connectivity, int | np.integer) and not isinstance(connectivity, bool)
+    if not whole or connectivity not in (few, many):
         choice = str(few) if few == many else f"{few} or {many}"
         raise ModelError(f"connectivity={shown(connectivity)}: expected {choice} in {axes}-D")
     index = np.arange(int(np.prod(shape)), dtype=np.int64).reshape(tuple(shape))

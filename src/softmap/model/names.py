@@ -118,7 +118,8 @@ def _states(name: Hashable, row: Any, count: int) -> States | None:
 
 
 def _listed(given: Any, what: str, *, hashed: bool = True) -> tuple[Any, ...]:
-    if isinstance(given, str | bytes) or not isinstance(given, Sequence | np.ndarray):
+    listable = isinstance(given, Sequence) or (isinstance(given, np.ndarray) and given.ndim > 0)
+    if isinstance(given, str | bytes) or not listable:
         raise ModelError(f"{what} must be a list of names, not {shown(given)}")
     listed = tuple(given.tolist() if isinstance(given, np.ndarray) else given)
     if hashed and not all(_hashable(name) for name in listed):

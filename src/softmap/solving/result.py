@@ -109,7 +109,7 @@ class Result(Gaps):
         try:
             labels = self.labels if isinstance(variable, tuple) else self.labels.reshape(-1)
             found = int(labels[variable])
-        except (IndexError, TypeError, ValueError) as error:
+        except Exception as error:  # of any type: the value may bring its own conversion
             raise ModelError(f"there is no variable {shown(variable)}") from error
         return found if model.names is None else model.names.state(int(variable), found)
 

@@ -11,6 +11,7 @@ from softmap.arguments import count, not_negative, positive
 from softmap.errors import ModelError
 from softmap.model import Model
 from softmap.model.potentials import TruncatedQuadratic
+from softmap.model.potentials.base import plain
 from softmap.vision.picture import Image, Picture, pixels, solved
 
 __all__ = ["denoise", "grey_model", "grey_of"]
@@ -65,7 +66,10 @@ def grey_of(picture: Image) -> Image:
 def _mask(mask: Any, shape: tuple[int, ...]) -> NDArray[np.bool_] | None:
     if mask is None:
         return None
-    hidden = np.asarray(mask)
+    try:
+        hidden = np.asarray(plain(mask))
+    except Exception as error:  # of any type: the value may bring its own conversion
+        raise ModelError(f"mask must be an array of truth values: {error}") from error
     if hidden.dtype != bool or hidden.shape != shape:
         raise ModelError(f"mask must be truth values of the picture's shape {shape}")
     return hidden

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from softmap.errors import ModelError
+from softmap.errors import FormatError, ModelError, SoftmapError
 from softmap.model import Model
 from softmap.model.potentials.base import numbers
 from softmap.solving.result import Result
@@ -73,9 +73,7 @@ def pixels(given: Any, name: str = "image") -> Image:
     left out.
     """
     if isinstance(given, str | Path):
-        from softmap.plotting import load_image
-
-        return load_image(given).astype(float)
+        return _file(given, name)
     array = numbers(given, name)
     if array.ndim not in (2, 3) or not array.size or (array.ndim == 3 and array.shape[2] > 4):
         raise ModelError(
@@ -87,6 +85,17 @@ def pixels(given: Any, name: str = "image") -> Image:
         array = array[..., :-1]
     whole = getattr(given, "dtype", np.dtype(float)).kind in "iu" if _typed(given) else False
     return array * 255.0 if not whole and array.min() >= 0 and array.max() <= 1 else array
+
+
+def _file(path: str | Path, name: str) -> Image:
+    from softmap.plotting import load_image
+
+    try:
+        return load_image(path).astype(float)
+    except (FileNotFoundError, ValueError) as error:
+        if isinstance(error, SoftmapError):
+            raise
+        raise FormatError(f"{name}: there is no such picture", path) from error
 
 
 def _typed(given: Any) -> bool:
