@@ -65,7 +65,7 @@ def draw(curves: Curves, path: Path) -> None:
         "log ratio by updates, cut at ±2; red: last iterate, blue: least slack, brown: average",
         fontsize=7,
     )
-    figure.savefig(path, metadata={"Date": None})
+    figure.savefig(path, dpi=110)
 
 
 def table(curves: Curves) -> str:
@@ -111,5 +111,5 @@ def page(curves: Curves) -> str:
 
 if __name__ == "__main__":
     stored = read(HERE / "readings.csv")
-    draw(stored, HERE / "readings.svg")
+    draw(stored, HERE / "readings.png")
     (HERE / "readings.md").write_text(page(stored), encoding="utf-8")
