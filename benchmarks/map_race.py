@@ -1,8 +1,10 @@
-"""Labellings and proofs beside toulbar2: every model of the data folder, one thread each.
+"""Labellings, bounds and proofs beside toulbar2 and α-expansion, over the models of a data folder.
 
-`python -m benchmarks.map_race [--seconds S] [--only TEXT] [--out FILE]` (ten seconds each by
-default). Needs the `toulbar2` command, as Debian ships it; energies of its labellings are computed
-from the model by us. One JSON object per model goes to FILE, the table to the screen.
+`python -m benchmarks.map_race [--seconds S] [--only TEXT] [--out FILE] [--peers FILE]` (ten seconds
+each by default, one thread). toulbar2 runs by its command and by the package `pytoulbar2`, and the
+better of the two counts; energies of all labellings are computed from the model by us. One JSON
+object per model goes to FILE, the table to the screen; with `--peers` the peers' entries are taken
+from the FILE of an earlier race.
 """
 
 from __future__ import annotations
@@ -12,11 +14,10 @@ import gzip
 import json
 import lzma
 import math
-import re
-import subprocess
 import sys
 import tempfile
 import time
+from collections import Counter
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -24,6 +25,7 @@ from pathlib import Path
 import numpy as np
 
 import softmap
+from benchmarks.peers import expansion, toulbar2
 from benchmarks.summary import markdown
 
 # the table of what is known is shared with the tests
@@ -35,6 +37,7 @@ from known import Known, known
 OPENERS = {".xz": lzma.open, ".gz": gzip.open}
 SAME = 1e-6  # relative difference under which two energies count as equal
 UNREAD = ("wcsp_13", "wcsp_18")  # several tables for one pair: toulbar2 adds them up wrongly
+IMAGES = 5000  # variables from which a model that α-expansion can take is given to it
 
 
 @dataclass(frozen=True)
@@ -46,27 +49,40 @@ class Entry:
     seconds: float
     bound: float = -math.inf
 
+    def better_than(self, other: Entry) -> bool:
+        """Whether it proves more, sooner, or has the better labels or bound."""
+        mine = (not self.proved, self.seconds if self.proved else 0.0, self.energy, -self.bound)
+        its = (not other.proved, other.seconds if other.proved else 0.0, other.energy, -other.bound)
+        return mine < its
+
 
 @dataclass(frozen=True)
 class Race:
-    """Both entries of one model."""
+    """All entries of one model."""
 
     name: str
     variables: int
     ours: Entry
     toulbar2: Entry | None
+    expansion: Entry | None = None
+
+    @property
+    def folder(self) -> str:
+        """The family of the model."""
+        return self.name.split("/")[0]
 
     def better(self) -> int:
-        """1 if our labelling is better, -1 if worse, 0 if equal."""
-        if self.toulbar2 is None:
-            return 0
-        ours, theirs = self.ours.energy, self.toulbar2.energy
-        if ours == theirs:
-            return 0
-        if not math.isfinite(ours) or not math.isfinite(theirs):
-            return 1 if ours < theirs else -1
-        apart = abs(ours - theirs) > SAME * max(abs(ours), abs(theirs))
-        return 0 if not apart else 1 if ours < theirs else -1
+        """1 if our labelling is better than toulbar2's, -1 if worse, 0 if equal."""
+        return 0 if self.toulbar2 is None else _sign(self.ours.energy, self.toulbar2.energy)
+
+
+def _sign(ours: float, theirs: float) -> int:
+    if ours == theirs:
+        return 0
+    if not math.isfinite(ours) or not math.isfinite(theirs):
+        return 1 if ours < theirs else -1
+    apart = abs(ours - theirs) > SAME * max(abs(ours), abs(theirs))
+    return 0 if not apart else 1 if ours < theirs else -1
 
 
 def solve_ours(model: softmap.Model, seconds: float) -> Entry:
@@ -78,50 +94,59 @@ def solve_ours(model: softmap.Model, seconds: float) -> Entry:
     return Entry(result.energy, proved, taken, result.bound)
 
 
-def solve_theirs(case: Known, model: softmap.Model, seconds: float, folder: Path) -> Entry | None:
-    """toulbar2's run with its defaults, by its own clock; None where it does not read the model."""
-    command, solution = _command(case, model, folder), folder / "solution"
-    solution.unlink(missing_ok=True)
-    done = subprocess.run(
-        ["toulbar2", *command, f"-timer={max(1, round(seconds))}", f"-w={solution}"],
-        capture_output=True,
-        text=True,
-        timeout=5 * seconds + 60,
-    )
-    found = re.findall(r"Optimum: .*? and ([\d.]+) seconds", done.stdout)
-    if done.returncode != 0 and not found and not solution.exists():
-        return None
-    energy = _energy(model, solution)
-    return Entry(energy, bool(found), float(found[-1]) if found else seconds)
+def solve_theirs(case: Known, model: softmap.Model, seconds: float) -> Entry | None:
+    """toulbar2's better run; None where neither of its forms reads the model."""
+    with tempfile.TemporaryDirectory() as name:
+        files, plain = _files(case, model, Path(name)), Path(name) / "plain.uai"
+        found = [toulbar2.by_command(files, seconds)]
+        if len(files) > 1:
+            softmap.write(model, plain)
+        found.append(toulbar2.by_package(plain if len(files) > 1 else files[0], seconds))
+    entries = [_entry(model, one) for one in found if one is not None]
+    best = entries[0] if entries else None
+    for other in entries[1:]:
+        best = other if best is None or other.better_than(best) else best
+    return best
 
 
-def _command(case: Known, model: softmap.Model, folder: Path) -> list[str]:
-    """The model in a file that toulbar2 reads: the original one where it can."""
+def _entry(model: softmap.Model, found: toulbar2.Found) -> Entry:
+    energy = _energy(model, found.labels)
+    bound = energy - found.short if math.isfinite(energy) else -math.inf
+    return Entry(energy, found.proved, found.seconds, bound)
+
+
+def _files(case: Known, model: softmap.Model, folder: Path) -> list[Path]:
+    """The model in files that toulbar2 reads: the original ones where it can."""
     name = case.path.name.removesuffix(".xz").removesuffix(".gz")
     target = folder / name
     rewrite = case.path.suffix in (".h5", ".dd") or case.name.startswith("uai-cost")
     if rewrite or any(word in name for word in UNREAD):
         target = target.with_suffix(".uai")
         softmap.write(model, target)
-        return [str(target)]
+        return [target]
     opener = OPENERS.get(case.path.suffix, open)
     with opener(case.path, "rb") as file:
         target.write_bytes(file.read())
     evidence = case.companion(".evid")
-    return [str(target), str(evidence)] if evidence else [str(target)]
+    return [target, evidence] if evidence else [target]
 
 
-def _energy(model: softmap.Model, solution: Path) -> float:
-    words = solution.read_text().split() if solution.exists() else []
-    if len(words) != model.num_variables:
+def _energy(model: softmap.Model, labels: list[int]) -> float:
+    if len(labels) != model.num_variables:
         return math.inf
     try:
-        return float(model.energy(np.array([int(word) for word in words])))
+        return float(model.energy(np.array(labels)))
     except (ValueError, softmap.ModelError):
         return math.inf
 
 
-def race(only: str, seconds: float) -> Iterator[Race]:
+def expand(model: softmap.Model) -> Entry | None:
+    """α-expansion on models of pictures."""
+    found = expansion.expansion(model) if model.n >= IMAGES else None
+    return None if found is None else Entry(float(model.energy(found[0])), False, found[1])
+
+
+def race(only: str, seconds: float, peers: dict[str, Race]) -> Iterator[Race]:
     """All models whose name contains the text."""
     root = shared_data()
     if root is None:
@@ -130,10 +155,13 @@ def race(only: str, seconds: float) -> Iterator[Race]:
     for case in known(root):
         if only not in case.name:
             continue
-        model = case.read()
-        with tempfile.TemporaryDirectory() as folder:
-            theirs = solve_theirs(case, model, seconds, Path(folder))
-        yield Race(case.name, model.num_variables, solve_ours(model, seconds), theirs)
+        model, earlier = case.read(), peers.get(case.name)
+        ours = solve_ours(model, seconds)
+        if earlier is not None:
+            theirs, cut = earlier.toulbar2, earlier.expansion
+        else:
+            theirs, cut = solve_theirs(case, model, seconds), expand(model)
+        yield Race(case.name, model.num_variables, ours, theirs, cut)
 
 
 def table(races: list[Race]) -> str:
@@ -141,27 +169,66 @@ def table(races: list[Race]) -> str:
 
     def cells(entry: Entry | None) -> list[str]:
         if entry is None:
-            return ["–", "–"]
-        return [f"{entry.energy:.8g}", f"{entry.seconds:.2f} s" if entry.proved else "open"]
+            return ["–", "–", "–"]
+        proof = f"{entry.seconds:.2f} s" if entry.proved else "open"
+        return [f"{entry.energy:.8g}", f"{entry.bound:.8g}", proof]
 
-    head = ["model", "variables", "energy", "proof", "bound", "toulbar2: energy", "proof"]
-    rows = [
-        [r.name, str(r.variables), *cells(r.ours), f"{r.ours.bound:.8g}", *cells(r.toulbar2)]
-        for r in races
-    ]
+    head = ["model", "variables", "energy", "bound", "proof"]
+    head += ["toulbar2: energy", "bound", "proof", "α-expansion"]
+    rows = []
+    for r in races:
+        cut = (
+            "" if r.expansion is None else f"{r.expansion.energy:.8g} ({r.expansion.seconds:.1f} s)"
+        )
+        rows.append([r.name, str(r.variables), *cells(r.ours), *cells(r.toulbar2), cut])
     return markdown(head, rows)
 
 
 def summary(races: list[Race]) -> str:
-    """Proofs and labellings counted."""
-    signs = [r.better() for r in races]
-    theirs = sum(r.toulbar2 is not None and r.toulbar2.proved for r in races)
-    return (
-        f"{len(races)} models; proved: ours {sum(r.ours.proved for r in races)}, "
-        f"toulbar2 {theirs}; "
-        f"labelling better on {signs.count(1)}, equal on {signs.count(0)}, "
-        f"worse on {signs.count(-1)}"
+    """Proofs, labellings, bounds and times counted."""
+    both = [(r, r.toulbar2) for r in races if r.toulbar2 is not None]
+    signs = [r.better() for r, _ in both]
+    ours = Counter(r.folder for r in races if r.ours.proved)
+    theirs = Counter(r.folder for r, t in both if t.proved)
+    fewer = {f: (ours[f], n) for f, n in theirs.items() if ours[f] < n}
+    neither = [(r.ours.bound, t.bound) for r, t in both if not r.ours.proved and not t.proved]
+    ahead = sum(_sign(-a, -b) >= 0 for a, b in neither)
+    times = [(r.ours.seconds, t.seconds) for r, t in both if r.ours.proved and t.proved]
+    ratios = [math.log(max(a, 0.01) / max(b, 0.01)) for a, b in times]
+    mean = math.exp(sum(ratios) / max(1, len(ratios)))
+    slow = [
+        r.name
+        for r, t in both
+        if r.ours.proved and t.proved and r.ours.seconds > 1 + 10 * t.seconds
+    ]
+    cuts = [_sign(r.ours.energy, r.expansion.energy) for r in races if r.expansion is not None]
+    return "\n".join(
+        [
+            f"{len(races)} models; proved: ours {ours.total()}, toulbar2 {theirs.total()}; "
+            f"folders with fewer: {fewer or 'none'}",
+            f"labelling better on {signs.count(1)}, equal on {signs.count(0)}, "
+            f"worse on {signs.count(-1)} of {len(both)}; infinite: "
+            f"{[r.name for r in races if not math.isfinite(r.ours.energy)]}",
+            f"bound at least as good on {ahead} of {len(neither)} that neither proves",
+            f"time to proof, geometric mean of ratios over {len(times)}: {mean:.2f}; slower than "
+            f"1 s + 10 x: {slow}",
+            f"α-expansion: better on {cuts.count(1)}, equal on {cuts.count(0)}, "
+            f"worse on {cuts.count(-1)}",
+        ]
     )
+
+
+def earlier_races(path: Path | None) -> dict[str, Race]:
+    """The races of a file, by model."""
+    if path is None:
+        return {}
+    races = {}
+    for line in path.read_text(encoding="utf-8").splitlines():
+        cells = json.loads(line)
+        for peer in ("ours", "toulbar2", "expansion"):
+            cells[peer] = Entry(**cells[peer]) if cells.get(peer) else None
+        races[cells["name"]] = Race(**cells)
+    return races
 
 
 def main() -> None:
@@ -170,9 +237,10 @@ def main() -> None:
     parser.add_argument("--seconds", type=float, default=10.0)
     parser.add_argument("--only", default="")
     parser.add_argument("--out", type=Path)
+    parser.add_argument("--peers", type=Path)
     options = parser.parse_args()
     races = []
-    for one in race(options.only, options.seconds):
+    for one in race(options.only, options.seconds, earlier_races(options.peers)):
         races.append(one)
         print(one, flush=True)
         if options.out:

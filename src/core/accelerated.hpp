@@ -118,4 +118,15 @@ template <class Scheme> class Accelerated {
     std::vector<double> y_, sigma_, nu_, rho_, costs_;
 };
 
+// `gain` is the step of v at each node, times θ.
+struct AcceleratedArrays {
+    double *v, *w;
+    const double *gain;
+};
+
+// Updates from θ = theta, which becomes the last one; the number of messages sent. Compiled in
+// kernels_paper.cpp.
+Index run_accelerated(const StarOrder &order, const AcceleratedArrays &arrays, double eta,
+                      Updates updates, bool printed, double &theta, Random &random);
+
 } // namespace softmap::paper

@@ -1,4 +1,6 @@
 // Python binding of the exact solver.
+#include <array>
+
 #include <nanobind/nanobind.h>
 #include <nanobind/ndarray.h>
 #include <nanobind/stl/string.h>
@@ -7,6 +9,7 @@
 #include "exact/solver.hpp"
 
 namespace nb = nanobind;
+namespace ex = softmap::exact;
 
 namespace {
 
@@ -22,54 +25,81 @@ struct StopFlag {
     std::atomic<bool> value{false};
 };
 
-nb::dict exact_solve(Ints num_labels, Doubles unary, Ints scope_start, Ints scope, Doubles tables,
-                     double constant, Doubles lam, Ints incumbent, double time_limit,
-                     std::int64_t backtrack_limit, double relative_gap, double absolute_gap,
-                     double memory_limit, bool ascent, double dp_limit, const StopFlag *stop) {
-    namespace ex = softmap::exact;
-    ex::Input in{view<std::int64_t>(num_labels),
-                 view<double>(unary),
-                 view<std::int64_t>(scope_start),
-                 view<std::int64_t>(scope),
-                 view<double>(tables),
-                 constant,
-                 view<double>(lam),
-                 view<std::int64_t>(incumbent)};
-    ex::Control control;
-    if (time_limit < 1e8)
-        control.deadline =
-            ex::Control::Clock::now() + std::chrono::duration_cast<ex::Control::Clock::duration>(
-                                            std::chrono::duration<double>(time_limit));
-    if (backtrack_limit >= 0)
-        control.max_backtracks = backtrack_limit;
-    if (stop != nullptr)
-        control.stop = &stop->value;
-    control.max_open_bytes = static_cast<std::int64_t>(memory_limit);
-    ex::Options options;
-    options.relative_gap = relative_gap;
-    options.absolute_gap = absolute_gap;
-    options.ascent = ascent;
-    options.max_dp_entries = std::min(options.max_dp_entries, dp_limit);
-    ex::Result r;
-    {
-        nb::gil_scoped_release release;
-        r = ex::Solver(in, options, control).solve();
+// One model and its search, which goes on with every call.
+class ExactSearch {
+  public:
+    ExactSearch(Ints num_labels, Doubles unary, Ints scope_start, Ints scope, Doubles tables,
+                double constant, Doubles lam, Ints incumbent, double relative_gap,
+                double absolute_gap, double memory_limit, bool presolve, bool ascent,
+                double dp_limit, double seconds)
+        : held_{num_labels, scope_start, scope}, costs_{unary, tables, lam},
+          solver_({view<std::int64_t>(num_labels), view<double>(unary),
+                   view<std::int64_t>(scope_start), view<std::int64_t>(scope), view<double>(tables),
+                   constant, view<double>(lam), view<std::int64_t>(incumbent)},
+                  options(relative_gap, absolute_gap, presolve, ascent, dp_limit, seconds),
+                  control_) {
+        control_.max_open_bytes = static_cast<std::int64_t>(memory_limit);
     }
-    nb::dict out;
-    out["labels"] = nb::cast(r.labels);
-    out["energy"] = r.energy;
-    out["lower_bound"] = r.lower_bound;
-    out["slack"] = r.slack;
-    out["complete"] = r.complete;
-    out["infeasible"] = r.infeasible;
-    out["nodes"] = r.nodes;
-    out["backtracks"] = r.backtracks;
-    out["components"] = r.components;
-    out["eliminated"] = r.eliminated;
-    out["searched"] = r.searched;
-    out["root_bound"] = r.root_bound;
-    return out;
-}
+
+    nb::dict go_on(Ints incumbent, double time_limit, double end, std::int64_t backtrack_limit,
+                   const StopFlag *stop) {
+        control_.deadline = moment(time_limit);
+        control_.end = moment(end);
+        control_.max_backtracks =
+            backtrack_limit < 0 ? INT64_MAX : control_.backtracks + backtrack_limit;
+        control_.stop = stop != nullptr ? &stop->value : nullptr;
+        control_.stopped = false;
+        if (incumbent.size() > 0)
+            solver_.hear({incumbent.data(), incumbent.data() + incumbent.size()});
+        ex::Result found;
+        {
+            nb::gil_scoped_release release;
+            found = solver_.solve();
+        }
+        return as_dict(found);
+    }
+
+  private:
+    static ex::Options options(double relative_gap, double absolute_gap, bool presolve, bool ascent,
+                               double dp_limit, double seconds) {
+        ex::Options out;
+        out.relative_gap = relative_gap;
+        out.absolute_gap = absolute_gap;
+        out.presolve = presolve;
+        out.ascent = ascent;
+        out.max_dp_entries = std::min(out.max_dp_entries, dp_limit);
+        out.seconds = seconds;
+        return out;
+    }
+    static ex::Control::Clock::time_point moment(double seconds) {
+        using Clock = ex::Control::Clock;
+        if (!(seconds < 1e8))
+            return Clock::time_point::max();
+        return Clock::now() +
+               std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double>(seconds));
+    }
+    static nb::dict as_dict(const ex::Result &r) {
+        nb::dict out;
+        out["labels"] = nb::cast(r.labels);
+        out["energy"] = r.energy;
+        out["lower_bound"] = r.lower_bound;
+        out["slack"] = r.slack;
+        out["complete"] = r.complete;
+        out["infeasible"] = r.infeasible;
+        out["nodes"] = r.nodes;
+        out["backtracks"] = r.backtracks;
+        out["components"] = r.components;
+        out["eliminated"] = r.eliminated;
+        out["searched"] = r.searched;
+        out["root_bound"] = r.root_bound;
+        return out;
+    }
+
+    std::array<Ints, 3> held_; // what the solver looks at must live as long as it does
+    std::array<Doubles, 3> costs_;
+    ex::Control control_;
+    ex::Solver solver_;
+};
 
 } // namespace
 
@@ -79,11 +109,16 @@ void bind_exact(nb::module_ &m) {
     nb::class_<StopFlag>(m, "StopFlag").def(nb::init<>()).def("set", [](StopFlag &f) {
         f.value = true;
     });
-    m.def("exact_solve", &exact_solve, nb::arg("num_labels"), nb::arg("unary"),
-          nb::arg("scope_start"), nb::arg("scope"), nb::arg("tables"), nb::arg("constant"),
-          nb::arg("lam"), nb::arg("incumbent"), nb::arg("time_limit"), nb::arg("backtrack_limit"),
-          nb::arg("relative_gap"), nb::arg("absolute_gap"), nb::arg("memory_limit"),
-          nb::arg("ascent"), nb::arg("dp_limit"), nb::arg("stop").none() = nb::none());
+    nb::class_<ExactSearch>(m, "ExactSearch", "A branch and bound over one model.")
+        .def(nb::init<Ints, Doubles, Ints, Ints, Doubles, double, Doubles, Ints, double, double,
+                      double, bool, bool, double, double>(),
+             nb::arg("num_labels"), nb::arg("unary"), nb::arg("scope_start"), nb::arg("scope"),
+             nb::arg("tables"), nb::arg("constant"), nb::arg("lam"), nb::arg("incumbent"),
+             nb::arg("relative_gap"), nb::arg("absolute_gap"), nb::arg("memory_limit"),
+             nb::arg("presolve"), nb::arg("ascent"), nb::arg("dp_limit"), nb::arg("seconds"))
+        .def("go_on", &ExactSearch::go_on, nb::arg("incumbent"), nb::arg("time_limit"),
+             nb::arg("end"), nb::arg("backtrack_limit"), nb::arg("stop").none() = nb::none(),
+             "Search on, for so many seconds and backtracks; what is known then.");
 }
 
 } // namespace softmap

@@ -1,5 +1,6 @@
 // Layout: built once per model and precision by softmap.model.layout.
 #include "bind.hpp"
+#include "kernels.hpp"
 
 #include <nanobind/stl/tuple.h>
 
@@ -55,16 +56,7 @@ void message(const HeldLayout<double> &lay, Index h, In<double> a, Out<double> o
     require_size(a, v.labels_at(h ^ 1), "a");
     require_size(out, v.labels_at(h), "out");
     Room room(message_room(v.widest, 1));
-    const Index e = h >> 1, g = v.group_of(e);
-    std::vector<Pack<1>> from(a.size()), to(out.size());
-    for (std::size_t x = 0; x < a.size(); ++x)
-        from[x].part[0] = a.data()[x];
-    Families::visit(v.kind[g], [&](auto family) {
-        family.template at<1>(v, g, &e, int(h & 1))
-            .message(from.data(), to.data(), room.numbers(), eta);
-    });
-    for (std::size_t y = 0; y < out.size(); ++y)
-        out.data()[y] = to[y].part[0];
+    kernels->send_one(v, v.group_of(h >> 1), h, a.data(), out.data(), room.numbers(), eta);
 }
 
 } // namespace

@@ -1,7 +1,6 @@
 // The paper's randomised methods. Arrays belong to Python, half-edges in them are in star order.
-#include "accelerated.hpp"
 #include "bind.hpp"
-#include "standard.hpp"
+#include "kernels.hpp"
 
 #include <nanobind/stl/pair.h>
 
@@ -21,14 +20,6 @@ std::uint64_t random_word(Out<std::uint64_t> words) { return generator(words).ne
 Index random_below(Out<std::uint64_t> words, Index bound) {
     require(bound > 0, "bound must be positive, not " + std::to_string(bound));
     return generator(words).below(bound);
-}
-
-// f(blocks, rule) with the types that the two switches stand for.
-template <class F> auto with_types(bool stars, bool exact, F f) {
-    const auto with_rule = [&](auto blocks) {
-        return exact ? f(blocks, Minimise{}) : f(blocks, Descend{});
-    };
-    return stars ? with_rule(StarBlocks{}) : with_rule(EdgeBlocks{});
 }
 
 void require_updates(const StarOrder &order, Index count) {
@@ -68,52 +59,38 @@ struct HeldStandard {
         require_size(epoch, 1, "epoch");
     }
 
-    Standard at(double eta) const {
-        const StandardArrays arrays{lam.data(),
-                                    incoming.data(),
-                                    S.data(),
-                                    mu.data(),
-                                    reinterpret_cast<HalfEdgeSlack *>(half.data()),
-                                    node_level.data(),
-                                    reinterpret_cast<SlackTotal *>(total.data()),
-                                    saved.data(),
-                                    stamp.data(),
-                                    epoch.data()};
-        return {order, arrays, eta};
+    StandardArrays arrays() const {
+        return {lam.data(),
+                incoming.data(),
+                S.data(),
+                mu.data(),
+                reinterpret_cast<HalfEdgeSlack *>(half.data()),
+                node_level.data(),
+                reinterpret_cast<SlackTotal *>(total.data()),
+                saved.data(),
+                stamp.data(),
+                epoch.data()};
     }
 
-    void begin(double eta) const { at(eta).begin(); }
+    void begin(double eta) const { kernels->begin_standard(order, arrays(), eta); }
 
     Index run(double eta, bool stars, bool exact, Index count, Out<std::uint64_t> words) const {
         require_updates(order, count);
-        Standard method = at(eta);
-        return with_types(stars, exact, [&]<class Blocks, class Rule>(Blocks, Rule) {
-            return method.run<Blocks, Rule>(count, generator(words));
-        });
+        return kernels->run_standard(order, arrays(), eta, {stars, exact, count}, generator(words));
     }
 };
 
-template <class Scheme>
-std::pair<double, Index> run_scheme(const StarOrder &order, double eta, bool stars, bool exact,
-                                    Index count, double theta, double *v, double *w,
-                                    const double *gain, Random &random) {
-    Accelerated<Scheme> method(order, v, w, gain, eta);
-    const Index work = with_types(stars, exact, [&]<class Blocks, class Rule>(Blocks, Rule) {
-        return method.template run<Blocks, Rule>(count, theta, random);
-    });
-    return {theta, work};
-}
-
-std::pair<double, Index> run_accelerated(const StarOrder &order, double eta, bool stars, bool exact,
-                                         bool printed, Index count, double theta, Out<double> v,
-                                         Out<double> w, In<double> gain, Out<std::uint64_t> words) {
+std::pair<double, Index> accelerated(const StarOrder &order, double eta, bool stars, bool exact,
+                                     bool printed, Index count, double theta, Out<double> v,
+                                     Out<double> w, In<double> gain, Out<std::uint64_t> words) {
     require_updates(order, count);
     require_size(v, lam_size(order), "v");
     require_size(w, lam_size(order), "w");
     require_size(gain, order.lay.n, "gain");
-    const auto run = printed ? &run_scheme<Printed> : &run_scheme<Proved>;
-    return run(order, eta, stars, exact, count, theta, v.data(), w.data(), gain.data(),
-               generator(words));
+    const AcceleratedArrays arrays{v.data(), w.data(), gain.data()};
+    const Index work = kernels->run_accelerated(order, arrays, eta, {stars, exact, count}, printed,
+                                                theta, generator(words));
+    return {theta, work};
 }
 
 void bind_standard(nb::module_ &m) {
@@ -150,7 +127,7 @@ void bind_paper(nb::module_ &m) {
     m.def("draw_block", &draw_block, arg("order"), arg("stars"), arg("words"),
           "Draw a block as an update does: its first position and its size.");
     bind_standard(m);
-    m.def("run_accelerated", &run_accelerated, arg("order"), arg("eta"), arg("stars"), arg("exact"),
+    m.def("run_accelerated", &accelerated, arg("order"), arg("eta"), arg("stars"), arg("exact"),
           arg("printed"), arg("count"), arg("theta"), arg("v"), arg("w"), arg("gain"), arg("words"),
           Unlocked(),
           "Make `count` updates of Algorithm 2 or 3; return the last theta and the number of "

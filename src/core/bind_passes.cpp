@@ -1,6 +1,6 @@
 // Schedules and passes over chains.
 #include "bind.hpp"
-#include "chains.hpp"
+#include "kernels.hpp"
 #include "packing.hpp"
 
 namespace softmap {
@@ -61,13 +61,17 @@ template <class S> struct Calls {
                    Index(blocks.size()) / block_columns, edge.data(), weight.data(),
                    truncation.data(), table.data());
     }
-    static void to_messages(Lay lay, Plan plan, In<double> lam, Out<S> msg) {
+    static void to_messages(Lay lay, Plan plan, In<double> lam, Out<S> msg, int threads) {
         require_size(lam, lay.view.half_offset[2 * lay.view.m], "lam");
-        pack(lay.view, plan.view, lam.data(), msg.data());
+        split(threads, 2 * lay.view.m, [&](Index first, Index last) {
+            pack(lay.view, plan.view, lam.data(), msg.data(), first, last);
+        });
     }
-    static void to_lam(Lay lay, Plan plan, In<S> msg, Out<double> lam) {
+    static void to_lam(Lay lay, Plan plan, In<S> msg, Out<double> lam, int threads) {
         require_size(lam, lay.view.half_offset[2 * lay.view.m], "lam");
-        unpack(lay.view, plan.view, msg.data(), lam.data());
+        split(threads, 2 * lay.view.m, [&](Index first, Index last) {
+            unpack(lay.view, plan.view, msg.data(), lam.data(), first, last);
+        });
     }
     static void run(Lay lay, Plan plan, Index halves, Out<S> msg, Out<S> prev, Out<double> theta,
                     double eta, bool momentum, Out<double> shift, Out<double> dot,
@@ -86,12 +90,12 @@ template <class S> struct Calls {
                                     sums,
                                     reinterpret_cast<Clock *>(clock.data())};
         together(threads, [&](Member me) {
-            passes(lay.view, plan.view, halves, arrays, eta, momentum, me);
+            kernels->of<S>().passes(lay.view, plan.view, halves, arrays, eta, momentum, me);
         });
     }
     static void share(Plan plan, In<S> msg, Out<double> theta, int threads) {
         split(threads, plan.view.num_rows, [&](Index first, Index last) {
-            shares(plan.view, msg.data(), theta.data(), first, last);
+            kernels->of<S>().shares(plan.view, msg.data(), theta.data(), first, last);
         });
     }
     static void nodes(Lay lay, Plan plan, In<double> theta, Out<double> out, int threads) {
@@ -123,9 +127,9 @@ template <class S> struct Calls {
         m.def("pack_lanes", &pack_all, arg("layout"), arg("blocks"), arg("edge"), arg("weight"),
               arg("truncation"), arg("table"), Unlocked());
         m.def("to_messages", &to_messages, arg("layout"), arg("schedule"), arg("lam"), arg("msg"),
-              Unlocked());
+              nb::arg("threads") = 1, Unlocked());
         m.def("to_lam", &to_lam, arg("layout"), arg("schedule"), arg("msg"), arg("lam"),
-              Unlocked());
+              nb::arg("threads") = 1, Unlocked());
         m.def("passes", &run, arg("layout"), arg("schedule"), arg("halves"), arg("msg"),
               arg("prev"), arg("theta"), arg("eta"), arg("momentum"), arg("shift"), arg("dot"),
               arg("clock"), arg("threads"), Unlocked());

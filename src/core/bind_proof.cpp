@@ -1,8 +1,8 @@
 // What the judge asks: bounds, couplings and their prices, soft marginals of nodes.
 #include "bind.hpp"
-#include "couplings.hpp"
-#include "minima.hpp"
-#include "nodes.hpp"
+#include "cycles.hpp"
+#include "kernels.hpp"
+#include "transport.hpp"
 
 #include <nanobind/stl/optional.h>
 
@@ -20,11 +20,19 @@ void require_lam(const Layout<double> &v, const In<double> &lam, const char *nam
     require_size(lam, v.half_offset[2 * v.m], name);
 }
 
+void reduced_unary_of(const Lay &lay, In<double> lam, Out<double> out, int threads) {
+    const Layout<double> &v = lay.view;
+    require_lam(v, lam, "lam");
+    require_size(out, v.node_offset[v.n], "out");
+    split(threads, v.n,
+          [&](Index first, Index last) { reduced_unary(v, lam.data(), out.data(), first, last); });
+}
+
 void node_minima_of(const Lay &lay, In<double> lam, Out<double> out, int threads) {
     require_lam(lay.view, lam, "lam");
     require_size(out, lay.view.n, "out");
     split_by_lanes(threads, lay.view.n, [&](Index first, Index last) {
-        node_minima(lay.view, lam.data(), out.data(), first, last);
+        kernels->node_minima(lay.view, lam.data(), out.data(), first, last);
     });
 }
 
@@ -32,13 +40,13 @@ void edge_minima_of(const Lay &lay, In<double> lam, Out<double> out, int threads
     require_lam(lay.view, lam, "lam");
     require_size(out, lay.view.m, "out");
     split_by_lanes(threads, lay.view.m, [&](Index first, Index last) {
-        edge_minima(lay.view, lam.data(), out.data(), first, last);
+        kernels->edge_minima(lay.view, lam.data(), out.data(), first, last);
     });
 }
 
 double dual_bound_of(const Lay &lay, In<double> lam, double constant, int threads) {
     require_lam(lay.view, lam, "lam");
-    return dual_bound(lay.view, lam.data(), constant, threads);
+    return kernels->dual_bound(lay.view, lam.data(), constant, threads);
 }
 
 // Where the plans of listed edges begin, and where the last one ends.
@@ -52,7 +60,7 @@ std::vector<Index> plan_offsets(const Layout<double> &v, const EdgeList &list) {
 void couple_all(const Layout<double> &v, const EdgeList &list, const Couplings &ask, int threads) {
     require(ask.eta > 0.0, "eta must be positive");
     split_by_lanes(threads, list.count,
-                   [&](Index first, Index last) { couple(v, list, ask, first, last); });
+                   [&](Index first, Index last) { kernels->couple(v, list, ask, first, last); });
 }
 
 void couple_of(const Lay &lay, In<double> coupling, double eta, In<double> nodes,
@@ -112,8 +120,8 @@ void soft_nodes_of(const Lay &lay, In<Index> at, In<Index> step, In<double> shar
                 "share has no entries for node " + std::to_string(i));
     }
     split_by_lanes(threads, v.n, [&](Index first, Index last) {
-        soft_nodes(v, at.data(), step.data(), share.data(), eta, out.data(), entropy.data(),
-                   minimum.data(), first, last);
+        kernels->soft_nodes(v, at.data(), step.data(), share.data(), eta, out.data(),
+                            entropy.data(), minimum.data(), first, last);
     });
 }
 
@@ -145,6 +153,24 @@ void exchange_batch(Stack cost, OutStack plan) {
                     cols);
 }
 
+void cycle_gains_of(Stack tables, Matrix<Index> place, Matrix<bool> turned, Out<double> out,
+                    int threads) {
+    const Index count = place.shape(0), length = place.shape(1);
+    require(tables.shape(1) == tables.shape(2), "the tables of pairs are not square");
+    require(Index(turned.shape(0)) == count && Index(turned.shape(1)) == length,
+            "place and turned differ in shape");
+    require(length > 0, "a cycle has no pairs");
+    require_size(out, count, "out");
+    for (Index k = 0; k < count * length; ++k)
+        require_range(0, place.data()[k] + 1, Index(tables.shape(0)));
+    const Cycles cycles{tables.data(), Index(tables.shape(1)), place.data(), turned.data(), length};
+    split(threads, count, [&](Index first, Index last) {
+        CycleGain gain(cycles);
+        for (Index k = first; k < last; ++k)
+            out.data()[k] = gain(k);
+    });
+}
+
 double careful_sum_of(In<double> values) { return careful_sum(values.data(), values.size()); }
 
 } // namespace
@@ -154,6 +180,9 @@ void bind_proof(nb::module_ &m) {
         throw std::runtime_error("this processor cannot round down: bounds would not be certain");
     m.attr("FEASIBLE") = feasible;
     m.attr("EXCHANGED") = exchanged;
+    m.def("reduced_unary", &reduced_unary_of, arg("layout"), arg("lam"), arg("out"),
+          nb::arg("threads") = 1, Unlocked(),
+          "C_i - Σ λ of every node state, rounded as it comes.");
     m.def("node_minima", &node_minima_of, arg("layout"), arg("lam"), arg("out"),
           nb::arg("threads") = 1, Unlocked(), "Numbers certainly at most min C_i - Σ λ, by node.");
     m.def("edge_minima", &edge_minima_of, arg("layout"), arg("lam"), arg("out"),
@@ -176,6 +205,9 @@ void bind_proof(nb::module_ &m) {
           arg("stranded"), Unlocked(), "The cheapest couplings of a stack of problems.");
     m.def("exchange_batch", &exchange_batch, arg("cost"), arg("plan"), Unlocked(),
           "Cheaper couplings of a stack, by moves among two rows and two columns.");
+    m.def("cycle_gains", &cycle_gains_of, arg("tables"), arg("place"), arg("turned"), arg("out"),
+          nb::arg("threads") = 1, Unlocked(),
+          "The least joint cost of each cycle's pairs less the sum of their least costs.");
     m.def("careful_sum", &careful_sum_of, arg("values"), Unlocked(),
           "Σ values, as good as rounded once.");
 }

@@ -1,6 +1,6 @@
 // Sweeps over stars, colour by colour.
 #include "bind.hpp"
-#include "stars.hpp"
+#include "kernels.hpp"
 
 namespace softmap {
 namespace {
@@ -21,7 +21,7 @@ template <class S> struct Calls {
                 unused,     sums,         clock};
     }
 
-    template <class Rule>
+    template <Sweep<S> PassKernels<S>::*rule>
     static void sweep(Lay lay, Plan plan, Index count, Out<S> msg, Out<S> prev, Out<S> origin,
                       In<double> bar, Out<double> theta, double eta, bool momentum,
                       Out<double> shift, Out<double> dot, Out<double> clock, int threads) {
@@ -33,7 +33,7 @@ template <class S> struct Calls {
         const auto run = arrays(plan, msg, prev, origin, bar, theta, shift, dot, unused.data(),
                                 sums, reinterpret_cast<Clock *>(clock.data()));
         together(threads, [&](Member me) {
-            sweeps<Rule>(lay.view, plan.view, count, run, eta, momentum, me);
+            (kernels->of<S>().*rule)(lay.view, plan.view, count, run, eta, momentum, me);
         });
     }
 
@@ -45,20 +45,22 @@ template <class S> struct Calls {
         std::vector<double> unused(std::size_t(plan.view.num_blocks) + 1);
         const auto run =
             arrays(plan, msg, msg, origin, bar, theta, shift, dot, unused.data(), nullptr, nullptr);
-        together(threads,
-                 [&](Member me) { star_values(lay.view, plan.view, rank.data(), run, eta, me); });
+        together(threads, [&](Member me) {
+            kernels->of<S>().star_values(lay.view, plan.view, rank.data(), run, eta, me);
+        });
     }
 
-    template <class Rule> static void bind_rule(nb::module_ &m, const char *name) {
-        m.def(name, &sweep<Rule>, arg("layout"), arg("schedule"), arg("count"), arg("msg"),
+    template <Sweep<S> PassKernels<S>::*rule>
+    static void bind_rule(nb::module_ &m, const char *name) {
+        m.def(name, &sweep<rule>, arg("layout"), arg("schedule"), arg("count"), arg("msg"),
               arg("prev"), arg("origin"), arg("bar"), arg("theta"), arg("eta"), arg("momentum"),
               arg("shift"), arg("dot"), arg("clock"), arg("threads"), Unlocked());
     }
 
     static void bind(nb::module_ &m) {
-        bind_rule<StarRule>(m, "star_sweeps");
-        bind_rule<DiffusionRule>(m, "diffusion_sweeps");
-        bind_rule<GradientRule>(m, "gradient_sweeps");
+        bind_rule<&PassKernels<S>::star_sweeps>(m, "star_sweeps");
+        bind_rule<&PassKernels<S>::diffusion_sweeps>(m, "diffusion_sweeps");
+        bind_rule<&PassKernels<S>::gradient_sweeps>(m, "gradient_sweeps");
         m.def("star_values", &values, arg("layout"), arg("schedule"), arg("rank"), arg("msg"),
               arg("origin"), arg("bar"), arg("theta"), arg("eta"), arg("shift"), arg("dot"),
               arg("threads"), Unlocked());

@@ -9,8 +9,8 @@
 // +inf on forbidden states.
 #pragma once
 
-#include "families/all.hpp"
 #include "random.hpp"
+#include "sending.hpp"
 
 #include <algorithm>
 #include <vector>
@@ -96,24 +96,18 @@ inline void bar_forbidden(const StarOrder &order, const Vertex &v, double *costs
 class Messenger {
   public:
     Messenger(const StarOrder &order, double eta)
-        : order_(order), eta_(eta), room_(message_room(order.lay.widest, 1) / lanes + 1) {}
+        : order_(order), eta_(eta), room_(message_room(order.lay.widest, 1)) {}
 
     // Message into `to` from costs a on the labels of its far end:
     // out(x) = softmin_y [C(x, y) + a(y)].
     void send(const Position &to, const double *a, double *out) {
-        const Index e = to.half >> 1;
-        const int side = int(to.half & 1);
-        Families::visit(order_.lay.kind[to.group], [&](auto family) {
-            family.template at<1>(order_.lay, to.group, &e, side)
-                .message(reinterpret_cast<const Pack<1> *>(a), reinterpret_cast<Pack<1> *>(out),
-                         reinterpret_cast<double *>(room_.data()), eta_);
-        });
+        send_one(order_.lay, to.group, to.half, a, out, room_.numbers(), eta_);
     }
 
   private:
     const StarOrder &order_;
     double eta_;
-    std::vector<Pack<lanes>> room_;
+    Room room_;
 };
 
 inline double least_of(const double *cost, Index d) {
@@ -181,5 +175,11 @@ inline void descend(Index size, Index d, double *y, const double *nu, double eta
 // The two rules, by name.
 struct Minimise {};
 struct Descend {};
+
+// So many updates: of stars or single half-edges, by exact minimisation or a gradient step.
+struct Updates {
+    bool stars, exact;
+    Index count;
+};
 
 } // namespace softmap::paper

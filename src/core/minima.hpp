@@ -75,6 +75,21 @@ class NodeSums {
     std::vector<double> total_, errors_, sizes_;
 };
 
+// C_i - Σ λ of every label of nodes first..last-1, rounded as it comes.
+inline void reduced_unary(const Layout<double> &lay, const double *lam, double *out, Index first,
+                          Index last) {
+    for (Index i = first; i < last; ++i) {
+        const Index labels = lay.num_labels[i];
+        double *__restrict sum = out + lay.node_offset[i];
+        std::copy_n(lay.unary + lay.node_offset[i], labels, sum);
+        for (Index k = lay.start[i]; k < lay.start[i + 1]; ++k) {
+            const double *own = lam + lay.half_offset[lay.half[k]];
+            for (Index x = 0; x < labels; ++x)
+                sum[x] -= own[x];
+        }
+    }
+}
+
 // At most min C_i - Σ λ over allowed labels, of nodes first..last-1.
 inline void node_minima(const Layout<double> &lay, const double *lam, double *out, Index first,
                         Index last) {

@@ -1,13 +1,24 @@
-// The Python module. It is compiled once per instruction set, as _native_<level>.
+// The Python module: bindings and what is no inner loop, for every processor that softmap runs on.
 #include "bind.hpp"
 #include "cpu.hpp"
+#include "kernels.hpp"
 
-NB_MODULE(SOFTMAP_MODULE, m) {
+namespace softmap {
+
+// From now on, the functions of this module use the kernels in the capsule.
+static void use(nb::object table) {
+    require(PyCapsule_IsValid(table.ptr(), kernels_name), "this is no table of kernels");
+    kernels = static_cast<const Kernels *>(PyCapsule_GetPointer(table.ptr(), kernels_name));
+}
+
+} // namespace softmap
+
+NB_MODULE(_native, m) {
     using namespace softmap;
-    m.doc() = "The compiled core of softmap, for one instruction set.";
-    m.def(
-        "level", [] { return SOFTMAP_LEVEL; }, "The instruction set this module is compiled for.");
-    m.def("width", [] { return native; }, "Doubles in one vector register.");
+    m.doc() = "The compiled core of softmap.";
+    m.def("use", &use, nb::arg("table"), "Take the inner loops from a library of kernels.");
+    m.def("level", [] { return kernels->level; }, "The instruction set of the inner loops.");
+    m.def("width", [] { return kernels->width; }, "Doubles in one of its vector registers.");
     m.def("cpu_level", &cpu_level, "The highest instruction set that this machine runs.");
     bind_layout(m);
     bind_passes(m);

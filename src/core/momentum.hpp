@@ -47,12 +47,17 @@ template <class S> void extrapolate(S *msg, S *prev, Index count, Clock &clock, 
     const double t = back ? 1.0 : clock.t;
     const double following = 0.5 * (1.0 + std::sqrt(1.0 + 4.0 * t * t));
     const double beta = (t - 1.0) / following;
+    const auto move = [&]<int W>(Index at) {
+        const auto z = Pack<W>::load(msg + at);
+        (z + Pack<W>(beta) * (z - Pack<W>::load(prev + at))).store(msg + at);
+        z.store(prev + at);
+    };
     const Index last = me.last(0, count);
-    for (Index k = me.first(0, count); k < last; ++k) {
-        const double z = msg[k];
-        msg[k] = S(z + beta * (z - double(prev[k])));
-        prev[k] = S(z);
-    }
+    Index k = me.first(0, count);
+    for (; k + lanes <= last; k += lanes)
+        move.template operator()<lanes>(k);
+    for (; k < last; ++k)
+        move.template operator()<1>(k);
     me.barrier.wait();
     if (me.thread == 0) {
         clock.t = following;

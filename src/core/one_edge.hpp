@@ -1,7 +1,7 @@
 // Hard messages and conditional costs of single edges of any family.
 #pragma once
 
-#include "families/all.hpp"
+#include "kernels.hpp"
 
 #include <vector>
 
@@ -18,11 +18,7 @@ template <class Function> inline void visit_edge(const Layout<double> &lay, Inde
 // message_room(widest, 1) numbers.
 inline void hard_message(const Layout<double> &lay, Index h, const double *a, double *out,
                          double *room) {
-    static_assert(sizeof(Pack<1>) == sizeof(double));
-    visit_edge(lay, h, [&](const auto &edge) {
-        edge.message(reinterpret_cast<const Pack<1> *>(a), reinterpret_cast<Pack<1> *>(out), room,
-                     infinity);
-    });
+    kernels->send_one(lay, lay.group_of(h >> 1), h, a, out, room, infinity);
 }
 
 // out[y] = cost of the labels y at half-edge h when the far end has label `far`.

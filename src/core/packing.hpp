@@ -34,10 +34,11 @@ void pack_lanes(const Layout<S> &lay, const Block *blocks, Index count, const In
     }
 }
 
-// λ = -M of all half-edges, in the order of the model, from messages in pass order.
+// λ = -M of half-edges first..last-1, in the order of the model, from messages in pass order.
 template <class S>
-void unpack(const Layout<S> &lay, const Schedule<S> &plan, const S *packed, double *lam) {
-    for (Index h = 0; h < 2 * lay.m; ++h) {
+void unpack(const Layout<S> &lay, const Schedule<S> &plan, const S *packed, double *lam,
+            Index first, Index last) {
+    for (Index h = first; h < last; ++h) {
         const Index at = plan.half_at[h], step = plan.half_step[h];
         for (Index x = 0; x < lay.labels_at(h); ++x)
             lam[lay.half_offset[h] + x] = -double(packed[at + x * step]);
@@ -46,8 +47,9 @@ void unpack(const Layout<S> &lay, const Schedule<S> &plan, const S *packed, doub
 
 // The reverse: messages M = -λ in pass order.
 template <class S>
-void pack(const Layout<S> &lay, const Schedule<S> &plan, const double *lam, S *packed) {
-    for (Index h = 0; h < 2 * lay.m; ++h) {
+void pack(const Layout<S> &lay, const Schedule<S> &plan, const double *lam, S *packed, Index first,
+          Index last) {
+    for (Index h = first; h < last; ++h) {
         const Index at = plan.half_at[h], step = plan.half_step[h];
         for (Index x = 0; x < lay.labels_at(h); ++x)
             packed[at + x * step] = S(-lam[lay.half_offset[h] + x]);

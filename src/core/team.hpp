@@ -10,10 +10,6 @@
 #include <thread>
 #include <vector>
 
-#if defined(__x86_64__)
-#include <immintrin.h>
-#endif
-
 namespace softmap {
 
 // A thread that arrives early looks for the others for some microseconds, which is as long as a
@@ -45,7 +41,7 @@ class Barrier {
     static constexpr int spins = 400;
     static void pause() {
 #if defined(__x86_64__)
-        _mm_pause();
+        __builtin_ia32_pause();
 #endif
     }
     const int threads_;

@@ -58,6 +58,18 @@ class Transport {
             const double low = *std::min_element(cost + x * cols, cost + (x + 1) * cols);
             u_[x] = low < infinity ? low : 0.0;
         }
+        lower_columns();
+    }
+
+    // The largest column prices that the row prices allow: each column then has a pair of reduced
+    // cost 0, and most paths are short.
+    void lower_columns() {
+        std::fill(v_.begin(), v_.end(), infinity);
+        for (Index x = 0; x < rows_; ++x)
+            for (Index y = 0; y < cols_; ++y)
+                v_[y] = std::min(v_[y], cost_[x * cols_ + y] - u_[x]);
+        for (double &price : v_)
+            price = price < infinity ? price : 0.0;
     }
 
     // Multiples of 1/whole that sum to 1, the difference going to the largest.
@@ -89,10 +101,7 @@ class Transport {
             while (!stack_.empty()) {
                 relax(stack_.back(), base);
             }
-            Index nearest = -1;
-            for (Index y = 0; y < cols_; ++y)
-                if (!settled_[y] && reach_[y] < (nearest < 0 ? infinity : reach_[nearest]))
-                    nearest = y;
+            const Index nearest = next_column();
             if (nearest < 0 || demand_[nearest] > 0)
                 return nearest;
             settled_[nearest] = 1;
@@ -104,6 +113,18 @@ class Transport {
                 }
             }
         }
+    }
+
+    // The nearest column that is not settled, one with demand among equals; -1 if none is reached.
+    Index next_column() const {
+        Index nearest = -1;
+        double least = infinity;
+        for (Index y = 0; y < cols_; ++y) {
+            const bool tie = reach_[y] == least && demand_[y] > 0;
+            if (!settled_[y] && (reach_[y] < least || (tie && least < infinity)))
+                nearest = y, least = reach_[y];
+        }
+        return nearest;
     }
 
     // Reach columns through a row, and take it off the stack.

@@ -7,6 +7,7 @@ import pytest
 from adversary.making import trial
 from adversary.promises import broken
 from adversary.shrinking import shrunk
+from adversary.stages import false_claims
 
 SLICE = 300
 
@@ -32,3 +33,8 @@ def test_what_is_found_is_made_smaller(monkeypatch):
     names: dict = {}
     exec(small.spec.code(), names)
     assert names["model"].fingerprint() == small.spec.model().fingerprint()
+
+
+@pytest.mark.parametrize("part", range(4))
+def test_no_stage_says_anything_false(part):
+    assert not [claim for seed in range(30 * part, 30 * part + 30) for claim in false_claims(seed)]

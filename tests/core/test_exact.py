@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import softmap
-from softmap.search.exact import FlatModel, flat_lam, flatten, solve_exact
+from softmap.search.exact import ExactSearch, FlatModel, flat_lam, flatten, solve_exact
 
 KINDS = ("integers", "ties", "normal", "big-M", "tiny", "huge", "decimals")
 
@@ -119,6 +119,31 @@ def test_a_stopped_search_says_nothing_false(block: int) -> None:
         assert r.lower_bound <= best + case.scale or np.isinf(best), seed
         assert r.energy >= best - case.scale, seed
         assert not r.infeasible or np.isinf(best), seed
+
+
+@pytest.mark.parametrize("block", range(4))
+def test_a_search_in_many_short_turns_ends_at_the_optimum(block: int) -> None:
+    """Labels found elsewhere arrive between turns; nothing said meanwhile is false."""
+    for seed in range(20_000 + 100 * block, 20_000 + 100 * (block + 1)):
+        case, rng = random_case(seed), np.random.default_rng(seed)
+        best = case.energies.min()
+        options = _options(rng, case) | {"dp_limit": 0.0}
+        search = ExactSearch(case.flat, **options)  # type: ignore[arg-type]
+        feasible = np.flatnonzero(np.isfinite(case.energies))
+        for turn in range(400):
+            heard = len(feasible) > 0 and turn % 7 == 3
+            labels = case.labellings[rng.choice(feasible)] if heard else None
+            r = search.go_on(incumbent=labels, backtrack_limit=int(rng.integers(1, 4)))
+            assert r.lower_bound <= best + case.scale or np.isinf(best), seed
+            assert r.energy >= best - case.scale, seed
+            if r.complete:
+                break
+        assert r.complete, seed
+        assert r.infeasible == np.isinf(best), seed
+        if np.isfinite(best):
+            tolerance = r.slack + 1.01e-9 * abs(best) + case.scale
+            assert r.energy <= best + tolerance, seed
+            assert r.lower_bound >= best - tolerance, seed
 
 
 def test_integer_costs_leave_no_slack() -> None:

@@ -33,7 +33,7 @@ def run_core(code: str, cpu: str) -> subprocess.CompletedProcess[str]:
 def test_the_best_available_level_is_loaded_unless_told_otherwise():
     wanted = os.environ.get("SOFTMAP_CPU") or core.available()[-1]
     assert core.level() == wanted
-    assert core.native.__name__ == f"softmap.core._native_{wanted}"
+    assert f"softmap.core._kernels_{wanted}" in sys.modules
 
 
 @pytest.mark.skipif(
@@ -70,6 +70,13 @@ def test_another_level_is_refused_by_name(level):
 def test_all_levels_offer_the_same_functions(level):
     done = run_core("print(*sorted(dir(core.native)))", level)
     assert done.stdout.split() == sorted(dir(core.native))
+
+
+@pytest.mark.parametrize("table", ["v3", object()])
+def test_only_a_table_of_kernels_is_taken(table):
+    with pytest.raises(ValueError, match="no table of kernels"):
+        core.native.use(table)
+    assert core.level() in core.available()
 
 
 @pytest.mark.threads

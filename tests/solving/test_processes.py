@@ -100,8 +100,9 @@ print(softmap.__file__, softmap.solve(softmap.generators.potts_grid(6, 6, 3)).ga
 def test_a_read_only_installation_without_a_home_solves(tmp_path):
     site = tmp_path / "site"
     shutil.copytree(Path(softmap.__file__).parent, site / "softmap")
-    for built in Path(core.native.__file__ or "").parent.glob("_native_*"):  # may lie elsewhere
-        shutil.copy(built, site / "softmap" / "core")
+    for built in Path(core.native.__file__ or "").parent.glob("_*"):  # may lie elsewhere
+        if built.is_file():
+            shutil.copy(built, site / "softmap" / "core")
     names = set(site.rglob("*"))
     environment = {k: v for k, v in os.environ.items() if not k.startswith(("HOME", "XDG_"))}
     environment |= {"PYTHONPATH": str(site), "PYTHONDONTWRITEBYTECODE": "1"}

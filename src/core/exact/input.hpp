@@ -136,7 +136,7 @@ inline Scale choose_scale(const Input &in, double upper) {
         }
         return scale;
     }
-    const double top = std::max(spread, s.largest_min * 0x1p-12);
+    const double top = std::max(spread, s.largest_min * 0x1p-50); // 2^96 units fit the base
     scale.exponent = top > 0 ? std::ilogb(top) + 1 - SPREAD_BITS : 0;
     scale.slack = std::ldexp(static_cast<double>(s.blocks), scale.exponent);
     return scale;

@@ -1,10 +1,14 @@
 // The whole: scale, presolve, components, dynamic programming or search, and what they prove.
 #pragma once
 
+#include <memory>
+#include <optional>
 #include <string>
 
 #include "ascent.hpp"
+#include "build.hpp"
 #include "order.hpp"
+#include "roof.hpp"
 #include "search.hpp"
 #include "substitute.hpp"
 
@@ -13,12 +17,15 @@ namespace softmap::exact {
 struct Options {
     double relative_gap = 1e-9;
     double absolute_gap = 0.0;
+    bool presolve = true;        // variables and labels taken out before the search
     bool ascent = true;          // root bound by message passing; not needed when λ is given
     double max_dp_entries = 1e9; // table entries kept by dynamic programming
     double dp_rate = 1.5e8;      // table entries per second it is expected to do
     double ascent_rate = 4e8;    // table entries per second that message passing looks at
     double small_dp = 3e6;       // done at once, without trying search first
+    double seconds = 1e9;        // over all calls: plans must not depend on the clock
     std::int64_t probe_backtracks = 20;
+    std::size_t split = 4096; // entries of a table of three or more variables that is split
 };
 
 struct Result {
@@ -37,32 +44,40 @@ class Solver {
   public:
     Solver(const Input &in, const Options &options, Control &control)
         : in_(in), options_(options), control_(control),
-          seconds_(std::ceil(10 * std::max(0.0, control.seconds_left())) / 10) {}
-
-    Result solve() {
-        Input in = in_;
-        std::vector<std::int64_t> start;
+          seconds_(std::ceil(10 * std::max(0.0, options.seconds)) / 10) {
         if (!in.incumbent.empty())
             offer({in.incumbent.begin(), in.incumbent.end()});
-        for (int round = 0; round < 4; ++round) {
-            start = result_.labels;
-            in.incumbent = start;
-            scale_ = choose_scale(in, result_.energy);
-            probing_ = round == 0 && start.empty() && scale_.slack > 0;
-            solve_scaled(in);
-            if (control_.stopped || result_.infeasible)
+        in_.incumbent = {};
+    }
+
+    // Until a limit, or to the end. A call that was stopped during a search is gone on with.
+    Result solve() {
+        for (; round_ < 4; ++round_) {
+            if (!now_)
+                begin();
+            solve_components();
+            if (paused_ || control_.stopped || result_.infeasible)
                 break;
             const double fine = options_.absolute_gap + tolerance();
+            Input in = in_;
+            in.incumbent = result_.labels;
             const double next = choose_scale(in, result_.energy).slack;
+            const bool probed = probing_;
+            now_.reset();
             if (result_.complete && (scale_.slack <= fine || next * 16 > scale_.slack))
                 break;
-            if (!probing_ && !result_.complete)
+            if (!probed && !result_.complete)
                 break;
         }
+        if (!paused_)
+            now_.reset();
         result_.nodes = control_.nodes;
         result_.backtracks = control_.backtracks;
         return result_;
     }
+
+    // A labelling found elsewhere, between two calls.
+    void hear(std::vector<std::int64_t> labels);
 
   private:
     Input in_;
@@ -71,6 +86,8 @@ class Solver {
     double seconds_; // what there was at the start: later decisions must not depend on the clock
     Result result_;
     Scale scale_;
+    int round_ = 0;
+    bool paused_ = false;  // stopped in the middle of a search
     bool probing_ = false; // looking for a labelling, so that the unit of costs can be chosen by it
 
     double tolerance() const {
@@ -84,30 +101,57 @@ class Solver {
             result_.labels = std::move(labels);
         }
     }
+    // Round after round, as long as variables go.
     void presolve(Work &w) {
+        for (std::size_t before = 0, rounds = 0; rounds < 8; ++rounds) {
+            presolve_once(w);
+            if (w.infeasible || control_.stopped || w.eliminated.size() == before)
+                break;
+            before = w.eliminated.size();
+        }
+        if (!w.infeasible)
+            normalise(w);
+    }
+    void presolve_once(Work &w) {
         arc_consistency(w, control_);
         if (w.infeasible)
             return;
+        split_factors(w, options_.split);
         substitute_all(w);
         eliminate_small(w, control_, 2, 1 << 14);
         if (!w.infeasible && remove_dominated(w, control_, 30'000'000) && !w.infeasible)
             eliminate_small(w, control_, 2, 1 << 14);
+        if (!w.infeasible && fix_persistent(w, control_, 50'000'000))
+            eliminate_small(w, control_, 2, 1 << 14);
         if (!w.infeasible)
             eliminate_small(w, control_, 3, 64);
-        if (!w.infeasible)
-            normalise(w);
     }
     struct Sums { // over components: bounds, and labels of the variables searched
         Wide lower = 0, root = 0;
         std::vector<std::int64_t> labels;
     };
+    struct Underway { // the components of one round, and the search among them that goes on
+        Work work;
+        std::vector<std::vector<int>> parts;
+        std::size_t next = 0;
+        Sums sums;
+        bool complete = true;
+        std::unique_ptr<Search> search;
+        EliminationPlan way;
+        std::int64_t last_work = INT64_MAX; // of the search, before elimination takes over
+    };
+    std::optional<Underway> now_;
+
     std::vector<std::vector<int>> components(Work &w);
     bool program(Work &w, const std::vector<int> &order);
     EliminationPlan plan(Work &w, const std::vector<int> &vars, double share);
-    bool solve_component(Work &w, const std::vector<int> &vars, double share, Sums &sums);
+    bool solve_component(Work &w, const std::vector<int> &vars, double share);
     void set_up(Search &search, Work &w, const std::vector<int> &vars, double share);
     bool collect(const Search &search, Work &w, const std::vector<int> &vars, Sums &sums);
-    void solve_scaled(const Input &in);
+    void begin();
+    void solve_components();
+    bool go_on_searching(const std::vector<int> &vars);
+    void report_progress();
     void offer_labels(const Work &w, std::vector<std::int64_t> labels);
     void finish(Wide lower, bool complete, bool infeasible);
 };
@@ -180,6 +224,7 @@ inline Cost highest_cost(Work &w, const std::vector<int> &vars) {
 
 // Eliminates every variable of the component; false when time ran out.
 inline bool Solver::program(Work &w, const std::vector<int> &order) {
+    control_.to_the_end(); // what is half done would be lost
     for (int v : order)
         if (!w.infeasible && !eliminate(w, v, control_))
             return false;
@@ -197,9 +242,8 @@ inline EliminationPlan Solver::plan(Work &w, const std::vector<int> &vars, doubl
     return second.feasible ? second : best;
 }
 
-// Adds the bound of the component to `sums`; true when it is solved.
-inline bool Solver::solve_component(Work &w, const std::vector<int> &vars, double share,
-                                    Sums &sums) {
+// Adds the bound of the component to the sums; true when it is solved.
+inline bool Solver::solve_component(Work &w, const std::vector<int> &vars, double share) {
     const auto way = plan(w, vars, share);
     if (way.feasible && way.work < options_.small_dp)
         return program(w, way.order);
@@ -210,16 +254,31 @@ inline bool Solver::solve_component(Work &w, const std::vector<int> &vars, doubl
             return true;
         normalise(w);
     }
-    Search search(control_);
+    now_->search = std::make_unique<Search>(control_);
+    Search &search = *now_->search;
     set_up(search, w, vars, share);
     if (probing_)
         search.backtrack_budget = options_.probe_backtracks;
-    else if (way.feasible)
-        search.work_budget = static_cast<std::int64_t>(0.3 * way.work);
+    now_->way = way;
+    now_->last_work = INT64_MAX;
+    if (way.feasible && !probing_)
+        now_->last_work = control_.total + static_cast<std::int64_t>(0.3 * way.work);
+    return go_on_searching(vars);
+}
+
+// The search of a component, begun or gone on with; true when it is solved.
+inline bool Solver::go_on_searching(const std::vector<int> &vars) {
+    Search &search = *now_->search;
+    if (now_->last_work < INT64_MAX)
+        search.work_budget = std::max<std::int64_t>(0, now_->last_work - control_.total);
     search.run();
-    if (!search.complete && way.feasible && !probing_ && !control_.stopped)
-        return program(w, way.order);
-    return collect(search, w, vars, sums);
+    if (!search.complete && control_.stopped && !probing_) {
+        paused_ = true;
+        return false;
+    }
+    if (!search.complete && now_->way.feasible && !probing_ && !control_.stopped)
+        return program(now_->work, now_->way.order);
+    return collect(search, now_->work, vars, now_->sums);
 }
 
 inline void Solver::set_up(Search &search, Work &w, const std::vector<int> &vars, double share) {
@@ -255,24 +314,67 @@ inline bool Solver::collect(const Search &search, Work &w, const std::vector<int
     return search.complete;
 }
 
-inline void Solver::solve_scaled(const Input &in) {
-    Work w = build_work(in, scale_);
-    if (!w.infeasible)
+inline void Solver::begin() {
+    Input in = in_;
+    in.incumbent = result_.labels;
+    scale_ = choose_scale(in, result_.energy);
+    probing_ = round_ == 0 && result_.labels.empty() && scale_.slack > 0;
+    now_.emplace();
+    now_->work = build_work(in, scale_, options_.split);
+    Work &w = now_->work;
+    if (!w.infeasible && options_.presolve)
         presolve(w);
-    Sums sums;
-    sums.labels.assign(in.n(), -1);
-    bool complete = true;
-    if (!w.infeasible) {
-        const auto parts = components(w);
-        result_.components = static_cast<int>(parts.size());
-        for (std::size_t k = 0; k < parts.size() && !w.infeasible; ++k)
-            complete &=
-                solve_component(w, parts[k], 1.0 / static_cast<double>(parts.size() - k), sums);
+    now_->sums.labels.assign(in.n(), -1);
+    if (!w.infeasible)
+        now_->parts = components(w);
+    result_.components = static_cast<int>(now_->parts.size());
+}
+
+inline void Solver::solve_components() {
+    Work &w = now_->work;
+    while (now_->next < now_->parts.size() && !w.infeasible) {
+        const auto &vars = now_->parts[now_->next];
+        const bool resumed = paused_;
+        paused_ = false;
+        const double share = 1.0 / static_cast<double>(now_->parts.size() - now_->next);
+        const bool solved = resumed ? go_on_searching(vars) : solve_component(w, vars, share);
+        if (paused_)
+            return report_progress();
+        now_->complete &= solved;
+        ++now_->next;
     }
     if (!w.infeasible)
-        offer_labels(w, std::move(sums.labels));
-    result_.root_bound = to_double(w.base + sums.root, scale_, in.constant);
-    finish(w.base + sums.lower, complete, w.infeasible);
+        offer_labels(w, now_->sums.labels);
+    result_.root_bound = to_double(w.base + now_->sums.root, scale_, in_.constant);
+    finish(w.base + now_->sums.lower, now_->complete, w.infeasible);
+}
+
+// What is known in the middle of a search: components not looked at yet cost nothing at least.
+inline void Solver::report_progress() {
+    const Work &w = now_->work;
+    auto labels = now_->sums.labels;
+    for (std::size_t k = now_->next; k < now_->parts.size(); ++k)
+        for (int v : now_->parts[k])
+            if (!w.incumbent.empty())
+                labels[v] = w.incumbent[v];
+    const auto &vars = now_->parts[now_->next];
+    const Search &search = *now_->search;
+    for (std::size_t k = 0; k < search.incumbent.size(); ++k)
+        labels[vars[k]] = w.label[vars[k]][search.incumbent[k]];
+    offer_labels(w, std::move(labels));
+    result_.root_bound = to_double(w.base + now_->sums.root + search.c0(), scale_, in_.constant);
+    finish(w.base + now_->sums.lower + search.lower, false, false);
+}
+
+inline void Solver::hear(std::vector<std::int64_t> labels) {
+    offer(labels);
+    if (!paused_ || result_.labels != labels)
+        return;
+    now_->work.incumbent = std::move(labels);
+    std::vector<int> found;
+    const Cost cost = component_cost(now_->work, now_->parts[now_->next], found);
+    if (cost < now_->search->best)
+        now_->search->start_from(std::move(found), cost);
 }
 
 // The whole labelling, when every variable that was not eliminated has a label.

@@ -30,7 +30,8 @@ struct Control {
 #else
     using Clock = std::chrono::steady_clock;
 #endif
-    Clock::time_point deadline = Clock::time_point::max();
+    Clock::time_point deadline = Clock::time_point::max(); // of this call
+    Clock::time_point end = Clock::time_point::max();      // of everything, not before
     std::int64_t max_backtracks = INT64_MAX;
     std::int64_t max_open_bytes = std::int64_t{1} << 30;
     const std::atomic<bool> *stop = nullptr;
@@ -54,6 +55,7 @@ struct Control {
         work = 0;
         return check_now();
     }
+    void to_the_end() { deadline = std::max(deadline, end); }
     double seconds_left() const {
         if (deadline == Clock::time_point::max())
             return 1e9;

@@ -164,19 +164,22 @@ inline Factor sorted_factor(std::vector<int> scope, std::vector<Cost> table,
 
 namespace detail {
 
-// Integer costs of one block; what lies above `spread` over the least is forbidden.
-inline std::vector<Cost> to_units(std::span<const double> costs, const Scale &scale) {
+// Integer costs of one block above the least, which is added to `base`; what lies above `spread`
+// over the least is forbidden.
+inline std::vector<Cost> to_units(std::span<const double> costs, const Scale &scale, Wide &base) {
     double lo = INFINITY;
     for (double c : costs)
         lo = std::min(lo, c);
     std::vector<Cost> out(costs.size(), INF);
     if (!std::isfinite(lo))
         return out;
-    const double low = scale.units(lo), most = scale.units(scale.spread) + 2;
+    const auto low = static_cast<Wide>(scale.units(lo));
+    const auto most = static_cast<Wide>(scale.units(scale.spread)) + 2;
     for (std::size_t k = 0; k < costs.size(); ++k)
         if (std::isfinite(costs[k]))
-            if (const double u = scale.units(costs[k]); u - low <= most)
-                out[k] = static_cast<Cost>(u);
+            if (const Wide above = static_cast<Wide>(scale.units(costs[k])) - low; above <= most)
+                out[k] = static_cast<Cost>(above);
+    base += low;
     return out;
 }
 
@@ -197,42 +200,5 @@ inline void apply_lam(Work &w, const Input &in, const Scale &scale, Factor &fact
 }
 
 } // namespace detail
-
-// Integer model of the input; λ, where given, moves integer costs between factors and variables.
-inline Work build_work(const Input &in, const Scale &scale) {
-    Work w;
-    const int n = in.n();
-    w.incident.resize(n);
-    w.gone.assign(n, 0);
-    std::int64_t at = 0;
-    for (int v = 0; v < n; ++v) {
-        w.unary.push_back(detail::to_units(in.unary.subspan(at, in.num_labels[v]), scale));
-        w.label.emplace_back(in.num_labels[v]);
-        std::iota(w.label[v].begin(), w.label[v].end(), 0);
-        at += in.num_labels[v];
-    }
-    at = 0;
-    std::int64_t lam_at = 0;
-    for (int f = 0; f < in.num_factors(); ++f) {
-        Factor factor;
-        std::vector<int> sizes;
-        std::int64_t lam_size = 0;
-        for (auto k = in.scope_start[f]; k < in.scope_start[f + 1]; ++k) {
-            factor.scope.push_back(static_cast<int>(in.scope[k]));
-            sizes.push_back(static_cast<int>(in.num_labels[in.scope[k]]));
-            lam_size += sizes.back();
-        }
-        const auto size = in.table_size(f);
-        factor.table = detail::to_units(in.tables.subspan(at, size), scale);
-        if (!in.lam.empty())
-            detail::apply_lam(w, in, scale, factor, in.lam.subspan(lam_at, lam_size));
-        w.add_factor(sorted_factor(std::move(factor.scope), std::move(factor.table), sizes));
-        at += size;
-        lam_at += lam_size;
-    }
-    w.incumbent.assign(in.incumbent.begin(), in.incumbent.end());
-    normalise(w);
-    return w;
-}
 
 } // namespace softmap::exact

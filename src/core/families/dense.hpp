@@ -71,11 +71,13 @@ void dense_by_labels(const Edge &edge, const Pack<1> *a, Pack<1> *out, double *r
     }
 }
 
-// Small label counts get loops of their own, unrolled by the compiler.
+// Where it is worth the time to compile, small label counts get loops of their own, unrolled.
 template <int W, class Edges>
 void dense_message(const Edges &edges, const Pack<W> *a, Pack<W> *out, double *room, double eta) {
     if constexpr (W == 1) {
         dense_by_labels(edges, a, out, room, eta);
+    } else if constexpr (!Edges::often_dense) {
+        dense_by_edges<0, W>(edges, a, out, reinterpret_cast<Pack<W> *>(room), eta);
     } else {
         const auto work = reinterpret_cast<Pack<W> *>(room);
         const Index d = edges.senders == edges.receivers ? edges.senders : 0;
@@ -114,6 +116,7 @@ template <int W> struct Softened {
 template <int W, class Edges> struct EdgesBase {
     static constexpr int width = W;
     static constexpr bool closed_transport = false;
+    static constexpr bool often_dense = false; // whether passes call dense_message for many lanes
 
     Index senders, receivers;
 

@@ -11,6 +11,7 @@ inline constexpr double safe_exponent = 600.0; // exp(-600) is far from underflo
 
 template <int W> struct PottsEdges : EdgesBase<W, PottsEdges<W>> {
     static constexpr bool closed_transport = true;
+    static constexpr bool often_dense = true; // spins that want to differ
 
     Pack<W> weight;
     double greatest_weight;

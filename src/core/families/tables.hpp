@@ -7,6 +7,8 @@ namespace softmap {
 
 // Tables of a tile, packed so that equal entries of all lanes lie side by side, weights included.
 template <class S> struct PackedTables : EdgesBase<lanes, PackedTables<S>> {
+    static constexpr bool often_dense = true;
+
     const S *table;
     Index step_x, step_y;
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import platform
-from importlib.metadata import PackageNotFoundError, version
 from importlib.util import find_spec
 from typing import Any
 
@@ -61,6 +60,8 @@ def _object() -> dict[str, Any]:
 
 
 def _version(package: str) -> str | None:
+    from importlib.metadata import PackageNotFoundError, version
+
     try:
         return version(package)
     except PackageNotFoundError:

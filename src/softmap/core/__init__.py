@@ -1,8 +1,8 @@
 """The compiled loops: arrays in, arrays out, for the instruction set of this machine.
 
-The same C++ sources (``src/core``) are compiled once per instruction set: ``v2``, ``v3`` and ``v4``
-on x86-64, ``plain`` elsewhere. Importing this package loads the best one that the processor runs
-and offers its functions. The environment variable ``SOFTMAP_CPU`` asks for another.
+The inner loops (``src/core``) are compiled once per instruction set: ``v2``, ``v3`` and ``v4`` on
+x86-64, ``plain`` elsewhere. Importing this package loads the best ones that the processor runs.
+The environment variable ``SOFTMAP_CPU`` asks for others.
 
 >>> from softmap import core
 >>> core.level() in core.available()
@@ -25,20 +25,24 @@ if TYPE_CHECKING:
 _X86_64 = ("v2", "v3", "v4")
 
 
-def _module(level: str) -> ModuleType:
-    return import_module(f"{__name__}._native_{level}")
+def _module(name: str) -> ModuleType:
+    return import_module(f"{__name__}.{name}")
 
 
-def available() -> tuple[str, ...]:
-    """Return the instruction sets that are built and that this machine runs, best last."""
-    if find_spec(f"{__name__}._native_plain"):
-        return ("plain",)
-    if not find_spec(f"{__name__}._native_v2"):
+def _load_native() -> ModuleType:
+    if not find_spec(f"{__name__}._native"):
         raise ImportError(
             "the compiled core of softmap is missing: install softmap with pip, "
             "or in a clone with `make demo`"
         )
-    machine = _module("v2").cpu_level()
+    return _module("_native")
+
+
+def available() -> tuple[str, ...]:
+    """Return the instruction sets that are built and that this machine runs, best last."""
+    machine = native.cpu_level()
+    if machine == "plain":
+        return ("plain",)
     if machine not in _X86_64:
         raise ImportError("softmap needs a processor with SSE4.2 (x86-64-v2)")
     return _X86_64[: _X86_64.index(machine) + 1]
@@ -52,5 +56,6 @@ def _chosen() -> str:
     return wanted
 
 
-native = _module(_chosen())
+native = _load_native()
+native.use(_module(f"_kernels_{_chosen()}").table)
 globals().update({name: getattr(native, name) for name in dir(native) if not name.startswith("_")})

@@ -1,15 +1,18 @@
-"""The compiled core of softmap, for one instruction set."""
+"""The compiled core of softmap."""
 
 from typing import Annotated, overload
 
 import numpy
 from numpy.typing import NDArray
 
+def use(table: object) -> None:
+    """Take the inner loops from a library of kernels."""
+
 def level() -> str:
-    """The instruction set this module is compiled for."""
+    """The instruction set of the inner loops."""
 
 def width() -> int:
-    """Doubles in one vector register."""
+    """Doubles in one of its vector registers."""
 
 def cpu_level() -> str:
     """The highest instruction set that this machine runs."""
@@ -82,6 +85,7 @@ def to_messages(
         NDArray[numpy.float64], dict(shape=(None,), order="C", device="cpu", writable=False)
     ],
     msg: Annotated[NDArray[numpy.float64], dict(shape=(None,), order="C", device="cpu")],
+    threads: int = 1,
 ) -> None: ...
 @overload
 def to_messages(
@@ -91,6 +95,7 @@ def to_messages(
         NDArray[numpy.float64], dict(shape=(None,), order="C", device="cpu", writable=False)
     ],
     msg: Annotated[NDArray[numpy.float32], dict(shape=(None,), order="C", device="cpu")],
+    threads: int = 1,
 ) -> None: ...
 @overload
 def to_lam(
@@ -100,6 +105,7 @@ def to_lam(
         NDArray[numpy.float64], dict(shape=(None,), order="C", device="cpu", writable=False)
     ],
     lam: Annotated[NDArray[numpy.float64], dict(shape=(None,), order="C", device="cpu")],
+    threads: int = 1,
 ) -> None: ...
 @overload
 def to_lam(
@@ -109,6 +115,7 @@ def to_lam(
         NDArray[numpy.float32], dict(shape=(None,), order="C", device="cpu", writable=False)
     ],
     lam: Annotated[NDArray[numpy.float64], dict(shape=(None,), order="C", device="cpu")],
+    threads: int = 1,
 ) -> None: ...
 @overload
 def passes(
@@ -625,6 +632,16 @@ FEASIBLE: float = 1e-12
 
 EXCHANGED: int = 36
 
+def reduced_unary(
+    layout: Layout,
+    lam: Annotated[
+        NDArray[numpy.float64], dict(shape=(None,), order="C", device="cpu", writable=False)
+    ],
+    out: Annotated[NDArray[numpy.float64], dict(shape=(None,), order="C", device="cpu")],
+    threads: int = 1,
+) -> None:
+    """C_i - Σ λ of every node state, rounded as it comes."""
+
 def node_minima(
     layout: Layout,
     lam: Annotated[
@@ -744,6 +761,24 @@ def exchange_batch(
 ) -> None:
     """Cheaper couplings of a stack, by moves among two rows and two columns."""
 
+def cycle_gains(
+    tables: Annotated[
+        NDArray[numpy.float64],
+        dict(shape=(None, None, None), order="C", device="cpu", writable=False),
+    ],
+    place: Annotated[
+        NDArray[numpy.int64], dict(shape=(None, None), order="C", device="cpu", writable=False)
+    ],
+    turned: Annotated[
+        NDArray[numpy.bool_], dict(shape=(None, None), order="C", device="cpu", writable=False)
+    ],
+    out: Annotated[NDArray[numpy.float64], dict(shape=(None,), order="C", device="cpu")],
+    threads: int = 1,
+) -> None:
+    """
+    The least joint cost of each cycle's pairs less the sum of their least costs.
+    """
+
 def careful_sum(
     values: Annotated[
         NDArray[numpy.float64], dict(shape=(None,), order="C", device="cpu", writable=False)
@@ -755,35 +790,49 @@ class StopFlag:
     def __init__(self) -> None: ...
     def set(self) -> None: ...
 
-def exact_solve(
-    num_labels: Annotated[
-        NDArray[numpy.int64], dict(shape=(None,), order="C", device="cpu", writable=False)
-    ],
-    unary: Annotated[
-        NDArray[numpy.float64], dict(shape=(None,), order="C", device="cpu", writable=False)
-    ],
-    scope_start: Annotated[
-        NDArray[numpy.int64], dict(shape=(None,), order="C", device="cpu", writable=False)
-    ],
-    scope: Annotated[
-        NDArray[numpy.int64], dict(shape=(None,), order="C", device="cpu", writable=False)
-    ],
-    tables: Annotated[
-        NDArray[numpy.float64], dict(shape=(None,), order="C", device="cpu", writable=False)
-    ],
-    constant: float,
-    lam: Annotated[
-        NDArray[numpy.float64], dict(shape=(None,), order="C", device="cpu", writable=False)
-    ],
-    incumbent: Annotated[
-        NDArray[numpy.int64], dict(shape=(None,), order="C", device="cpu", writable=False)
-    ],
-    time_limit: float,
-    backtrack_limit: int,
-    relative_gap: float,
-    absolute_gap: float,
-    memory_limit: float,
-    ascent: bool,
-    dp_limit: float,
-    stop: StopFlag | None = None,
-) -> dict: ...
+class ExactSearch:
+    """A branch and bound over one model."""
+
+    def __init__(
+        self,
+        num_labels: Annotated[
+            NDArray[numpy.int64], dict(shape=(None,), order="C", device="cpu", writable=False)
+        ],
+        unary: Annotated[
+            NDArray[numpy.float64], dict(shape=(None,), order="C", device="cpu", writable=False)
+        ],
+        scope_start: Annotated[
+            NDArray[numpy.int64], dict(shape=(None,), order="C", device="cpu", writable=False)
+        ],
+        scope: Annotated[
+            NDArray[numpy.int64], dict(shape=(None,), order="C", device="cpu", writable=False)
+        ],
+        tables: Annotated[
+            NDArray[numpy.float64], dict(shape=(None,), order="C", device="cpu", writable=False)
+        ],
+        constant: float,
+        lam: Annotated[
+            NDArray[numpy.float64], dict(shape=(None,), order="C", device="cpu", writable=False)
+        ],
+        incumbent: Annotated[
+            NDArray[numpy.int64], dict(shape=(None,), order="C", device="cpu", writable=False)
+        ],
+        relative_gap: float,
+        absolute_gap: float,
+        memory_limit: float,
+        presolve: bool,
+        ascent: bool,
+        dp_limit: float,
+        seconds: float,
+    ) -> None: ...
+    def go_on(
+        self,
+        incumbent: Annotated[
+            NDArray[numpy.int64], dict(shape=(None,), order="C", device="cpu", writable=False)
+        ],
+        time_limit: float,
+        end: float,
+        backtrack_limit: int,
+        stop: StopFlag | None = None,
+    ) -> dict:
+        """Search on, for so many seconds and backtracks; what is known then."""

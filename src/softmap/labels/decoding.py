@@ -9,7 +9,8 @@ from softmap import core
 from softmap.errors import OptionError
 from softmap.model import Model
 from softmap.model.layout import layout
-from softmap.relaxation.dual import check_lam, reduced_unary
+from softmap.relaxation.bounds import reduced_nodes
+from softmap.relaxation.dual import check_lam
 
 __all__ = ["decide", "decode", "round_nodes"]
 
@@ -51,7 +52,7 @@ def decode(model: Model, lam: ArrayLike, order: ArrayLike | None = None) -> Labe
     if not np.array_equal(np.sort(visible), np.arange(model.num_variables)):
         raise OptionError(f"order must be a permutation of 0..{model.num_variables - 1}")
     sequence = np.concatenate([visible, np.arange(model.num_variables, model.n)])
-    reduced = reduced_unary(model, flat)
+    reduced = reduced_nodes(model, flat)
     labels = np.empty(model.n, dtype=np.int64)
     core.sequential(layout(model), flat, reduced, sequence, model.num_variables, labels)
     return labels[: model.num_variables]

@@ -15,7 +15,7 @@ from softmap.relaxation.consistency import tighten
 from softmap.relaxation.dual import Floats, SmoothedDual, check_lam, edge_batches
 from softmap.relaxation.transport import FEASIBLE, cheapest_coupling
 
-__all__ = ["dual_bound", "projected_cost"]
+__all__ = ["dual_bound", "projected_cost", "reduced_nodes"]
 
 
 def dual_bound(model: Model, lam: ArrayLike) -> float:
@@ -27,6 +27,13 @@ def dual_bound(model: Model, lam: ArrayLike) -> float:
     tight = tighten(model)
     flat = np.ascontiguousarray(check_lam(tight, lam))
     return float(core.dual_bound(layout(tight), flat, tight.constant, 1))
+
+
+def reduced_nodes(model: Model, lam: Floats, threads: int = 1) -> Floats:
+    """C_i(x) - Σ_{e∈N_i} λ_{e,i}(x), flat over node states, by compiled loops."""
+    out = np.empty(int(model.node_offset[-1]))
+    core.reduced_unary(layout(model), np.ascontiguousarray(lam), out, threads)
+    return out
 
 
 def projected_cost(dual: SmoothedDual, lam: Floats, nodes: Floats, *, exact: bool = False) -> float:

@@ -11,8 +11,9 @@ from numpy.typing import ArrayLike, NDArray
 from softmap import core
 from softmap.model import Model
 from softmap.model.potentials.base import Costs, Ints
+from softmap.relaxation.lower import lower_tables
 
-__all__ = ["ExactResult", "FlatModel", "flatten", "solve_exact"]
+__all__ = ["ExactResult", "ExactSearch", "FlatModel", "flatten", "solve_exact"]
 
 OPEN_NODE_BYTES = 2.0**30
 """Memory for open nodes; beyond it the search goes on depth first."""
@@ -51,11 +52,13 @@ class ExactResult:
 
 
 def flatten(model: Model) -> FlatModel:
-    """The model with each auxiliary node replaced by the factor it stands for."""
+    """The model with each auxiliary node replaced by the factor it stands for.
+
+    Costs that were rounded as products are rounded down: a bound for this is one for the model.
+    """
     n, aux = model.num_variables, model.auxiliaries
     pairs = np.flatnonzero((model.edges < n).all(axis=1))
     split = int(model.node_offset[n])
-    tables = [np.ascontiguousarray(model.table(int(e)), float).ravel() for e in pairs]
     order = [_joint_scope(aux.stride[a:b], aux.member[a:b]) for a, b in _spans(aux.start)]
     arity = np.concatenate([np.full(len(pairs), 2), np.diff(aux.start)]).astype(np.int64)
     scopes = [model.edges[pairs].astype(np.int64).ravel(), *order]
@@ -64,7 +67,7 @@ def flatten(model: Model) -> FlatModel:
         np.ascontiguousarray(model.unary[:split], float),
         np.concatenate([[0], np.cumsum(arity)]).astype(np.int64),
         np.concatenate(scopes).astype(np.int64),
-        np.concatenate([*tables, model.unary[split:]]).astype(float),
+        np.concatenate([lower_tables(model, pairs), model.unary[split:]]),
         float(model.constant),
     )
 
@@ -93,33 +96,74 @@ def flat_lam(model: Model, lam: NDArray[np.float64]) -> Costs:
     return lam[np.repeat(model.half_offset[halves] - begin, sizes) + np.arange(sizes.sum())]
 
 
+class ExactSearch:
+    """A search for an optimal labelling that goes on with every call.
+
+    Parameters
+    ----------
+    model : Model or FlatModel
+    incumbent : labels to start from, if any are known
+    lam : λ by which costs are moved first: one block per scope entry, see `flat_lam`
+    relative_gap, absolute_gap : how much better a labelling must be to be looked for
+    presolve : whether variables and labels are taken out first; only tests leave it away
+    ascent : whether the root is bounded by message passing where no λ is given
+    dp_limit : table entries of dynamic programming, at most
+    seconds : what there is over all calls, by which dynamic programming is planned
+    """
+
+    def __init__(
+        self,
+        model: Model | FlatModel,
+        *,
+        incumbent: ArrayLike | None = None,
+        lam: Costs | None = None,
+        relative_gap: float = 1e-9,
+        absolute_gap: float = 0.0,
+        presolve: bool = True,
+        ascent: bool = True,
+        dp_limit: float = 1e9,
+        seconds: float = 1e9,
+    ) -> None:
+        flat = flatten(model) if isinstance(model, Model) else model
+        self._native = core.ExactSearch(
+            flat.num_labels, flat.unary, flat.scope_start, flat.scope, flat.tables, flat.constant,
+            np.zeros(0) if lam is None else lam, _labels(incumbent), relative_gap, absolute_gap,
+            OPEN_NODE_BYTES, presolve, ascent, dp_limit, seconds,
+        )  # fmt: skip
+
+    def go_on(
+        self,
+        *,
+        incumbent: ArrayLike | None = None,
+        time_limit: float = 1e9,
+        end: float = 0.0,
+        backtrack_limit: int = -1,
+        stop: Any = None,
+    ) -> ExactResult:
+        """Search on within limits; `lower_bound` is a true bound whatever ended the search.
+
+        Dynamic programming, which cannot be interrupted and gone on with, may take until `end`
+        seconds from now. `stop` is a `StopFlag` of the native module: another thread may set it.
+        """
+        r = self._native.go_on(_labels(incumbent), time_limit, end, backtrack_limit, stop)
+        labels = np.array(r.pop("labels"), np.int64)
+        named = ("energy", "lower_bound", "slack", "complete", "infeasible", "nodes", "backtracks")
+        fields = {name: r.pop(name) for name in named}
+        return ExactResult(labels if len(labels) else None, **fields, counts=r)
+
+
+def _labels(given: ArrayLike | None) -> Ints:
+    return np.zeros(0, np.int64) if given is None else np.array(given, np.int64)
+
+
 def solve_exact(
     model: Model | FlatModel,
     *,
-    incumbent: ArrayLike | None = None,
-    lam: Costs | None = None,
     time_limit: float = 1e9,
     backtrack_limit: int = -1,
-    relative_gap: float = 1e-9,
-    absolute_gap: float = 0.0,
-    ascent: bool = True,
-    dp_limit: float = 1e9,
     stop: Any = None,
+    **options: Any,
 ) -> ExactResult:
-    """Search for an optimal labelling and prove it, within the limits.
-
-    `lam` has one block per scope entry of the flat factors (see `flat_lam`); `lower_bound` is a
-    true bound of the model whatever ended the search. `stop` is a `StopFlag` of the native module:
-    another thread may set it.
-    """
-    flat = flatten(model) if isinstance(model, Model) else model
-    start = np.zeros(0, np.int64) if incumbent is None else np.asarray(incumbent, np.int64)
-    r = core.exact_solve(
-        flat.num_labels, flat.unary, flat.scope_start, flat.scope, flat.tables, flat.constant,
-        np.zeros(0) if lam is None else lam, start, time_limit, backtrack_limit, relative_gap,
-        absolute_gap, OPEN_NODE_BYTES, ascent, dp_limit, stop,
-    )  # fmt: skip
-    labels = np.array(r.pop("labels"), np.int64)
-    named = ("energy", "lower_bound", "slack", "complete", "infeasible", "nodes", "backtracks")
-    fields = {name: r.pop(name) for name in named}
-    return ExactResult(labels if len(labels) else None, **fields, counts=r)
+    """Search for an optimal labelling and prove it, in one call; options are `ExactSearch`'s."""
+    search = ExactSearch(model, seconds=time_limit, **options)
+    return search.go_on(time_limit=time_limit, backtrack_limit=backtrack_limit, stop=stop)

@@ -16,16 +16,16 @@ from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy.sparse import coo_array
-from scipy.sparse.csgraph import connected_components
 
 from softmap import core
 from softmap.errors import InfeasibleModel
 from softmap.model import Model
 from softmap.model.layout import layout
 from softmap.model.potentials.base import Costs, Ints
+from softmap.relaxation.bounds import reduced_nodes
 from softmap.relaxation.consistency import tighten
-from softmap.relaxation.dual import check_lam, half_states, reduced_unary
+from softmap.relaxation.dual import check_lam, half_states
+from softmap.relaxation.lower import lower_tables
 from softmap.search.budget import Budget
 from softmap.search.exact import ExactResult, FlatModel, solve_exact
 
@@ -212,6 +212,9 @@ class PartialSearch:
 
     def _solve(self, budget: Budget) -> list[_Piece]:
         """All connected pieces of the loose part, the smallest first."""
+        from scipy.sparse import coo_array
+        from scipy.sparse.csgraph import connected_components
+
         model = self.model
         members = np.flatnonzero(self.loose)
         if not len(members):
@@ -308,7 +311,7 @@ class PartialSearch:
             np.concatenate([unary[model.node_slice(i)] for i in nodes]),
             2 * np.arange(len(edges) + 1, dtype=np.int64),
             scope.astype(np.int64),
-            np.concatenate([np.zeros(0), *(model.table(int(e)).ravel() for e in edges)]),
+            lower_tables(model, edges),
             0.0,
         )
         halves = np.stack([2 * edges, 2 * edges + 1], axis=1).ravel()
@@ -337,7 +340,7 @@ class PartialSearch:
 
 def _beyond_least(model: Model, lam: Costs, x: Ints) -> NDArray[np.bool_]:
     """Nodes whose label is not of least reduced cost, up to rounding."""
-    reduced, start = reduced_unary(model, lam), model.node_offset[:-1]
+    reduced, start = reduced_nodes(model, lam), model.node_offset[:-1]
     size = np.bincount(half_states(model), weights=np.abs(lam), minlength=len(reduced))
     at = start + x
     margin = ROUNDING * (size[at] + np.abs(model.unary[at]))

@@ -15,8 +15,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from softmap.errors import OptionError, SoftmapError, shown
-from softmap.io.atomic import replacing
-from softmap.io.streams import COMPRESSED
 
 __all__ = ["Arrays", "checked_path", "digest", "read_archive", "under", "write_archive"]
 
@@ -43,6 +41,9 @@ def digest(header: Mapping[str, Any], arrays: Mapping[str, Any]) -> str:
 
 def write_archive(path: Path, header: Mapping[str, Any], arrays: Mapping[str, Any]) -> None:
     """Write atomically: a killed process leaves the last whole file."""
+    from softmap.io.atomic import replacing
+    from softmap.io.streams import COMPRESSED
+
     text = np.frombuffer(json.dumps(header).encode(), dtype=np.uint8)
     members: dict[str, Any] = {"header": text, **arrays}
     with replacing(path) as file, _first_error():
@@ -97,6 +98,8 @@ def read_archive(
 
 def _open(path: Path) -> BinaryIO:
     """The bytes of a file, unpacked if `replacing` has packed it."""
+    from softmap.io.streams import COMPRESSED
+
     opener: Any = COMPRESSED.get(path.suffix.lower(), open)
     file: BinaryIO = opener(path, "rb")
     return file

@@ -17,7 +17,7 @@ from softmap.errors import OptionError
 from softmap.model import Model
 from softmap.model.layout import layout
 from softmap.relaxation import polytope
-from softmap.relaxation.dual import reduced_unary
+from softmap.relaxation.bounds import reduced_nodes
 from softmap.relaxation.point import PrimalPoint, couple
 
 __all__ = ["Judge"]
@@ -88,7 +88,7 @@ class Judge:
         return core.dual_bound(self._layout, lam, self.model.constant, self.threads)
 
     def _nodes_of(self, proposal: Proposal) -> Floats:
-        theta = reduced_unary(self.model, proposal.lam)
+        theta = reduced_nodes(self.model, proposal.lam, self.threads)
         nodes, n = np.empty_like(theta), self.model.n
         at, step = self.model.node_offset[:-1], np.ones(n, dtype=np.int64)
         entropy, minima = np.empty(n), np.empty(n)

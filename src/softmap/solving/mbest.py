@@ -118,7 +118,7 @@ def _others(first: Result, most: int, apart: int | None, deadline: float) -> lis
     if apart is not None:
         found = list(islice(_apart(first, apart, deadline), most))
     else:
-        found = _sorted(model, list(islice(_Partition(first, gap, deadline), most)))
+        found = _sorted(model, list(islice(_Partition(first, gap, deadline, most), most)))
     return [_ranked(model, labels, bound, gap) for labels, bound in found]
 
 
@@ -204,8 +204,8 @@ class _Partition:
     than the cost of the best labelling known.
     """
 
-    def __init__(self, first: Result, gap: float, deadline: float) -> None:
-        self.given, self.gap, self.deadline = first.model, gap, deadline
+    def __init__(self, first: Result, gap: float, deadline: float, most: int) -> None:
+        self.given, self.gap, self.deadline, self.most = first.model, gap, deadline, most
         self.units = Units(first.model)
         self.model = tighten(self.units.model)
         self.flat = flatten(self.model)
@@ -230,7 +230,11 @@ class _Partition:
             part = heapq.heappop(self._searched)[2]
             if part.labels is None:  # such parts are not kept
                 return
+            began = time.perf_counter()
             self._split(part, part.labels)
+            if self.most > 1:  # the others will take as long, and are to be in time
+                self.deadline -= (self.most - 1) * (time.perf_counter() - began)
+                self.most = 1
             yield part.labels, bound
 
     def _bound(self) -> float:

@@ -13,7 +13,6 @@ from numpy.typing import ArrayLike, NDArray
 
 from softmap.arguments import flag
 from softmap.errors import FormatError, ModelError, OptionError, shown
-from softmap.io.npz import model_arrays, model_from_arrays
 from softmap.model import Model, checked_model
 from softmap.model.facts import html_table
 from softmap.relaxation.consistency import tighten
@@ -190,6 +189,8 @@ class Result(Gaps):
         arrays |= {f"point/{name}": array for name, array in point_arrays(self.point).items()}
         arrays |= {f"proof/{name}": array for name, array in proof_arrays(self.proof).items()}
         if flag("with_model", with_model):
+            from softmap.io.npz import model_arrays
+
             arrays |= {f"model/{name}": a for name, a in model_arrays(self.model).items()}
         write_archive(checked_path(path), header | {"digest": digest(header, arrays)}, arrays)
 
@@ -236,6 +237,8 @@ def load_result(path: str | Path, model: Model | None = None) -> Result:
     >>> softmap.load_result(folder / "result.npz") == result
     True
     """
+
+    from softmap.io.npz import model_from_arrays
 
     def problem(sentence: str) -> FormatError:
         return FormatError(sentence, path)

@@ -13,9 +13,10 @@ from softmap.algorithms.registry import make
 from softmap.labels import LabelSearch, round_nodes
 from softmap.machine import usable_cores
 from softmap.model import Model
+from softmap.model.potentials import Potts, Projection
 from softmap.relaxation import lp
+from softmap.relaxation.bounds import reduced_nodes
 from softmap.relaxation.consistency import tighten
-from softmap.relaxation.dual import reduced_unary
 from softmap.relaxation.gaps import relative_gap
 from softmap.relaxation.point import PrimalPoint
 from softmap.solving.interrupts import Interrupts
@@ -37,8 +38,13 @@ SMALL = 50_000  # node states and edge pairs of such an LP: HiGHS takes seconds
 FIRST_INTERLUDE = 5  # passes before an exact search is tried for the first time
 SHARE = 0.4  # of the time limit that the relaxation may take where more is to follow
 PATIENCE = 400
+OVERTAKEN = 20  # passes after which the relaxation makes way to a search that has proved more
+SETTLING = 40  # passes before the relaxation may make way because its bound has settled
+LITTLE = 0.01  # part of the MAP gap
 # What is guessed to take how long, in evaluations of the bound, before it was done the first time
-PASS, CHECK, LABELS, END = 3.0, 12.0, 9.0, 6.0
+PASS, CHECK, LABELS, BRIEF, LEAST, END = 3.0, 12.0, 9.0, 15.0, 5.0, 2.0
+WARM_UP = 0.02  # seconds that a first call may take whatever the model
+SQUARE = 8.0  # pairs of labels per label of a message for which the guess of CHECK was made
 SLACK = 0.05  # seconds by which a time limit may be overrun knowingly
 
 
@@ -52,9 +58,9 @@ class Run:
         hard constraints rule out.
     done : int
         Steps of the algorithm so far.
-    next_check, decoded_at, improved_at : int
-        Steps at the next check, at the last search for labels, and (in passes) when a gap last
-        improved.
+    next_check, checked_at, decoded_at, improved_at : int
+        Steps at the next check, the last one, the last search for labels, and (in passes) when a
+        gap last improved.
     gave_up, storable : bool
         Neither gap has improved for long; a run resumed from here goes on as this one would.
     """
@@ -81,10 +87,11 @@ class Run:
         self.interrupts = interrupts or Interrupts()
         self.done, self.earlier = 0, 0.0
         self.best_gaps: tuple[float, float] = (math.inf, math.inf)
-        self.improved_at, self.decoded_at = 0, 0
+        self.improved_at, self.decoded_at, self.checked_at = 0, 0, 0
         self.proved, self.proof, self.later_work = -math.inf, Proof(), 0
         self.next_interlude = FIRST_INTERLUDE
         self.eta = 1.0  # of the last check
+        self._restart: tuple[int, Floats] | None = None
         self.gave_up, self.storable = False, True
         self.next_check = self.interval()
         self.gaps()  # finds the unit of the costs, once
@@ -138,20 +145,39 @@ class Run:
 
     def _guess(self) -> None:
         """What steps and checks will cost, guessed from one cheap look before the first of them."""
-        with self.pace.timed("glance"):
+        with self.pace.timed("glance") as first:
             self.judge.glance(self.judge.lam)
+        if first.seconds < WARM_UP:  # which may have been most of it
+            with self.pace.timed("glance"):
+                self.judge.glance(self.judge.lam)
         steps = 1 if self.algorithm.sweeping else 2 * self.model.m
-        self.pace.guess(step=PASS / max(steps, 1.0), check=CHECK, labels=LABELS, end=END)
+        self.pace.guess(
+            step=PASS / max(steps, 1.0), check=BRIEF + CHECK * self._width(), labels=LABELS,
+            brief=BRIEF, least=LEAST, end=END,
+        )  # fmt: skip
+
+    def _width(self) -> float:
+        """How much a check grows with the labels: without a formula it couples all pairs."""
+        model, formula = self.model, Potts | Projection
+        spans = [(a, b) for a, b, each in model.groups() if not isinstance(each, formula)]
+        pairs = sum(int(model.edge_offset[b] - model.edge_offset[a]) for a, b in spans)
+        return max(1.0, pairs / max(1, int(model.half_offset[-1])) / SQUARE)
+
+    def _kind_of_check(self) -> str:
+        """The most thorough check for which there is time: full, without primal, or least."""
+        fits = (kind for kind in ("check", "brief") if self._in_time(kind, "end"))
+        return next(fits, "least")
+
+    def _in_time(self, *kinds: str) -> bool:
+        return self.pace.expected(*kinds) <= self.left + SLACK
 
     def _after(self) -> tuple[str, ...]:
-        """What is to follow the last step: a check if there is time for one, and the result."""
-        checked = self.pace.expected("check", "end") <= self.left
-        return ("check", "end") if checked else ("end",)
+        """What is to follow the last step: a check that there is time for, and the result."""
+        return self._kind_of_check(), "end"
 
     def _out_of_time(self) -> Status | None:
         """Whether the next step, and what follows it, would take longer than the time limit."""
-        late = self.pace.expected("step", *self._after()) > self.left + SLACK
-        return Status.TIME_LIMIT if late else None
+        return None if self._in_time("step", *self._after()) else Status.TIME_LIMIT
 
     @property
     def bound(self) -> float:
@@ -234,17 +260,38 @@ class Run:
         """Whether later stages should have the rest of the time, as far as there is a limit."""
         limit = self.options.time_limit
         more = self.options.goal != "lp" and self.algorithm.sweeping and len(self.trace) > 0
-        return Status.RELAXED if more and limit and self.seconds > SHARE * limit else None
+        if not more or not limit:
+            return None
+        return Status.RELAXED if self.seconds > SHARE * limit or self._settled() else None
 
-    def check(self, *, last: bool = False, brief: bool = False) -> Snapshot:
+    def _settled(self) -> bool:
+        """Whether the second half of all passes gained little of what is left to prove."""
+        rows = [row for row in self.trace if row.stage == StageName.RELAX]
+        if not rows or rows[-1].sweeps < OVERTAKEN or not math.isfinite(self.search.energy):
+            return False
+        if self.judge.bound < self.proved:  # a short search has proved more
+            return True
+        if rows[-1].sweeps < SETTLING:
+            return False
+        earlier = max((row.bound for row in rows if 2 * row.sweeps <= rows[-1].sweeps), default=0.0)
+        last = rows[-1]
+        return last.bound - earlier <= LITTLE * (last.energy - last.bound)
+
+    def check(self, *, last: bool = False, least: bool = False) -> Snapshot:
         """Judge where the algorithm stands, and let it heed the verdict.
 
         Labels are searched for at growing intervals, at the last check, where the LP gap is closed,
-        and at every check until some obey the hard constraints. Where time runs out (or `brief`),
+        and at every check until some obey the hard constraints. Where time runs out (or `least`),
         only the bound is looked at, and labels are found quickly or not at all.
         """
-        if brief or self.pace.expected("check", "end") > self.left + SLACK:
-            return self._glance()
+        kind = "least" if least else self._kind_of_check()
+        if kind != "check" and len(self.trace) and self.checked_at == self.done:
+            return self.note(StageName.RELAX)  # nothing has changed
+        self.checked_at = self.done
+        if kind != "check":
+            self.next_check = self.done + self.interval()
+            with self.pace.timed(kind):
+                return self._brief() if kind == "brief" and self.done else self._least()
         with self.pace.timed("check"):
             proposal = self.algorithm.propose(self.state)
             self.eta = proposal.eta
@@ -264,17 +311,32 @@ class Run:
         self.next_check = self.done + self.interval()
         return snapshot
 
-    def _glance(self) -> Snapshot:
+    def _brief(self) -> Snapshot:
+        """A check without a point of the polytope: the bound, and labels by rounding."""
+        proposal = self.algorithm.propose(self.state)
+        self.eta = proposal.eta
+        self.judge.glance(proposal.lam)
+        if proposal.nodes:
+            self.keep_labels(round_nodes(self.model, proposal.nodes[0]))
+        return self.note(StageName.RELAX)
+
+    def _least(self) -> Snapshot:
         """A check that costs little: the bound, and labels where there are none yet."""
-        lam = self.algorithm.restart_point(self.state) if self.done else self.judge.lam
+        lam = self._restart_point() if self.done else self.judge.lam
         if self.done or not math.isfinite(self.judge.bound):
             self.judge.glance(lam)
         if not math.isfinite(self.search.energy):
-            theta = reduced_unary(self.model, lam) if self.done else self.model.unary
+            theta = reduced_nodes(self.model, lam, self.threads) if self.done else self.model.unary
             least = np.minimum.reduceat(theta, self.model.node_offset[:-1])
             chosen = theta <= np.repeat(least, self.model.num_labels)
             self.keep_labels(round_nodes(self.model, chosen.astype(float)))
         return self.note(StageName.RELAX)
+
+    def _restart_point(self) -> Floats:
+        """λ where the algorithm stands, computed once."""
+        if self._restart is None or self._restart[0] != self.done:
+            self._restart = self.done, self.algorithm.restart_point(self.state)
+        return self._restart[1]
 
     def _noted(self, row: Row) -> Snapshot:
         snapshot = self.units.snapshot(row, self.search.labels)
@@ -297,7 +359,7 @@ class Run:
     def _find_labels(self, lam: Floats, nodes: Floats, primal: float) -> None:
         """Search for labels around λ; `primal` tells how much of the gap the LP may still close."""
         search, bound = self.search, self.judge.bound
-        if self.pace.expected("labels", "end") > self.left + SLACK:
+        if not self._in_time("labels", "end"):
             if not math.isfinite(search.energy):
                 self.keep_labels(round_nodes(self.model, nodes))
             return
@@ -375,7 +437,7 @@ class Run:
             seconds=self.seconds,
             setup_seconds=self.setup_seconds,
             threads=self.threads,
-            messages=self.algorithm.restart_point(self.state),
+            messages=self._restart_point(),
             point=judge.point or PrimalPoint(self.model, labels=search.labels),
             lp_bound=judge.bound,
             proof=self.proof,

@@ -291,7 +291,7 @@ def _result(run: Run, status: Status) -> Result:
         try:
             with run.interrupts.finishing():
                 if not len(run.trace):
-                    run.check(last=True, brief=True)
+                    run.check(last=True, least=True)
                 return run.result(status)
         except KeyboardInterrupt:  # before the block was entered, or by a handler of the program
             status = Status.INTERRUPTED

@@ -20,12 +20,11 @@ import numpy as np
 from softmap.errors import InfeasibleModel
 from softmap.labels import neighbourhoods
 from softmap.labels.feasible import find_feasible
-from softmap.search.exact import ExactResult, FlatModel, flat_lam, flatten, solve_exact
+from softmap.search.exact import ExactResult, ExactSearch, FlatModel, flat_lam, flatten
 from softmap.search.partial import PartialSearch
 from softmap.solving.proof import Proof, ProofKind
 from softmap.solving.run import Run
 from softmap.solving.trace import Snapshot, StageName, Status
-from softmap.tightening.stage import Stage as Tightening
 
 __all__ = ["LaterStages"]
 
@@ -39,6 +38,8 @@ BACKTRACKS = 50  # of a turn of the search, at least
 FEW = 600  # nodes up to which a model is searched where no time is given
 NEARLY = 3e-3  # or up to which relative gap
 TABLES = 20  # table entries of dynamic programming per number of work
+FRESH = 0.02  # part of the MAP gap by which λ must be better for a search to begin anew
+PATIENT = 4  # fruitless turns that count: a stage sits out up to 2**PATIENT - 1 rounds
 PATIENCE = 10.0  # seconds after which a turn of the search ends in any case
 ENTRIES = 60_000_000  # table entries up to which a model is given to the exact search
 CLUSTERED = 5_000_000  # node states up to which a model is tightened
@@ -79,6 +80,28 @@ class Stage(ABC):
     def __init__(self, run: Run) -> None:
         self.run = run
         self.active = self.applies()
+        self.turns = 0
+        self.fruitless, self.waits = 0, 0  # turns without gain in a row, and rounds to sit out
+
+    def due(self) -> bool:
+        """Whether it takes part in this round: after fruitless turns it sits out ever more."""
+        if not self.active or not self.fits():
+            return False
+        self.waits -= 1
+        return self.waits < 0
+
+    def take_turn(self, turn: Turn) -> None:
+        """One turn, and whether anything came of it."""
+        run = self.run
+        before = run.bound, -run.search.energy
+        self.take(turn)
+        self.turns += 1
+        gained = any(
+            new > old for new, old in zip((run.bound, -run.search.energy), before, strict=True)
+        )
+        idle = turn.timed and not gained  # work is granted to all alike
+        self.fruitless = min(self.fruitless + 1, PATIENT) if idle else 0
+        self.waits = 2**self.fruitless - 1
 
     @abstractmethod
     def applies(self) -> bool:
@@ -95,13 +118,15 @@ class Stage(ABC):
 
 
 class Search(Stage):
-    """Exact branch and bound over the model, from λ and the best labels."""
+    """Exact branch and bound over the model, from λ and the best labels; turns continue it."""
 
     name = StageName.SEARCH
     glances = 300.0
 
     def applies(self) -> bool:
         self._flat: FlatModel | None = None
+        self._search: ExactSearch | None = None
+        self._bound = -math.inf  # of the λ it started from
         model = self.run.model
         tied = model.edges[:, 0] >= model.num_variables
         pairs = np.diff(model.edge_offset)[~tied].sum() if model.m else 0
@@ -111,16 +136,12 @@ class Search(Stage):
         run = self.run
         if not turn.timed and not self._promising():
             return
-        if self._flat is None:
-            self._flat = flatten(run.model)
-        found = solve_exact(
-            self._flat,
-            incumbent=run.search.labels if math.isfinite(run.search.energy) else None,
-            lam=flat_lam(run.model, run.judge.lam),
+        known = run.search.labels if math.isfinite(run.search.energy) else None
+        found = self._current(turn).go_on(
+            incumbent=known,
             time_limit=turn.left if turn.timed else PATIENCE,
+            end=min(run.left - run.pace.expected("end"), 1e9),
             backtrack_limit=-1 if turn.timed else max(BACKTRACKS, turn.work // run.model.n),
-            relative_gap=min(TIGHT, run.options.gap),
-            dp_limit=1e9 if turn.timed else float(TABLES * turn.work),
         )
         run.spend(turn.counted)
         if found.infeasible:
@@ -128,6 +149,29 @@ class Search(Stage):
                 "no labelling has finite cost: an exact search over all variables found none", None
             )
         self._report(found)
+
+    def forget(self) -> None:
+        """Begin anew with the next turn: a run that is stored and resumed must do the same."""
+        self._search = None
+
+    def _current(self, turn: Turn) -> ExactSearch:
+        """The search that goes on; a new one where λ has become much better."""
+        run = self.run
+        bound, rest = run.judge.bound, run.search.energy - run.bound
+        better = not bound - self._bound <= FRESH * rest
+        if self._search is None or better:
+            if self._flat is None:
+                self._flat = flatten(run.model)
+            self._bound = bound
+            self._search = ExactSearch(
+                self._flat,
+                incumbent=run.search.labels if math.isfinite(run.search.energy) else None,
+                lam=flat_lam(run.model, run.judge.lam),
+                relative_gap=min(TIGHT, run.options.gap),
+                dp_limit=1e9 if turn.timed else float(TABLES * turn.work),
+                seconds=min(run.left, 1e9),
+            )
+        return self._search
 
     def _promising(self) -> bool:
         """Whether a search without a clock is short enough: few nodes, or a small gap."""
@@ -146,6 +190,7 @@ class Partial(Stage):
     """Exact search of the part of a large model where λ does not decide the labels."""
 
     name = StageName.SEARCH
+    glances = 10.0
 
     def applies(self) -> bool:
         self._search: PartialSearch | None = None
@@ -184,7 +229,7 @@ class Tighten(Stage):
     """The relaxation tightened by clusters, with labels from its marginals."""
 
     name = StageName.TIGHTEN
-    glances = 400.0
+    glances = 200.0
 
     def applies(self) -> bool:
         return self.run.model.m > 0 and self.run.model.unary.size <= CLUSTERED
@@ -194,6 +239,8 @@ class Tighten(Stage):
         if not math.isfinite(run.search.energy):
             return
         if not hasattr(self, "_stage"):
+            from softmap.tightening.stage import Stage as Tightening  # many runs end before
+
             lam, labels = run.judge.lam, run.search.labels
             self._stage = Tightening(run.model, lam, labels, threads=run.threads)
             if run.warm is not None:
@@ -202,7 +249,8 @@ class Tighten(Stage):
         stage.best.keep(run.search.labels, run.search.energy)
         before = stage.work
         messages = turn.work // max(1, int(stage.tight.model.num_labels.mean()))
-        more = stage.go_on(deadline=turn.deadline, work=before + messages, gap=run.options.gap)
+        end = time.perf_counter() + run.left - run.pace.expected("end")
+        more = stage.go_on(turn=turn.deadline, end=end, work=before + messages, gap=run.options.gap)
         run.spend(stage.work - before)
         best = stage.best
         run.keep_labels(best.labels)
@@ -265,7 +313,9 @@ class LaterStages:
         if not search.fits():
             return None
         before = self.run.later_work
-        search.take(self._turn(1.0))
+        search.take(self._turn(search))
+        if self.run.options.time_limit is None:
+            search.forget()
         self.run.later_work = before  # the limit is for the relaxation until that has ended
         return self.run.note(search.name)
 
@@ -275,13 +325,14 @@ class LaterStages:
         while True:
             if not any(stage.active and stage.fits() for stage in self.stages):
                 return run.limit() or Status.TIME_LIMIT
-            for stage in self.stages:
-                if not stage.active or not stage.fits() or self._too_early(stage):
-                    continue
-                stage.take(self._turn(1.0))
+            due = [stage for stage in self.stages if stage.due() and not self._too_early(stage)]
+            for stage in due:
+                stage.take_turn(self._turn(stage))
                 yield run.note(stage.name)
                 if status := run.closed(labels_only=True) or run.limit():
                     return status
+            if not due:
+                continue  # all sit out
             provers = [s for s in self.stages if not isinstance(s, Improve)]
             if self._proofless() and not any(s.active for s in provers):
                 return Status.EXHAUSTED
@@ -309,8 +360,9 @@ class LaterStages:
         limited = options.time_limit is not None or options.max_work is not None
         return not limited and options.goal != "optimal"
 
-    def _turn(self, share: float) -> Turn:
-        run, scale = self.run, share * GROWTH ** (self.round + self.lead)
+    def _turn(self, stage: Stage) -> Turn:
+        """How long the next turn of a stage may be: longer with each that it has had."""
+        run, scale = self.run, GROWTH ** (stage.turns + self.lead)
         work, limit, most = int(FIRST_WORK * scale), run.options.time_limit, run.options.max_work
         if most is not None:
             work = max(1, min(work, most - run.work))

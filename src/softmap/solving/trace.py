@@ -13,7 +13,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from softmap.io.atomic import write_text
 from softmap.model import Model
 from softmap.relaxation.gaps import Gaps
 
@@ -118,6 +117,8 @@ class Trace:
 
     def to_csv(self, path: str | Path) -> None:
         """Write the trace with a header line."""
+        from softmap.io.atomic import write_text  # a run that writes nothing needs no formats
+
         text = io.StringIO(newline="")
         writer = csv.writer(text)
         writer.writerow([f.name for f in fields(Row)])

@@ -24,11 +24,10 @@ from softmap.solving.proof import Proof, ProofKind
 from softmap.solving.result import Result
 from softmap.solving.trace import PROVED, Status
 from softmap.solving.units import Units
-from softmap.tightening.regions import build
-from softmap.tightening.stage import Stage
 
 if TYPE_CHECKING:
     from softmap.solving.run import Run
+    from softmap.tightening.stage import Stage
 
 __all__ = ["WarmStart", "warm_start"]
 
@@ -126,6 +125,8 @@ class WarmStart:
         self._warm_up(run, known)
         proof = self.clusters
         if proof is not None and proof.lam is not None:
+            from softmap.tightening.regions import build  # many runs need none
+
             tight = build(run.model, list(proof.clusters))
             run.keep_bound(dual_bound(tight.model, proof.lam), proof)
 

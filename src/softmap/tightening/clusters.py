@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import math
+import time
 from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import pairwise
 
 import numpy as np
 
+from softmap import core
 from softmap.model.potentials.base import Ints
 from softmap.relaxation.dual import Floats, edge_batches, reduced_unary
 from softmap.tightening.cycles import Adjacency
@@ -16,7 +19,7 @@ from softmap.tightening.regions import Scope, Tightened, blocks, pair_codes
 __all__ = ["PairCosts", "belief_costs", "cluster_scopes", "cycle_gains", "pair_costs"]
 
 TINY = 1e-30  # marginals below count as this
-WORK = 1 << 22  # entries of temporary arrays
+WORK = 1 << 24  # joint states of three variables between two looks at the clock
 
 
 @dataclass(frozen=True)
@@ -32,12 +35,6 @@ class PairCosts:
 
     graph: Adjacency
     tables: Floats
-
-    def directed(self, i: Ints, j: Ints) -> Floats:
-        """Tables of pairs, the labels of `i` by rows."""
-        tables = self.tables[self.graph.find(i, j)]
-        turned = (i > j)[:, None, None]
-        return np.where(turned, tables.transpose(0, 2, 1), tables)
 
 
 def pair_costs(tight: Tightened, lam: Floats, most_labels: int = 64) -> PairCosts:
@@ -122,34 +119,26 @@ def _add_edges(tight: Tightened, lam: Floats, graph: Adjacency, tables: Floats) 
             np.add.at(tables.reshape(-1), flat, values)
 
 
-def cycle_gains(costs: PairCosts, cycles: Ints) -> Floats:
+def cycle_gains(
+    costs: PairCosts, cycles: Ints, *, deadline: float = math.inf, threads: int = 1
+) -> Floats:
     """The guaranteed increase of the bound by each cycle (rows of variables).
 
     The least joint cost of its pairs minus the sum of their least costs (Sontag et al. 2008), by
-    dynamic programming around the cycle. +inf where the cycle allows no labelling.
+    dynamic programming around the cycle. +inf where the cycle allows no labelling, 0 for those not
+    looked at before the deadline (of `time.perf_counter`).
     """
-    gains = np.empty(len(cycles))
-    width = costs.tables.shape[1]
-    step = max(1, WORK // width**3)
+    gains = np.zeros(len(cycles))
+    step = max(1, WORK // costs.tables.shape[1] ** 3)
     for at in range(0, len(cycles), step):
-        part = cycles[at : at + step]
-        so_far = costs.directed(part[:, 0], part[:, 1])
-        apart = so_far.min(axis=(1, 2))
-        for k in range(1, part.shape[1]):
-            following = costs.directed(part[:, k], part[:, (k + 1) % part.shape[1]])
-            apart = apart + following.min(axis=(1, 2))
-            so_far = _min_plus(so_far, following)
-        joint = np.diagonal(so_far, axis1=1, axis2=2).min(axis=1)
-        gains[at : at + step] = joint - apart
+        if time.perf_counter() > deadline:
+            break
+        i = np.ascontiguousarray(cycles[at : at + step])
+        j = np.roll(i, -1, axis=1)
+        core.cycle_gains(
+            costs.tables, costs.graph.find(i, j), i > j, gains[at : at + step], threads
+        )
     return gains
-
-
-def _min_plus(a: Floats, b: Floats) -> Floats:
-    """min_y a(x, y) + b(y, z), for stacks of tables."""
-    out = a[:, :, 0, None] + b[:, 0, None, :]
-    for y in range(1, a.shape[2]):
-        np.minimum(out, a[:, :, y, None] + b[:, y, None, :], out=out)
-    return out
 
 
 def cluster_scopes(cycle: Scope, num_labels: Ints, whole: int) -> Iterator[Scope]:

@@ -16,8 +16,11 @@ from softmap.model.auxiliaries import Auxiliaries
 from softmap.model.inputs import Group, offsets
 from softmap.model.potentials import Projection
 from softmap.model.potentials.base import Costs, Ints, frozen
+from softmap.relaxation.lower import lower_stack
 
 __all__ = ["Scope", "Tightened", "blocks", "build", "pair_codes"]
+
+ROUNDING = 2.0**-51  # of one addition, as a part of the sizes of its terms, and more
 
 Scope = tuple[int, ...]
 Bools = NDArray[np.bool_]
@@ -236,8 +239,9 @@ def _pair_of_edges(base: Model, pairs: Ints) -> tuple[Ints, Bools]:
 
 
 def _pair_costs(base: Model, pairs: Ints, absorbed: Ints, region: Ints, flipped: Bools) -> Costs:
+    """Costs of pair regions, certainly not above those of their edges together."""
     begin = offsets(base.num_labels[pairs].prod(axis=1))
-    costs = np.zeros(int(begin[-1]))
+    costs, sizes = np.zeros((2, int(begin[-1])))
     for first, last, potential in base.groups():
         mine = np.flatnonzero((absorbed >= first) & (absorbed < last))
         shapes, which = np.unique(
@@ -246,10 +250,15 @@ def _pair_costs(base: Model, pairs: Ints, absorbed: Ints, region: Ints, flipped:
         for s, (rows, cols) in enumerate(shapes.tolist()):
             for turned in (False, True):
                 some = mine[(which.reshape(-1) == s) & (flipped[mine] == turned)]
-                tables = potential.stack(absorbed[some] - first, rows, cols)
+                tables = lower_stack(potential, absorbed[some] - first, rows, cols)
                 tables = tables.transpose(0, 2, 1) if turned else tables
                 place = blocks(begin, region[some], rows * cols)
                 np.add.at(costs, place, tables.reshape(len(some), rows * cols))
+                np.add.at(sizes, place, np.abs(tables).reshape(len(some), rows * cols))
+    several = np.repeat(np.bincount(region, minlength=len(pairs)), np.diff(begin))
+    # sums of parallel edges may have been rounded up
+    summed = (several > 1) & np.isfinite(costs)
+    costs[summed] -= (several * ROUNDING)[summed] * sizes[summed]
     return costs
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from itertools import combinations
 
@@ -16,6 +17,7 @@ from softmap.tightening.regions import Scope, Tightened
 __all__ = ["Limits", "select", "unions"]
 
 CYCLES = 300_000  # of each length, looked at in one batch
+ENTRIES = 1_000_000_000  # or so many joint states of three variables, if those are fewer
 FACES = 2.0  # short cycles (3 or 4) per edge up to which all are taken: planar graphs have fewer
 
 
@@ -40,8 +42,9 @@ class Limits:
 
 
 def select(
-    tight: Tightened, costs: PairCosts, limits: Limits, least: float, batch: int
-) -> tuple[Scope, ...]:
+    tight: Tightened, costs: PairCosts, limits: Limits, least: float, batch: int,
+    *, deadline: float = math.inf, threads: int = 1,
+) -> tuple[Scope, ...]:  # fmt: skip
     """New clusters, at most about `batch` cycles, whose gains are above `least`.
 
     Cycles are ranked by their gain over the square of the triangles they take. The first batch
@@ -50,15 +53,25 @@ def select(
     together.
     """
     first = not tight.clusters
+    most = min(CYCLES, ENTRIES // costs.tables.shape[1] ** 3)
     found = short_cycles(costs.graph, 6 if first else 4, CYCLES)
+    found = [_small(tight, cycles, limits)[:most] for cycles in found]
     faces = sum(len(c) for c in found[:2])
     whole = first and faces <= FACES * max(1, len(costs.graph.code))
-    gains = [cycle_gains(costs, c) for c in found]
+    gains = [cycle_gains(costs, c, deadline=deadline, threads=threads) for c in found]
     size = [(c.shape[1] - 2) ** 2 for c in found]
     scores = [np.where(g > least, g, 0.0) / k for g, k in zip(gains, size, strict=True)]
     if whole:
         scores[:2] = [s + np.inf for s in scores[:2]]
     return _affordable(tight, found, scores, limits, max(batch, faces if whole else 0))
+
+
+def _small(tight: Tightened, cycles: Ints, limits: Limits) -> Ints:
+    """Cycles of which no triangle has too many joint states."""
+    labels = np.sort(tight.base.num_labels[cycles], axis=1).astype(np.int64)
+    largest = labels[:, 0] * labels[:, -1] * labels[:, -2]
+    whole = labels.prod(axis=1) <= limits.whole
+    return cycles[whole | (largest <= limits.cluster)]
 
 
 def _affordable(

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -23,7 +23,7 @@ from softmap.tightening.carry import carry
 from softmap.tightening.clusters import belief_costs
 from softmap.tightening.labels import candidates, polished
 from softmap.tightening.order import arrange
-from softmap.tightening.regions import Tightened, build
+from softmap.tightening.regions import Scope, Tightened, build
 from softmap.tightening.selection import Limits, select, unions
 
 __all__ = ["Row", "Stage", "Tightening", "run"]
@@ -43,6 +43,9 @@ PASSES = 10  # between checks
 DONE = 0.1  # clusters are added when smoothing costs the bound less than this part of the MAP gap
 STALL = 8  # checks without progress after which nothing more is expected
 LAST = 100  # and in any case, as where the gap is down to rounding
+AFTER = 6.0  # passes that a bound and labels take
+USED = 100.0  # passes for which there should be time after clusters were added
+BUILDING = 2e-6
 UNIONS = 4  # unions of two clusters per cluster up to which they are tried, all at once
 FORESTS = 4  # for new labels; and per pass, to anneal the best ones
 HEAT = 3.0  # see `judge.HEAT`
@@ -121,7 +124,9 @@ class Stage:
         self.scale = cost_scale(self.base)
         self.best = _Best(self.base, np.asarray(labels, dtype=np.int64))
         self.work, self.exhausted, self.united = 0, False, False
-        self.slowest = 0.0  # seconds that a check may take
+        self.end = math.inf  # moment of `time.perf_counter` at which everything stops
+        self.pace = 0.0  # seconds of a pass, of late
+        self.building = BUILDING  # seconds per state to build a tightened model, at first a guess
         self.trace: list[Row] = []
         self.tight = build(self.base, [])
         self.best.prove(dual_bound(self.base, lam), self.tight, check_lam(self.base, lam))
@@ -152,19 +157,27 @@ class Stage:
             best.bound, best.labels, best.energy, best.tight, best.lam, tuple(self.trace), status
         )
 
-    def go_on(self, *, deadline: float, work: float, gap: float) -> bool:
-        """Go on until a moment (of `time.perf_counter`) or an amount of work; False at the end."""
+    def go_on(self, *, turn: float, end: float, work: float, gap: float) -> bool:
+        """Go on for a turn: until a moment (of `time.perf_counter`) or an amount of work.
+
+        At the moment `end` everything stops, be it in the middle. Returns False when nothing more
+        is expected.
+        """
+        self.end = end
         if not self.tight.clusters and not self.closed(gap) and not self.grow():
-            return False
+            return self.late
         while not self.closed(gap):
-            if self.work >= work or time.perf_counter() + self.slowest >= deadline:
+            if self.work >= work or time.perf_counter() >= turn or self.late:
                 return True
-            began = time.perf_counter()
             self.check()
-            if self.spent():
+            if not self.late and self.spent():
                 return False
-            self.slowest = max(0.8 * self.slowest, time.perf_counter() - began)
         return False
+
+    @property
+    def late(self) -> bool:
+        """Whether one more pass would end too late, with what is to follow it."""
+        return time.perf_counter() + AFTER * self.pace >= self.end
 
     def closed(self, gap: float) -> bool:
         """Whether the MAP gap is small enough."""
@@ -172,8 +185,7 @@ class Stage:
 
     def check(self) -> None:
         """Some passes, then: bound, labels, η."""
-        self.algorithm.step(self.state, PASSES)
-        self.work += 2 * PASSES * self.tight.model.m
+        self._pass(PASSES)
         proposal = self.algorithm.propose(self.state)
         bound = core.dual_bound(self._layout, proposal.lam, self._constant, self.threads)
         before = self.best.bound
@@ -200,24 +212,63 @@ class Stage:
         have = len(self.tight.clusters)
         lower = self.state.eta / AGAIN if have else 0.0
         self.state.eta = max(lower, BELIEFS / self.scale)
-        self.algorithm.step(self.state, WARM if have else 2 * WARM)
-        self.work += 2 * WARM * self.tight.model.m
+        if not self._pass(WARM if have else 2 * WARM):
+            return False
         proposal = self.algorithm.propose(self.state)
         nodes, eta = proposal.nodes[0][self.states], self.state.eta
         assert proposal.coupling is not None
         costs = belief_costs(self.tight, nodes, proposal.coupling, eta, self.limits.labels)
         batch = max(BATCH, int(SHARE * have)) if have else FIRST
         least = min(LEAST * self.scale, FAINT / eta)
-        fresh = select(self.tight, costs, self.limits, least, batch)
+        fresh = select(
+            self.tight, costs, self._limits(), least, batch, deadline=self._half(),
+            threads=self.threads,
+        )  # fmt: skip
+        if self.late:
+            return False
         if not fresh and not self.united:
-            fresh = unions(self.tight, self.limits, UNIONS * have)
+            fresh = unions(self.tight, self._limits(), UNIONS * have)
             self.united = True
-        self.exhausted = not fresh
-        if fresh:
-            new = build(self.base, [*self.tight.clusters, *fresh])
-            lam = carry(self.tight, self.algorithm.restart_point(self.state), new)
-            self._enter(new, lam, eta if have else FIRST_ETA / self.scale)
-        return bool(fresh)
+        if not fresh or not self._time_to_build(fresh):
+            self.exhausted = True
+            return False
+        began = time.perf_counter()
+        new = build(self.base, [*self.tight.clusters, *fresh])
+        lam = carry(self.tight, self.algorithm.restart_point(self.state), new)
+        self._enter(new, lam, eta if have else FIRST_ETA / self.scale)
+        self.building = (time.perf_counter() - began) / new.model.unary.size
+        return True
+
+    def _time_to_build(self, fresh: tuple[Scope, ...]) -> bool:
+        """Whether a model with these clusters, too, could be built in half of the time left."""
+        labels = self.base.num_labels
+        states = sum(int(labels[list(scope)].prod()) for scope in fresh)
+        size = self.tight.model.unary.size + 2 * states
+        return time.perf_counter() + self.building * size < self._half()
+
+    def _pass(self, count: int) -> bool:
+        """Passes, as many as there is time for; whether those were all."""
+        for _ in range(count):
+            if self.late:
+                return False
+            began = time.perf_counter()
+            self.algorithm.step(self.state, 1)
+            self.pace = max(0.8 * self.pace, time.perf_counter() - began)
+            self.work += 2 * self.tight.model.m
+        return True
+
+    def _half(self) -> float:
+        """The moment at which half of the time left has gone."""
+        now = time.perf_counter()
+        return now + 0.5 * (self.end - now)
+
+    def _limits(self) -> Limits:
+        """The limits, with no more states than there is time to use."""
+        if math.isinf(self.end) or not self.pace:
+            return self.limits
+        passes = (self.end - time.perf_counter()) / self.pace
+        sized = int(self.tight.model.unary.size * passes / USED)
+        return replace(self.limits, states=min(self.limits.states, sized))
 
     def _enter(self, tight: Tightened, lam: Floats, eta: float) -> None:
         """Go on with another tightened model."""

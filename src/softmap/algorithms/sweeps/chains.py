@@ -70,14 +70,14 @@ class Chains:
         plan = self.plan
         msg, prev = (aligned(size, self.dtype) for size in (plan.message_size, plan.back_size))
         if lam is not None:
-            core.to_messages(self._layout, plan.native, lam, msg)
+            core.to_messages(self._layout, plan.native, lam, msg, self.threads)
         prev[:] = msg[: len(prev)]
         return Messages(msg, prev, np.array(CLOCK), aligned(len(plan.edge)))
 
     def lam(self, messages: Floats) -> Floats:
         """λ = -M in the order of the model."""
         flat = np.empty(int(self.model.half_offset[-1]))
-        core.to_lam(self._layout, self.plan.native, messages, flat)
+        core.to_lam(self._layout, self.plan.native, messages, flat, self.threads)
         return flat
 
     def passes(self, state: Messages, count: int, eta: float, *, momentum: bool) -> None:

@@ -1,4 +1,4 @@
-// The heart of every pass, compiled once for each precision of messages.
+// The heart of every pass, for each precision of messages, and single messages.
 #include "sending.hpp"
 
 namespace softmap {
@@ -26,6 +26,17 @@ void send_blocks(const Layout<S> &lay, const Schedule<S> &plan, const Index *lis
                     family.template at<1>(lay, b.group, plan.edge + b.lane, receiver));
         });
     }
+}
+
+void send_one(const Layout<double> &lay, Index g, Index h, const double *a, double *out,
+              double *room, double eta) {
+    static_assert(sizeof(Pack<1>) == sizeof(double));
+    const Index e = h >> 1;
+    Families::visit(lay.kind[g], [&](auto family) {
+        family.template at<1>(lay, g, &e, int(h & 1))
+            .message(reinterpret_cast<const Pack<1> *>(a), reinterpret_cast<Pack<1> *>(out), room,
+                     eta);
+    });
 }
 
 template void send_blocks(const Layout<double> &, const Schedule<double> &, const Index *, Index,

@@ -1,0 +1,159 @@
+// Persistency of models with two labels: labels that some optimum has, by roof duality.
+//
+// Every variable x has a mirror x̄ = 1 - x. The model, as a sum of c·x and c·x·ȳ with c > 0 over
+// variables and mirrors, is a minimum cut; what lies on the side of the source whatever the cut is
+// the label of some optimum, for all such variables at once (Hammer, Hansen and Simeone 1984).
+#pragma once
+
+#include "reduce.hpp"
+
+namespace softmap::exact {
+
+namespace detail {
+
+// Maximum flow in integers, by shortest augmenting paths in layers (Dinic).
+class Flow {
+  public:
+    explicit Flow(int nodes) : first_(nodes, -1), layer_(nodes), at_(nodes) {}
+
+    void add(int from, int to, Cost capacity) {
+        arcs_.push_back({to, first_[from], capacity});
+        first_[from] = static_cast<int>(arcs_.size()) - 1;
+        arcs_.push_back({from, first_[to], 0});
+        first_[to] = static_cast<int>(arcs_.size()) - 1;
+    }
+    // False when `budget` arcs have been looked at before the flow was greatest.
+    bool run(int source, int sink, std::int64_t budget, Control &control) {
+        budget_ = budget;
+        while (layers(source, sink)) {
+            at_ = first_;
+            while (push(source, sink))
+                if (budget_ < 0 || control.stopped)
+                    return false;
+        }
+        control.spend(budget - budget_);
+        return budget_ >= 0;
+    }
+    // After `run`: whether a node is still reached from the source.
+    bool reached(int node) const { return layer_[node] >= 0; }
+
+  private:
+    struct Arc {
+        int to, next;
+        Cost left;
+    };
+    std::vector<Arc> arcs_; // each beside its reverse
+    std::vector<int> first_, layer_, at_, queue_, path_;
+    std::int64_t budget_ = 0;
+
+    bool layers(int source, int sink) {
+        std::fill(layer_.begin(), layer_.end(), -1);
+        queue_.assign(1, source);
+        layer_[source] = 0;
+        for (std::size_t k = 0; k < queue_.size(); ++k)
+            for (int a = first_[queue_[k]]; a >= 0; a = arcs_[a].next, --budget_)
+                if (arcs_[a].left > 0 && layer_[arcs_[a].to] < 0) {
+                    layer_[arcs_[a].to] = layer_[queue_[k]] + 1;
+                    queue_.push_back(arcs_[a].to);
+                }
+        return layer_[sink] >= 0;
+    }
+    // Sends along one path of the layers; false when there is none.
+    bool push(int source, int sink) {
+        path_.clear();
+        for (int node = source; node != sink; --budget_) {
+            int &a = at_[node];
+            if (a < 0) {
+                if (path_.empty())
+                    return false;
+                node = arcs_[path_.back() ^ 1].to;
+                path_.pop_back();
+                at_[node] = arcs_[at_[node]].next;
+            } else if (arcs_[a].left > 0 && layer_[arcs_[a].to] == layer_[node] + 1) {
+                path_.push_back(a);
+                node = arcs_[a].to;
+            } else {
+                a = arcs_[a].next;
+            }
+        }
+        Cost least = INF;
+        for (int a : path_)
+            least = std::min(least, arcs_[a].left);
+        for (int a : path_) {
+            arcs_[a].left -= least;
+            arcs_[a ^ 1].left += least;
+        }
+        return true;
+    }
+};
+
+// Whether all variables left have at most two labels, and all factors two of them and no bans.
+inline bool roofed(const Work &w) {
+    for (int v = 0; v < w.n(); ++v)
+        if (!w.gone[v] && (w.d(v) > 2 || forbidden(w.unary[v][0]) || forbidden(w.unary[v].back())))
+            return false;
+    for (const auto &f : w.factors)
+        if (f != nullptr && (f->scope.size() != 2 || f->table.size() != 4 ||
+                             std::any_of(f->table.begin(), f->table.end(), forbidden)))
+            return false;
+    return true;
+}
+
+// The cut of the model: x is node 2v, its mirror 2v + 1; an arc is paid from a 1 to a 0.
+inline Flow roof(const Work &w, int source, int sink) {
+    Flow flow(2 * w.n() + 2);
+    std::vector<Cost> linear(w.n(), 0);
+    const auto pay = [&](int from, int to, Cost amount) { // and the same for the mirrors
+        flow.add(from, to, amount);
+        flow.add(to ^ 1, from ^ 1, amount);
+    };
+    for (int v = 0; v < w.n(); ++v)
+        if (!w.gone[v] && w.d(v) == 2)
+            linear[v] += w.unary[v][1] - w.unary[v][0];
+    for (const auto &f : w.factors) {
+        if (f == nullptr)
+            continue;
+        const int x = f->scope[0], y = f->scope[1];
+        const auto &t = f->table;
+        const Cost both = t[0] + t[3] - t[1] - t[2];
+        linear[x] += t[2] - t[0] + std::min<Cost>(both, 0);
+        linear[y] += t[1] - t[0];
+        if (both < 0)
+            pay(2 * x, 2 * y, -both);
+        else if (both > 0)
+            pay(2 * x, 2 * y + 1, both);
+    }
+    for (int v = 0; v < w.n(); ++v) {
+        const int paying = linear[v] > 0 ? 2 * v : 2 * v + 1;
+        if (linear[v] != 0) {
+            flow.add(paying, sink, std::abs(linear[v]));
+            flow.add(source, paying ^ 1, std::abs(linear[v]));
+        }
+    }
+    return flow;
+}
+
+} // namespace detail
+
+// Gives variables the labels that some optimum has; stops when `budget` arcs have been looked at.
+inline bool fix_persistent(Work &w, Control &control, std::int64_t budget) {
+    if (!detail::roofed(w))
+        return false;
+    const int source = 2 * w.n(), sink = 2 * w.n() + 1;
+    detail::Flow flow = detail::roof(w, source, sink);
+    if (!flow.run(source, sink, budget, control))
+        return false;
+    bool any = false;
+    for (int v = 0; v < w.n(); ++v) {
+        if (w.gone[v] || w.d(v) < 2 || flow.reached(2 * v) == flow.reached(2 * v + 1))
+            continue;
+        const int label = flow.reached(2 * v) ? 1 : 0;
+        if (!w.incumbent.empty())
+            w.incumbent[v] = w.label[v][label];
+        keep_labels(w, v, {label});
+        any = true;
+    }
+    return any;
+}
+
+} // namespace softmap::exact
