@@ -23,7 +23,13 @@ extensions = [
     "pages",
 ]
 root_doc = "index"
-exclude_patterns = ["_build", "reproduction/template.md", "benchmarks/README.md", "examples"]
+exclude_patterns = [
+    "_build",
+    "reproduction/template.md",
+    "reproduction/readings-template.md",
+    "benchmarks/README.md",
+    "examples",
+]
 
 # Pages are Markdown; docstrings are numpydoc with code between single backticks.
 myst_enable_extensions = ["deflist"]

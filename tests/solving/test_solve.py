@@ -316,7 +316,7 @@ def test_a_typo_is_named_after_solve():
 
 
 def test_what_is_no_model_is_refused():
-    with pytest.raises(OptionError, match=r"expected a softmap\.Model, not ndarray"):
+    with pytest.raises(OptionError, match=r"needs a Model, got an ndarray; see Model\.grid"):
         solve(np.zeros((3, 2)))
 
 

@@ -28,6 +28,7 @@ from softmap.solving.result import Result
 from softmap.solving.settling import has_settled
 from softmap.solving.trace import PROVED, Row, Snapshot, StageName, Status, Trace
 from softmap.solving.units import Units
+from softmap.solving.warm import warm_start
 
 __all__ = ["Run"]
 
@@ -65,11 +66,14 @@ class Run:
         self.units = Units(model, options.dtype)
         self.model = tighten(self.units.model)
         self.threads = options.threads or usable_cores()
+        self.warm = warm_start(self.units, options.warm_start)
         eta = self.units.eta(options.eta)
+        if eta is None and self.warm is not None:
+            eta = self.warm.eta(options.method)
         algorithm = make(options.method, eta=eta, threads=self.threads, dtype=options.dtype)
         self.algorithm = algorithm
-        warm = self.units.warm_start(options.warm_start)
-        self.state = algorithm.init(self.model, warm, options.seed)
+        begun = None if self.warm is None else self.warm.lam
+        self.state = algorithm.init(self.model, begun, options.seed)
         self.judge = Judge(self.model, self.threads)
         self.search = LabelSearch(self.model, algorithm.decode_order(self.model))
         self.trace, self.pace = Trace(), Pace()
@@ -184,8 +188,17 @@ class Run:
         )
         return self._noted(row)
 
+    def recall(self) -> tuple[Snapshot, Status | None]:
+        """Begin with what an earlier result knows; it may be all that was asked for."""
+        assert self.warm is not None
+        self.warm.recall(self)
+        snapshot = self.note(StageName.RELAX)
+        return snapshot, self.closed() or self.warm.ended(self)
+
     def interlude_due(self) -> bool:
         """Whether a later stage may try its luck now: after growing numbers of passes."""
+        if self.warm is not None and self.warm.result is not None:
+            return False  # the relaxation will not take long
         if not self.algorithm.sweeping or self.done < self.next_interlude:
             return False
         self.next_interlude = 4 * self.done

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import time
+from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 
 import numpy as np
@@ -130,6 +131,13 @@ class Stage:
         self.tight = build(self.base, [])
         self.best.prove(dual_bound(self.base, lam), self.tight, check_lam(self.base, lam))
         self._enter(self.tight, self.best.lam, FIRST_ETA / self.scale)
+
+    def adopt(self, clusters: Iterable[tuple[int, ...]], lam: ArrayLike) -> None:
+        """Begin with the clusters of an earlier run, and λ of the model tightened by them."""
+        tight = build(self.base, list(clusters))
+        flat = check_lam(tight.model, lam)
+        self.best.prove(dual_bound(tight.model, flat), tight, flat)
+        self._enter(tight, flat, BELIEFS / self.scale)
 
     def exhaust(self, *, seconds: float | None, max_work: float | None, gap: float) -> Tightening:
         """Go on until something stops the run."""
