@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 import softmap
 from softmap import generators, solve, verify
 from softmap.solving.proof import ProofKind
-from softmap.solving.trace import Status
+from softmap.solving.trace import PROVED, Status
 
 MODELS = {
     "grid": lambda: generators.random_grid(8, 8, 3, seed=1),
@@ -31,10 +31,12 @@ def test_the_same_model_again_stops_at_once(name, goal):
     model = MODELS[name]()
     first = solve(model, goal=goal, threads=1)
     again = solve(model, goal=goal, threads=1, warm_start=first)
+    searched = first.proof.kind is ProofKind.SEARCH
     assert again.sweeps == 0
-    assert again.work == 0
+    assert again.work == 0 or searched
     assert again.energy == first.energy
-    assert again.bound == first.bound
+    assert again.bound == first.bound or searched
+    assert again.relative_gap(again.gap) <= max(PROVED, first.relative_gap(first.gap))
     assert again.status is first.status
     assert again.proof.kind is first.proof.kind
     assert verify(again, model).holds
@@ -64,10 +66,9 @@ def test_bounds_hold_whatever_the_start(seed, size):
 
 
 def test_clusters_are_carried():
-    model = generators.erdos_renyi(60, 3, seed=2)
-    first = solve(model, threads=1, max_work=3_000_000)
-    if first.proof.kind is not ProofKind.TIGHTENED:
-        pytest.skip("another stage has proved the bound")
+    model = generators.erdos_renyi(40, 3, seed=2)
+    first = solve(model, threads=1, goal="labels")
+    assert first.proof.kind is ProofKind.TIGHTENED
     seen = []
     changed = nudged(model, 1e-4)
     solve(changed, warm_start=first, threads=1, on_snapshot=seen.append, max_work=1)

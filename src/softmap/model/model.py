@@ -3,19 +3,17 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from functools import cached_property
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from softmap.errors import ModelError
 from softmap.model.auxiliaries import NO_AUXILIARIES, Auxiliaries, check_auxiliaries
 from softmap.model.factors import Factor, Pieces, assemble, checked_counts
 from softmap.model.facts import html_table, model_facts
 from softmap.model.fingerprints import fingerprint
-from softmap.model.graph import Graph
 from softmap.model.grids import grid_costs, neighbours
 from softmap.model.inputs import (
     LARGEST_SUM,
@@ -23,24 +21,23 @@ from softmap.model.inputs import (
     Pairwise,
     checked_evidence,
     checked_labels,
-    checked_number,
     checked_potentials,
     checked_reach,
     edge_groups,
     finite_number,
     flat_unary,
-    offsets,
     other_unary,
 )
 from softmap.model.names import Names, checked_names, named_counts
 from softmap.model.potentials import Potential
-from softmap.model.potentials.base import LARGEST_COST, Costs, Ints, integers, largest
+from softmap.model.potentials.base import LARGEST_COST, Ints, integers, largest
+from softmap.model.structure import CARRIED, Structure
 from softmap.model.sums import careful_sums
 
 __all__ = ["Auxiliaries", "Model"]
 
 
-class Model:
+class Model(Structure):
     """A discrete Markov random field: minimise `Σ_i C_i(x_i) + Σ_e C_e(x_i, x_j) + constant`.
 
     Parameters
@@ -75,19 +72,6 @@ class Model:
     0.4
     """
 
-    unary: Costs
-    num_labels: Ints
-    n: int
-    m: int
-    num_variables: int
-    edges: NDArray[np.int32]
-    potentials: tuple[Potential, ...]
-    group_start: Ints
-    constant: float
-    auxiliaries: Auxiliaries
-    shape: tuple[int, ...] | None
-    names: Names | None
-
     def __init__(
         self,
         unary: ArrayLike | Sequence[ArrayLike],
@@ -119,7 +103,7 @@ class Model:
 
     def __getstate__(self) -> dict[str, Any]:
         # what others have cached with the model is made again after unpickling
-        return {name: value for name, value in self.__dict__.items() if name in _CARRIED}
+        return {name: value for name, value in self.__dict__.items() if name in CARRIED}
 
     def _check_costs(self) -> None:
         """Every potential fits its edges, and no sum of costs leaves the range of float64."""
@@ -135,80 +119,6 @@ class Model:
                 f"costs of this size and number can add up to {total:.3g}; "
                 f"expected at most {LARGEST_SUM:g}"
             )
-
-    # --- structure ------------------------------------------------------------------------------
-
-    @cached_property
-    def node_offset(self) -> Ints:
-        """Where each node's block begins in node arrays such as `unary`; length n + 1."""
-        return offsets(self.num_labels)
-
-    @cached_property
-    def half_offset(self) -> Ints:
-        """Where each half-edge's block begins in λ-like arrays; length 2m + 1."""
-        return offsets(self.num_labels[self.edges.reshape(-1)])
-
-    @cached_property
-    def edge_offset(self) -> Ints:
-        """Where each edge's row-major block begins in edge arrays; length m + 1."""
-        return offsets(self.num_labels[self.edges].prod(axis=1))
-
-    @cached_property
-    def graph(self) -> Graph:
-        """Half-edge incidence."""
-        return Graph.from_edges(self.edges, self.n)
-
-    @cached_property
-    def has_forbidden(self) -> bool:
-        """Whether any cost is +inf (the ties of auxiliary nodes not counted)."""
-        return bool(np.isposinf(self.unary).any()) or any(
-            p.has_forbidden() for p in self.potentials
-        )
-
-    def groups(self) -> Iterator[tuple[int, int, Potential]]:
-        """The groups of edges of one family: (first edge, last edge + 1, potential)."""
-        for g, potential in enumerate(self.potentials):
-            yield int(self.group_start[g]), int(self.group_start[g + 1]), potential
-
-    def end_labels(self, first: int, last: int) -> tuple[Ints, Ints]:
-        """Label counts at the first and the second ends of edges `first:last`."""
-        if self.num_labels.min() == self.num_labels.max():  # no memory where all counts agree
-            same = np.broadcast_to(self.num_labels[0], (last - first,))
-            return same, same
-        ends = self.edges[first:last]
-        return self.num_labels[ends[:, 0]], self.num_labels[ends[:, 1]]
-
-    def node_slice(self, i: int) -> slice:
-        """Where node `i` lives in node arrays."""
-        i = checked_number(i, self.n, "node")
-        return slice(int(self.node_offset[i]), int(self.node_offset[i + 1]))
-
-    def half_slice(self, h: int) -> slice:
-        """Where half-edge `h` lives in λ-like arrays."""
-        h = checked_number(h, 2 * self.m, "half-edge")
-        return slice(int(self.half_offset[h]), int(self.half_offset[h + 1]))
-
-    def unary_of(self, i: int) -> Costs:
-        """Costs of the labels of node `i`."""
-        return self.unary[self.node_slice(i)]
-
-    def table(self, e: int) -> Costs:
-        """Dense costs of edge `e`; rows are the labels of its first end."""
-        e = checked_number(e, self.m, "edge")
-        g = int(np.searchsorted(self.group_start, e, side="right")) - 1
-        i, j = self.edges[e]
-        rows, cols = int(self.num_labels[i]), int(self.num_labels[j])
-        return self.potentials[g].as_table(int(e - self.group_start[g]), rows, cols)
-
-    def tables(self) -> Iterator[Costs]:
-        """Dense costs of all edges, one by one."""
-        return (self.table(e) for e in range(self.m))
-
-    @property
-    def nbytes(self) -> int:
-        """Memory of the arrays that define the model."""
-        arrays = [a for p in self.potentials for a in p.arrays().values()]
-        return self.unary.nbytes + self.edges.nbytes + sum(a.nbytes for a in arrays)
 
     def __repr__(self) -> str:
         families = "+".join(dict.fromkeys(p.family for p in self.potentials)) or "no edges"
@@ -279,7 +189,7 @@ class Model:
     def _with(self, **changed: Any) -> Model:
         # only what costs cannot change is carried over: caches of other modules stay behind
         new = Model.__new__(Model)
-        new.__dict__.update({k: v for k, v in self.__dict__.items() if k in _CARRIED})
+        new.__dict__.update({k: v for k, v in self.__dict__.items() if k in CARRIED})
         new.__dict__.update(changed)
         return new
 
@@ -404,6 +314,3 @@ class Model:
     def fingerprint(self) -> str:
         """Digest of everything that defines the model."""
         return fingerprint(self)
-
-
-_CARRIED = frozenset(Model.__annotations__) | {"node_offset", "half_offset", "edge_offset", "graph"}

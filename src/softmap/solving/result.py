@@ -96,7 +96,7 @@ class Result(Gaps):
     tolerances: tuple[float, float] = (1e-4, 1e-6)
 
     def __post_init__(self) -> None:
-        if self.model.shape is not None:
+        if self.model is not None and self.model.shape is not None:  # it may travel without one
             object.__setattr__(self, "labels", self.labels.reshape(self.model.shape))
 
     def __getitem__(self, variable: Any) -> Any:

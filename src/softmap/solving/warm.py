@@ -1,24 +1,28 @@
 """Warm starts: what an earlier result knows, in the units of a new run.
 
-λ, η, labels, the primal point and the clusters of the proof are carried over. A bound is taken as
-it is only for the very same model; otherwise what is carried is judged anew for the new costs, so
-that a bad start costs time and nothing else.
+λ, η, labels, the primal point and the clusters of the proof are carried over, and each is judged
+by the costs of the new run: labels are priced, a bound is worked out from λ, the point is made and
+priced again. No number that the earlier result claims is taken over, not even for the very same
+model: what an exact search has proved is searched again. So a bad start, or a result that was
+tampered with, costs time and nothing else.
 """
 
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from softmap.algorithms.base import Floats, Proposal
 from softmap.algorithms.registry import find
-from softmap.errors import OptionError
+from softmap.errors import ModelError, OptionError
+from softmap.model import Model
 from softmap.relaxation.bounds import dual_bound
-from softmap.relaxation.dual import check_lam
-from softmap.relaxation.point import PrimalPoint
+from softmap.relaxation.dual import check_eta, check_lam
+from softmap.relaxation.polytope import checked_marginals
 from softmap.relaxation.scaling import scaled
 from softmap.solving.proof import Proof, ProofKind
 from softmap.solving.result import Result
@@ -81,32 +85,41 @@ class WarmStart:
 
     def adopt(self, stage: Stage) -> None:
         """Let a tightening stage begin with the clusters of the earlier proof."""
-        known = self.clusters
-        if known is not None and known.lam is not None:
+        if (known := self.clusters) is not None:
             stage.adopt(known.clusters, known.lam)
 
-    @property
-    def clusters(self) -> Proof | None:
-        """The clusters of the earlier proof with λ for them, if it had any."""
-        known = self.result
-        if known is None or known.proof.kind is not ProofKind.TIGHTENED:
+    @cached_property
+    def clusters(self) -> Clusters | None:
+        """The clusters of the earlier proof with λ for them, if it had any that can be built."""
+        proof = None if self.result is None else self.result.proof
+        if proof is None or proof.lam is None or not proof.clusters:
             return None
-        lam = known.proof.lam
-        return None if lam is None else replace(known.proof, lam=self._into(lam))
+        from softmap.tightening.selection import Limits  # many runs need none
+
+        labels = self.units.given.num_labels
+        states = sum(math.prod(labels[list(scope)].tolist()) for scope in proof.clusters)
+        lam = self._into(proof.lam)
+        return Clusters(proof.clusters, lam) if states <= Limits().states else None
 
     def ended(self, run: Run) -> Status | None:
         """Why the relaxation need not be solved: nothing is asked for beyond the earlier gap.
 
-        Of the same model, because the earlier run gave up and this one would do the same again.
+        Of the same model, because the earlier run gave up there and this one would do the same
+        again, or because a search has ended it, which begins again.
         """
         known, options = self.result, run.options
-        limited = options.time_limit is not None or options.max_work is not None
-        if known is None or limited or options.goal not in ("map", "labels"):
+        if known is None or options.goal == "lp":
             return None
-        if self.same and known.status in GIVEN_UP:
+        if self.same and self.searched:
+            return Status.RELAXED
+        limited = options.time_limit is not None or options.max_work is not None
+        if limited or options.goal == "optimal" or known.status not in GIVEN_UP:
+            return None
+        if not self.enough(run):
+            return None
+        if self.same:
             return known.status
-        given_up = known.status in GIVEN_UP and options.gap >= known.tolerances[1]
-        return Status.RELAXED if given_up and self.enough(run) else None
+        return Status.RELAXED if options.gap >= known.tolerances[1] else None
 
     def recall(self, run: Run) -> None:
         """Judge what the earlier result knows by the costs of this run."""
@@ -115,20 +128,12 @@ class WarmStart:
             return
         run.keep_labels(known.labels.reshape(-1))
         self._point(run, known)
-        if self.same:
-            bound = self._bound(known.bound)
-            lam = None if known.proof.lam is None else self._into(known.proof.lam)
-            run.keep_bound(bound, replace(known.proof, lam=lam))
-            return
-        run.search.improve(run.judge.bound, run.options.seed)
-        run.judge.credit(run.search.labels, run.search.energy)
-        self._warm_up(run, known)
-        proof = self.clusters
-        if proof is not None and proof.lam is not None:
-            from softmap.tightening.regions import build  # many runs need none
-
-            tight = build(run.model, list(proof.clusters))
-            run.keep_bound(dual_bound(tight.model, proof.lam), proof)
+        if not self.same:
+            run.search.improve(run.judge.bound, run.options.seed)
+            run.judge.credit(run.search.labels, run.search.energy)
+            self._warm_up(run, known)
+        if (clusters := self.clusters) is not None:
+            run.keep_bound(*clusters.proved(run.model))
 
     def _warm_up(self, run: Run, known: Result) -> None:
         """Lower η where costs have changed so much that λ has a long way to go."""
@@ -139,47 +144,56 @@ class WarmStart:
 
     def _point(self, run: Run, known: Result) -> None:
         """The bound of λ and the price of the primal point; edges are coupled for the new costs."""
-        lam = self.units.warm(known.lam)
-        point, shift = known.point, self.units.exponent - scaled(known.model).exponent
-        if point.nodes is None or point.coupling is None or math.isinf(point.eta):
+        lam, point = self.units.warm(known.lam), known.point
+        if point.nodes is None:
             run.judge.glance(lam)
-            if point.nodes is not None and self.same:
-                run.judge.accept(lam, point.nodes)
             return
-        proposal = Proposal(
-            lam,
-            float(np.ldexp(point.eta, -shift)),
-            coupling=np.ldexp(point.coupling, shift),
-            nodes=(_allowed(run, point),),
-        )
-        run.judge.look(proposal)
+        nodes = _allowed(run, checked_marginals(run.model, point.nodes))
+        if point.coupling is None or math.isinf(point.eta):
+            run.judge.glance(lam)
+            if self.same:  # the cheapest transport on every edge takes long
+                run.judge.accept(lam, nodes)
+            return
+        exponent = scaled(known.model).exponent
+        with np.errstate(over="ignore", under="ignore"):
+            eta = self.units.eta(float(np.ldexp(point.eta, exponent)))
+            coupling = self.units.warm(np.ldexp(point.coupling, -exponent))
+        assert eta is not None
+        run.judge.look(Proposal(lam, eta, coupling=coupling, nodes=(nodes,)))
 
     def _into(self, lam: Floats) -> Floats:
         with np.errstate(over="ignore", under="ignore"):
             return np.ldexp(lam, self.units.exponent)
 
-    def _bound(self, bound: float) -> float:
-        """A bound of the user's model in the run's units, rounded down."""
-        with np.errstate(over="ignore", under="ignore"):
-            inside = float(np.ldexp(bound - self.units.given.constant, self.units.exponent))
-        while self.units.bound(inside) > bound:
-            inside = math.nextafter(inside, -math.inf)
-        return inside
+
+@dataclass(frozen=True, eq=False)
+class Clusters:
+    """Clusters of variables, and λ of the model that is tightened by them."""
+
+    clusters: tuple[tuple[int, ...], ...]
+    lam: Floats
+
+    def proved(self, model: Model) -> tuple[float, Proof]:
+        """The bound that they prove for a model, worked out from λ."""
+        from softmap.tightening.regions import build  # many runs need none
+
+        try:
+            tight = build(model, self.clusters)
+            bound = dual_bound(tight.model, self.lam)
+        except (ModelError, OptionError) as error:
+            raise OptionError(f"warm_start: this result is damaged ({error})") from error
+        return bound, Proof(ProofKind.TIGHTENED, self.clusters, self.lam)
 
 
-def _allowed(run: Run, point: PrimalPoint) -> Floats:
-    """Node marginals without states that are forbidden now, where others are left."""
-    nodes, model = point.node_marginals(), run.model
-    barred = np.isposinf(model.unary)
-    if not (barred & (nodes > 0)).any():
-        return nodes
-    left = np.where(barred, 0.0, nodes)
-    mass = np.add.reduceat(left, model.node_offset[:-1])
-    free = (~barred) / np.repeat(
-        np.add.reduceat((~barred).astype(float), model.node_offset[:-1]), model.num_labels
-    )
-    spread = np.repeat(np.where(mass > 0, mass, 1.0), model.num_labels)
-    return np.where(np.repeat(mass > 0, model.num_labels), left / spread, free)
+def _allowed(run: Run, nodes: Floats) -> Floats:
+    """Node marginals that add up to 1, without states that are forbidden now."""
+    model = run.model
+    begin, counts = model.node_offset[:-1], model.num_labels
+    free = ~np.isposinf(model.unary)
+    left = np.where(free, nodes, 0.0)
+    mass = np.repeat(np.add.reduceat(left, begin), counts)
+    even = free / np.repeat(np.add.reduceat(free.astype(float), begin), counts)
+    return np.where(mass > 0, left / np.where(mass > 0, mass, 1.0), even)
 
 
 def warm_start(units: Units, given: Any) -> WarmStart | None:
@@ -196,6 +210,7 @@ def warm_start(units: Units, given: Any) -> WarmStart | None:
         ) from error
     if result is None or not _fits(units, result):
         return WarmStart(flat, units)
+    _check(units, result)
     same = result.model is units.given or (result.model.fingerprint() == units.given.fingerprint())
     return WarmStart(flat, units, result, same)
 
@@ -208,3 +223,20 @@ def _fits(units: Units, result: Result) -> bool:
         and np.array_equal(ours.num_labels, theirs.num_labels)
         and np.array_equal(ours.edges, theirs.edges)
     )
+
+
+def _check(units: Units, result: Result) -> None:
+    """Refuse what no run gives: labels, λ or marginals that are none of such a model's."""
+    model, point = units.given, result.point
+    try:
+        check_lam(model, result.lam)
+        model.complete(result.labels.reshape(-1))
+        check_eta(result.eta)
+        if point.coupling is not None:
+            check_lam(model, point.coupling)
+        if not math.isinf(point.eta):
+            check_eta(point.eta)
+        if point.nodes is not None:
+            checked_marginals(model, point.nodes)
+    except (ModelError, OptionError) as error:
+        raise OptionError(f"warm_start: this result is damaged ({error})") from error
