@@ -220,6 +220,7 @@ def test_words_say_what_the_bound_rests_on():
     tightened = Proof(ProofKind.TIGHTENED, ((0, 1, 2),) * 1234)
     assert "tightened by clusters (1,234 of them)." in words(tightened)
     assert "by an exact search (5,678 nodes)." in words(Proof(ProofKind.SEARCH, nodes=5678))
+    assert "by an exact search (1 node)." in words(Proof(ProofKind.SEARCH, nodes=1))
 
 
 def test_words_without_a_labelling():
