@@ -27,7 +27,7 @@ from softmap.solving.trace import StageName
 def result():
     """A hundred thousand variables, as a user might have."""
     model = softmap.generators.potts_grid(320, 320, 5, seed=3)
-    return softmap.solve(model, time_limit=2.0, lp_gap=1e-2)
+    return softmap.solve(model, max_work=2 * model.m * 20, lp_gap=1e-9, goal="lp")
 
 
 @pytest.fixture(scope="module")
@@ -308,6 +308,9 @@ def test_browser_zooms_by_dragging(opened):
 
     opened.execute_cdp_cmd("Emulation.clearDeviceMetricsOverride", {})
     opened.execute_script("document.querySelector('#chart-values').scrollIntoView()")
+    opened.execute_async_script(  # the new width is drawn a frame later
+        "requestAnimationFrame(() => requestAnimationFrame(() => setTimeout(arguments[0], 100)))"
+    )
     svg = opened.find_element("css selector", "#chart-values svg")
     ticks = "return [...document.querySelectorAll('#chart-values .tick.x')].map(t => t.textContent)"
     before = opened.execute_script(ticks)

@@ -48,8 +48,11 @@ const softmapChart = (() => {
     if (!lines.length) return 0;
 
     const end = Math.max(...spec.x), [x0, x1] = spec.zoom ?? [0, end > 0 ? end : 1];
-    const seen = lines.flatMap((l) => l.y.filter((v, k) => v !== null && Number.isFinite(v) && (!spec.log || v > 0) && spec.x[k] >= x0 && spec.x[k] <= x1));
-    if (!seen.length) return spec.zoom ? draw(host, { ...spec, zoom: null }) : 0;
+    // a point in view, or an end of a line that is
+    const inView = (k) => (spec.x[k + 1] ?? spec.x[k]) >= x0 && (spec.x[k - 1] ?? spec.x[k]) <= x1;
+    const among = (wanted) => lines.flatMap((l) => l.y.filter((v, k) => v !== null && Number.isFinite(v) && (!spec.log || v > 0) && wanted(k)));
+    const inside = among(inView), seen = inside.length ? inside : among(() => true);
+    if (!seen.length) return 0;
     const values = spec.log ? seen.map(Math.log10) : seen;
     let [low, high] = spec.window && !spec.zoom ? spec.window : [Math.min(...values), Math.max(...values)];
     if (!(high > low)) { const pad = spec.log ? 0.5 : Math.max(Math.abs(high), 1) * 1e-3; low -= pad; high += pad; }
