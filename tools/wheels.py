@@ -42,7 +42,8 @@ def wheel_of(version: str) -> Path | None:
 
 def build(python: Path, scratch: Path) -> None:
     """Build a wheel and put it into dist/."""
-    run(python, "-m", "pip", "wheel", "--quiet", "--no-deps", "--wheel-dir", scratch, ROOT)
+    levels = "--config-settings=cmake.define.SOFTMAP_LEVELS=all"
+    run(python, "-m", "pip", "wheel", "--quiet", "--no-deps", levels, "--wheel-dir", scratch, ROOT)
     (wheel,) = scratch.glob("softmap-*.whl")
     if sys.platform == "linux":
         run(sys.executable, "-m", "auditwheel", "repair", "--wheel-dir", DIST, wheel)

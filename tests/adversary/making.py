@@ -82,7 +82,9 @@ def _edge(costs: Costs, family: str, ends: tuple[int, int], rows: int, cols: int
         return Edge(ends, family, costs.table(rows, cols))
     if family == "shared":
         table = costs.table(rows, cols)
-        return Edge(ends, family, table, weight=float(rng.choice([1.0, 0.3, 2.0, 0.7])))
+        weight = float(rng.choice([1.0, 0.3, 2.0, 0.7]))
+        largest = max((abs(v) for row in table for v in row if math.isfinite(v)), default=0.0)
+        return Edge(ends, family, table, weight=min(weight, 1e300 / max(largest, 1e-300)))
     if family == "projection":
         return Edge(ends, family, maps=tuple(int(y) for y in rng.integers(0, cols, rows)))
     weight = costs.one(hard=family == "potts")

@@ -1,8 +1,9 @@
 """The compiled loops: arrays in, arrays out, for the instruction set of this machine.
 
 The inner loops (``src/core``) are compiled once per instruction set: ``v2``, ``v3`` and ``v4`` on
-x86-64, ``plain`` elsewhere. Importing this package loads the best ones that the processor runs.
-The environment variable ``SOFTMAP_CPU`` asks for others.
+x86-64, ``plain`` elsewhere; a build from source makes ``v2`` and the best that the machine runs, a
+wheel all of them. Importing this package loads the best ones that are there and that the processor
+runs. The environment variable ``SOFTMAP_CPU`` asks for others.
 
 >>> from softmap import core
 >>> core.level() in core.available()
@@ -45,7 +46,8 @@ def available() -> tuple[str, ...]:
         return ("plain",)
     if machine not in _X86_64:
         raise ImportError("softmap needs a processor with SSE4.2 (x86-64-v2)")
-    return _X86_64[: _X86_64.index(machine) + 1]
+    levels = _X86_64[: _X86_64.index(machine) + 1]
+    return tuple(level for level in levels if find_spec(f"{__name__}._kernels_{level}"))
 
 
 def _chosen() -> str:
