@@ -20,13 +20,21 @@ extensions = [
     "sphinx.ext.autodoc",
     "sphinx.ext.napoleon",
     "sphinx_gallery.gen_gallery",
+    "mathml",
     "pages",
 ]
 root_doc = "index"
-exclude_patterns = ["_build", "reproduction/template.md", "benchmarks/README.md", "examples"]
+exclude_patterns = [
+    "_build",
+    "reproduction/template.md",
+    "reproduction/readings-template.md",
+    "benchmarks/README.md",
+    "examples",
+]
 
 # Pages are Markdown; docstrings are numpydoc with code between single backticks.
-myst_enable_extensions = ["deflist"]
+myst_enable_extensions = ["deflist", "dollarmath"]
+html_math_renderer = "mathml"
 myst_heading_anchors = 3
 default_role = "code"
 autodoc_member_order = "bysource"

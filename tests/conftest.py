@@ -1,7 +1,10 @@
 """Set up before any test module is imported: plots without a screen, hypothesis profiles."""
 
+import math
 import os
+import sys
 
+import pytest
 from hypothesis import HealthCheck, settings
 
 os.environ.setdefault("MPLBACKEND", "Agg")
@@ -14,3 +17,11 @@ _COMMON = {
 settings.register_profile("default", max_examples=25, derandomize=True, **_COMMON)
 settings.register_profile("thorough", max_examples=1000, **_COMMON)
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "default"))
+
+
+@pytest.fixture(autouse=True)
+def no_press_yet():
+    """Tests that press Ctrl-C follow each other quickly: none counts as the second press."""
+    module = sys.modules.get("softmap.solving.interrupts")
+    if module is not None:
+        module.Interrupts.last = -math.inf

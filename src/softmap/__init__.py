@@ -6,10 +6,10 @@ Everything here is loaded on first use: ``import softmap`` is cheap.
 from importlib import import_module
 from typing import TYPE_CHECKING
 
-__version__ = "0.1.0"
+__version__ = "0.2.0"
 
 if TYPE_CHECKING:
-    from softmap import distributed, generators
+    from softmap import distributed, generators, interop, io, plotting
     from softmap.algorithms.registry import METHODS
     from softmap.errors import (
         CheckpointError,
@@ -51,6 +51,7 @@ if TYPE_CHECKING:
     from softmap.solving.solve import iterate, resume, solve
     from softmap.solving.trace import Snapshot, Status, Trace
     from softmap.verification import verify
+    from softmap.vision import Picture, denoise, segment, stereo
 
 # Public name -> the module or package that it is an attribute of.
 _HOME = {
@@ -71,6 +72,7 @@ _HOME = {
     "OptionError": "errors",
     "Or": "model",
     "Parity": "model",
+    "Picture": "vision",
     "Potts": "model",
     "Projection": "model",
     "RankedLabelling": "solving.mbest",
@@ -87,20 +89,30 @@ _HOME = {
     "WriteError": "errors",
     "arc_consistency": "relaxation.consistency",
     "certificate": "solving.certificate",
+    "denoise": "vision",
     "iterate": "solving.solve",
     "load_result": "solving.result",
     "read": "io",
     "resume": "solving.solve",
+    "segment": "vision",
     "solve": "solving.solve",
     "solve_batch": "solving.batch",
     "solve_many": "many",
     "solve_mbest": "solving.mbest",
+    "stereo": "vision",
     "verify": "verification",
     "write": "io",
 }
 
 # Public name -> the module that it is.
-_MODULES = {"distributed": "distributed", "generators": "generators", "lp": "relaxation.lp"}
+_MODULES = {
+    "distributed": "distributed",
+    "generators": "generators",
+    "interop": "interop",
+    "io": "io",
+    "lp": "relaxation.lp",
+    "plotting": "plotting",
+}
 
 __all__ = [
     "METHODS",
@@ -120,6 +132,7 @@ __all__ = [
     "OptionError",
     "Or",
     "Parity",
+    "Picture",
     "Potts",
     "Projection",
     "RankedLabelling",
@@ -137,17 +150,23 @@ __all__ = [
     "__version__",
     "arc_consistency",
     "certificate",
+    "denoise",
     "distributed",
     "generators",
+    "interop",
+    "io",
     "iterate",
     "load_result",
     "lp",
+    "plotting",
     "read",
     "resume",
+    "segment",
     "solve",
     "solve_batch",
     "solve_many",
     "solve_mbest",
+    "stereo",
     "verify",
     "write",
 ]
@@ -165,4 +184,4 @@ def __getattr__(name: str) -> object:
 
 
 def __dir__() -> list[str]:
-    return sorted(set(globals()) | set(__all__))
+    return sorted(__all__)

@@ -120,5 +120,8 @@ class MissingExtra(SoftmapError, ImportError):
     """A feature needs an optional dependency that is not installed."""
 
     def __init__(self, feature: str, extra: str) -> None:
-        super().__init__(f"{feature} needs the extra '{extra}': pip install 'softmap[{extra}]'")
+        super().__init__(
+            f"{feature} needs the extra '{extra}': run pip install '.[{extra}]' in the folder of "
+            "softmap's sources"
+        )
         self.extra = extra

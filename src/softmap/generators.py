@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from softmap.arguments import count, not_negative, positive, real
 from softmap.errors import OptionError
 from softmap.model import Model
+from softmap.model.grids import neighbours
 from softmap.model.potentials import Potts, Tables, TruncatedLinear
 
 __all__ = [
@@ -48,13 +49,13 @@ def _require(condition: bool, message: str) -> None:
         raise OptionError(message)
 
 
-def grid_edges(rows: int, cols: int) -> Edges:
-    """Edges of a 4-connected grid, variables numbered row by row; horizontal edges first."""
+def grid_edges(rows: int, cols: int, connectivity: int = 4) -> Edges:
+    """Edges of a grid of 4 or 8 neighbours, variables numbered row by row.
+
+    Horizontal edges come first, then vertical ones, then the two diagonals.
+    """
     rows, cols = _sizes(rows=rows, cols=cols)
-    index = np.arange(rows * cols).reshape(rows, cols)
-    across = np.stack([index[:, :-1].ravel(), index[:, 1:].ravel()], axis=1)
-    down = np.stack([index[:-1].ravel(), index[1:].ravel()], axis=1)
-    return np.concatenate([across, down])
+    return neighbours((rows, cols), connectivity)
 
 
 def random_edges(n: int, p: float, rng: np.random.Generator) -> Edges:

@@ -1,5 +1,6 @@
 """The command line: what it prints, what it refuses, and how it exits."""
 
+import contextlib
 import json
 import os
 import subprocess
@@ -180,3 +181,92 @@ def test_standard_input_and_a_closed_pipe(uai):
     piped = f"set -o pipefail; '{sys.executable}' -m softmap doctor | true"
     done = subprocess.run(["bash", "-c", piped], capture_output=True, text=True, env=os.environ)
     assert "Traceback" not in done.stderr
+
+
+def test_info_and_doctor_speak_json(uai, infeasible, capsys):
+    assert main(["info", str(uai), "--json"]) == 0
+    facts = json.loads(capsys.readouterr().out)
+    assert (facts["variables"], facts["edges"], facts["labels_max"]) == (3, 2, 3)
+    assert facts["arc_consistent"] is True
+    assert main(["info", str(infeasible), "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["arc_consistent"] is False
+    assert main(["doctor", "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["packages"]["numpy"] == np.__version__
+
+
+def test_output_to_standard_output_is_the_labels_alone(uai, capsys):
+    assert main(["solve", str(uai), "--output", "-", "--no-progress"]) == 0
+    out = capsys.readouterr().out
+    assert out == softmap.io.format_labels(softmap.solve(softmap.read(uai)).labels)
+    assert main(["solve", str(uai), "--output", "-", "--json"]) == 2
+
+
+def test_convert_scales_costs(tmp_path, capsys):
+    source, target = tmp_path / "m.npz", tmp_path / "m.wcsp"
+    softmap.write(softmap.Model([[0.5, 0.0], [0.0, 0.25]], [[0, 1]], softmap.Potts(0.5)), source)
+    assert main(["convert", str(source), str(target)]) == 2
+    assert main(["convert", str(source), str(target), "--scale", "4"]) == 0
+    scaled, model = softmap.read(target), softmap.read(source)
+    labels = np.array(list(np.ndindex(2, 2)))
+    np.testing.assert_allclose(scaled.energy(labels), 4 * model.energy(labels))
+    assert main(["convert", str(source), str(tmp_path / "m.uai"), "--scale", "4"]) == 2
+    assert "--scale is for .wcsp" in capsys.readouterr().err
+
+
+def test_errors_name_options_of_the_command_line(uai, capsys):
+    assert main(["solve", str(uai), "--lp-gap", "-1"]) == 2
+    assert "softmap: --lp-gap -1.0: expected" in capsys.readouterr().err
+    assert main(["convert", str(uai), "nowhere/x.npz"]) == 2
+    assert "--target" not in capsys.readouterr().err
+    assert main(["solve"]) == 2
+    assert "see softmap solve --help" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("words", "found"),
+    [
+        (["solve", "--method", "tr"], "trws"),
+        (["compare", "--methods", "anneal,mp"], "anneal,mplp"),
+        (["demo", "ste"], "stereo"),
+        (["convert", "--format", "wc"], "wcsp"),
+    ],
+)
+@pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
+def test_shells_complete_methods_demos_and_formats(shell, words, found, monkeypatch, capsys):
+    line = " ".join(["softmap", *words])
+    monkeypatch.setenv("_SOFTMAP_COMPLETE", f"complete_{shell}")
+    monkeypatch.setenv("COMP_WORDS", line)
+    monkeypatch.setenv("COMP_CWORD", str(len(words)))
+    monkeypatch.setenv("_TYPER_COMPLETE_ARGS", line)
+    monkeypatch.setenv("_TYPER_COMPLETE_FISH_ACTION", "get-args")
+    with contextlib.suppress(SystemExit):
+        main([])
+    assert found in capsys.readouterr().out
+
+
+def test_extras_are_looked_for_before_the_work(uai, tmp_path, monkeypatch, capsys):
+    def unreached(*_args, **_options):
+        raise AssertionError("solved before the extra was missed")
+
+    monkeypatch.setattr(softmap, "solve", unreached)
+    monkeypatch.setattr("softmap.cli.extras.find_spec", lambda name: None)
+    for words in (["demo", "--out", str(tmp_path)], ["compare", str(uai), "--plot", "x"]):
+        assert main(words) == 2
+        advice = capsys.readouterr().err
+        assert "pip install '.[plot]'" in advice
+        assert "softmap[" not in advice
+
+
+def test_compare_draws_only_when_asked(uai, tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    assert main(["compare", str(uai), "--methods", "trws", "--no-progress"]) == 0
+    assert not list(tmp_path.glob("*.png"))
+    assert "trws" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("command", ["doctor", "info"])
+def test_a_broken_pipe_is_no_failure_of_ours(command, uai):
+    words = f"{command} '{uai}'" if command == "info" else command
+    piped = f"'{sys.executable}' -m softmap {words} | true; echo ${{PIPESTATUS[0]}}"
+    done = subprocess.run(["bash", "-c", piped], capture_output=True, text=True)
+    assert (done.stdout, done.stderr) == ("0\n", "")

@@ -31,6 +31,9 @@ FIELDS = [
     "setup_seconds",
     "threads",
     "version",
+    "relative_gap",
+    "relative_lp_gap",
+    "labels",
 ]
 
 

@@ -7,8 +7,8 @@ import softmap
 from data import shared_data
 from softmap import demos
 from softmap.cli.app import main
-from softmap.demos.segment import cluster
-from softmap.demos.stereo import matching_cost
+from softmap.vision.depth import matching_cost
+from softmap.vision.regions import cluster
 
 pytest.importorskip("matplotlib")
 image_module = pytest.importorskip("PIL.Image")
@@ -49,7 +49,7 @@ def test_a_demo_is_the_same_every_time(name):
 def test_solving_finds_more_of_the_truth_than_looking_at_each_pixel():
     demo = demos.build("potts", demos.DemoOptions(size=32, labels=4))
     alone = demo.model.unary.reshape(demo.model.n, -1).argmin(axis=1)
-    together = softmap.solve(demo.model, lp_gap=1e-2, time_limit=5).labels
+    together = softmap.solve(demo.model, lp_gap=1e-2, time_limit=5).labels.ravel()
     assert share(demo.score(together)) > share(demo.score(alone)) + 20
 
 

@@ -202,7 +202,7 @@ BAD = {
         UNARY, EDGES, SharedTables([np.zeros((3, 3)), np.zeros((1, 3))], [0, 1])
     ),
     "table 1 has nan at (0, 2)": lambda: Model(UNARY, EDGES, np.where(TABLES == 11, NAN, TABLES)),
-    "tables must have shape": lambda: Model(UNARY, EDGES, np.zeros((3, 3))),
+    "tables must have shape": lambda: Model(UNARY, EDGES, np.zeros((2, 3, 3, 3))),
     "table 0 must be real numbers": lambda: Model(UNARY, EDGES, [Potts([1.0]), Potts([1.0])]),
     "pass edges=None": lambda: Model(UNARY, EDGES, [(EDGES, Potts([1.0, 1.0]))]),
     "pairwise must be a list of (edges, potential) pairs": lambda: Model(UNARY, None, TABLES),

@@ -88,6 +88,9 @@ LABELS = np.zeros(4, int)
 TABLES = np.zeros((1, 2, 2))
 EDGE = [[0, 1]]
 AUX = FACTORS.auxiliaries
+SMALL = np.arange(12.0).reshape(3, 4)
+MARKS = np.full((3, 4), -1)
+MARKS[0, 0] = 1
 
 
 def texts(form, **options):
@@ -113,6 +116,7 @@ SOLVE = {
     "model": TREE, "method": "anneal", "lp_gap": 1e-4, "gap": 1e-6, "time_limit": 5.0,
     "max_work": 1000, "updates": 50, "threads": 1, "dtype": "float64", "seed": 0,
     "warm_start": LAM, "checkpoint": None, "on_snapshot": None, "backend": "cpu", "eta": 1.0,
+    "verbose": False, "progress": False,
 }  # fmt: skip
 
 CALLS = {
@@ -127,6 +131,31 @@ CALLS = {
     "Model.from_factors": (
         softmap.Model.from_factors,
         {"num_labels": [2, 2], "factors": [((0, 1), TABLES[0])], "groups": [], "constant": 0.0},
+    ),
+    "Model, nothing": (softmap.Model, {"unary": np.zeros((2, 2))}),
+    "Model.grid": (
+        softmap.Model.grid,
+        {"unary": np.zeros((2, 3, 2)), "pairwise": softmap.Potts(1.0), "connectivity": 4},
+    ),
+    "Model.with_names": (
+        TREE.with_names,
+        {"names": list("abcd"), "states": [["x", "y"]] * 4},
+    ),
+    "Model.from_factors, names": (
+        softmap.Model.from_factors,
+        {"num_labels": {"a": 2, "b": ["x", "y"]}, "factors": [(("a", "b"), TABLES[0])]},
+    ),
+    "segment": (
+        softmap.segment,
+        {"image": SMALL, "labels": 2, "smoothness": 1.0, "seeds": MARKS, "connectivity": 4},
+    ),
+    "denoise": (
+        softmap.denoise,
+        {"image": SMALL, "levels": 4, "smoothness": 1.0, "mask": MARKS > 0},
+    ),
+    "stereo": (
+        softmap.stereo,
+        {"left": SMALL, "right": SMALL, "disparities": 3, "smoothness": 1.0},
     ),
     "Model.energy": (TREE.energy, {"labels": LABELS}),
     "Model.complete": (FACTORS.complete, {"labels": [0, 0, 0]}),
@@ -275,7 +304,9 @@ CALLS["verify"] = softmap.verify, {"result": RESULT, "model": TREE}
 NAMED = interop.Named(TREE, ("a", "b", "c", "d"), (("x", "y"),) * 4)
 CALLS |= {
     "Result.save": (RESULT.save, {"path": "a.npz", "with_model": True}),
-    "Result.report": (RESULT.report, {"path": "a.html"}),
+    "Result.report": (RESULT.report, {"path": "a.html", "title": "a", "picture": SMALL}),
+    "Result.plot": (RESULT.plot, {"path": "a.png"}),
+    "Result[]": (lambda variable: RESULT[variable], {"variable": 0}),
     "Trace.to_csv": (RESULT.trace.to_csv, {"path": "a.csv"}),
     "interop.to_arrays": (interop.to_arrays, {"model": TREE}),
     "interop.to_sparse": (interop.to_sparse, {"model": GRID}),

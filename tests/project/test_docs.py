@@ -21,7 +21,8 @@ from softmap.cli.app import main
 
 DOCS = ROOT / "docs"
 PAGES = [DOCS / "index.md", DOCS / "tutorial.md", *sorted((DOCS / "guides").glob("*.md"))]
-PAGES += [DOCS / "theory" / "sweeps.md"]
+PAGES += [DOCS / "theory" / "sweeps.md", DOCS / "coming-from.md"]
+PAGES.remove(DOCS / "guides" / "tasks.md")  # it has a test of its own
 EXAMPLES = sorted((DOCS / "examples").glob("*.py"))
 LINK = re.compile(r"(?<!!)\[[^\]]*\]\(([^)#\s]+)(?:#[^)]*)?\)")
 

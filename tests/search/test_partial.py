@@ -75,7 +75,7 @@ def test_wrong_labels_in_a_decided_region_are_left_behind() -> None:
     """The part grows from a wrong start until the optimum is proved."""
     model = softmap.generators.stereo_grid(20, 20, 5, seed=2)
     solved = softmap.solve(model, goal="lp", threads=1)
-    wrong = np.where(np.arange(model.n) % 7 == 0, 0, solved.labels)
+    wrong = np.where(np.arange(model.n) % 7 == 0, 0, solved.labels.ravel())
     exact, found = solve_exact(model), solve_partial(model, solved.lam, wrong)
     assert found.complete
     assert found.energy == pytest.approx(exact.energy, rel=1e-9)

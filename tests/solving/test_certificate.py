@@ -159,6 +159,15 @@ def test_given_node_marginals_are_used():
     assert proof.lp_gap <= 1e-6
 
 
+@pytest.mark.parametrize("factor", [1e-300, 0.1, 10.0])
+def test_given_node_marginals_are_made_to_add_up_to_1(factor):
+    model = softmap.generators.random_grid(3, 3, 3, seed=1)
+    best = lp.solve(model, "simplex")
+    nodes = factor * np.maximum(best.node_marginals, 0)
+    proof = certificate(model, best.lam, 1.0, node_marginals=nodes, exact=True)
+    assert proof.primal == pytest.approx(best.value, rel=1e-9)
+
+
 def test_an_equality_constraint_falls_back_on_the_labelling():
     model = softmap.Model([[0.0, 1.0], [1.0, 0.4]], [[0, 1]], softmap.Potts([np.inf]))
     proof = certificate(model, np.zeros(4), 1.0)

@@ -16,6 +16,8 @@ from softmap import Model, Tables, generators, resume, solve
 from softmap.errors import CheckpointError, CheckpointWarning, FormatError
 from softmap.solving import archive
 from softmap.solving import checkpoint as storage
+from softmap.solving.interrupts import Interrupts
+from softmap.solving.judge import Judge
 from softmap.solving.run import Run
 from softmap.solving.trace import Status
 
@@ -41,16 +43,65 @@ def press(monkeypatch, owner, name: str, times: int = 1) -> None:
 
 @pytest.mark.parametrize("times", [1, 3])
 @pytest.mark.parametrize(("owner", "name"), [(Run, "result"), (storage, "write_archive")])
-def test_ctrl_c_at_the_end_and_while_saving_returns_the_result(
+def test_ctrl_c_at_the_end_and_while_saving_keeps_the_result(
     model, monkeypatch, tmp_path, owner, name, times
 ):
     path, most = tmp_path / "run.npz", 2 * model.m * 30
     with monkeypatch.context() as patch:
         press(patch, owner, name, times)
-        found = solve(model, checkpoint=path, max_work=most, **NEVER)
+        if times == 1:
+            found = solve(model, checkpoint=path, max_work=most, **NEVER)
+        else:
+            with pytest.raises(KeyboardInterrupt) as left:
+                solve(model, checkpoint=path, max_work=most, **NEVER)
+            found = left.value.result
     assert found.energy == model.energy(found.labels)
     assert resume(path, model, max_work=most, threads=1).bound == found.bound
     assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
+
+
+def pressed(times: float):
+    """A callback that presses Ctrl-C at the first checks."""
+    left = [times]
+
+    def pressing(snapshot):
+        if left[0] > 0:
+            left[0] -= 1
+            signal.raise_signal(signal.SIGINT)
+
+    return pressing
+
+
+def test_ctrl_c_once_in_each_run_of_a_loop_ends_each_run(model):
+    for _ in range(3):
+        Interrupts.last = -np.inf  # as if a second had passed
+        assert solve(model, on_snapshot=pressed(1), **NEVER).status is Status.INTERRUPTED
+
+
+def test_a_second_ctrl_c_within_a_second_leaves_the_loop(model):
+    first = solve(model, on_snapshot=pressed(1), **NEVER)
+    assert first.status is Status.INTERRUPTED
+    with pytest.raises(KeyboardInterrupt) as left:
+        solve(model, on_snapshot=pressed(1), **NEVER)
+    assert left.value.result.status is Status.INTERRUPTED
+    assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
+
+
+def test_two_presses_in_one_step_leave_the_loop(model, monkeypatch):
+    press(monkeypatch, Judge, "look", 2)
+    with pytest.raises(KeyboardInterrupt) as left:
+        solve(model, **NEVER)
+    found = left.value.result
+    assert found.energy == model.energy(found.labels)
+
+
+def test_a_second_ctrl_c_much_later_returns_the_result(model, monkeypatch):
+    def forget(self):
+        Interrupts.last = -np.inf
+
+    monkeypatch.setattr(Interrupts, "press", forget)
+    press(monkeypatch, Judge, "look", 2)
+    assert solve(model, **NEVER).status is Status.INTERRUPTED
 
 
 def test_ctrl_c_during_set_up_returns_the_first_result(model, monkeypatch):

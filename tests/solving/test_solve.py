@@ -211,8 +211,8 @@ def test_stops_after_updates(method, problem):
 @pytest.mark.parametrize("method", METHODS)
 @pytest.mark.parametrize("seconds", [0, 0.02])
 def test_stops_in_time(method, seconds, problem, monkeypatch):
-    for name in ("PATIENCE", "HAND_OVER"):  # else the fastest would end before the clock does
-        monkeypatch.setattr(f"softmap.solving.run.{name}", 10**9)
+    for name in ("run.PATIENCE", "handover.HAND_OVER"):  # else the fastest would end before
+        monkeypatch.setattr(f"softmap.solving.{name}", 10**9)
     model, relaxed = problem
     result = solve(model, **options_of(method, time_limit=seconds, **NEVER))
     assert promised(result, model, relaxed).status is Status.TIME_LIMIT
@@ -316,7 +316,7 @@ def test_a_typo_is_named_after_solve():
 
 
 def test_what_is_no_model_is_refused():
-    with pytest.raises(OptionError, match=r"expected a softmap\.Model, not ndarray"):
+    with pytest.raises(OptionError, match=r"needs a Model, got an ndarray; see Model\.grid"):
         solve(np.zeros((3, 2)))
 
 
@@ -587,7 +587,7 @@ def test_softmap_names_its_methods():
 
 
 def _soon(monkeypatch):
-    monkeypatch.setattr("softmap.solving.run.HAND_OVER", 20)
+    monkeypatch.setattr("softmap.solving.handover.HAND_OVER", 20)
 
 
 def test_a_small_lp_that_stays_open_is_solved_exactly(monkeypatch):
@@ -606,7 +606,7 @@ def test_a_small_lp_that_stays_open_is_solved_exactly(monkeypatch):
 
 def test_a_large_lp_is_not_handed_over(monkeypatch):
     _soon(monkeypatch)
-    monkeypatch.setattr("softmap.solving.run.SMALL", 100)
+    monkeypatch.setattr("softmap.solving.handover.SMALL", 100)
     model = softmap.generators.erdos_renyi(60, 3, seed=2)
     result = softmap.solve(model, lp_gap=1e-9, gap=0.0, threads=1, max_work=2 * model.m * 40)
     assert result.status is Status.WORK_LIMIT

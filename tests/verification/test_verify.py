@@ -56,7 +56,7 @@ def another_label(result, rng):
     model = result.model
     i = int(rng.integers(model.num_variables))
     label = int(rng.integers(model.num_labels[i]))
-    labels = with_entry(result.labels, i, label)
+    labels = with_entry(result.labels.ravel(), i, label)
     return None if model.energy(labels) == result.energy else {"labels": labels}
 
 

@@ -117,6 +117,9 @@ class Algorithm(ABC):
     def heed(self, state: Any, verdict: Verdict) -> None:  # noqa: B027 - most have nothing to do
         """Learn what the judge found, before the next step."""
 
+    def heat(self, state: Any, factor: float) -> None:  # noqa: B027 - most have a fixed η
+        """Divide η by a factor, where the method may choose it."""
+
     def restart_point(self, state: Any) -> Floats:
         """λ from which another run goes on best."""
         return self.propose(state).lam

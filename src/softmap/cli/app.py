@@ -10,7 +10,7 @@ import typer
 
 from softmap import __version__
 from softmap.cli import compare, convert, demo, doctor, info, large, many, solve, verify
-from softmap.errors import SoftmapError
+from softmap.errors import OptionError, SoftmapError
 
 __all__ = ["Exit", "app", "main"]
 
@@ -77,7 +77,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """
     words = None if arguments is None else list(arguments)
     try:
-        return int(app(words, prog_name="softmap", standalone_mode=False) or Exit.OK)
+        code = int(app(words, prog_name="softmap", standalone_mode=False) or Exit.OK)
+        sys.stdout.flush()
+        return code
     except KeyboardInterrupt:
         print("softmap: interrupted", file=sys.stderr)
         return Exit.INTERRUPTED
@@ -95,10 +97,14 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 def _explain(error: Exception) -> tuple[str, int]:
     """One sentence and an exit code for an error."""
+    if isinstance(error, OptionError):
+        return _as_option(str(error)), Exit.BAD_INPUT
     if isinstance(error, SoftmapError):
         return str(error), Exit.BAD_INPUT
     if hasattr(error, "format_message"):  # raised by typer: wrong usage
-        return f"{error.format_message().rstrip('.')}; see softmap --help", Exit.BAD_INPUT
+        context = getattr(error, "ctx", None)
+        command = "softmap" if context is None else context.command_path
+        return f"{error.format_message().rstrip('.')}; see {command} --help", Exit.BAD_INPUT
     if isinstance(error, OSError) and error.filename is not None:
         return f"{error.filename}: {error.strerror}", Exit.BAD_INPUT
     if isinstance(error, MemoryError):
@@ -106,3 +112,11 @@ def _explain(error: Exception) -> tuple[str, int]:
     first = next(iter(str(error).splitlines()), "")
     kind = type(error).__name__
     return f"an error inside softmap, {kind}: {first}; set {DEBUG}=1 to see where", Exit.FAILURE
+
+
+def _as_option(sentence: str) -> str:
+    """Names of Python's options as the command line has them: `lp_gap=-1` is `--lp-gap -1`."""
+    name, equals, rest = sentence.partition("=")
+    if equals and name.isidentifier():
+        return f"--{name.replace('_', '-')} {rest}"
+    return sentence

@@ -9,9 +9,11 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 from rich.table import Table
 
-from softmap.cli.console import number, ratio
+from softmap.cli.choices import complete_methods
+from softmap.cli.extras import check_extras
 from softmap.cli.files import check_targets
 from softmap.cli.options import ModelArgument, ValuesOption
+from softmap.display.console import number, ratio
 from softmap.relaxation.gaps import model_unit, relative_gap
 
 if TYPE_CHECKING:
@@ -38,7 +40,13 @@ class MethodRow:
 
 def compare_command(
     model: ModelArgument,
-    methods: Annotated[str, typer.Option(help="Names, separated by commas.")] = "anneal,trws,smp",
+    methods: Annotated[
+        str,
+        typer.Option(
+            help="Names, separated by commas: anneal, trws, mplp, highs, ...",
+            autocompletion=complete_methods,
+        ),
+    ] = "anneal,trws,smp",
     evidence: Annotated[Path | None, typer.Option(help="Variables to fix (.evid).")] = None,
     time_limit: Annotated[float, typer.Option(help="Seconds for each method.")] = 10.0,
     lp_gap: Annotated[float, typer.Option(help="Stop at this relative LP gap.")] = 1e-4,
@@ -46,16 +54,16 @@ def compare_command(
     seed: Annotated[int, typer.Option(help="Seed of what is random.")] = 0,
     threads: Annotated[int | None, typer.Option(help="Threads; all by default.")] = None,
     values: ValuesOption = None,
-    plot: Annotated[Path, typer.Option(help="The picture to write.")] = Path("compare.png"),
+    plot: Annotated[Path | None, typer.Option(help="Draw the runs into this picture.")] = None,
     no_progress: Annotated[bool, typer.Option("--no-progress", help="Be quiet.")] = False,
 ) -> None:
-    """Compare methods on a model: a table and a plot."""
+    """Compare methods on a model: a table, and a picture if you name one."""
     import softmap
     from softmap.algorithms.registry import METHODS
-    from softmap.cli.console import results
-    from softmap.plotting import save_comparison
+    from softmap.display.console import results
 
     check_targets(plot=plot)
+    check_extras(plot=plot)
     names = _names(methods)
     loaded = softmap.read(str(model), values=values, evidence=evidence)
     options = {"time_limit": time_limit, "lp_gap": lp_gap, "seed": seed, "threads": threads}
@@ -68,8 +76,11 @@ def compare_command(
             runs[name] = _method(loaded, name, no_progress, options | fixed)
     console = results()
     console.print(_table(runs, loaded))
-    save_comparison({name: run.trace for name, run in runs.items()}, plot)
-    console.print(f"Wrote {plot}")
+    if plot is not None:
+        from softmap.plotting import save_comparison
+
+        save_comparison({name: run.trace for name, run in runs.items()}, plot)
+        console.print(f"Wrote {plot}")
 
 
 def _names(methods: str) -> list[str]:
@@ -88,7 +99,7 @@ def _names(methods: str) -> list[str]:
 
 def _method(model: Model, name: str, no_progress: bool, options: dict[str, Any]) -> MethodRow:
     import softmap
-    from softmap.cli.progress import display
+    from softmap.display.progress import display
 
     with display(not no_progress, options["time_limit"]) as show:
         result = softmap.solve(model, method=name, on_snapshot=show, **options)

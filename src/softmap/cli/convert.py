@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
-from softmap.cli.console import messages
 from softmap.cli.files import check_targets
-from softmap.cli.options import ModelArgument, ValuesOption
+from softmap.cli.options import FormatOption, ModelArgument, ValuesOption
+from softmap.display.console import messages
 
 __all__ = ["convert_command"]
 
@@ -18,6 +18,10 @@ def convert_command(
     source: ModelArgument,
     target: Annotated[Path, typer.Argument(help="The file to write; its suffix names the format.")],
     values: ValuesOption = None,
+    form: FormatOption = None,
+    scale: Annotated[
+        float | None, typer.Option(help="Costs of a .wcsp are these times a scale, rounded.")
+    ] = None,
     integer: Annotated[
         bool, typer.Option("--integer", help="For .lp and .mps: the integer program.")
     ] = False,
@@ -32,15 +36,19 @@ def convert_command(
 
     if parts is None:
         check_targets(target=target)
-    model = softmap.read(str(source), values=values)
+    program = bare_suffixes(target)[-1:] in ([".lp"], [".mps"])
+    if scale is not None and (program or softmap.io.format_of(target) != "wcsp"):
+        raise softmap.OptionError(f"--scale is for .wcsp files, which hold whole numbers: {target}")
+    if integer and not program:
+        raise softmap.OptionError("--integer is for .lp and .mps files")
+    model = softmap.read(str(source), values=values, format=form)
     if parts is not None:
         from softmap.distributed import write_parts
 
         write_parts(model, target, parts, partition=partition)
-    elif bare_suffixes(target)[-1:] in ([".lp"], [".mps"]):
+    elif program:
         softmap.lp.write(model, target, integer=integer)
-    elif integer:
-        raise softmap.OptionError("--integer is for .lp and .mps files")
     else:
-        softmap.write(model, target)
+        options: dict[str, Any] = {} if scale is None else {"scale": scale}
+        softmap.write(model, target, **options)
     messages().print(f"wrote {target}: {model.num_variables:,} variables, {model.m:,} edges")

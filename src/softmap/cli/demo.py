@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from softmap.cli.choices import complete_demo
+
 if TYPE_CHECKING:
     from softmap.demos import Demo
     from softmap.solving.result import Result
@@ -16,7 +18,10 @@ __all__ = ["demo_command"]
 
 def demo_command(
     name: Annotated[
-        str, typer.Argument(help="potts, stereo, denoise, segment or matching.")
+        str,
+        typer.Argument(
+            help="potts, stereo, denoise, segment or matching.", autocompletion=complete_demo
+        ),
     ] = "potts",
     image: Annotated[Path | None, typer.Option(help="Your own picture (denoise, segment).")] = None,
     left: Annotated[Path | None, typer.Option(help="Left picture (stereo).")] = None,
@@ -37,23 +42,19 @@ def demo_command(
     """Solve a small problem from start to finish."""
     import softmap
     from softmap import demos
-    from softmap.cli.console import results
+    from softmap.cli.extras import check_extras
     from softmap.cli.files import check_targets
-    from softmap.cli.progress import display
-    from softmap.cli.summary import exit_code, print_result
+    from softmap.cli.summary import exit_code, print_result, remark
+    from softmap.display.console import results
+    from softmap.display.progress import display
 
     out.mkdir(parents=True, exist_ok=True)
     check_targets(report=report)
+    check_extras(plot=True)
     options = demos.DemoOptions(
-        size=size,
-        labels=labels,
-        seed=seed,
-        image=image,
-        left=left,
-        right=right,
-        truth=truth,
+        size=size, labels=labels, seed=seed, image=image, left=left, right=right, truth=truth,
         truth_scale=truth_scale,
-    )
+    )  # fmt: skip
     demo = demos.build(name, options)
     console = results()
     console.print(demo.story)
@@ -63,12 +64,13 @@ def demo_command(
         )
     print_result(console, result)
     if demo.score is not None:
-        console.print(f"Against the truth: {demo.score(result.labels)}.")
+        console.print(f"Against the truth: {demo.score(result.labels.reshape(-1))}.")
     written = _draw(name, demo, result, out)
     if report is not None:
-        result.report(report)
+        result.report(report, title=f"softmap demo {name}", picture=demo.picture)
         written.append(report)
     console.print("Wrote " + ", ".join(str(path) for path in written))
+    remark(result)
     raise typer.Exit(exit_code(result))
 
 
@@ -78,6 +80,6 @@ def _draw(name: str, demo: Demo, result: Result, folder: Path) -> list[Path]:
     kinds = ("input", "labelling", "convergence")
     picture, labelling, convergence = (folder / f"{name}-{kind}.png" for kind in kinds)
     demo.draw_input(picture)
-    demo.draw_labelling(result.labels, labelling)
+    demo.draw_labelling(result.labels.reshape(-1), labelling)
     save_convergence(result.trace.columns(), convergence, title=name)
     return [picture, labelling, convergence]

@@ -2,38 +2,43 @@
 
 from __future__ import annotations
 
+import json
 import platform
 from importlib.util import find_spec
+from typing import Any
 
 from softmap import __version__
-from softmap.cli.console import facts_table, results
+from softmap.cli.options import JsonOption
+from softmap.display.console import facts_table, results
 from softmap.machine import usable_cores
 
 __all__ = ["doctor_command"]
 
 CORE = ("numpy", "scipy", "highspy", "typer", "rich")
 OPTIONAL = {
-    "matplotlib": "softmap[plot]",
-    "pillow": "softmap[plot]",
-    "plotly": "softmap[report]",
-    "h5py": "softmap[opengm]",
-    "networkx": "softmap[interop]",
-    "pandas": "softmap[interop]",
-    "pgmpy": "softmap[interop]",
-    "dimod": "softmap[dimod]",
-    "distributed": "softmap[dask]",
-    "mpi4py": "softmap[mpi]",
-    "pymetis": "softmap[metis]",
+    "matplotlib": ".[plot]",
+    "pillow": ".[plot]",
+    "h5py": ".[opengm]",
+    "networkx": ".[interop]",
+    "pandas": ".[interop]",
+    "pgmpy": ".[interop]",
+    "dimod": ".[dimod]",
+    "distributed": ".[dask]",
+    "mpi4py": ".[mpi]",
+    "pymetis": ".[metis]",
     "jax": "jax",
 }
 
 
-def doctor_command() -> None:
+def doctor_command(as_json: JsonOption = False) -> None:
     """Print versions, threads, devices and the instruction set of the compiled loops."""
+    if as_json:
+        print(json.dumps(_object()))
+        return
     facts = {
         "softmap": __version__,
         "python": f"{platform.python_version()} ({platform.system()}, {platform.machine()})",
-        **{name: _installed(name, "softmap") for name in CORE},
+        **{name: _installed(name, name) for name in CORE},
         **{name: _installed(name, source) for name, source in OPTIONAL.items()},
         "threads": _threads(),
         "devices": _devices(),
@@ -42,13 +47,33 @@ def doctor_command() -> None:
     results().print(facts_table(facts))
 
 
-def _installed(package: str, source: str) -> str:
+def _object() -> dict[str, Any]:
+    """The fields of `--json`; packages that are not installed are null."""
+    from softmap import core
+
+    return {
+        "softmap": __version__,
+        "python": platform.python_version(),
+        "system": platform.system(),
+        "machine": platform.machine(),
+        "packages": {name: _version(name) for name in (*CORE, *OPTIONAL)},
+        "threads": usable_cores(),
+        "compiled_for": core.level(),
+        "available": list(core.available()),
+    }
+
+
+def _version(package: str) -> str | None:
     from importlib.metadata import PackageNotFoundError, version
 
     try:
         return version(package)
     except PackageNotFoundError:
-        return f"not installed (pip install '{source}')"
+        return None
+
+
+def _installed(package: str, source: str) -> str:
+    return _version(package) or f"not installed (pip install '{source}')"
 
 
 def _threads() -> str:

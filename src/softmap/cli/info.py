@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+import json
+from typing import TYPE_CHECKING, Any
 
-from softmap.cli.console import facts_table, results
-from softmap.cli.options import ModelArgument, ValuesOption
+from softmap.cli.options import FormatOption, JsonOption, ModelArgument, ValuesOption
+from softmap.display.console import facts_table, results
 
 if TYPE_CHECKING:
     from softmap.model import Model
@@ -16,14 +17,42 @@ __all__ = ["info_command"]
 def info_command(
     model: ModelArgument,
     values: ValuesOption = None,
+    form: FormatOption = None,
+    as_json: JsonOption = False,
 ) -> None:
     """Describe a model: sizes, families, structure."""
     import softmap
-    from softmap.report.facts import model_facts
+    from softmap.model.facts import model_facts
 
-    loaded = softmap.read(str(model), values=values)
+    loaded = softmap.read(str(model), values=values, format=form)
+    if as_json:
+        print(json.dumps(_object(loaded)))
+        return
     facts = model_facts(loaded) | _structure(loaded)
     results().print(facts_table(facts, title=str(model)))
+
+
+def _object(model: Model) -> dict[str, Any]:
+    """The fields of `--json`."""
+    from softmap.model.facts import arity_counts, families
+
+    counts = model.num_labels[: model.num_variables]
+    consistent = _consistent(model)
+    return {
+        "variables": model.num_variables,
+        "edges": model.m,
+        "labels_min": int(counts.min()),
+        "labels_max": int(counts.max()),
+        "arities": {str(arity): number for arity, number in arity_counts(model).items()},
+        "families": families(model),
+        "hard_constraints": model.has_forbidden,
+        "shape": model.shape,
+        "components": int(model.graph.components().max()) + 1,
+        "colours": int(model.graph.colouring().max()) + 1,
+        "bytes": int(model.nbytes),
+        "arc_consistent": isinstance(consistent, int),
+        "states_removed": consistent if isinstance(consistent, int) else None,
+    }
 
 
 def _structure(model: Model) -> dict[str, str]:
@@ -46,6 +75,15 @@ def _memory(size: float) -> str:
 
 
 def _consistency(model: Model) -> str:
+    removed = _consistent(model)
+    if isinstance(removed, str):
+        return f"no labelling satisfies the hard constraints: {removed}"
+    states = model.unary.size
+    return f"removes {removed:,} of {states:,} states" if removed else "removes no states"
+
+
+def _consistent(model: Model) -> int | str:
+    """How many states arc consistency removes, or why there is no labelling."""
     import numpy as np
 
     from softmap.errors import InfeasibleModel
@@ -54,6 +92,5 @@ def _consistency(model: Model) -> str:
     try:
         allowed = arc_consistency(model)
     except InfeasibleModel as error:
-        return f"no labelling satisfies the hard constraints: {error}"
-    removed = int((~allowed & ~np.isposinf(model.unary)).sum())
-    return f"removes {removed:,} of {allowed.size:,} states" if removed else "removes no states"
+        return str(error)
+    return int((~allowed & ~np.isposinf(model.unary)).sum())

@@ -100,7 +100,7 @@ def _solved(
 
 def _show(row: Row) -> None:
     """One line per check."""
-    from softmap.cli.console import messages, number
+    from softmap.display.console import messages, number
 
     messages().print(
         f"{row.seconds:.1f} s  pass {row.sweeps:.0f}  bound {number(row.bound)}  "
@@ -112,7 +112,7 @@ def _write(result: DistributedResult, out: Path, comm: Any) -> None:
     """Labels by part, and the facts; all labels in one file where that is of use."""
     import numpy as np
 
-    from softmap.cli.console import facts_table, results
+    from softmap.display.console import facts_table, results
     from softmap.io.atomic import replacing, write_text
     from softmap.io.results import write_labels
 

@@ -12,7 +12,7 @@ from rich.console import Console
 from rich.live import Live
 from rich.table import Table
 
-from softmap.cli.console import messages, ratio
+from softmap.display.console import messages, ratio
 
 __all__ = ["ManyDisplay", "many_display", "remaining"]
 

@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 from rich.table import Table
 
-from softmap.cli.console import number, results
+from softmap.cli.files import STANDARD
+from softmap.display.console import number, results
 from softmap.errors import OptionError
 
 if TYPE_CHECKING:
@@ -32,8 +33,11 @@ def solve_ranked(
         raise OptionError(f"--mbest searches until each labelling is proved: no {', '.join(other)}")
     found = softmap.solve_mbest(model, most, **given)
     if output is not None and found:
-        from softmap.io import write_labels
+        from softmap.io import format_labels, write_labels
 
+        if output == STANDARD:
+            print(format_labels(found[0].labels), end="")
+            return
         write_labels(found[0].labels, output)
     if as_json:
         print(json.dumps([_as_object(entry) for entry in found]))
@@ -44,7 +48,7 @@ def solve_ranked(
 def _as_object(entry: RankedLabelling) -> dict[str, Any]:
     """JSON knows no infinity: a bound that is not finite is null."""
     return {
-        "labels": entry.labels.tolist(),
+        "labels": entry.labels.reshape(-1).tolist(),
         "energy": entry.energy,
         "bound": entry.bound if math.isfinite(entry.bound) else None,
         "proved": entry.proved,

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
-from softmap.cli.files import check_targets
-from softmap.cli.options import ModelArgument, ValuesOption
+from softmap.cli.choices import complete_method
+from softmap.cli.files import STANDARD, check_targets
+from softmap.cli.options import FormatOption, JsonOption, ModelArgument, ValuesOption
 
 if TYPE_CHECKING:
     from softmap.model import Model
@@ -21,7 +21,10 @@ __all__ = ["solve_command"]
 def solve_command(
     model: ModelArgument,
     evidence: Annotated[Path | None, typer.Option(help="Variables to fix (.evid).")] = None,
-    method: Annotated[str | None, typer.Option(help="The algorithm [anneal].")] = None,
+    method: Annotated[
+        str | None,
+        typer.Option(help="anneal (default), trws, mplp, smp, ...", autocompletion=complete_method),
+    ] = None,
     goal: Annotated[
         Literal["map", "lp", "labels", "optimal"] | None,
         typer.Option(help="What to go on for after the relaxation [map]."),
@@ -35,49 +38,46 @@ def solve_command(
     threads: Annotated[int | None, typer.Option(help="Threads [all].")] = None,
     dtype: Annotated[str | None, typer.Option(help="float32 or float64 [float64].")] = None,
     values: ValuesOption = None,
-    output: Annotated[Path | None, typer.Option(help="Write the labelling (.MPE).")] = None,
+    form: FormatOption = None,
+    output: Annotated[
+        Path | None, typer.Option(help="Write the labelling (.MPE); - prints it alone.")
+    ] = None,
     trace: Annotated[Path | None, typer.Option(help="Write the run, a row per check.")] = None,
     report: Annotated[Path | None, typer.Option(help="Write a page about the run (.html).")] = None,
     save: Annotated[Path | None, typer.Option(help="Write the result, for softmap verify.")] = None,
     checkpoint: Annotated[Path | None, typer.Option(help="Save the run here as it goes.")] = None,
     resume: Annotated[Path | None, typer.Option(help="Go on from a checkpoint.")] = None,
-    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
+    as_json: JsonOption = False,
     no_progress: Annotated[bool, typer.Option("--no-progress", help="Be quiet.")] = False,
 ) -> None:
     """Solve a model and certify the answer."""
     import softmap
-    from softmap.cli.console import results
-    from softmap.cli.progress import display
     from softmap.cli.ranked import solve_ranked
-    from softmap.cli.summary import as_object, exit_code, print_result
+    from softmap.cli.summary import exit_code, show_result
+    from softmap.display.progress import display
 
     check_targets(output=output, trace=trace, report=report, save=save, checkpoint=checkpoint)
-    loaded = softmap.read(str(model), values=values, evidence=evidence)
+    _check_output(output, as_json)
+    loaded = softmap.read(str(model), values=values, evidence=evidence, format=form)
     options: dict[str, Any] = {
-        "method": method,
-        "goal": goal,
-        "gap": gap,
-        "lp_gap": lp_gap,
-        "time_limit": time_limit,
-        "eta": eta,
-        "seed": seed,
-        "threads": threads,
-        "dtype": dtype,
-        "checkpoint": checkpoint,
-    }
+        "method": method, "goal": goal, "gap": gap, "lp_gap": lp_gap, "time_limit": time_limit,
+        "eta": eta, "seed": seed, "threads": threads, "dtype": dtype, "checkpoint": checkpoint,
+    }  # fmt: skip
     if mbest is not None:
         other = {"trace": trace, "report": report, "save": save, "resume": resume}
         return solve_ranked(loaded, mbest, options | other, output, as_json)
     with display(not no_progress, time_limit) as show:
         result = _run(loaded, resume, on_snapshot=show, **options)
-    _write(result, output, trace, report)
-    if save is not None:
-        result.save(save, with_model=False)
-    if as_json:
-        print(json.dumps(as_object(result)))
-    else:
-        print_result(results(), result)
+    _write(result, output, trace, report, save, title=model.name)
+    show_result(result, as_json=as_json, quiet=output == STANDARD)
     raise typer.Exit(exit_code(result))
+
+
+def _check_output(output: Path | None, as_json: bool) -> None:
+    from softmap.errors import OptionError
+
+    if as_json and output == STANDARD:
+        raise OptionError("--json holds the labels: leave out --output -")
 
 
 def _run(model: Model, resume: Path | None, **options: Any) -> Result:
@@ -96,12 +96,20 @@ def _run(model: Model, resume: Path | None, **options: Any) -> Result:
     return softmap.resume(resume, model, **given)
 
 
-def _write(result: Result, output: Path | None, trace: Path | None, report: Path | None) -> None:
+def _write(
+    result: Result, output: Path | None, trace: Path | None, report: Path | None,
+    save: Path | None, title: str,
+) -> None:  # fmt: skip
     if output is not None and result.found:
-        from softmap.io import write_labels
+        from softmap.io import format_labels, write_labels
 
-        write_labels(result.labels, output)
+        if output == STANDARD:
+            print(format_labels(result.labels), end="")
+        else:
+            write_labels(result.labels, output)
     if trace is not None:
         result.trace.to_csv(trace)
     if report is not None:
-        result.report(report)
+        result.report(report, title=title)
+    if save is not None:
+        result.save(save, with_model=False)

@@ -2,20 +2,22 @@
 
 from __future__ import annotations
 
+import json
 import math
 from typing import TYPE_CHECKING, Any
 
 from rich.console import Console
 
 from softmap import __version__
-from softmap.cli.console import facts_table, number, ratio
-from softmap.report.facts import arity_max
+from softmap.display.console import facts_table, messages, results
+from softmap.display.facts import result_facts
+from softmap.model.facts import arity_max
 from softmap.report.words import certificate_sentences
 
 if TYPE_CHECKING:
     from softmap.solving.result import Result
 
-__all__ = ["NOTHING_FOUND", "as_object", "exit_code", "print_result"]
+__all__ = ["NOTHING_FOUND", "as_object", "exit_code", "print_result", "remark", "show_result"]
 
 NOTHING_FOUND = 3  # the exit code when no labelling obeys the hard constraints
 
@@ -42,6 +44,9 @@ def as_object(result: Result) -> dict[str, Any]:
         "setup_seconds": float(result.setup_seconds),
         "threads": int(result.threads),
         "version": __version__,
+        "relative_gap": _finite(result.relative_gap(result.gap)),
+        "relative_lp_gap": _finite(result.relative_gap(result.lp_gap)),
+        "labels": result.labels.reshape(-1).tolist() if result.found else None,
     }
 
 
@@ -51,22 +56,25 @@ def _finite(value: float) -> float | None:
 
 def print_result(console: Console, result: Result) -> None:
     """Numbers, then what they prove."""
-    gap, lp_gap = (result.relative_gap(value) for value in (result.gap, result.lp_gap))
-    console.print(
-        facts_table(
-            {
-                "energy": number(result.energy),
-                "bound": number(result.bound),
-                "primal": number(result.primal),
-                "gap": f"{ratio(result.gap)} ({ratio(gap)} relative)",
-                "lp gap": f"{ratio(result.lp_gap)} ({ratio(lp_gap)} relative)",
-                "time": f"{result.seconds:.2f} s, set-up {result.setup_seconds:.2f} s, "
-                f"{result.sweeps:,.0f} sweeps",
-                "stopped": str(result.status),
-            }
-        )
-    )
+    console.print(facts_table(result_facts(result)))
     console.print(" ".join(certificate_sentences(result)))
+
+
+def show_result(result: Result, *, as_json: bool, quiet: bool = False) -> None:
+    """Print a result for people or for scripts; `quiet`: only what must not be missed."""
+    if as_json:
+        print(json.dumps(as_object(result)))
+    elif not quiet:
+        print_result(results(), result)
+    remark(result)
+
+
+def remark(result: Result) -> None:
+    """Say on standard error what a reader of the output alone might miss."""
+    if result.status.name == "INTERRUPTED":
+        messages().print("softmap: interrupted; this is the best found so far")
+    if not result.found:
+        messages().print("softmap: no labelling that obeys all hard constraints was found")
 
 
 def exit_code(result: Result) -> int:

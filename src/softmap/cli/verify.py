@@ -20,7 +20,7 @@ def verify_command(
 ) -> None:
     """Check every statement of a saved result against its model."""
     import softmap
-    from softmap.cli.console import results
+    from softmap.display.console import results
 
     loaded = softmap.read(str(model), values=values, evidence=evidence)
     report = softmap.verify(result, loaded)

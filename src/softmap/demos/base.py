@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -39,6 +40,7 @@ class Demo:
     draw_input: Callable[[Path], None]
     draw_labelling: Callable[[Labels, Path], None]
     score: Callable[[Labels], str] | None = None
+    picture: NDArray[Any] | None = None  # what was given, where it is a picture
 
 
 def accuracy(truth: Labels, what: str) -> Callable[[Labels], str]:

@@ -9,10 +9,8 @@ from numpy.typing import NDArray
 
 from softmap.demos.base import Demo, DemoOptions
 from softmap.demos.scenes import regions
-from softmap.generators import grid_edges
-from softmap.model import Model
-from softmap.model.potentials import TruncatedQuadratic
 from softmap.plotting import load_image, save_image
+from softmap.vision.noise import grey_model, grey_of
 
 __all__ = ["build"]
 
@@ -25,16 +23,13 @@ def build(options: DemoOptions) -> Demo:
     clean, noisy = _picture(options)
     rows, columns = noisy.shape
     grey = np.linspace(0, 255, levels)
-    edges = grid_edges(rows, columns)
-    unary = np.minimum((noisy[..., None] - grey) ** 2, 80.0**2).reshape(-1, levels) / 1000
-    step = 255 / (levels - 1)
-    smooth = TruncatedQuadratic(np.full(len(edges), 2.0 * step**2 / 1000), (60 / step) ** 2)
-    model = Model(unary, edges, smooth).with_shape((rows, columns))
+    model = grey_model(noisy, grey, 2.0)
     return Demo(
         story=f"Each of {rows} × {columns} pixels has one of {levels} grey levels.",
         model=model,
         draw_input=lambda path: save_image(_bytes(noisy), path),
         draw_labelling=lambda x, path: save_image(_bytes(grey[x].reshape(noisy.shape)), path),
+        picture=noisy,
         score=None if clean is None else _error(clean, noisy, grey),
     )
 
@@ -43,7 +38,7 @@ def _picture(options: DemoOptions) -> tuple[Grey | None, Grey]:
     """The clean picture where it is known, and the noisy one."""
     if options.image is not None:
         colour = load_image(options.image, options.size or 256)
-        return None, colour.astype(float) @ np.array([0.299, 0.587, 0.114])
+        return None, grey_of(colour.astype(float))
     size = options.size or 96
     rng = np.random.default_rng(options.seed)
     shade = np.linspace(0, 60, size)[:, None] + np.linspace(0, 40, size)[None, :]

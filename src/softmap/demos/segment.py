@@ -11,6 +11,7 @@ from softmap.generators import grid_edges
 from softmap.model import Model
 from softmap.model.potentials import Potts
 from softmap.plotting import load_image, save_image
+from softmap.vision.regions import cluster, colour_costs, contrast
 
 __all__ = ["build"]
 
@@ -26,8 +27,8 @@ def build(options: DemoOptions) -> Demo:
     flat = picture.reshape(-1, 3)
     if palette is None:
         palette = cluster(flat, labels, options.seed)
-    unary = _distance(flat, palette) / _scale(flat, palette)
-    model = Model(unary, edges, Potts(_contrast(flat, edges))).with_shape((rows, columns))
+    unary = colour_costs(flat, palette)
+    model = Model(unary, edges, Potts(contrast(flat, edges))).with_shape((rows, columns))
     centres = palette
     return Demo(
         story=f"Each of {rows} × {columns} pixels belongs to one of {labels} colours.",
@@ -36,6 +37,7 @@ def build(options: DemoOptions) -> Demo:
         draw_labelling=lambda x, path: save_image(
             centres[x].reshape(picture.shape).astype(np.uint8), path
         ),
+        picture=picture,
         score=None if truth is None else accuracy(truth, "pixels"),
     )
 
@@ -51,35 +53,3 @@ def _picture(
     palette = rng.uniform(40, 215, (labels, 3))
     picture = np.clip(palette[truth] + rng.normal(0, 45, (size, size, 3)), 0, 255)
     return picture, truth, palette
-
-
-def cluster(pixels: Colours, count: int, seed: int, rounds: int = 20) -> Colours:
-    """Centres of `count` clusters of colours (Lloyd's rounds from a spread-out start)."""
-    rng = np.random.default_rng(seed)
-    sample = pixels[rng.choice(len(pixels), min(len(pixels), 5000), replace=False)]
-    centres = sample[:1]
-    while len(centres) < count:
-        far = _distance(sample, centres).min(axis=1)
-        centres = np.vstack([centres, sample[np.argmax(far)]])
-    for _ in range(rounds):
-        nearest = _distance(sample, centres).argmin(axis=1)
-        used = np.unique(nearest)
-        centres[used] = [sample[nearest == k].mean(axis=0) for k in used]
-    return centres
-
-
-def _distance(pixels: Colours, centres: Colours) -> Colours:
-    """Squared distance of each pixel to each centre."""
-    squares: Colours = (pixels**2).sum(axis=1)[:, None] + (centres**2).sum(axis=1)
-    return np.maximum(squares - 2 * pixels @ centres.T, 0.0)
-
-
-def _scale(pixels: Colours, centres: Colours) -> float:
-    """Twice the variance within clusters: distances become negative log-likelihoods."""
-    return 2.0 * float(_distance(pixels, centres).min(axis=1).mean()) / 3 + 1e-9
-
-
-def _contrast(pixels: Colours, edges: NDArray[np.int64]) -> Colours:
-    difference = ((pixels[edges[:, 0]] - pixels[edges[:, 1]]) ** 2).sum(axis=1)
-    weights: Colours = 0.8 + 1.7 * np.exp(-difference / (2.0 * difference.mean() + 1e-9))
-    return weights

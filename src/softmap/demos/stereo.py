@@ -10,12 +10,10 @@ from numpy.typing import NDArray
 from softmap.demos.base import Demo, DemoOptions
 from softmap.demos.scenes import stereo_pair
 from softmap.errors import OptionError
-from softmap.generators import grid_edges
-from softmap.model import Model
-from softmap.model.potentials import TruncatedLinear
 from softmap.plotting import load_image, save_image, save_labelling
+from softmap.vision.depth import stereo_model
 
-__all__ = ["build", "matching_cost"]
+__all__ = ["build"]
 
 Image = NDArray[np.float64]
 
@@ -25,12 +23,7 @@ def build(options: DemoOptions) -> Demo:
     left, right, truth = _pair(options)
     labels = options.labels or 16
     rows, columns = left.shape[:2]
-    edges = grid_edges(rows, columns)
-    model = Model(
-        matching_cost(left, right, labels).reshape(-1, labels),
-        edges,
-        TruncatedLinear(_smoothness(left, edges), 2.0),
-    ).with_shape((rows, columns))
+    model = stereo_model(left, right, labels)
     return Demo(
         story=f"Each of {rows} × {columns} pixels has one of {labels} disparities.",
         model=model,
@@ -38,36 +31,9 @@ def build(options: DemoOptions) -> Demo:
         draw_labelling=lambda x, path: save_labelling(
             x.reshape(rows, columns), labels, path, "disparity (near is bright)"
         ),
+        picture=left,
         score=None if truth is None else _bad_pixels(truth),
     )
-
-
-def matching_cost(left: Image, right: Image, labels: int, cap: float = 20.0) -> Image:
-    """How ill each left pixel fits the right pixel `d` columns further left, for each `d`.
-
-    The difference to the nearest value between the right pixel's half-way neighbours (Birchfield
-    and Tomasi's measure), averaged over colours and capped: pixels that only one eye sees fit
-    nothing.
-    """
-    left, right = np.atleast_3d(left), np.atleast_3d(right)
-    before = (right + np.roll(right, 1, axis=1)) / 2
-    after = (right + np.roll(right, -1, axis=1)) / 2
-    before[:, 0], after[:, -1] = right[:, 0], right[:, -1]
-    low = np.minimum(np.minimum(before, after), right)
-    high = np.maximum(np.maximum(before, after), right)
-    cost = np.full((*left.shape[:2], labels), cap)
-    for d in range(min(labels, left.shape[1])):
-        here, there = left[:, d:], slice(0, left.shape[1] - d)
-        outside = np.maximum(np.maximum(here - high[:, there], low[:, there] - here), 0.0)
-        cost[:, d:, d] = np.minimum(outside.mean(axis=2), cap)
-    return cost
-
-
-def _smoothness(left: Image, edges: NDArray[np.int64], weight: float = 6.0) -> Image:
-    """Depth changes where colours do: half weight across a visible edge."""
-    pixels = left.reshape(left.shape[0] * left.shape[1], -1)
-    contrast = np.abs(pixels[edges[:, 0]] - pixels[edges[:, 1]]).mean(axis=1)
-    return np.where(contrast < 8.0, weight, weight / 2)
 
 
 def _pair(options: DemoOptions) -> tuple[Image, Image, Image | None]:

@@ -56,6 +56,7 @@ def from_networkx(graph: Any, *, costs: str = "costs", weight: str = "weight") -
     if weights:
         groups.append((np.array([p for p, _ in weights]), Potts([w for _, w in weights])))
     model = Model(unary, None, groups, constant=graph.graph.get("constant", 0.0))
+    model = model.with_names(names)
     return Named(model, names, tuple(tuple(range(len(row))) for row in unary))
 
 

@@ -49,8 +49,9 @@ def from_pgmpy(network: Any) -> Named:
     missing = [name for name in names if name not in states]
     if missing:
         raise ModelError(f"{missing[0]!r} is in no factor: its number of states is not known")
-    model = Model.from_factors([len(states[name]) for name in names], parts)
-    return Named(model, names, tuple(states[name] for name in names))
+    rows = tuple(states[name] for name in names)
+    model = Model.from_factors([len(row) for row in rows], parts).with_names(names, rows)
+    return Named(model, names, rows)
 
 
 def _costs(factor: Any, states: dict[Hashable, tuple[Hashable, ...]]) -> Costs:

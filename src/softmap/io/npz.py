@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import json
 import math
 import re
 import zipfile
@@ -17,6 +18,7 @@ from softmap.io.atomic import write_bytes
 from softmap.io.limits import check_entries, human
 from softmap.io.streams import Content, Source, implausible, load, open_content
 from softmap.model import Auxiliaries, Model, checked_model
+from softmap.model.names import Names
 from softmap.model.potentials import FAMILIES, Potential, Projection, SharedTables, Tables
 
 __all__ = ["array_of", "model_arrays", "model_from_arrays", "parse_npz", "read_npz", "write_npz"]
@@ -78,6 +80,8 @@ def model_arrays(model: Model) -> dict[str, Any]:
         "shape": np.array(model.shape or (), dtype=np.int64),
         "families": np.array([p.family for p in model.potentials], dtype=np.str_),
     }
+    if model.names is not None and (text := _names_text(model.names)) is not None:
+        arrays["names"] = np.array(text)
     if len(aux):
         arrays |= {"aux.start": aux.start, "aux.member": aux.member, "aux.stride": aux.stride}
     for g, potential in enumerate(model.potentials):
@@ -193,4 +197,22 @@ def _with_structure(
             raise FormatError("the auxiliary variables do not fit the model", name)
         model = model.with_auxiliaries(Auxiliaries(*parts))
     shape = arrays["shape"].tolist() if "shape" in arrays else []
+    if "names" in arrays:
+        model = _with_names(model, str(arrays["names"]))
     return model.with_shape(shape) if shape else model
+
+
+def _names_text(names: Names) -> str | None:
+    """Names as JSON; None where they are neither text nor numbers."""
+    every = [*names.variables, *(state for row in names.states if row for state in row)]
+    if not all(isinstance(name, str | int) for name in every):
+        return None
+    return json.dumps({"variables": names.variables, "states": names.states})
+
+
+def _with_names(model: Model, text: str) -> Model:
+    try:
+        held = json.loads(text)
+        return model.with_names(held["variables"], held["states"])
+    except (ValueError, KeyError, TypeError, RecursionError) as error:
+        raise ValueError(f"names: {error}") from error

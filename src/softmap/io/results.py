@@ -51,10 +51,11 @@ def read_labels(source: Source) -> NDArray[np.int64]:
 
 
 def format_labels(labels: ArrayLike) -> str:
-    """The text of an `.MPE` file."""
+    """The text of an `.MPE` file; a labelling of a grid is written row by row."""
     array = integers(labels, "labels")
-    if array.ndim != 1:
+    if array.ndim < 1:
         raise ModelError(f"labels must be a list of integers, not {array.dtype} {array.shape}")
+    array = array.reshape(-1)
     return "MPE\n" + " ".join(map(str, (len(array), *array.tolist()))) + "\n"
 
 

@@ -18,6 +18,7 @@ __all__ = ["LabelSearch"]
 DESCENT = 1  # random forests that every new labelling is improved over; as dear as decoding it
 MORE = 1 / 32  # further forests per pass done so far; up to twice as many where the LP is solved
 ENOUGH = 8  # from so many forests on, the further ones are annealed: fewer leave no time to cool
+WARM = 48  # annealed forests over labels of an earlier model
 HEAT = 3.0  # random costs in the first annealed forest, in units of `LabelSearch._heat`
 CLOSED = 1e-9  # relative gap under which a labelling counts as optimal
 
@@ -84,6 +85,14 @@ class LabelSearch:
     def _open(self, bound: float) -> bool:
         """Whether there are labels to start from, and may be better ones."""
         return CLOSED * gap_unit(bound) < self.energy - bound < math.inf
+
+    def improve(self, bound: float, seed: int) -> None:
+        """Look for better labels around the best ones: costs may have changed a little."""
+        if self._open(bound):
+            self._keep(*best_labelling(self.model, [self.labels]))
+            self._improve(self.labels, DESCENT, 0.0, seed)
+        if self._open(bound):
+            self._improve(self.labels, WARM, self._heat(bound), seed + 1)
 
     def take(self, labels: NDArray[np.int64]) -> None:
         """Keep a labelling from elsewhere if it is better."""

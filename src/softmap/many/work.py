@@ -142,7 +142,9 @@ def _one(name: str, model: Model, settings: Settings, threads: int) -> Result | 
             return solve(model, **options)
         path = checkpoint_of(settings.checkpoints, name)
         if path.exists():
-            limits = {key: options.get(key) for key in ("time_limit", "max_work", "updates")}
+            limits: dict[str, Any] = {
+                key: options.get(key) for key in ("time_limit", "max_work", "updates")
+            }
             try:
                 return resume(path, model, threads=threads, checkpoint=path, **limits)
             except CheckpointError:  # of another model, or damaged: begin again

@@ -1,6 +1,7 @@
 """Models: costs of variables and edges, their graph, and the families of potentials."""
 
 from softmap.model.auxiliaries import Auxiliaries
+from softmap.model.checking import checked_model
 from softmap.model.graph import Graph
 from softmap.model.many import (
     AllDifferent,
@@ -12,7 +13,7 @@ from softmap.model.many import (
     Or,
     Parity,
 )
-from softmap.model.model import Model, checked_model
+from softmap.model.model import Model
 from softmap.model.potentials import (
     Potential,
     Potts,

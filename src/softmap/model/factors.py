@@ -14,6 +14,7 @@ from softmap.errors import ModelError, shown
 from softmap.model.auxiliaries import NO_AUXILIARIES, Auxiliaries
 from softmap.model.inputs import FlatUnary, Group, finite_number, groups_of, offsets
 from softmap.model.many import Many, chains
+from softmap.model.names import Names
 from softmap.model.potentials import Projection, Tables
 from softmap.model.potentials.base import (
     LARGEST_COST,
@@ -27,11 +28,11 @@ from softmap.model.potentials.base import (
     numbers,
 )
 
-__all__ = ["Factor", "Pieces", "assemble"]
+__all__ = ["Factor", "Pieces", "assemble", "checked_counts"]
 
 MOST_STATES = 1 << 36
 
-Factor = tuple[Sequence[int], ArrayLike]
+Factor = tuple[Sequence[Any], ArrayLike]
 Scope = tuple[int, ...]
 
 
@@ -50,9 +51,10 @@ def assemble(
     factors: Iterable[Factor],
     groups: Sequence[Group] = (),
     constant: float = 0.0,
+    names: Names | None = None,
 ) -> Pieces:
     """Merge factors over the same variables; see `Model.from_factors`."""
-    counts = _checked_counts(num_labels)
+    counts = checked_counts(num_labels)
     given: list[int] = counts.tolist()
     sizes = list(given)
     begin = offsets(counts)
@@ -63,7 +65,7 @@ def assemble(
         if isinstance(factor, Many):
             _unroll(number, factor, given, sizes, tables, unary, begin)
             continue
-        variables, table = _checked(number, factor, given)
+        variables, table = _checked(number, factor, given, names)
         if table.ndim == 0:
             total += finite_number(table, f"factor {number} without variables")
         elif table.ndim == 1:
@@ -80,7 +82,8 @@ def assemble(
     return _with_auxiliaries(rows, parts, larger, total)
 
 
-def _checked_counts(num_labels: ArrayLike) -> Ints:
+def checked_counts(num_labels: ArrayLike) -> Ints:
+    """Label counts: at least one variable, each with a label."""
     counts = integers(num_labels, "num_labels")
     if counts.ndim != 1 or counts.size == 0:
         raise ModelError("num_labels must list the label count of at least one variable")
@@ -122,19 +125,16 @@ def _unroll(
             _merge(tables, scope, costs)
 
 
-def _checked(number: int, factor: Any, sizes: list[int]) -> tuple[Scope, Costs]:
+def _checked(
+    number: int, factor: Any, sizes: list[int], names: Names | None
+) -> tuple[Scope, Costs]:
     try:
         scope, costs = factor
     except (TypeError, ValueError) as error:
         raise ModelError(
             f"factor {number} must be a pair (scope, costs), not {shown(factor)}"
         ) from error
-    try:
-        variables = tuple(map(operator.index, scope))
-    except TypeError as error:
-        raise ModelError(
-            f"factor {number}: the scope must be a tuple of variable numbers, not {shown(scope)}"
-        ) from error
+    variables = _scope(number, scope, names)
     table = numbers(costs, f"costs of factor {number}")
     if len(set(variables)) != len(variables):
         raise ModelError(f"factor {number}: scope {variables} names a variable twice")
@@ -153,6 +153,19 @@ def _checked(number: int, factor: Any, sizes: list[int]) -> tuple[Scope, Costs]:
         place = tuple(np.argwhere(bad)[0].tolist())
         raise ModelError(f"factor {number} over {variables} has {table[place]} at {place}; {RANGE}")
     return variables, table
+
+
+def _scope(number: int, scope: Any, names: Names | None) -> Scope:
+    """Numbers of the variables, which may be given by name where they have names."""
+    try:
+        if names is not None and not isinstance(scope, str | bytes):
+            return tuple(names.place[v] if v in names.place else operator.index(v) for v in scope)
+        return tuple(map(operator.index, scope))
+    except TypeError as error:
+        what = "numbers" if names is None else "names or numbers"
+        raise ModelError(
+            f"factor {number}: the scope must be a tuple of variable {what}, not {shown(scope)}"
+        ) from error
 
 
 def _merge(tables: dict[Scope, tuple[Scope, Costs]], scope: Scope, table: Costs) -> None:

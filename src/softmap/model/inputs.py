@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from softmap.errors import ModelError, shown
-from softmap.model.potentials import Potential, Tables
+from softmap.model.potentials import Potential, SharedTables, Tables
 from softmap.model.potentials.base import (
     LARGEST_COST,
     RANGE,
@@ -21,6 +21,7 @@ from softmap.model.potentials.base import (
     integers,
     largest,
     numbers,
+    plain,
 )
 
 __all__ = [
@@ -92,6 +93,8 @@ class FlatUnary(NamedTuple):
 
 def flat_unary(unary: ArrayLike | Sequence[ArrayLike]) -> tuple[Costs, Ints]:
     """The costs of all labels one after the other, and the label counts."""
+    if not isinstance(unary, FlatUnary):
+        unary = _plain(unary, "unary")
     if isinstance(unary, FlatUnary):
         flat, num_labels = frozen(unary.costs), unary.num_labels
     elif isinstance(unary, np.ndarray) and unary.dtype != object:
@@ -108,9 +111,17 @@ def flat_unary(unary: ArrayLike | Sequence[ArrayLike]) -> tuple[Costs, Ints]:
     return flat, frozen(num_labels, np.int64)
 
 
+def _plain(values: Any, name: str) -> Any:
+    try:
+        return plain(values)
+    except Exception as error:  # of any type: the value may bring its own conversion
+        raise ModelError(f"{name} must be an array of numbers: {error}") from error
+
+
 def _from_array(unary: NDArray[Any]) -> tuple[Costs, Ints]:
     if unary.ndim != 2:
-        raise ModelError(f"unary must have shape (variables, labels), not {unary.shape}")
+        hint = "; see Model.grid" if unary.ndim > 2 else ""
+        raise ModelError(f"unary must have shape (variables, labels), not {unary.shape}{hint}")
     if not len(unary):
         raise ModelError("a model needs at least one variable")
     num_labels = np.full(len(unary), unary.shape[1], dtype=np.int64)
@@ -163,7 +174,7 @@ def edge_groups(
     edges: ArrayLike | None, pairwise: Any, n: int
 ) -> tuple[NDArray[np.int32], tuple[Potential, ...], Ints]:
     """Edges of all groups, one potential per group, and where each group begins."""
-    parts = [(_checked_edges(e, n), p) for e, p in _parts(edges, pairwise)]
+    parts = [_fitted(_checked_edges(e, n), p) for e, p in _parts(edges, pairwise)]
     for array, potential in parts:
         if len(array) != len(potential):
             raise ModelError(f"{len(array)} edges were given for {potential!r}")
@@ -174,15 +185,46 @@ def edge_groups(
     return frozen(joined, np.int32), tuple(p for _, p in kept), start
 
 
+def _fitted(edges: NDArray[np.int32], potential: Potential) -> tuple[Any, Potential]:
+    """One number, or one table, stands for all edges."""
+    spread = potential.alike and len(edges) != len(potential)
+    return edges, potential.spread(len(edges)) if spread else potential
+
+
 def _parts(edges: ArrayLike | None, pairwise: Any) -> list[tuple[ArrayLike, Potential]]:
+    if pairwise is None:
+        if edges is not None and np.size(plain(edges)):
+            raise ModelError("edges need costs: give a potential or tables as pairwise")
+        return []
     if isinstance(pairwise, Potential):
         return [(() if edges is None else edges, pairwise)]
+    pairwise = _plain(pairwise, "pairwise")
     pairs = isinstance(pairwise, list | tuple) and any(_is_pair(p) for p in pairwise)
     if edges is not None and not pairs:
-        return [(edges, Tables(pairwise))]
+        table = _one_table(pairwise)
+        return [(edges, Tables(pairwise) if table is None else SharedTables([table], 0))]
     if edges is not None:
         raise ModelError("pairwise is a list of (edges, potential) pairs: pass edges=None")
     return groups_of(pairwise, "without edges, pairwise")
+
+
+def _one_table(pairwise: Any) -> Costs | None:
+    """The table that is meant for all edges, if one was given and not a list of them."""
+    if isinstance(pairwise, str | bytes):
+        return None
+    if not isinstance(pairwise, np.ndarray):
+        rows = pairwise if isinstance(pairwise, list | tuple) else ()
+        if not rows or not all(_is_row(row) for row in rows):
+            return None
+    array = numbers(pairwise, "pairwise")
+    return array if array.ndim == 2 else None
+
+
+def _is_row(row: Any) -> bool:
+    try:
+        return np.ndim(plain(row)) == 1
+    except Exception:  # of any type: the value may bring its own conversion
+        return False
 
 
 def groups_of(given: Any, name: str = "groups") -> list[Group]:
@@ -249,12 +291,17 @@ def _whole_numbers(edges: ArrayLike) -> NDArray[Any]:
 # --- labels -------------------------------------------------------------------------------------
 
 
-def checked_labels(labels: ArrayLike, num_labels: Ints) -> Ints:
-    """A labelling of the variables, or a batch of them, as int64."""
+def checked_labels(
+    labels: ArrayLike, num_labels: Ints, shape: tuple[int, ...] | None = None
+) -> Ints:
+    """A labelling of the variables (of a grid of this shape), or a batch of them, as int64."""
     n = len(num_labels)
     given = integers(labels, "labels")
+    if shape is not None and given.shape[-len(shape) :] == shape:
+        given = given.reshape(*given.shape[: -len(shape)], n)
     if given.shape[-1:] != (n,) or given.ndim > 2:
-        raise ModelError(f"labels must have shape ({n},) or (batch, {n}), not {given.shape}")
+        grid = "" if shape is None else f", {shape}"
+        raise ModelError(f"labels must have shape ({n},){grid} or (batch, {n}), not {given.shape}")
     bad = (given < 0) | (given >= num_labels)
     if bad.any():
         place = tuple(np.argwhere(bad)[0])

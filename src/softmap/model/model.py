@@ -2,42 +2,42 @@
 
 from __future__ import annotations
 
-import hashlib
 import math
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from functools import cached_property
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
-from softmap.errors import ModelError, OptionError
+from softmap.errors import ModelError
 from softmap.model.auxiliaries import NO_AUXILIARIES, Auxiliaries, check_auxiliaries
-from softmap.model.factors import Factor, Pieces, assemble
-from softmap.model.graph import Graph
+from softmap.model.factors import Factor, Pieces, assemble, checked_counts
+from softmap.model.facts import html_table, model_facts
+from softmap.model.fingerprints import fingerprint
+from softmap.model.grids import grid_costs, neighbours
 from softmap.model.inputs import (
     LARGEST_SUM,
     Group,
     Pairwise,
     checked_evidence,
     checked_labels,
-    checked_number,
     checked_potentials,
     checked_reach,
     edge_groups,
     finite_number,
     flat_unary,
-    offsets,
     other_unary,
 )
+from softmap.model.names import Names, checked_names, named_counts
 from softmap.model.potentials import Potential
-from softmap.model.potentials.base import LARGEST_COST, Costs, Ints, integers, largest
+from softmap.model.potentials.base import LARGEST_COST, Ints, integers, largest
+from softmap.model.structure import CARRIED, Structure
 from softmap.model.sums import careful_sums
 
-__all__ = ["Auxiliaries", "Model", "checked_model"]
+__all__ = ["Auxiliaries", "Model"]
 
 
-class Model:
+class Model(Structure):
     """A discrete Markov random field: minimise `Σ_i C_i(x_i) + Σ_e C_e(x_i, x_j) + constant`.
 
     Parameters
@@ -45,11 +45,24 @@ class Model:
     unary : (n, d) array, or a list of n one-dimensional arrays when label counts differ
     edges : (m, 2) array of variable numbers; None when `pairwise` is a list of pairs
     pairwise : Potential, (m, d, d') array, list of m 2-D arrays, or list of (edges, potential)
+        One table, or a potential of one number such as `Potts(0.5)`, stands for all edges. Left
+        out, there are no edges.
     constant : float
         Added to every energy and bound.
 
     Costs of `+inf` are hard constraints; all others lie within ±1e300. Arrays of the right type
-    are not copied: do not change them afterwards.
+    are not copied: do not change them afterwards. Those of pandas, xarray, PyTorch and JAX will do.
+    Pictures have `Model.grid`, factors of any arity and names `Model.from_factors`.
+
+    Attributes
+    ----------
+    unary, num_labels : flat costs of all nodes, and the number of labels of each
+    n, num_variables : nodes with and without auxiliary ones, which stand for larger factors
+    m, edges, potentials, group_start : edges, and their costs by groups of one family
+    constant : float
+    shape : of the grid that the variables are, or None; labellings have it
+    names : `Names` of the variables and states, or None
+    auxiliaries : what the auxiliary nodes stand for
 
     Examples
     --------
@@ -59,23 +72,11 @@ class Model:
     0.4
     """
 
-    unary: Costs
-    num_labels: Ints
-    n: int
-    m: int
-    num_variables: int
-    edges: NDArray[np.int32]
-    potentials: tuple[Potential, ...]
-    group_start: Ints
-    constant: float
-    auxiliaries: Auxiliaries
-    shape: tuple[int, ...] | None
-
     def __init__(
         self,
         unary: ArrayLike | Sequence[ArrayLike],
-        edges: ArrayLike | None,
-        pairwise: Pairwise | Sequence[Group],
+        edges: ArrayLike | None = None,
+        pairwise: Pairwise | Sequence[Group] | None = None,
         *,
         constant: float = 0.0,
     ) -> None:
@@ -93,6 +94,7 @@ class Model:
             constant=finite_number(constant, "constant"),
             auxiliaries=NO_AUXILIARIES,
             shape=None,
+            names=None,
         )
         self._check_costs()
 
@@ -101,7 +103,7 @@ class Model:
 
     def __getstate__(self) -> dict[str, Any]:
         # what others have cached with the model is made again after unpickling
-        return {name: value for name, value in self.__dict__.items() if name in _CARRIED}
+        return {name: value for name, value in self.__dict__.items() if name in CARRIED}
 
     def _check_costs(self) -> None:
         """Every potential fits its edges, and no sum of costs leaves the range of float64."""
@@ -118,90 +120,21 @@ class Model:
                 f"expected at most {LARGEST_SUM:g}"
             )
 
-    # --- structure ------------------------------------------------------------------------------
-
-    @cached_property
-    def node_offset(self) -> Ints:
-        """Where each node's block begins in node arrays such as `unary`; length n + 1."""
-        return offsets(self.num_labels)
-
-    @cached_property
-    def half_offset(self) -> Ints:
-        """Where each half-edge's block begins in λ-like arrays; length 2m + 1."""
-        return offsets(self.num_labels[self.edges.reshape(-1)])
-
-    @cached_property
-    def edge_offset(self) -> Ints:
-        """Where each edge's row-major block begins in edge arrays; length m + 1."""
-        return offsets(self.num_labels[self.edges].prod(axis=1))
-
-    @cached_property
-    def graph(self) -> Graph:
-        """Half-edge incidence."""
-        return Graph.from_edges(self.edges, self.n)
-
-    @cached_property
-    def has_forbidden(self) -> bool:
-        """Whether any cost is +inf (the ties of auxiliary nodes not counted)."""
-        return bool(np.isposinf(self.unary).any()) or any(
-            p.has_forbidden() for p in self.potentials
-        )
-
-    def groups(self) -> Iterator[tuple[int, int, Potential]]:
-        """The groups of edges of one family: (first edge, last edge + 1, potential)."""
-        for g, potential in enumerate(self.potentials):
-            yield int(self.group_start[g]), int(self.group_start[g + 1]), potential
-
-    def end_labels(self, first: int, last: int) -> tuple[Ints, Ints]:
-        """Label counts at the first and the second ends of edges `first:last`."""
-        if self.num_labels.min() == self.num_labels.max():  # no memory where all counts agree
-            same = np.broadcast_to(self.num_labels[0], (last - first,))
-            return same, same
-        ends = self.edges[first:last]
-        return self.num_labels[ends[:, 0]], self.num_labels[ends[:, 1]]
-
-    def node_slice(self, i: int) -> slice:
-        """Where node `i` lives in node arrays."""
-        i = checked_number(i, self.n, "node")
-        return slice(int(self.node_offset[i]), int(self.node_offset[i + 1]))
-
-    def half_slice(self, h: int) -> slice:
-        """Where half-edge `h` lives in λ-like arrays."""
-        h = checked_number(h, 2 * self.m, "half-edge")
-        return slice(int(self.half_offset[h]), int(self.half_offset[h + 1]))
-
-    def unary_of(self, i: int) -> Costs:
-        """Costs of the labels of node `i`."""
-        return self.unary[self.node_slice(i)]
-
-    def table(self, e: int) -> Costs:
-        """Dense costs of edge `e`; rows are the labels of its first end."""
-        e = checked_number(e, self.m, "edge")
-        g = int(np.searchsorted(self.group_start, e, side="right")) - 1
-        i, j = self.edges[e]
-        rows, cols = int(self.num_labels[i]), int(self.num_labels[j])
-        return self.potentials[g].as_table(int(e - self.group_start[g]), rows, cols)
-
-    def tables(self) -> Iterator[Costs]:
-        """Dense costs of all edges, one by one."""
-        return (self.table(e) for e in range(self.m))
-
-    @property
-    def nbytes(self) -> int:
-        """Memory of the arrays that define the model."""
-        arrays = [a for p in self.potentials for a in p.arrays().values()]
-        return self.unary.nbytes + self.edges.nbytes + sum(a.nbytes for a in arrays)
-
     def __repr__(self) -> str:
         families = "+".join(dict.fromkeys(p.family for p in self.potentials)) or "no edges"
         aux = f" (+{self.n - self.num_variables} auxiliary)" if len(self.auxiliaries) else ""
         return f"Model({self.num_variables} variables{aux}, {self.m} edges, {families})"
 
+    def _repr_html_(self) -> str:
+        return html_table("softmap.Model", model_facts(self))
+
     # --- energies -------------------------------------------------------------------------------
 
     def complete(self, labels: ArrayLike) -> Ints:
         """Labels of all nodes: the given ones, then the states of auxiliary nodes."""
-        chosen = checked_labels(labels, self.num_labels[: self.num_variables])
+        if isinstance(labels, Mapping):
+            labels = self._names().labels(labels)
+        chosen = checked_labels(labels, self.num_labels[: self.num_variables], self.shape)
         if not len(self.auxiliaries):
             return chosen
         return np.concatenate([chosen, self.auxiliaries.states(chosen)], axis=-1)
@@ -209,7 +142,9 @@ class Model:
     def energy(self, labels: ArrayLike) -> Any:
         """Cost of a labelling, or of each of a batch; +inf where a hard constraint is broken.
 
-        Rounding errors of the sum are carried along, so that it is as good as rounded once.
+        Labellings are flat, or have the shape of the grid; where variables have names, a mapping
+        from names to states is one. Rounding errors of the sum are carried along, so that it is as
+        good as rounded once.
         """
         x = self.complete(labels)
         terms = [self.unary[self.node_offset[:-1] + x]]
@@ -254,12 +189,17 @@ class Model:
     def _with(self, **changed: Any) -> Model:
         # only what costs cannot change is carried over: caches of other modules stay behind
         new = Model.__new__(Model)
-        new.__dict__.update({k: v for k, v in self.__dict__.items() if k in _CARRIED})
+        new.__dict__.update({k: v for k, v in self.__dict__.items() if k in CARRIED})
         new.__dict__.update(changed)
         return new
 
-    def condition(self, evidence: Mapping[int, int]) -> Model:
-        """The model with variables fixed: every other label of theirs is forbidden."""
+    def condition(self, evidence: Mapping[Any, Any]) -> Model:
+        """The model with variables fixed: every other label of theirs is forbidden.
+
+        `evidence` maps variables to labels, by number or by name.
+        """
+        if self.names is not None and isinstance(evidence, Mapping):
+            evidence = self.names.evidence(evidence)
         unary = self.unary.copy()
         for i, x in checked_evidence(evidence, self.num_labels[: self.num_variables]):
             block = unary[self.node_slice(i)]
@@ -269,11 +209,25 @@ class Model:
         return self.replace(unary=unary)
 
     def with_shape(self, shape: Sequence[int]) -> Model:
-        """The same model, known to be a grid of this shape (for pictures)."""
+        """The same model, known to be a grid of this shape: labellings have it."""
         sides = tuple(integers(shape, "shape").reshape(-1).tolist())
         if min(sides, default=0) < 1 or math.prod(sides) != self.num_variables:
             raise ModelError(f"a grid of shape {sides} has not {self.num_variables} variables")
         return self._with(shape=sides)
+
+    def with_names(self, names: Any, states: Any = None) -> Model:
+        """The same model, whose variables have names, and their states, too, unless left out.
+
+        `names` is a list, or maps names to lists of states; `states` holds one list for all
+        variables, one for each, or maps names to lists.
+        """
+        counts = self.num_labels[: self.num_variables]
+        return self._with(names=checked_names(names, states, counts))
+
+    def _names(self) -> Names:
+        if self.names is None:
+            raise ModelError("the variables of this model have no names; see Model.with_names")
+        return self.names
 
     def with_auxiliaries(self, auxiliaries: Auxiliaries) -> Model:
         """The same model, whose last nodes are auxiliary: their states follow from the others.
@@ -285,11 +239,43 @@ class Model:
         return self._with(auxiliaries=auxiliaries, num_variables=self.n - len(auxiliaries))
 
     @classmethod
+    def grid(
+        cls,
+        unary: ArrayLike,
+        pairwise: Pairwise | None = None,
+        *,
+        connectivity: int | None = None,
+        constant: float = 0.0,
+    ) -> Model:
+        """A model of a picture: neighbouring pixels are joined, and labellings are pictures.
+
+        Parameters
+        ----------
+        unary : (height, width, labels) array; a volume has one axis more
+        pairwise : Potential, table, or (m, d, d') array in the order of `generators.grid_edges`
+        connectivity : 4 or 8 neighbours of a pixel (6 or 26 in a volume); the smaller if left out
+
+        Examples
+        --------
+        >>> import numpy as np, softmap
+        >>> noisy = np.array([[0.1, 0.9, 0.2], [0.2, 0.1, 0.8], [0.9, 0.1, 0.9]])
+        >>> model = softmap.Model.grid(np.stack([noisy, 1 - noisy], axis=2), softmap.Potts(0.3))
+        >>> softmap.solve(model).labels.shape
+        (3, 3)
+        """
+        shape, rows = grid_costs(unary)
+        edges = neighbours(shape, connectivity)
+        ends = None if pairwise is None else edges
+        return cls(rows, ends, pairwise, constant=constant).with_shape(shape)
+
+    @classmethod
     def from_factors(
         cls,
-        num_labels: ArrayLike,
+        num_labels: ArrayLike | Mapping[Any, Any],
         factors: Iterable[Factor],
         *,
+        names: Any = None,
+        states: Any = None,
         groups: Sequence[Group] = (),
         constant: float = 0.0,
     ) -> Model:
@@ -297,18 +283,24 @@ class Model:
 
         Parameters
         ----------
-        num_labels : int array, labels of each variable
+        num_labels : int array, labels of each variable; or mapping from names to states or counts
         factors : iterable of (scope, costs), or of factors over many variables
             `costs` has one axis per variable of the scope. Arity 0 adds to the constant, 1 to the
             unary costs, 2 to the edge of that pair; 3 and more become an auxiliary variable.
-            Running variables of `AtMostOne` and its like come after all others.
+            Scopes are numbers, or names where there are any. Running variables of `AtMostOne` and
+            its like come after all others.
+        names, states : see `with_names`
         groups : list of (edges, potential) kept as they are, for structured potentials
         """
-        pieces = assemble(num_labels, factors, groups, constant)
+        counts, given = named_counts(num_labels)
+        called = None
+        if (names := given if names is None else names) is not None:
+            called = checked_names(names, states, checked_counts(counts))
+        pieces = assemble(counts, factors, groups, constant, called)
         model = cls.from_pieces(pieces)
         if len(pieces.auxiliaries) and groups:  # their edges must not lead to auxiliary nodes
             check_auxiliaries(model, pieces.auxiliaries)
-        return model
+        return model if called is None else model._with(names=called)
 
     @classmethod
     def from_pieces(cls, pieces: Pieces) -> Model:
@@ -321,24 +313,4 @@ class Model:
 
     def fingerprint(self) -> str:
         """Digest of everything that defines the model."""
-        digest = hashlib.sha256()
-        aux = self.auxiliaries
-        arrays: list[NDArray[Any]] = [self.unary, self.num_labels, self.edges, self.group_start]
-        arrays += [aux.start, aux.member, aux.stride, np.array([self.constant])]
-        for potential in self.potentials:
-            digest.update(potential.family.encode())
-            arrays += potential.arrays().values()
-        for array in arrays:
-            digest.update(str((array.dtype, array.shape)).encode())
-            digest.update(np.ascontiguousarray(array).data)
-        return digest.hexdigest()
-
-
-def checked_model(model: Any) -> Model:
-    """The model, or an `OptionError` if it is something else."""
-    if not isinstance(model, Model):
-        raise OptionError(f"expected a softmap.Model, not {type(model).__name__}")
-    return model
-
-
-_CARRIED = frozenset(Model.__annotations__) | {"node_offset", "half_offset", "edge_offset", "graph"}
+        return fingerprint(self)

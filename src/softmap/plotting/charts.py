@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from softmap.plotting.figure import figure
 
-__all__ = ["Columns", "save_comparison", "save_convergence"]
+__all__ = ["Columns", "draw_convergence", "save_comparison", "save_convergence"]
 
 # One array per column of a trace: seconds, work, bound, primal, energy, ...
 Columns = Mapping[str, NDArray[Any]]
@@ -27,20 +27,26 @@ STYLES = {
 def save_convergence(trace: Columns, path: Path | str, title: str = "") -> None:
     """Energy, primal and bound against time, and the gaps between them."""
     with figure(path, 9.0, 3.6, panels=2) as (values, gaps):
-        for name, style in STYLES.items():
-            values.plot(trace["seconds"], trace[name], label=name, **_sparse(style, trace))
-        values.set_ylim(*_window([trace]))
-        values.set(xlabel="seconds", ylabel="cost", title=title)
-        values.ticklabel_format(axis="y", useOffset=False)
-        scale = np.maximum(1.0, np.abs(trace["bound"]))
-        for name, label in (("energy", "gap"), ("primal", "LP gap")):
-            relative = (trace[name] - trace["bound"]) / scale
-            style = _sparse(STYLES[name], trace)
-            gaps.plot(trace["seconds"], np.maximum(relative, 1e-12), label=label, **style)
-        gaps.set(xlabel="seconds", ylabel="relative to the bound", yscale="log", title="gaps")
-        for axes in (values, gaps):
-            axes.grid(alpha=0.3)
-            axes.legend(frameon=False)
+        draw_convergence(trace, values, gaps)
+        values.set(title=title)
+
+
+def draw_convergence(trace: Columns, values: Any, gaps: Any) -> None:
+    """Energy, primal and bound on one pair of axes, the gaps between them on another."""
+    for name, style in STYLES.items():
+        values.plot(trace["seconds"], trace[name], label=name, **_sparse(style, trace))
+    values.set_ylim(*_window([trace]))
+    values.set(xlabel="seconds", ylabel="cost")
+    values.ticklabel_format(axis="y", useOffset=False)
+    scale = np.maximum(np.abs(trace["bound"]), np.finfo(float).tiny)
+    for name, label in (("energy", "gap"), ("primal", "LP gap")):
+        relative = (trace[name] - trace["bound"]) / scale
+        style = _sparse(STYLES[name], trace)
+        gaps.plot(trace["seconds"], np.maximum(relative, 1e-12), label=label, **style)
+    gaps.set(xlabel="seconds", ylabel="relative to the bound", yscale="log", title="gaps")
+    for axes in (values, gaps):
+        axes.grid(alpha=0.3)
+        axes.legend(frameon=False)
 
 
 def save_comparison(traces: Mapping[str, Columns], path: Path | str) -> None:

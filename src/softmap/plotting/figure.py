@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -10,7 +11,7 @@ from typing import Any
 from softmap.errors import MissingExtra
 from softmap.io.atomic import replacing
 
-__all__ = ["drawing_for", "figure"]
+__all__ = ["drawing_for", "empty_figure", "figure"]
 
 
 @contextmanager
@@ -24,6 +25,24 @@ def figure(path: Path | str, width: float, height: float, panels: int = 1) -> It
     yield list(drawing.subplots(1, panels, squeeze=False)[0])
     with replacing(path) as file:
         drawing.savefig(file, format=Path(path).suffix.lstrip(".") or "png")
+
+
+def empty_figure(width: float, height: float) -> Any:
+    """A figure that notebooks show when it is the value of a cell."""
+    try:
+        from matplotlib.figure import Figure
+    except ImportError as error:
+        raise MissingExtra("A picture", "plot") from error
+
+    class Shown(Figure):
+        """A figure with a picture for notebooks, as those of pyplot have."""
+
+        def _repr_png_(self) -> bytes:
+            buffer = io.BytesIO()
+            self.savefig(buffer, format="png")
+            return buffer.getvalue()
+
+    return Shown(figsize=(width, height), dpi=100, layout="constrained")
 
 
 @contextmanager

@@ -12,7 +12,7 @@ from softmap.errors import FormatError, MissingExtra
 from softmap.io.atomic import replacing
 from softmap.plotting.figure import figure
 
-__all__ = ["load_image", "save_image", "save_labelling", "save_matching"]
+__all__ = ["draw_labelling", "load_image", "save_image", "save_labelling", "save_matching"]
 
 Pixels = NDArray[np.uint8]
 Labels = NDArray[np.int64]
@@ -47,9 +47,15 @@ def save_labelling(labels: Labels, num_labels: int, path: Path | str, title: str
     rows, columns = labels.shape
     height = max(2.0, min(6.0, 5.2 * rows / columns))
     with figure(path, 6.4, height) as (axes,):
-        shown = axes.imshow(labels, cmap="viridis", vmin=0, vmax=max(1, num_labels - 1))
-        axes.set(title=title, xticks=[], yticks=[])
-        axes.figure.colorbar(shown, ax=axes, label="label")
+        draw_labelling(labels, num_labels, axes)
+        axes.set(title=title)
+
+
+def draw_labelling(labels: Labels, num_labels: int, axes: Any) -> None:
+    """A labelling of a grid on a pair of axes."""
+    shown = axes.imshow(labels, cmap="viridis", vmin=0, vmax=max(1, num_labels - 1))
+    axes.set(xticks=[], yticks=[])
+    axes.figure.colorbar(shown, ax=axes, label="label")
 
 
 def save_matching(

@@ -13,9 +13,10 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from softmap.errors import OptionError
+from softmap.errors import ModelError, OptionError
 from softmap.model import Model
 from softmap.model.potentials import Potts
+from softmap.model.potentials.base import numbers
 from softmap.model.sums import careful_sums
 from softmap.relaxation.dual import EdgeBatch, Floats, edge_batches, edge_entries
 from softmap.relaxation.lifting import SPECK, lift
@@ -24,6 +25,7 @@ from softmap.relaxation.transport import FEASIBLE, cheapest_coupling, exchanged,
 __all__ = [
     "Violation",
     "batch_targets",
+    "checked_marginals",
     "cost",
     "coupled",
     "integral",
@@ -210,6 +212,22 @@ def integral_nodes(model: Model, labels: ArrayLike) -> Floats:
     nodes = np.zeros(int(model.node_offset[-1]))
     nodes[model.node_offset[:-1] + model.complete(labels)] = 1.0
     return nodes
+
+
+def checked_marginals(model: Model, given: ArrayLike) -> Floats:
+    """One number per node state, not negative, some positive at each node: made to add up to 1."""
+    try:
+        nodes = numbers(given, "node_marginals")
+    except ModelError as error:
+        raise OptionError(str(error)) from error
+    size = int(model.node_offset[-1])
+    if nodes.shape != (size,):
+        raise OptionError(f"node_marginals must be {size} numbers, not of shape {nodes.shape}")
+    with np.errstate(over="ignore", invalid="ignore"):
+        mass = np.add.reduceat(nodes, model.node_offset[:-1])
+    if not ((nodes >= 0).all() and (mass > 0).all() and (mass < np.inf).all()):
+        raise OptionError("node_marginals must be finite, not negative, and not all 0 at a node")
+    return np.asarray(nodes / np.repeat(mass, model.num_labels))
 
 
 def _nodes(model: Model, node_mu: ArrayLike) -> Floats:

@@ -7,31 +7,34 @@ import re
 from html import escape
 from importlib.resources import files
 from pathlib import Path
-
-import numpy as np
+from typing import Any
 
 from softmap import __version__
-from softmap.errors import MissingExtra
+from softmap.errors import OptionError, shown
 from softmap.io.atomic import replacing
+from softmap.model.facts import model_facts
 from softmap.relaxation.gaps import relative_gap
-from softmap.report.facts import model_facts
 from softmap.report.payload import payload
-from softmap.report.picture import data_uri, palette
+from softmap.report.pictures import clusters, pictures
 from softmap.report.subject import Subject
 from softmap.report.words import certificate_sentences
 
 __all__ = ["render", "write"]
 
 
-def write(result: Subject, path: Path | str, title: str = "softmap run") -> None:
+def write(
+    result: Subject, path: Path | str, title: str = "softmap run", picture: Any = None
+) -> None:
     """Write one self-contained HTML page about a result."""
-    page = render(result, title)
+    page = render(result, title, picture)
     with replacing(path) as file:
         file.write(page.encode())
 
 
-def render(result: Subject, title: str = "softmap run") -> str:
+def render(result: Subject, title: str = "softmap run", picture: Any = None) -> str:
     """The page as text; it needs nothing from the network."""
+    if not isinstance(title, str):
+        raise OptionError(f"title must be text, not {shown(title)}")
     fields = {
         "title": escape(title),
         "style": _asset("page.css"),
@@ -39,10 +42,11 @@ def render(result: Subject, title: str = "softmap run") -> str:
         "certificate": escape(" ".join(certificate_sentences(result))),
         "numbers": _definitions(_numbers(result) | _proof(result)),
         "facts": _definitions(model_facts(result.model)),
-        "picture": _picture(result),
+        "picture": pictures(result, picture),
+        "clusters": clusters(result),
         "footer": _footer(result),
         "data": _json(payload(result)),
-        "plotly": _plotly(),
+        "chart": _asset("chart.js"),
         "script": _asset("page.js"),
     }
     return re.sub(r"\{\{(\w+)\}\}", lambda place: fields[place[1]], _asset("page.html"))
@@ -50,15 +54,6 @@ def render(result: Subject, title: str = "softmap run") -> str:
 
 def _asset(name: str) -> str:
     return (files("softmap.report") / "assets" / name).read_text("utf-8")
-
-
-def _plotly() -> str:
-    try:
-        from plotly.offline import get_plotlyjs
-    except ImportError as error:
-        raise MissingExtra("A report page", "report") from error
-    script: str = get_plotlyjs()
-    return script
 
 
 def _json(data: object) -> str:
@@ -100,22 +95,4 @@ def _footer(result: Subject) -> str:
         f"softmap {__version__}, method {result.method}, {result.sweeps:,.0f} sweeps, "
         f"{result.work:,} messages, {result.threads} threads, "
         f"set-up {result.setup_seconds:.2f} s, η at the end {result.eta:.4g}."
-    )
-
-
-def _picture(result: Subject) -> str:
-    """The labelling as an image, where the model is a grid."""
-    shape = result.model.shape
-    if shape is None or len(shape) != 2:
-        return ""
-    labels = np.asarray(result.labels).reshape(shape)
-    count = int(result.model.num_labels[: result.model.num_variables].max())
-    colours = ",".join(f"rgb({r},{g},{b})" for r, g, b in palette(min(count, 32)).tolist())
-    return (
-        '<section aria-labelledby="h-labelling"><h2 id="h-labelling">Labelling</h2>'
-        f'<figure class="labelling"><img alt="The labelling, {shape[0]} rows by {shape[1]} columns"'
-        f' width="{shape[1]}" height="{shape[0]}" src="{data_uri(labels, count)}">'
-        '<figcaption class="scale"><span>label 0</span>'
-        f'<span class="bar" style="background:linear-gradient(to right,{colours})"></span>'
-        f"<span>{count - 1}</span></figcaption></figure></section>"
     )

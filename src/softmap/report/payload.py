@@ -16,7 +16,7 @@ __all__ = ["likeliest", "payload"]
 KEPT = 8  # states listed per variable; the rest is summed up as "others"
 ROWS = 1000  # rows of the trace that a chart can show
 STAGES = ("relaxation", "search", "tightening", "labels")  # by the column `stage`
-FULL = 65535  # probabilities are stored as multiples of 1 / FULL
+FULL = 65535  # LP values are stored as multiples of 1 / FULL
 
 
 def payload(result: Subject) -> dict[str, Any]:
@@ -25,6 +25,7 @@ def payload(result: Subject) -> dict[str, Any]:
     return {
         "trace": {name: _plain(column) for name, column in trace.items()},
         "window": _window(trace),
+        "unit": float(result.unit) if 0 < result.unit < np.inf else 1.0,
         "stages": _stages(result.trace.columns()),
         "variables": _variables(result),
     }
@@ -33,7 +34,7 @@ def payload(result: Subject) -> dict[str, Any]:
 def likeliest(
     marginals: NDArray[np.float64], offset: NDArray[np.int64], kept: int
 ) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
-    """The `kept` likeliest states of each variable and their probabilities, padded with 0."""
+    """The `kept` states of largest LP value of each variable and those values, padded with 0."""
     sizes = np.diff(offset)
     state = np.zeros((len(sizes), kept), dtype=np.int64)
     mass = np.zeros((len(sizes), kept))
@@ -56,10 +57,20 @@ def _variables(result: Subject) -> dict[str, Any]:
         "count": count,
         "kept": kept,
         "shape": grid,
+        **_names(result),
         "label": _packed(result.labels, "<u4"),
         "state": _packed(state, "<u4"),
         "mass": _packed(np.round(np.clip(mass, 0, 1) * FULL), "<u2"),
     }
+
+
+def _names(result: Subject) -> dict[str, Any]:
+    """Names of variables and states, where there are any."""
+    names = result.model.names
+    if names is None:
+        return {}
+    states = [None if row is None else [str(state) for state in row] for row in names.states]
+    return {"names": [str(name) for name in names.variables], "states": states}
 
 
 def _packed(array: NDArray[Any], dtype: str) -> str:

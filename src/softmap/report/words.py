@@ -36,7 +36,7 @@ def _basis(result: Subject) -> str:
     if proof.clusters:
         return f"{proof.kind} ({len(proof.clusters):,} of them)"
     if proof.nodes:
-        return f"{proof.kind} ({proof.nodes:,} nodes)"
+        return f"{proof.kind} ({proof.nodes:,} {'node' if proof.nodes == 1 else 'nodes'})"
     return str(proof.kind)
 
 

@@ -153,7 +153,7 @@ class ExactSearch:
 
 
 def _labels(given: ArrayLike | None) -> Ints:
-    return np.zeros(0, np.int64) if given is None else np.array(given, np.int64)
+    return np.zeros(0, np.int64) if given is None else np.array(given, np.int64).ravel()
 
 
 def solve_exact(

@@ -117,7 +117,7 @@ class PartialSearch:
     def __init__(self, model: Model, lam: ArrayLike, labels: ArrayLike) -> None:
         self.model = tighten(model)
         self.lam = np.ascontiguousarray(check_lam(self.model, lam))
-        self.labels = np.asarray(labels, np.int64)
+        self.labels = np.asarray(labels, np.int64).ravel()
         self.energy = float(self.model.energy(self.labels))
         self.bound, self.nodes = -math.inf, 0
         self._node_low, self._edge_low = np.empty(self.model.n), np.empty(self.model.m)

@@ -14,10 +14,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from softmap.arguments import flag
-from softmap.errors import ModelError, OptionError
 from softmap.labels import best_labelling, decode, round_nodes
 from softmap.model import Model
-from softmap.model.potentials.base import numbers
 from softmap.relaxation import polytope
 from softmap.relaxation.bounds import dual_bound, projected_cost
 from softmap.relaxation.dual import Floats, SmoothedDual, check_lam
@@ -92,7 +90,7 @@ def certificate(
     flat = check_lam(tight, lam)
     nodes = dual.node_marginals(flat)
     if node_marginals is not None:
-        nodes = _checked_marginals(tight, node_marginals)
+        nodes = polytope.checked_marginals(tight, node_marginals)
     labels, energy = best_labelling(tight, [round_nodes(tight, nodes), decode(tight, flat)])
     lifted = polytope.lift(tight, nodes)
     primal = projected_cost(dual, flat, lifted, exact=exact)
@@ -109,18 +107,3 @@ def certificate(
         projected=projected,
         exact=exact,
     )
-
-
-def _checked_marginals(model: Model, given: ArrayLike) -> Floats:
-    """Non-negative numbers, one per node state, some of them positive at each node."""
-    try:
-        nodes = numbers(given, "node_marginals")
-    except ModelError as error:
-        raise OptionError(str(error)) from error
-    size = int(model.node_offset[-1])
-    if nodes.shape != (size,):
-        raise OptionError(f"node_marginals must be {size} numbers, not of shape {nodes.shape}")
-    sound = bool(((nodes >= 0) & (nodes < np.inf)).all())
-    if not sound or not (np.add.reduceat(nodes, model.node_offset[:-1]) > 0).all():
-        raise OptionError("node_marginals must be finite, not negative, and not all 0 at a node")
-    return nodes

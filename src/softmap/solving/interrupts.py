@@ -2,32 +2,42 @@
 
 from __future__ import annotations
 
+import math
 import signal
 import threading
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from types import FrameType, TracebackType
-from typing import Any
+from typing import Any, ClassVar
 
 __all__ = ["Interrupts"]
+
+SOON = 1.0  # seconds between two presses that mean: leave, not only this run
 
 
 class Interrupts:
     """While entered, the first Ctrl-C is only noted; a second one interrupts as usual.
 
-    May be entered several times, one inside another. Does nothing outside the main thread, or where
-    the program handles the signal itself.
+    Two presses within a second, also of two runs one after the other, mean that the whole program
+    is to be left: the run then ends with a KeyboardInterrupt. May be entered several times, one
+    inside another. Does nothing outside the main thread, or where the program handles the signal
+    itself.
 
     Attributes
     ----------
     noted : bool
         Ctrl-C was pressed.
+    twice : bool
+        And again within a second.
     broken : bool
         An exception left the innermost block: what it did may be half done.
     """
 
+    last: ClassVar[float] = -math.inf  # when Ctrl-C was pressed, in whichever run
+
     def __init__(self) -> None:
-        self.noted = self.broken = False
+        self.noted = self.twice = self.broken = False
         self._before: Any = None
         self._depth = self._patient = 0
 
@@ -80,7 +90,14 @@ class Interrupts:
             signal.signal(signal.SIGINT, self._before)
             self._before = None
 
+    def press(self) -> None:
+        """Take note of a press."""
+        now = time.monotonic()
+        self.twice = self.twice or now - Interrupts.last < SOON
+        Interrupts.last = now
+
     def _note(self, number: int, frame: FrameType | None) -> None:
-        if self.noted and not self._patient:
+        self.press()
+        if (self.noted or self.twice) and not self._patient:
             raise KeyboardInterrupt
         self.noted = True

@@ -132,15 +132,17 @@ def _ranked(model: Model, labels: Ints, bound: float, gap: float) -> RankedLabel
     energy = float(model.energy(labels))
     bound = min(bound, energy)
     proved = relative_gap(energy - bound, model_unit(model, bound)) <= gap
-    return RankedLabelling(labels, energy, bound, proved)
+    shaped = labels if model.shape is None else labels.reshape(model.shape)
+    return RankedLabelling(shaped, energy, bound, proved)
 
 
 def _apart(first: Result, distance: int, deadline: float) -> Iterator[tuple[Ints, float]]:
     """Labellings one after the other, each far enough from all before it."""
     units = Units(first.model)
     flat = flatten(tighten(units.model))
-    earlier, bound = [first.labels], first.bound
-    yield first.labels, bound
+    best = first.labels.reshape(-1)
+    earlier, bound = [best], first.bound
+    yield best, bound
     while True:
         labels, proved = next_diverse(flat, earlier, distance, deadline)
         simple = (
@@ -215,7 +217,8 @@ class _Partition:
         self._waiting: list[tuple[float, int, _Part]] = []
         self._searched: list[tuple[float, int, _Part]] = []
         self._lost = math.inf  # bound of parts in which no labelling was found
-        self._push(_Part(first.labels, 0, frozenset(), first.bound, first.labels, first.energy))
+        best = first.labels.reshape(-1)
+        self._push(_Part(best, 0, frozenset(), first.bound, best, first.energy))
 
     def __iter__(self) -> Iterator[tuple[Ints, float]]:
         """The next best labelling and a bound on all that were left before it."""

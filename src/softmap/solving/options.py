@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from softmap.algorithms.registry import find
-from softmap.arguments import count, not_negative, positive, wrong
+from softmap.arguments import count, flag, not_negative, positive, wrong
 from softmap.errors import OptionError
 from softmap.solving.result import Result
 from softmap.solving.trace import Snapshot
@@ -48,6 +48,8 @@ class Options:
     on_snapshot: Callable[[Snapshot], Any] | None = None
     backend: str = "cpu"
     eta: float | None = None
+    verbose: bool = False
+    progress: bool = False
 
     def __post_init__(self) -> None:
         checked = {
@@ -61,6 +63,8 @@ class Options:
             "dtype": _dtype(self.dtype),
             "eta": _optional(positive, "eta", self.eta),
             "checkpoint": _optional(_target, "checkpoint", self.checkpoint),
+            "verbose": flag("verbose", self.verbose),
+            "progress": flag("progress", self.progress),
         }
         for name, value in checked.items():
             object.__setattr__(self, name, value)

@@ -9,11 +9,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from softmap.arguments import flag
-from softmap.errors import FormatError, OptionError
+from softmap.errors import FormatError, ModelError, OptionError, shown
 from softmap.model import Model, checked_model
+from softmap.model.facts import html_table
 from softmap.relaxation.consistency import tighten
 from softmap.relaxation.gaps import Gaps
 from softmap.relaxation.point import PrimalPoint
@@ -52,7 +53,8 @@ class Result(Gaps):
     Attributes
     ----------
     labels, energy
-        The best labelling; `energy == model.energy(labels)`. While none was found that obeys the
+        The best labelling, in the shape of the grid if the model is one, and its cost
+        `energy == model.energy(labels)`. While none was found that obeys the
         hard constraints, `found` is False and the energy +inf: the labels are then no answer.
     bound, proof
         Certified lower bound on the MAP optimum, and what it rests on: the LP relaxation, the
@@ -96,6 +98,29 @@ class Result(Gaps):
     proof: Proof
     tolerances: tuple[float, float] = (1e-4, 1e-6)
 
+    def __post_init__(self) -> None:
+        if self.model is not None and self.model.shape is not None:  # it may travel without one
+            object.__setattr__(self, "labels", self.labels.reshape(self.model.shape))
+
+    def __getitem__(self, variable: Any) -> Any:
+        """The state of a variable, by name, number or place in the grid."""
+        model = self.model
+        if model.names is not None and not isinstance(variable, int | np.integer):
+            i = model.names.number(variable)
+            return model.names.state(i, self.labels.reshape(-1)[i])
+        try:
+            labels = self.labels if isinstance(variable, tuple) else self.labels.reshape(-1)
+            found = int(labels[variable])
+        except Exception as error:  # of any type: the value may bring its own conversion
+            raise ModelError(f"there is no variable {shown(variable)}") from error
+        return found if model.names is None else model.names.state(int(variable), found)
+
+    def as_dict(self) -> dict[Any, Any]:
+        """The labelling as a mapping from variables to states, by name where they have names."""
+        if self.model.names is None:
+            return dict(enumerate(self.labels.reshape(-1).tolist()))
+        return self.model.names.as_dict(self.labels)
+
     @property
     def found(self) -> bool:
         """Whether `labels` obey all hard constraints; if not, the energy is +inf."""
@@ -132,11 +157,39 @@ class Result(Gaps):
         primal, nodes = tightened_point(self.model, proof.clusters, proof.beliefs, labels)
         return TightenedPoint(proof.clusters, self.bound, primal, nodes)
 
-    def report(self, path: str | Path) -> None:
-        """Write one self-contained HTML page about this run."""
+    def report(
+        self,
+        path: str | Path = "softmap-report.html",
+        *,
+        title: str = "softmap run",
+        picture: ArrayLike | None = None,
+    ) -> Path:
+        """Write one self-contained HTML page about this run; returns its path.
+
+        `picture`, grey or in colours, is shown beside the labelling of a grid.
+        """
         from softmap import report
 
-        report.write(self, checked_path(path))
+        target = checked_path(path)
+        report.write(self, target, title, picture)
+        return target
+
+    def plot(self, path: str | Path | None = None) -> Any:
+        """Energy and bound over time, and the labelling of a grid: a matplotlib figure.
+
+        It is written to `path` where one is given.
+        """
+        from softmap import plotting
+
+        return plotting.result_figure(self, None if path is None else checked_path(path))
+
+    def _repr_html_(self) -> str:
+        from softmap.display.facts import result_facts
+        from softmap.report.words import certificate_sentences
+
+        return html_table(
+            "softmap.Result", result_facts(self), " ".join(certificate_sentences(self))
+        )
 
     def save(self, path: str | Path, *, with_model: bool = True) -> None:
         """Write the result to a NumPy archive; see `softmap.load_result`.
@@ -150,7 +203,7 @@ class Result(Gaps):
         header = {name: getattr(self, name) for name in NUMBERS}
         header |= {"kind": KIND, "version": VERSION, "status": self.status.name}
         header |= {"model": self.model.fingerprint()}
-        arrays: dict[str, Any] = {name: getattr(self, name) for name in ARRAYS}
+        arrays: dict[str, Any] = {name: getattr(self, name).reshape(-1) for name in ARRAYS}
         arrays |= {"trace": self.trace.array()}
         arrays |= {f"point/{name}": array for name, array in point_arrays(self.point).items()}
         arrays |= {f"proof/{name}": array for name, array in proof_arrays(self.proof).items()}
@@ -242,7 +295,7 @@ def _restored(model: Model, header: dict[str, Any], arrays: Arrays) -> Result:
         tolerances=(lp_gap, gap),
         **parts,
     )
-    _check_labels(model, result.labels)
+    _check_labels(model, result.labels.reshape(-1))
     return result
 
 

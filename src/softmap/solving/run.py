@@ -14,11 +14,11 @@ from softmap.algorithms.registry import make
 from softmap.labels import LabelSearch, round_nodes
 from softmap.machine import usable_cores
 from softmap.model import Model
-from softmap.relaxation import lp
 from softmap.relaxation.bounds import reduced_nodes
 from softmap.relaxation.consistency import tighten
 from softmap.relaxation.gaps import relative_gap
 from softmap.relaxation.point import PrimalPoint
+from softmap.solving.handover import is_slow, solve_exactly
 from softmap.solving.interrupts import Interrupts
 from softmap.solving.judge import Judge
 from softmap.solving.options import Options
@@ -28,12 +28,11 @@ from softmap.solving.result import Result
 from softmap.solving.settling import has_settled
 from softmap.solving.trace import PROVED, Row, Snapshot, StageName, Status, Trace
 from softmap.solving.units import Units
+from softmap.solving.warm import warm_start
 
 __all__ = ["Run"]
 
 EARLY = (5, 10, 20)  # the first checks, in passes
-HAND_OVER = 5_000  # passes after which a small LP that is still open goes to an exact solver
-SMALL = 50_000  # node states and edge pairs of such an LP: HiGHS takes seconds
 FIRST_INTERLUDE = 5  # passes before an exact search is tried for the first time
 SHARE = 0.4  # of the time limit that the relaxation may take where more is to follow
 # A run gives up when neither gap has improved for so many passes, and for half of all passes.
@@ -65,11 +64,14 @@ class Run:
         self.units = Units(model, options.dtype)
         self.model = tighten(self.units.model)
         self.threads = options.threads or usable_cores()
+        self.warm = warm_start(self.units, options.warm_start)
         eta = self.units.eta(options.eta)
+        if eta is None and self.warm is not None:
+            eta = self.warm.eta(options.method)
         algorithm = make(options.method, eta=eta, threads=self.threads, dtype=options.dtype)
         self.algorithm = algorithm
-        warm = self.units.warm_start(options.warm_start)
-        self.state = algorithm.init(self.model, warm, options.seed)
+        begun = None if self.warm is None else self.warm.lam
+        self.state = algorithm.init(self.model, begun, options.seed)
         self.judge = Judge(self.model, self.threads)
         self.search = LabelSearch(self.model, algorithm.decode_order(self.model))
         self.trace, self.pace = Trace(), Pace()
@@ -184,8 +186,17 @@ class Run:
         )
         return self._noted(row)
 
+    def recall(self) -> tuple[Snapshot, Status | None]:
+        """Begin with what an earlier result knows; it may be all that was asked for."""
+        assert self.warm is not None
+        self.warm.recall(self)
+        snapshot = self.note(StageName.RELAX)
+        return snapshot, self.closed() or self.warm.ended(self)
+
     def interlude_due(self) -> bool:
         """Whether a later stage may try its luck now: after growing numbers of passes."""
+        if self.warm is not None and self.warm.result is not None and not self.warm.searched:
+            return False  # the relaxation will not take long
         if not self.algorithm.sweeping or self.done < self.next_interlude:
             return False
         self.next_interlude = 4 * self.done
@@ -244,13 +255,13 @@ class Run:
             verdict = self.judge.look(proposal)
         due = last or self.done >= 4 * self.decoded_at
         if due or not math.isfinite(self.search.energy):
-            self._find_labels(proposal.lam, verdict.nodes[0], primal)
+            self.find_labels(proposal.lam, verdict.nodes[0], primal)
         if due:
             self.decoded_at = self.done
         elif self.closed():
-            self._find_labels(proposal.lam, verdict.nodes[0], self.judge.primal)
-        if not last and self._slow():
-            self._solve_exactly()
+            self.find_labels(proposal.lam, verdict.nodes[0], self.judge.primal)
+        if not last and is_slow(self):
+            solve_exactly(self)
         snapshot = self._noted(self._row(proposal, verdict))
         self.algorithm.heed(self.state, verdict)
         self.next_check = self.done + self.interval()
@@ -305,7 +316,7 @@ class Run:
             slack=verdict.slack,
         )
 
-    def _find_labels(self, lam: Floats, nodes: Floats, primal: float) -> None:
+    def find_labels(self, lam: Floats, nodes: Floats, primal: float) -> None:
         """Search for labels around λ; `primal` tells how much of the gap the LP may still close."""
         search, bound = self.search, self.judge.bound
         if not self.pace.in_time(self.left, "labels", "end"):
@@ -315,28 +326,6 @@ class Run:
         with self.pace.timed("labels"):
             search.look(lam, nodes, bound=bound, primal=primal, work=self.state.work)
         self.judge.credit(search.labels, search.energy)
-
-    def _slow(self) -> bool:
-        """Whether this check is the first one past `HAND_OVER`, and the LP small but still open."""
-        before = self.trace[-1].sweeps if len(self.trace) else 0.0
-        passed = self.algorithm.exact_finish and before < HAND_OVER <= self.done
-        if not passed or self.closed():
-            return False
-        size = self.model.unary.size + int(self.model.edge_offset[-1])
-        return size <= SMALL and not len(self.model.auxiliaries)
-
-    def _solve_exactly(self) -> None:
-        """Let an interior-point method end what passes would take long for (decision 11)."""
-        limit = self.options.time_limit
-        left = None if limit is None else max(0.0, limit - self.seconds)
-        # the last digits depend on the number of threads, so it is always one
-        found = lp.solve(self.model, "ipm", time_limit=left, threads=1)
-        if found.status == "Optimal":
-            nodes = np.maximum(found.node_marginals, 0.0)
-            mass = np.add.reduceat(nodes, self.model.node_offset[:-1])
-            nodes /= np.repeat(mass, self.model.num_labels)
-            self.judge.accept(found.lam, nodes)
-            self._find_labels(found.lam, nodes, self.judge.primal)
 
     def gaps(self) -> tuple[float, float]:
         """Relative LP gap and relative MAP gap."""

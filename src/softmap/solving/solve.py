@@ -12,8 +12,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from softmap.errors import CheckpointWarning, InfeasibleModel, OptionError
-from softmap.model import Model
+from softmap.errors import CheckpointWarning, InfeasibleModel
+from softmap.model import Model, checked_model
 from softmap.solving import checkpoint as storage
 from softmap.solving.archive import checked_path
 from softmap.solving.interrupts import Interrupts
@@ -21,6 +21,7 @@ from softmap.solving.options import Options
 from softmap.solving.result import Result
 from softmap.solving.run import Run
 from softmap.solving.stages import LaterStages
+from softmap.solving.telling import begin, left, say, shown
 from softmap.solving.trace import Snapshot, Status
 
 __all__ = ["iterate", "resume", "solve"]
@@ -47,30 +48,29 @@ def solve(  # noqa: PLR0913 - one keyword per thing a user may want to say
     on_snapshot: Callable[[Snapshot], Any] | None = None,
     backend: str = "cpu",
     eta: float | None = None,
+    verbose: bool = False,
+    progress: bool = False,
 ) -> Result:
     """Find a labelling and prove how good it is.
 
     Parameters
     ----------
-    model : Model
-    method : str, one of `softmap.METHODS`
+    model : Model, and method : str, one of `softmap.METHODS`
     goal : "map", "lp", "labels" or "optimal"
         What follows the LP relaxation: a smaller MAP gap, by a default effort where no limit is
         given; nothing; better labels only; a proof of optimality, however long it takes.
-    lp_gap, gap : float
-        Relative LP gap at which the relaxation counts as solved, and MAP gap that ends the run.
+    lp_gap, gap : float, relative gap at which the relaxation counts as solved; that ends the run
     time_limit, max_work, updates
         Stop after so many seconds, half-edge messages, or updates of a randomised method.
-    threads : int, all available ones if left out
+    threads, seed : int, all threads if left out; of the randomised methods
     dtype : "float64" or "float32", of the iterates; bounds and primals are float64
-    seed : int, of the randomised methods
     warm_start : λ or an earlier `Result`, also of a model whose costs changed a little
     checkpoint : path, written at intervals, at the end and when interrupted; see `resume`
-        Where it cannot be written meanwhile, the run goes on with a `CheckpointWarning`.
     on_snapshot : function, called with each `Snapshot`; return False to stop
     backend : "cpu", the only one
-    eta : float
-        Inverse temperature: fixed for the paper's methods, the first one for "anneal".
+    eta : float, inverse temperature: fixed for the paper's methods, the first one for "anneal"
+    verbose, progress : bool, print a line per check; draw a bar
+        Libraries listen to the logger "softmap" instead.
 
     Returns
     -------
@@ -87,6 +87,7 @@ def solve(  # noqa: PLR0913 - one keyword per thing a user may want to say
         method=method, goal=goal, lp_gap=lp_gap, gap=gap, time_limit=time_limit, max_work=max_work,
         updates=updates, threads=threads, dtype=dtype, seed=seed, warm_start=warm_start,
         checkpoint=checkpoint, on_snapshot=on_snapshot, backend=backend, eta=eta,
+        verbose=verbose, progress=progress,
     )  # fmt: skip
     return _begun(model, options)
 
@@ -109,6 +110,8 @@ def iterate(  # noqa: PLR0913 - the keywords of `solve`
     on_snapshot: Callable[[Snapshot], Any] | None = None,
     backend: str = "cpu",
     eta: float | None = None,
+    verbose: bool = False,
+    progress: bool = False,
 ) -> Generator[Snapshot, None, Result]:
     """The run of `solve` as a generator of snapshots, one per check; it returns the result.
 
@@ -126,11 +129,12 @@ def iterate(  # noqa: PLR0913 - the keywords of `solve`
         method=method, goal=goal, lp_gap=lp_gap, gap=gap, time_limit=time_limit, max_work=max_work,
         updates=updates, threads=threads, dtype=dtype, seed=seed, warm_start=warm_start,
         checkpoint=checkpoint, on_snapshot=on_snapshot, backend=backend, eta=eta,
+        verbose=verbose, progress=progress,
     )  # fmt: skip
-    return _loop(Run(_checked(model), options))
+    return _loop(Run(checked_model(model, "iterate"), options))
 
 
-def resume(
+def resume(  # noqa: PLR0913 - the limits of `solve`
     path: str | Path,
     model: Model,
     *,
@@ -142,19 +146,21 @@ def resume(
     threads: int | None = None,
     checkpoint: str | Path | None = None,
     on_snapshot: Callable[[Snapshot], Any] | None = None,
+    verbose: bool = False,
+    progress: bool = False,
 ) -> Result:
     """Go on from a checkpoint of this model, to the same result as if never stopped.
 
-    Takes the limits, `threads`, `checkpoint` and `on_snapshot` of `solve`; `lp_gap`, `gap` and
-    `updates` stay what they were if left out. Method, η, precision and seed are those of the run
-    that was stopped.
+    Takes the limits, `threads`, `checkpoint`, `on_snapshot` and displays of `solve`; `lp_gap`,
+    `gap` and `updates` stay what they were if left out. Method, η, precision and seed are those of
+    the run that was stopped.
     """
-    stored = storage.load(checked_path(path), _checked(model))
+    stored = storage.load(checked_path(path), checked_model(model, "resume"))
     changed = {"lp_gap": lp_gap, "gap": gap, "updates": updates}
     kept = stored.settings | {name: v for name, v in changed.items() if v is not None}
     options = Options(
         time_limit=time_limit, max_work=max_work, threads=threads, checkpoint=checkpoint,
-        on_snapshot=on_snapshot, **kept,
+        on_snapshot=on_snapshot, verbose=verbose, progress=progress, **kept,
     )  # fmt: skip
     interrupts = Interrupts()
     with interrupts:
@@ -163,31 +169,33 @@ def resume(
         return _exhaust(_loop(run))
 
 
-def _checked(model: Model) -> Model:
-    if not isinstance(model, Model):
-        raise OptionError(f"expected a softmap.Model, not {type(model).__name__}")
-    return model
-
-
 def _begun(model: Model, options: Options) -> Result:
     """A whole run; Ctrl-C counts from here on, set-up and the assembly of the result included."""
     interrupts = Interrupts()
     with interrupts:
-        return _exhaust(_loop(Run(_checked(model), options, interrupts)))
+        return _exhaust(_loop(Run(checked_model(model, "solve"), options, interrupts)))
 
 
 def _loop(run: Run) -> Generator[Snapshot, None, Result]:
     """Advance, check and store until something stops the run; then assemble the result.
 
-    An exception, be it of a callback, carries the result so far as its attribute `result`.
+    An exception, be it of a callback, carries the result so far as its attribute `result`; so does
+    the KeyboardInterrupt of a second Ctrl-C within a second.
     """
+    watching = begin(run)
     try:
         try:
-            status = yield from _stages(run)
+            status = yield from shown(_stages(run), watching)
         except KeyboardInterrupt:
             status = Status.INTERRUPTED
+            if not run.interrupts.noted:  # pressed in code of the user's, or of another handler
+                run.interrupts.press()
             _keep_whole(run)
-        return _result(run, status)
+        result = _result(run, status)
+        say(result, watching)
+        if run.interrupts.twice:
+            raise left(result)
+        return result
     except InfeasibleModel:  # there is nothing to be found
         raise
     except Exception as error:
@@ -200,6 +208,12 @@ def _stages(run: Run) -> Generator[Snapshot, None, Status]:
     path, saved = run.options.checkpoint, time.perf_counter()
     status = run.ended()  # a resumed run may be at its end
     later = LaterStages(run) if run.options.goal != "lp" else None
+    if status is None and run.warm is not None and run.warm.result is not None:
+        with run.interrupts:
+            snapshot, status = run.recall()
+        yield snapshot
+        if _asked_to_stop(run, snapshot) and status is None:
+            status = Status.CALLBACK
     while status is None:
         with run.interrupts:
             run.storable = False
@@ -293,12 +307,14 @@ def _attach_result(run: Run, error: Exception) -> None:
         error.add_note("The result so far is the attribute `result` of this exception.")
 
 
-def _exhaust(run: Generator[Snapshot, None, Result]) -> Result:
+def _exhaust(run: Any) -> Result:
     while True:
         try:
             try:
                 next(run)
             except KeyboardInterrupt:
+                if run.gi_frame is None:  # it came out of the run, which has ended
+                    raise
                 run.throw(KeyboardInterrupt)
         except StopIteration as stop:
             result: Result = stop.value

@@ -32,6 +32,7 @@ FIRST_TURN = 0.3  # seconds of the first turn of each stage, at least, where tim
 PART = 0.03  # of the time limit in the first turn of each stage
 FIRST_WORK = 200_000  # numbers sent in messages in the first turn, where none is
 GROWTH = 2.0  # of turns
+LEAD = 2  # doublings of the first turns where a search is known to succeed
 EFFORT = 4  # rounds of turns that a run without any limit makes
 BACKTRACKS = 50  # of a turn of the search, at least
 FEW = 600  # nodes up to which a model is searched where no time is given
@@ -242,6 +243,8 @@ class Tighten(Stage):
 
             lam, labels = run.judge.lam, run.search.labels
             self._stage = Tightening(run.model, lam, labels, threads=run.threads)
+            if run.warm is not None:
+                run.warm.adopt(self._stage)
         stage = self._stage
         stage.best.keep(run.search.labels, run.search.energy)
         before = stage.work
@@ -300,6 +303,8 @@ class LaterStages:
             kinds = (Improve, Tighten)
         self.stages = [kind(run) for kind in kinds]
         self.round = 0
+        # where a search has proved the optimum of a similar model, its first turns are longer
+        self.lead = LEAD if run.warm is not None and run.warm.searched else 0
 
     def interlude(self) -> Snapshot | None:
         """A short turn of the search while the relaxation is still being solved."""
@@ -321,7 +326,7 @@ class LaterStages:
         while True:
             if not any(stage.active and stage.fits() for stage in self.stages):
                 return run.limit() or Status.TIME_LIMIT
-            due = [stage for stage in self.stages if stage.due()]
+            due = [stage for stage in self.stages if stage.due() and not self._too_early(stage)]
             for stage in due:
                 stage.take_turn(self._turn(stage))
                 yield run.note(stage.name)
@@ -333,12 +338,23 @@ class LaterStages:
             if self._proofless() and not any(s.active for s in provers):
                 return Status.EXHAUSTED
             self.round += 1
-            if self._unlimited() and self.round >= EFFORT:
+            if self._unlimited() and (self.round >= EFFORT or self._as_good_as_before()):
                 return Status.EFFORT
 
     def _proofless(self) -> bool:
         """Whether no stage that could close the gap is left, and labels had their chance."""
         return self.round >= 2 and self.run.options.time_limit is None
+
+    def _too_early(self, stage: Stage) -> bool:
+        """Whether a warm run tries something else first: better labels, or a search."""
+        if self.round > 0 or isinstance(stage, Improve):
+            return False
+        enough = self._unlimited() and self._as_good_as_before()
+        return enough or (self.lead > 0 and isinstance(stage, Tighten))
+
+    def _as_good_as_before(self) -> bool:
+        """Whether the gap is no larger than that of the result the run began from."""
+        return self.run.warm is not None and self.run.warm.enough(self.run)
 
     def _unlimited(self) -> bool:
         options = self.run.options
@@ -347,7 +363,7 @@ class LaterStages:
 
     def _turn(self, stage: Stage) -> Turn:
         """How long the next turn of a stage may be: longer with each that it has had."""
-        run, scale = self.run, GROWTH**stage.turns
+        run, scale = self.run, GROWTH ** (stage.turns + self.lead)
         work, limit, most = int(FIRST_WORK * scale), run.options.time_limit, run.options.max_work
         if most is not None:
             work = max(1, min(work, most - run.work))

@@ -139,6 +139,8 @@ class Snapshot(Gaps):
 
     def __post_init__(self) -> None:
         own = self.labels.copy()  # a view could be made writeable again
+        if self.model.shape is not None:
+            own = own.reshape(self.model.shape)
         own.flags.writeable = False
         object.__setattr__(self, "labels", own)
 
@@ -147,3 +149,6 @@ class Snapshot(Gaps):
         if name.startswith("_") or name == "row":
             raise AttributeError(name)
         return getattr(self.row, name)
+
+    def __dir__(self) -> list[str]:
+        return sorted({*super().__dir__(), *(f.name for f in fields(Row))})

@@ -18,7 +18,6 @@ from softmap import core
 from softmap.errors import OptionError
 from softmap.model import Model
 from softmap.model.layout import layout
-from softmap.relaxation.dual import check_lam
 from softmap.relaxation.gaps import cost_step, relative_gap
 from softmap.relaxation.point import Beliefs
 from softmap.relaxation.scaling import largest_cost, scaled
@@ -75,18 +74,6 @@ class Units:
             middle = np.repeat(2 * (low + high), sizes)
             flat = np.clip(4 * quarter - middle, -self.width, self.width)
         return flat
-
-    def warm_start(self, given: Any) -> Floats | None:
-        """What the user has given as a warm start, for the run; None where nothing."""
-        if given is None:
-            return None
-        lam = given.messages if isinstance(given, Result) else given
-        try:
-            return self.warm(check_lam(self.given, lam).copy())
-        except (OptionError, ValueError, TypeError) as error:
-            raise OptionError(
-                f"warm_start: expected a Result, or λ of this model as a flat array ({error})"
-            ) from error
 
     # --- and back ---------------------------------------------------------------------------------
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import time
+from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 
 import numpy as np
@@ -132,6 +133,15 @@ class Stage:
         flat = check_lam(self.base, lam)
         self.best.prove(dual_bound(self.base, lam), self.tight, flat, None)
         self._enter(self.tight, flat, FIRST_ETA / self.scale)
+
+    def adopt(
+        self, clusters: Iterable[tuple[int, ...]], lam: ArrayLike, beliefs: Beliefs | None
+    ) -> None:
+        """Begin with clusters of an earlier run; λ and beliefs are of the model with them."""
+        tight = build(self.base, list(clusters))
+        flat = check_lam(tight.model, lam)
+        self.best.prove(dual_bound(tight.model, flat), tight, flat, beliefs)
+        self._enter(tight, flat, BELIEFS / self.scale)
 
     def exhaust(self, *, seconds: float | None, max_work: float | None, gap: float) -> Tightening:
         """Go on until something stops the run."""

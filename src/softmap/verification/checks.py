@@ -93,7 +93,7 @@ def _ulp(value: float) -> float:
 
 
 def _labels(result: Result) -> Any:
-    model, labels = result.model, np.asarray(result.labels)
+    model, labels = result.model, np.asarray(result.labels).reshape(-1)
     counts = model.num_labels[: model.num_variables]
     if labels.shape != counts.shape or labels.dtype.kind not in "iu":
         raise ValueError(f"labels are not {len(counts)} whole numbers")

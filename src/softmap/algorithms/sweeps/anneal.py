@@ -121,6 +121,10 @@ class Annealed(Algorithm):
                 if self.averaging:
                     self._sample(state)
 
+    def heat(self, state: AnnealState, factor: float) -> None:
+        """Divide η by a factor, down to the first η of a run that begins with nothing."""
+        state.eta = max(state.eta / factor, min(state.eta, FIRST_ETA / self.scale))
+
     def _sample(self, state: AnnealState) -> None:
         nodes = self.engine.nodes(state.messages.msg, state.eta)
         state.samples += 1

@@ -28,7 +28,9 @@ __all__ = [
     "numbers",
     "per_edge",
     "places",
+    "plain",
     "scale_factor",
+    "single",
     "times",
 ]
 
@@ -64,9 +66,28 @@ def frozen(array: ArrayLike, dtype: Any = np.float64) -> NDArray[Any]:
     return view
 
 
+def plain(values: Any) -> Any:
+    """An array of another library (pandas, xarray, JAX, PyTorch) as numpy's; others as they are."""
+    if isinstance(values, np.ndarray):
+        return values
+    if hasattr(values, "detach") and hasattr(values, "cpu"):  # PyTorch, with gradients or elsewhere
+        values = values.detach().cpu()
+    if not hasattr(values, "__array__") or not hasattr(values, "shape"):
+        return values
+    array = np.asarray(values)
+    if array.dtype.kind == "V" and array.dtype.names is None:  # the short floats of JAX
+        array = array.astype(np.float32)
+    return array
+
+
+def single(values: Any) -> bool:
+    """Whether one number was given, not a list of them."""
+    return isinstance(values, int | float | np.number) or getattr(values, "shape", None) == ()
+
+
 def _array(values: Any, name: str) -> NDArray[Any]:
     try:
-        return np.asarray(values)
+        return np.asarray(plain(values))
     except Exception as error:  # of any type: the value may bring its own conversion
         raise ModelError(f"{name} must be an array with rows of one length: {error}") from error
 
@@ -191,6 +212,7 @@ class Potential(ABC):
     """
 
     family: ClassVar[str]
+    alike = False  # one number was given for all edges, however many there will be
 
     @abstractmethod
     def __len__(self) -> int:
@@ -211,6 +233,10 @@ class Potential(ABC):
     @abstractmethod
     def arrays(self) -> dict[str, NDArray[Any]]:
         """The arrays that define it, by name: for files and fingerprints."""
+
+    def spread(self, count: int) -> Potential:
+        """The costs of the only edge, for `count` edges."""
+        return self.take(np.zeros(count, dtype=np.int64))
 
     def check(self, rows: Ints, cols: Ints) -> None:
         """Raise `ModelError` if the group does not fit ends with `rows` and `cols` labels."""

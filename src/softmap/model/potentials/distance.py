@@ -18,6 +18,7 @@ from softmap.model.potentials.base import (
     largest,
     per_edge,
     places,
+    single,
     times,
 )
 
@@ -30,12 +31,20 @@ class Potts(Potential):
     Parameters
     ----------
     weights : float array, one per edge; negative weights reward differing labels
+        One number stands for all edges of the group.
+
+    Examples
+    --------
+    >>> import softmap
+    >>> chain = softmap.Model([[0, 1], [1, 0], [1, 0]], [[0, 1], [1, 2]], softmap.Potts(0.4))
+    >>> chain.energy([0, 1, 1])
+    0.4
     """
 
     family = "potts"
 
     def __init__(self, weights: ArrayLike) -> None:
-        self.weights = per_edge(weights, "Potts weights")
+        self.weights, self.alike = per_edge(weights, "Potts weights"), single(weights)
 
     def __len__(self) -> int:
         return len(self.weights)
@@ -74,7 +83,7 @@ class _Truncated(Potential):
 
     def __init__(self, weights: ArrayLike, truncation: ArrayLike = np.inf) -> None:
         name = type(self).__name__
-        self.weights = per_edge(weights, f"{name} weights")
+        self.weights, self.alike = per_edge(weights, f"{name} weights"), single(weights)
         if not np.isfinite(self.weights).all():
             raise ModelError(f"{name} weights must be finite; use Tables for hard constraints")
         cut = per_edge(truncation, f"{name} truncation", np.inf)
@@ -153,7 +162,7 @@ class TruncatedLinear(_Truncated):
 
     Parameters
     ----------
-    weights : float array, one per edge
+    weights : float array, one per edge; or one number for all
     truncation : float or float array
         In label units, not cost units; +inf for none.
     """
@@ -171,7 +180,7 @@ class TruncatedQuadratic(_Truncated):
 
     Parameters
     ----------
-    weights : float array, one per edge
+    weights : float array, one per edge; or one number for all
     truncation : float or float array
         In squared label units; +inf for none.
     """

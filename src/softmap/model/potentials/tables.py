@@ -25,6 +25,7 @@ from softmap.model.potentials.base import (
     numbers,
     per_edge,
     places,
+    single,
     times,
 )
 
@@ -195,7 +196,7 @@ class SharedTables(Potential):
     Parameters
     ----------
     tables : (K, d, d') array or list of K two-dimensional arrays
-    index : int array, one entry per edge
+    index : int array, one entry per edge; one number for all edges
     weights : float array, optional
         One finite, non-negative factor per edge; 1 if left out.
     """
@@ -209,7 +210,9 @@ class SharedTables(Potential):
         weights: ArrayLike | None = None,
     ) -> None:
         self._stack = TableStack(tables)
-        self.index: Ints = frozen(integers(index, "SharedTables: index"), np.int64)
+        given_index = np.atleast_1d(integers(index, "SharedTables: index"))
+        self.index: Ints = frozen(given_index, np.int64)
+        self.alike = single(index) and weights is None
         if self.index.ndim != 1:
             raise ModelError(f"SharedTables: index must be a list, not of shape {self.index.shape}")
         if self.index.size and not (0 <= self.index.min() and self.index.max() < len(self._stack)):

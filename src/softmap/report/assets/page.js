@@ -7,15 +7,14 @@
   // --- charts: told apart by dash and marker as well as by colour -------------------------------
   const line = (name, y, ink, dash, symbol) => ({ name, y, ink, dash, symbol });
   const trace = data.trace;
-  const scale = trace.bound.map((b) => Math.max(1, Math.abs(b)));
   // a gap of zero has no logarithm: it is drawn where floating point ends
   const gap = (upper) => upper.map((u, k) =>
-    u === null || trace.bound[k] === null ? null : Math.max((u - trace.bound[k]) / scale[k], 1e-12));
+    u === null || trace.bound[k] === null ? null : Math.max((u - trace.bound[k]) / data.unit, 1e-12));
   const charts = {
     "chart-values": { lines: [
       line("energy", trace.energy, "--energy", "solid", "circle"),
       line("primal", trace.primal, "--primal", "dash", "square"),
-      line("bound", trace.bound, "--bound", "dashdot", "triangle-up"),
+      line("bound", trace.bound, "--bound", "dashdot", "triangle"),
     ], window: data.window },
     "chart-gaps": { lines: [
       line("gap", gap(trace.energy), "--energy", "solid", "circle"),
@@ -29,10 +28,7 @@
 
   // bands behind the curves: what the run was doing; a line of words names them as well
   const inks = { relaxation: "--relaxation", search: "--search", tightening: "--tightening", labels: "--labels" };
-  const bands = (axis) => data.stages.map((s) => ({
-    type: "rect", xref: "x", yref: "paper", x0: s[axis][0], x1: s[axis][1], y0: 0, y1: 1,
-    layer: "below", line: { width: 0 }, fillcolor: colour(inks[s.name]),
-  }));
+  const bands = (axis) => data.stages.map((s) => ({ from: s[axis][0], to: s[axis][1], colour: colour(inks[s.name]) }));
   for (const name of new Set(data.stages.map((s) => s.name))) {
     const key = document.createElement("span"), swatch = document.createElement("i");
     swatch.style.background = `var(${inks[name]})`;
@@ -40,32 +36,24 @@
     byId("stages").append(key);
   }
 
+  let zoom = null;
   function draw() {
     const axis = document.querySelector("input[name=axis]:checked").value;
-    const x = trace[axis];
+    let drawn = 0;
     for (const [id, chart] of Object.entries(charts)) {
-      const lines = chart.lines.map((l) => ({
-        x, y: l.y, name: l.name, type: "scatter", mode: "lines+markers",
-        line: { color: colour(l.ink), dash: l.dash, width: 2 },
-        marker: { color: colour(l.ink), symbol: l.symbol, size: 7, maxdisplayed: 14 },
-      }));
-      const ink = colour("--ink"), grid = colour("--line");
-      const layout = {
-        margin: { l: 70, r: 10, t: 30, b: 80 }, paper_bgcolor: "rgba(0,0,0,0)", plot_bgcolor: "rgba(0,0,0,0)",
-        font: { color: ink, family: "system-ui, sans-serif", size: 13 }, hovermode: "x unified",
-        hoverlabel: { bgcolor: colour("--panel"), font: { color: ink } },
-        legend: { orientation: "h", y: -0.28 }, shapes: bands(axis),
-        xaxis: { title: { text: axis === "work" ? "work (messages)" : "seconds" }, gridcolor: grid, zeroline: false },
-        yaxis: { type: chart.log ? "log" : "linear", gridcolor: grid, zeroline: false, exponentformat: "e" },
-      };
-      if (chart.window) layout.yaxis.range = chart.window;
-      Plotly.react(id, lines, layout, { responsive: true, displaylogo: false, displayModeBar: false });
+      const lines = chart.lines.map((l) => ({ name: l.name, y: l.y, colour: colour(l.ink), dash: l.dash, mark: l.symbol }));
+      drawn += softmapChart(byId(id), {
+        lines, x: trace[axis], xlabel: axis === "work" ? "work (messages)" : "seconds", log: chart.log,
+        window: chart.window, bands: bands(axis), zoom, onzoom: (range) => { zoom = range; draw(); },
+      });
     }
+    byId("charts").hidden = drawn === 0;
+    byId("short").hidden = drawn !== 0;
   }
-
-  document.querySelectorAll("input[name=axis]").forEach((radio) => radio.addEventListener("change", draw));
+  document.querySelectorAll("input[name=axis]").forEach((radio) => radio.addEventListener("change", () => { zoom = null; draw(); }));
   matchMedia("(prefers-color-scheme: dark)").addEventListener("change", draw);
   matchMedia("print").addEventListener("change", draw);
+  new ResizeObserver(() => draw()).observe(byId("charts"));
   draw();
 
   // --- tables -----------------------------------------------------------------------------------
@@ -92,27 +80,28 @@
   }
 
   function variables(label, state, mass) {
-    const { count, kept, shape } = data.variables;
+    const { count, kept, shape, names: called, states: named } = data.variables;
+    const stateOf = (i, x) => named?.[i]?.[x] ?? String(x);
     let order = Uint32Array.from({ length: count }, (_, i) => i), found = order;
     let sorted = { key: "variable", down: false }, page = 0;
     const chance = new Uint16Array(count);
     for (let i = 0; i < count; i++)
       for (let k = 0; k < kept; k++) if (state[i * kept + k] === label[i]) chance[i] = mass[i * kept + k];
-    const value = { variable: (i) => i, label: (i) => label[i], probability: (i) => chance[i] };
+    const value = { variable: (i) => i, label: (i) => label[i], "LP value": (i) => chance[i] };
 
-    const likeliest = (i) => {
+    const largest = (i) => {
       const parts = [];
       let rest = 65535;
       for (let k = 0; k < kept; k++) {
         const m = mass[i * kept + k];
         if (m < 33) continue; // under 0.0005
         rest -= m;
-        parts.push(`${state[i * kept + k]}: ${(m / 65535).toFixed(3)}`);
+        parts.push(`${stateOf(i, state[i * kept + k])}: ${(m / 65535).toFixed(3)}`);
       }
       if (rest > 33) parts.push(`others: ${(rest / 65535).toFixed(3)}`);
       return parts.join(", ");
     };
-    const names = ["variable", ...(shape ? ["row", "column"] : []), "label", "probability", "likeliest states"];
+    const names = ["variable", ...(shape ? ["row", "column"] : []), "label", "LP value", "largest LP values"];
     const place = (i) => (shape ? [Math.floor(i / shape[1]), i % shape[1]].map(String) : []);
 
     function head() {
@@ -144,8 +133,9 @@
     function filter() {
       const range = byId("f-variable").value.match(/\d+/g);
       const low = range ? Number(range[0]) : 0, high = range ? Number(range[1] ?? range[0]) : count;
-      const wanted = byId("f-label").value.trim(), most = byId("f-probability").value;
-      found = order.filter((i) => i >= low && i <= high && (wanted === "" || label[i] === Number(wanted))
+      const word = byId("f-variable").value.trim().toLowerCase();
+      const wanted = byId("f-label").value.trim(), most = byId("f-value").value;
+      found = order.filter((i) => (range === null && called && word ? called[i].toLowerCase().includes(word) : i >= low && i <= high) && (wanted === "" || stateOf(i, label[i]) === wanted)
         && (most === "" || chance[i] <= Number(most) * 65535));
       page = 0;
       show();
@@ -155,7 +145,7 @@
       const size = Number(byId("f-rows").value), pages = Math.max(1, Math.ceil(found.length / size));
       page = Math.min(Math.max(0, page), pages - 1);
       const rows = Array.from(found.slice(page * size, (page + 1) * size), (i) =>
-        cells("td", [String(i), ...place(i), String(label[i]), (chance[i] / 65535).toFixed(3), likeliest(i)]));
+        cells("td", [called ? `${i} ${called[i]}` : String(i), ...place(i), stateOf(i, label[i]), (chance[i] / 65535).toFixed(3), largest(i)]));
       byId("table").tBodies[0].replaceChildren(...rows);
       byId("found").textContent = `${found.length.toLocaleString("en")} of ${count.toLocaleString("en")} variables`;
       byId("p-where").textContent = `page ${page + 1} of ${pages.toLocaleString("en")}`;

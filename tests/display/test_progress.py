@@ -1,12 +1,15 @@
 """The displays: live on a terminal, lines elsewhere, silence on demand."""
 
 import io
+import logging
 
 import numpy as np
+import pytest
 from rich.console import Console
 
-from softmap.cli.console import number, ratio
-from softmap.cli.progress import LiveDisplay, PlainLines, Silent, display
+import softmap
+from softmap.display.console import number, ratio
+from softmap.display.progress import LiveDisplay, PlainLines, Silent, display
 from softmap.generators import random_tree
 from softmap.solving.trace import Row, Snapshot, StageName
 
@@ -66,3 +69,40 @@ def test_numbers_are_readable():
     assert number(-np.inf) == "-∞"
     assert number(np.nan) == "none yet"
     assert ratio(0.000123) == "0.00012"
+
+
+def test_verbose_and_progress_show_a_run(capsys):
+    model = random_tree(30, seed=1)
+    quiet = softmap.solve(model)
+    assert capsys.readouterr() == ("", "")
+    shown = softmap.solve(model, verbose=True, progress=True)
+    out, err = capsys.readouterr()
+    assert shown.energy == quiet.energy
+    assert "bound" in out
+    assert "that is proved by" in out
+    assert "[====" in err
+    assert str(shown.status) in err
+
+
+def test_libraries_listen_to_the_logger(caplog):
+    with caplog.at_level(logging.DEBUG, logger="softmap"):
+        result = softmap.solve(random_tree(30, seed=1))
+    messages = [record.getMessage() for record in caplog.records]
+    assert messages[0].startswith("solving Model(30 variables")
+    assert str(result.status) in messages[-1]
+    assert any("bound=" in message for message in messages[1:-1])
+
+
+def test_notebooks_show_models_and_results():
+    result = softmap.solve(random_tree(30, seed=1))
+    assert "<td" in result.model._repr_html_()
+    assert str(result.status) in result._repr_html_()
+    assert "bound" in dir(next(softmap.iterate(result.model)))
+
+
+def test_a_result_draws_itself(tmp_path):
+    pytest.importorskip("matplotlib")
+    result = softmap.solve(softmap.generators.potts_grid(5, 5, 3, seed=1))
+    figure = result.plot(tmp_path / "run.png")
+    assert figure._repr_png_()[:4] == (tmp_path / "run.png").read_bytes()[:4] == b"\x89PNG"
+    assert len(figure.axes) >= 3

@@ -10,14 +10,21 @@ from rich.table import Table
 __all__ = ["facts_table", "messages", "number", "ratio", "results"]
 
 
+class Plain(Console):
+    """A console that leaves it to the caller what a closed pipe means."""
+
+    def on_broken_pipe(self) -> None:
+        raise BrokenPipeError
+
+
 def results() -> Console:
     """Standard output, for what was asked for."""
-    return Console(highlight=False, markup=False, soft_wrap=True)
+    return Plain(highlight=False, markup=False, soft_wrap=True)
 
 
 def messages() -> Console:
     """Standard error, for progress and remarks."""
-    return Console(stderr=True, highlight=False, markup=False, soft_wrap=True)
+    return Plain(stderr=True, highlight=False, markup=False, soft_wrap=True)
 
 
 def number(value: float) -> str:

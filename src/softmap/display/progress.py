@@ -7,19 +7,18 @@ from __future__ import annotations
 
 import time
 from types import TracebackType
-from typing import TYPE_CHECKING, Self
+from typing import Any, Self
 
 from rich.console import Console
 from rich.live import Live
 from rich.table import Table
 
-from softmap.cli.console import messages, number, ratio
-from softmap.solving.trace import StageName
+from softmap.display.console import messages, number, ratio
+from softmap.report.payload import STAGES
 
-if TYPE_CHECKING:
-    from softmap.solving.trace import Snapshot
+__all__ = ["Display", "LiveDisplay", "PlainLines", "Silent", "columns", "display"]
 
-__all__ = ["Display", "LiveDisplay", "PlainLines", "Silent", "display"]
+Snapshot = Any  # a `softmap.Snapshot`: the room above this one
 
 
 class Silent:
@@ -56,7 +55,7 @@ class PlainLines(Silent):
         if snapshot.seconds < self._next:
             return
         self._next = snapshot.seconds + self._every
-        shown = _columns(snapshot, None)
+        shown = columns(snapshot, None)
         self._console.print("  ".join(f"{name} {value}" for name, value in shown.items()))
 
 
@@ -87,17 +86,18 @@ class LiveDisplay(Silent):
             return
         self._shown_at = now
         table = Table(box=None, pad_edge=False)
-        columns = _columns(snapshot, self._time_limit)
-        for name in columns:
+        shown = columns(snapshot, self._time_limit)
+        for name in shown:
             table.add_column(name, justify="right", header_style="dim", min_width=len(name))
-        table.add_row(*columns.values())
+        table.add_row(*shown.values())
         self._live.update(table)
 
 
-def _columns(snapshot: Snapshot, time_limit: float | None) -> dict[str, str]:
-    columns = {
+def columns(snapshot: Snapshot, time_limit: float | None) -> dict[str, str]:
+    """The numbers of a check, as name and words."""
+    shown = {
         "seconds": f"{snapshot.seconds:.1f}",
-        "stage": StageName(snapshot.stage).word,
+        "stage": STAGES[int(snapshot.stage)],
         "bound": number(snapshot.bound),
         "primal": number(snapshot.primal),
         "energy": number(snapshot.energy),
@@ -106,8 +106,8 @@ def _columns(snapshot: Snapshot, time_limit: float | None) -> dict[str, str]:
         "eta": f"{snapshot.eta:.3g}",
     }
     if time_limit is not None:
-        columns["remaining"] = f"{max(0.0, time_limit - snapshot.seconds):.0f} s"
-    return columns
+        shown["remaining"] = f"{max(0.0, time_limit - snapshot.seconds):.0f} s"
+    return shown
 
 
 def display(enabled: bool, time_limit: float | None = None) -> Display:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from html import escape
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -10,7 +11,7 @@ import numpy as np
 if TYPE_CHECKING:
     from softmap.model import Model
 
-__all__ = ["arity_counts", "arity_max", "families", "model_facts"]
+__all__ = ["arity_counts", "arity_max", "families", "html_table", "model_facts"]
 
 
 def arity_counts(model: Model) -> dict[int, int]:
@@ -54,11 +55,25 @@ def model_facts(model: Model) -> dict[str, str]:
     }
     if model.shape is not None:
         facts["grid"] = " × ".join(str(size) for size in model.shape)
+    if model.names is not None:
+        some = [str(name) for name in model.names.variables[:4]]
+        facts["names"] = ", ".join(some) + (", …" if model.num_variables > len(some) else "")
     if len(model.auxiliaries):
         facts["auxiliary variables"] = (
             f"{len(model.auxiliaries):,} (one per factor of three or more)"
         )
     return facts
+
+
+def html_table(title: str, facts: dict[str, str], sentence: str = "") -> str:
+    """Two columns under a title, for notebooks."""
+    rows = "".join(
+        f'<tr><td style="text-align:left">{escape(name)}</td>'
+        f'<td style="text-align:left">{escape(value)}</td></tr>'
+        for name, value in facts.items()
+    )
+    below = f"<p>{escape(sentence)}</p>" if sentence else ""
+    return f"<div><b>{escape(title)}</b><table>{rows}</table>{below}</div>"
 
 
 def _listed(counts: dict[str, int]) -> str:

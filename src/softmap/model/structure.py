@@ -1,0 +1,116 @@
+"""Where everything of a model lives: nodes, half-edges and edges in flat arrays."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import NDArray
+
+from softmap.model.auxiliaries import Auxiliaries
+from softmap.model.graph import Graph
+from softmap.model.inputs import checked_number, offsets
+from softmap.model.names import Names
+from softmap.model.potentials import Potential
+from softmap.model.potentials.base import Costs, Ints
+
+__all__ = ["CARRIED", "Structure"]
+
+
+class Structure:
+    """The arrays of a model and the places in them; `Model` says what they mean."""
+
+    unary: Costs
+    num_labels: Ints
+    n: int
+    m: int
+    num_variables: int
+    edges: NDArray[np.int32]
+    potentials: tuple[Potential, ...]
+    group_start: Ints
+    constant: float
+    auxiliaries: Auxiliaries
+    shape: tuple[int, ...] | None
+    names: Names | None
+
+    @cached_property
+    def node_offset(self) -> Ints:
+        """Where each node's block begins in node arrays such as `unary`; length n + 1."""
+        return offsets(self.num_labels)
+
+    @cached_property
+    def half_offset(self) -> Ints:
+        """Where each half-edge's block begins in λ-like arrays; length 2m + 1."""
+        return offsets(self.num_labels[self.edges.reshape(-1)])
+
+    @cached_property
+    def edge_offset(self) -> Ints:
+        """Where each edge's row-major block begins in edge arrays; length m + 1."""
+        return offsets(self.num_labels[self.edges].prod(axis=1))
+
+    @cached_property
+    def graph(self) -> Graph:
+        """Half-edge incidence."""
+        return Graph.from_edges(self.edges, self.n)
+
+    @cached_property
+    def has_forbidden(self) -> bool:
+        """Whether any cost is +inf (the ties of auxiliary nodes not counted)."""
+        return bool(np.isposinf(self.unary).any()) or any(
+            p.has_forbidden() for p in self.potentials
+        )
+
+    def groups(self) -> Iterator[tuple[int, int, Potential]]:
+        """The groups of edges of one family: (first edge, last edge + 1, potential)."""
+        for g, potential in enumerate(self.potentials):
+            yield int(self.group_start[g]), int(self.group_start[g + 1]), potential
+
+    def end_labels(self, first: int, last: int) -> tuple[Ints, Ints]:
+        """Label counts at the first and the second ends of edges `first:last`."""
+        if self.num_labels.min() == self.num_labels.max():  # no memory where all counts agree
+            same = np.broadcast_to(self.num_labels[0], (last - first,))
+            return same, same
+        ends = self.edges[first:last]
+        return self.num_labels[ends[:, 0]], self.num_labels[ends[:, 1]]
+
+    def node_slice(self, i: int) -> slice:
+        """Where node `i` lives in node arrays."""
+        i = checked_number(i, self.n, "node")
+        return slice(int(self.node_offset[i]), int(self.node_offset[i + 1]))
+
+    def half_slice(self, h: int) -> slice:
+        """Where half-edge `h` lives in λ-like arrays."""
+        h = checked_number(h, 2 * self.m, "half-edge")
+        return slice(int(self.half_offset[h]), int(self.half_offset[h + 1]))
+
+    def unary_of(self, i: int) -> Costs:
+        """Costs of the labels of node `i`."""
+        return self.unary[self.node_slice(i)]
+
+    def table(self, e: int) -> Costs:
+        """Dense costs of edge `e`; rows are the labels of its first end."""
+        e = checked_number(e, self.m, "edge")
+        g = int(np.searchsorted(self.group_start, e, side="right")) - 1
+        i, j = self.edges[e]
+        rows, cols = int(self.num_labels[i]), int(self.num_labels[j])
+        return self.potentials[g].as_table(int(e - self.group_start[g]), rows, cols)
+
+    def tables(self) -> Iterator[Costs]:
+        """Dense costs of all edges, one by one."""
+        return (self.table(e) for e in range(self.m))
+
+    @property
+    def nbytes(self) -> int:
+        """Memory of the arrays that define the model."""
+        arrays = [a for p in self.potentials for a in p.arrays().values()]
+        return self.unary.nbytes + self.edges.nbytes + sum(a.nbytes for a in arrays)
+
+
+# What costs cannot change: models derived from each other share it, and it is pickled.
+CARRIED = frozenset(Structure.__annotations__) | {
+    "node_offset",
+    "half_offset",
+    "edge_offset",
+    "graph",
+}
