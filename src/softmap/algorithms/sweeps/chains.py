@@ -96,13 +96,12 @@ class Chains:
 
     def nodes(self, messages: Floats, eta: float) -> Floats:
         """Node marginals `μ_i ∝ exp(-η θ̂_i / n_i)` after a full pass."""
-        self._share(messages)
-        return self._soft_nodes(eta)[0]
+        return self._soft_nodes(self._shares(messages), eta)[0]
 
     def marginals(self, messages: Floats, shift: Floats, eta: float) -> ChainMarginals:
         """Marginals `μ_i ∝ exp(-η θ̂_i / n_i)` after a full pass; `shift` is that pass's."""
         theta = self._shares(messages)
-        nodes, entropy, minima = self._soft_nodes(eta)
+        nodes, entropy, minima = self._soft_nodes(theta, eta)
         coupling = np.empty(int(self.model.half_offset[-1]))
         core.couplings(self._layout, self.plan.native, messages, theta, coupling, self.threads)
         ends = self.plan.backward_ends
@@ -126,22 +125,19 @@ class Chains:
         )
         return lam
 
-    def _soft_nodes(self, eta: float) -> tuple[Floats, Floats, Floats]:
-        """Marginals, entropies and soft minima of the shares last computed."""
-        plan, nodes = self.plan, np.empty(self.model.unary.size)
-        entropy, minima = np.empty(self.model.n), np.empty(self.model.n)
+    def _soft_nodes(self, theta: Floats, eta: float) -> tuple[Floats, Floats, Floats]:
+        """Marginals, entropies and soft minima of the shares θ̂_i / n_i."""
+        n, nodes = self.model.n, np.empty_like(theta)
+        entropy, minima = np.empty(n), np.empty(n)
+        at, step = self.model.node_offset[:-1], np.ones(n, dtype=np.int64)
         core.soft_nodes(
-            layout(self.model), plan.node_at, plan.node_step, self._theta, eta, nodes, entropy,
-            minima, self.threads,
-        )  # fmt: skip
+            layout(self.model), at, step, theta, eta, nodes, entropy, minima, self.threads
+        )
         return nodes, entropy, minima
-
-    def _share(self, messages: Floats) -> None:
-        core.shares(self.plan.native, messages, self._theta, self.threads)
 
     def _shares(self, messages: Floats) -> Floats:
         """θ̂_i / n_i in the order of the model."""
-        self._share(messages)
+        core.shares(self.plan.native, messages, self._theta, self.threads)
         out = np.empty(self.model.unary.size)
         core.by_node(self._layout, self.plan.native, self._theta, out, self.threads)
         return out
