@@ -268,6 +268,7 @@ void couple_in_closed_form(const Cells<W> &t, const Edges &edges, const Run &run
 template <int W, class Edges>
 bool couple_in_bands(const Cells<W> &t, const Edges &edges, const Run &run, const Couplings &ask) {
     const Answers<W> answers{run, ask};
+    const Flushed flushed;
     BandedCoupling<W, Edges> made(t, edges, ask.eta);
     const Pack<W> entropy = made.soften(ask.entropy != nullptr), slack = made.shrink();
     const Pack<W> price = made.complete();

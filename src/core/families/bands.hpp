@@ -27,30 +27,33 @@ template <int W> class Slopes {
         }
     }
 
-    // put(x, Σ φ source, Σ φ source |x - y|) for the near labels y < x, and again for the others;
-    // `room` is 2 · count packs.
+    // put(x, Σ φ source, Σ φ source |x - y|) for the near labels y < x, and again for those y > x,
+    // where there are any; `room` is 4 · count packs.
     template <class Put> void gather(const P *source, Index reach, P *room, Put put) const {
-        walk(source, reach, Steps<W>{up_}, Steps<W>{down_}, room, put);
+        both<true>(source, reach, Steps<W>{up_}, Steps<W>{down_}, room, put);
+    }
+    // The same without the sum by distances.
+    template <class Put> void gather_plainly(const P *source, Index reach, P *room, Put put) const {
+        both<false>(source, reach, Steps<W>{up_}, Steps<W>{down_}, room, put);
     }
     // The same with φ(y, x).
     template <class Put> void scatter(const P *source, Index reach, P *room, Put put) const {
-        walk(source, reach, Steps<W>{down_ - 1}, Steps<W>{up_ + 1}, room, put);
+        both<false>(source, reach, Steps<W>{down_ - 1}, Steps<W>{up_ + 1}, room, put);
     }
     // The same with 1.
     template <class Put> void count(const P *source, Index reach, P *room, Put put) const {
-        walk(source, reach, Still{}, Still{}, room, put);
+        both<true>(source, reach, Still{}, Still{}, room, put);
     }
 
     P into_greater(Index x) const { return up_[x]; }  // from x - 1
     P into_lesser(Index x) const { return down_[x]; } // from x + 1
 
   private:
-    template <class Up, class Down, class Put>
-    void walk(const P *source, Index reach, Up up, Down down, P *room, Put put) const {
-        if (reach < 2)
-            return;
-        trailing(count_, reach - 1, source, Upwards{}, up, room, put);
-        trailing(count_, reach - 1, source, Downwards{count_}, down, room, put);
+    template <bool counting, class Up, class Down, class Put>
+    void both(const P *source, Index reach, Up up, Down down, P *room, Put put) const {
+        if (reach > 1)
+            walk(count_, reach - 1, Trail<W, counting, true, Up>(count_, source, up, room),
+                 Trail<W, counting, false, Down>(count_, source, down, room + 2 * count_), put);
     }
 
     Index count_;
@@ -65,7 +68,7 @@ template <int W> class LinearBand {
     LinearBand(Index count, Index reach, const P &weight, P *room)
         : count_(count), reach_(reach), weight_(weight), slopes_(count, room),
           room_(room + Slopes<W>::room(count)) {}
-    static Index room(Index count, Index) { return Slopes<W>::room(count) + 2 * count; }
+    static Index room(Index count, Index) { return Slopes<W>::room(count) + 4 * count; }
 
     // `height` is the hard message of κ_j to the labels x, `low` the least of C + κ_i + κ_j.
     void begin(const P *row, const P *col, const P *height, const P &low, double eta, P *left,

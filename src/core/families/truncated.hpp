@@ -190,8 +190,9 @@ template <int W, class Distance> struct TruncatedEdges : EdgesBase<W, TruncatedE
             mass[y] = mass_of(a[y] - out[y], eta);
             sum[y] = sum[y] * mass_of(far - out[y], eta) + mass[y];
         }
-        slopes.gather(mass, reach, room,
-                      [&](Index y, const Pack<W> &one, const Pack<W> &) { sum[y] += one; });
+        const Flushed flushed;
+        slopes.gather_plainly(mass, reach, room,
+                              [&](Index y, const Pack<W> &one, const Pack<W> &) { sum[y] += one; });
         for (Index y = 0; y < labels; ++y)
             out[y] -= log(greatest(sum[y], Pack<W>(1e-300))) * Pack<W>(1.0 / eta);
     }

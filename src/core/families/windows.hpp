@@ -16,65 +16,122 @@ template <int W> Pack<W> mass_of(const Pack<W> &value, double eta) {
     return noticed(unless_infinite(value, exp(Pack<W>(-eta) * greatest(value, Pack<W>(0.0)))));
 }
 
-// Labels in ascending or descending order.
-struct Upwards {
-    Index operator()(Index k) const { return k; }
-};
-struct Downwards {
-    Index count;
-    Index operator()(Index k) const { return count - 1 - k; }
+// While it lives, numbers too small for full precision are 0 to this thread: they are slow. Where
+// the processor has no such switch, they stay.
+class Flushed {
+  public:
+#if defined(__SSE2__)
+    Flushed() : before_(__builtin_ia32_stmxcsr()) { __builtin_ia32_ldmxcsr(before_ | 0x8040); }
+    ~Flushed() { __builtin_ia32_ldmxcsr(before_); }
+
+  private:
+    unsigned before_;
+#else
+    Flushed() {}
+#endif
+  public:
+    Flushed(const Flushed &) = delete;
+    Flushed &operator=(const Flushed &) = delete;
 };
 
-// The step from each label to the next in some order, and one that changes nothing.
+// The step from one label to the next, by label that is stepped to; and one that changes nothing.
 template <int W> struct Steps {
-    const Pack<W> *into; // by label that is stepped to
-    Pack<W> operator()(const Pack<W> &sum, Index label) const { return noticed(sum * into[label]); }
+    const Pack<W> *into;
+    Pack<W> operator()(const Pack<W> &sum, Index label) const { return sum * into[label]; }
 };
 struct Still {
     template <int W> Pack<W> operator()(const Pack<W> &sum, Index) const { return sum; }
 };
 
-// Σ source[y] · (steps from y to x) over the `length` labels y before x, for every x in the order
-// of `label`, and the like sums of source · steps · (number of steps): put(x, sum, sum_of_steps).
+// Σ source[y] · (steps from y to x) over the labels y in a window before x, and where `counting`
+// the like sums of source · steps · (number of steps). Labels are in ascending or descending order.
 //
-// Windows are put together from the end of one block of `length` labels and the beginning of the
-// next (van Herk 1992, Gil and Werman 1993). `room` is 2 · count packs.
-template <int W, class Label, class Step, class Put>
-void trailing(Index count, Index length, const Pack<W> *source, Label label, Step step,
-              Pack<W> *room, Put put) {
-    const Pack<W> none(0.0), one(1.0);
-    Pack<W> *end = room, *end_steps = room + count;
-    put(label(0), none, none);
+// Windows are put together from the end of one block of labels, as long as the window, and the
+// beginning of the next (van Herk 1992, Gil and Werman 1993).
+template <int W, bool counting, bool ascending, class Step> class Trail {
+  public:
+    using P = Pack<W>;
+
+    Trail(Index count, const P *source, Step step, P *room)
+        : last_(count - 1), source_(source), step_(step), end_(room), end_steps_(room + count) {}
+
+    // A block begins, or (backwards) ends.
+    void begin() {
+        sum_ = steps_ = P(0.0);
+        path_ = P(1.0);
+    }
+    // Backwards through a block: the k-th label, so many steps before the block's last.
+    void collect(Index k, Index before) {
+        const P own = source_[label(k)] * path_;
+        end_[k] = sum_ += own;
+        if constexpr (counting)
+            end_steps_[k] = steps_ += own * P(double(before));
+        path_ = step_(path_, label(k));
+    }
+    // Forwards: the k-th label, the `place`-th of its block, is now part of the window.
+    void enter(Index k) {
+        if constexpr (counting)
+            steps_ = step_(steps_ + sum_, label(k));
+        sum_ = step_(sum_, label(k)) + source_[label(k)];
+        path_ = step_(path_, label(k));
+    }
+    // put(x, sum, sum_of_steps) for the label x after the k-th; the window begins at `from` in the
+    // block before, and `place` labels of it are in this one.
+    template <class Put> void leave(Index k, Put put) const { give(k, sum_, steps_, put); }
+    template <class Put> void leave(Index k, Index from, Index place, Put put) const {
+        const P tail = path_ * end_[from];
+        P steps = steps_;
+        if constexpr (counting)
+            steps += path_ * end_steps_[from] + tail * P(double(place));
+        give(k, sum_ + tail, steps, put);
+    }
+
+  private:
+    Index label(Index k) const { return ascending ? k : last_ - k; }
+
+    template <class Put> void give(Index k, const P &sum, const P &steps, Put put) const {
+        const Index x = label(k + 1);
+        put(x, step_(sum, x), counting ? step_(steps + sum, x) : steps);
+    }
+
+    Index last_;
+    const P *source_;
+    Step step_;
+    P *end_, *end_steps_, sum_, steps_, path_;
+};
+
+// Both trails of every label, with windows of `length` labels, side by side: each is a chain of
+// operations that wait for one another.
+template <class One, class Other, class Put>
+void walk(Index count, Index length, One one, Other other, Put put) {
     if (length < count - 1) {
-        Pack<W> sum = none, steps = none, path = one;
+        one.begin();
+        other.begin();
         for (Index k = count - 1, left = (count - 1) % length; k >= 0; --k) {
-            const Pack<W> own = source[label(k)] * path;
-            sum += own;
-            steps += own * Pack<W>(double(length - 1 - left));
-            end[k] = sum;
-            end_steps[k] = steps;
-            path = step(path, label(k));
+            one.collect(k, length - 1 - left);
+            other.collect(k, length - 1 - left);
             if (left-- == 0) {
                 left = length - 1;
-                sum = steps = none;
-                path = one;
+                one.begin();
+                other.begin();
             }
         }
     }
-    Pack<W> sum = none, steps = none, path = one;
-    for (Index z = 0, place = 0; z + 1 < count; ++z) { // the window ends at z
-        if (place == length)
-            place = 0, sum = steps = none, path = one;
-        steps = step(steps + sum, label(z));
-        sum = step(sum, label(z)) + source[label(z)];
-        path = step(path, label(z));
-        Pack<W> all = sum, all_steps = steps;
-        if (++place < length && z >= place) {
-            const Pack<W> tail = path * end[z - length + 1];
-            all += tail;
-            all_steps += path * end_steps[z - length + 1] + tail * Pack<W>(double(place));
+    for (Index k = 0, place = length; k + 1 < count; ++k) { // the window ends at k
+        if (place == length) {
+            place = 0;
+            one.begin();
+            other.begin();
         }
-        put(label(z + 1), step(all, label(z + 1)), step(all_steps + all, label(z + 1)));
+        one.enter(k);
+        other.enter(k);
+        if (++place < length && k >= place) {
+            one.leave(k, k - length + 1, place, put);
+            other.leave(k, k - length + 1, place, put);
+        } else {
+            one.leave(k, put);
+            other.leave(k, put);
+        }
     }
 }
 

@@ -134,8 +134,11 @@ class Annealed(Algorithm):
         return self.engine.lam(state.messages.msg)
 
     def propose(self, state: AnnealState) -> Proposal:
-        lam = self.engine.bounding(state.messages.msg, polish(state.passes))
-        found = self._marginals(state)  # after what λ took is free again: both are large
+        hard, messages = polish(state.passes), state.messages.msg
+        # a copy of the messages and κ are large: not both at once
+        early = self.engine.bounding(messages, hard) if hard else None
+        found = self._marginals(state)
+        lam = self.engine.bounding(messages, hard) if early is None else early
         state.node_entropy = float((self.engine.surplus * found.node_entropy).sum())
         state.smoothed = found.smoothed
         nodes = (found.nodes, state.mean.copy()) if state.samples > 1 else (found.nodes,)

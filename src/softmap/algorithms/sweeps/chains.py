@@ -118,10 +118,13 @@ class Chains:
         """λ whose plain bound is the chain bound after `hard` hard passes and a half.
 
         Hard passes win back part of what the entropy costs the bound. From hard messages they never
-        lower it; from smooth ones they may by a little, which concerns speed, not validity.
+        lower it; from smooth ones they may by a little, which concerns speed, not validity. Without
+        a whole one, the messages sent forward are overwritten: the next pass makes them anew.
         """
-        msg = aligned(len(messages), self.dtype)
-        msg[:] = messages
+        msg = messages
+        if hard:
+            msg = aligned(len(messages), self.dtype)
+            msg[:] = messages
         shift = np.empty(len(self.plan.edge))
         self._run(2 * hard + 1, Messages(msg, msg, np.ones(3), shift), np.inf, False)
         theta = self._shares(msg)
