@@ -91,7 +91,7 @@ def _read(path: Path) -> Model:
 def _stereo(left: Path, right: Path) -> Model:
     from softmap.demos import base, stereo
 
-    return stereo.build(base.Options(left=left, right=right, labels=16)).model
+    return stereo.build(base.DemoOptions(left=left, right=right, labels=16)).model
 
 
 FOLDER = data_folder()

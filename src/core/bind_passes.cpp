@@ -69,7 +69,7 @@ template <class S> struct Calls {
     }
     static void to_lam(Lay lay, Plan plan, In<S> msg, Out<double> lam, int threads) {
         require_size(lam, lay.view.half_offset[2 * lay.view.m], "lam");
-        split(threads, 2 * lay.view.m, [&](Index first, Index last) {
+        split(threads, plan.view.num_blocks, [&](Index first, Index last) {
             unpack(lay.view, plan.view, msg.data(), lam.data(), first, last);
         });
     }
@@ -122,7 +122,7 @@ template <class S> struct Calls {
     }
     static void nodes(Lay lay, Plan plan, In<double> theta, Out<double> out, int threads) {
         require_size(out, lay.view.node_offset[lay.view.n], "out");
-        split(threads, lay.view.n, [&](Index first, Index last) {
+        split(threads, plan.view.num_rows, [&](Index first, Index last) {
             by_node(lay.view, plan.view, theta.data(), out.data(), first, last);
         });
     }
@@ -130,7 +130,7 @@ template <class S> struct Calls {
                     Out<double> lam, int threads) {
         require_size(rank, lay.view.n, "rank");
         require_size(lam, lay.view.half_offset[2 * lay.view.m], "lam");
-        split(threads, lay.view.m, [&](Index first, Index last) {
+        split(threads, plan.view.num_blocks, [&](Index first, Index last) {
             cut_chains(lay.view, plan.view, rank.data(), msg.data(), theta.data(), lam.data(),
                        first, last);
         });
@@ -138,7 +138,7 @@ template <class S> struct Calls {
     static void couple(Lay lay, Plan plan, In<S> msg, In<double> theta, Out<double> out,
                        int threads) {
         require_size(out, lay.view.half_offset[2 * lay.view.m], "out");
-        split(threads, 2 * lay.view.m, [&](Index first, Index last) {
+        split(threads, plan.view.num_blocks, [&](Index first, Index last) {
             couplings(lay.view, plan.view, msg.data(), theta.data(), out.data(), first, last);
         });
     }

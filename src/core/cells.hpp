@@ -37,8 +37,8 @@ template <int W> class Cells {
         for (double **array : {&col, &q, &rest_q})
             *array = at, at += cells * lanes;
         spare = at;
-        load(Side<W>(lay, run, 0), lay, ask, rows, high, row, p);
-        load(Side<W>(lay, run, 1), lay, ask, cols, cells, col, q);
+        load(Side<W>(lay, run, 0), lay, ask, high, row, p);
+        load(Side<W>(lay, run, 1), lay, ask, cells, col, q);
     }
 
     static Index room_for(Index rows, Index cols, bool tables) {
@@ -78,12 +78,10 @@ template <int W> class Cells {
     static Index width_of(Index cols) { return W > 1 ? cols : (cols + lanes - 1) / lanes; }
 
     static void load(const Side<W> &side, const Layout<double> &lay, const Couplings &ask,
-                     Index labels, Index width, double *kappa, double *nodes) {
-        for (Index x = 0; x < labels; ++x) {
-            side.free(lay, ask.kappa, x).store(kappa + W * x);
-            across<W>(ask.nodes, side.node, x).store(nodes + W * x);
-        }
-        for (Index k = W * labels; k < lanes * width; ++k) {
+                     Index width, double *kappa, double *nodes) {
+        side.free(lay, ask.kappa, kappa);
+        side.take(ask.nodes, nodes);
+        for (Index k = W * side.labels; k < lanes * width; ++k) {
             kappa[k] = infinity;
             nodes[k] = 0.0;
         }

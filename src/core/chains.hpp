@@ -5,6 +5,7 @@
 // by all threads together; every message is computed the same way whatever their number.
 #pragma once
 
+#include "packing.hpp"
 #include "sending.hpp"
 
 namespace softmap {
@@ -136,16 +137,22 @@ void passes(const Layout<S> &lay, const Schedule<S> &plan, Index halves, const C
     }
 }
 
-// Costs of nodes first..last-1 from the order of strips to that of the model.
+// Costs of the nodes of rows first..last-1 from the order of strips to that of the model.
 template <class S>
 void by_node(const Layout<S> &lay, const Schedule<S> &plan, const double *theta, double *out,
              Index first, Index last) {
-    for (Index i = first; i < last; ++i)
-        for (Index x = 0; x < lay.num_labels[i]; ++x)
-            out[lay.node_offset[i] + x] = theta[plan.node_at[i] + x * plan.node_step[i]];
+    std::vector<double> room(std::size_t(lanes * lay.widest));
+    for (Index r = first; r < last; ++r) {
+        const Row &row = plan.rows[r];
+        side_by_side(theta + row.place, row.step, row.nodes, row.labels, room.data());
+        for (Index k = 0; k < row.nodes; ++k)
+            std::copy_n(room.data() + k * row.labels, row.labels,
+                        out + lay.node_offset[plan.nodes[row.first + k]]);
+    }
 }
 
-// λ of edges first..last-1 whose plain bound is the chain bound, after a hard forward half pass.
+// λ of the edges of blocks first..last-1 whose plain bound is the chain bound, after a hard forward
+// half pass.
 //
 // Each node's share θ̂_i / n_i goes to the edges that lead onwards from it: then every such edge has
 // the least cost that its message took off, whatever the label of its far end. `theta` holds the
@@ -153,33 +160,27 @@ void by_node(const Layout<S> &lay, const Schedule<S> &plan, const double *theta,
 template <class S>
 void cut_chains(const Layout<S> &lay, const Schedule<S> &plan, const Index *rank, const S *msg,
                 const double *theta, double *lam, Index first, Index last) {
-    for (Index h = 2 * first; h < 2 * last; ++h) {
-        const Index i = lay.node[h], at = plan.half_at[h], step = plan.half_step[h];
+    each_half(lay, plan, msg, first, last, [&](Index h, const double *message) {
+        const Index i = lay.node[h];
         const bool onwards = rank[i] < rank[lay.node[h ^ 1]];
-        for (Index x = 0; x < lay.num_labels[i]; ++x) {
-            double value = -double(msg[at + x * step]);
-            if (onwards) {
-                const double share = theta[lay.node_offset[i] + x];
-                value = share < infinity ? value + share : 0.0;
-            }
-            lam[lay.half_offset[h] + x] = value;
-        }
-    }
+        const double *share = theta + lay.node_offset[i];
+        double *out = lam + lay.half_offset[h];
+        for (Index x = 0; x < lay.num_labels[i]; ++x)
+            out[x] = !onwards ? -message[x] : share[x] < infinity ? share[x] - message[x] : 0.0;
+    });
 }
 
-// κ_h = θ̂_i / n_i - M_h of half-edges first..last-1: chain edge marginals are
+// κ_h = θ̂_i / n_i - M_h of blocks first..last-1: chain edge marginals are
 // exp(-η (C_e + κ_h + κ_{h^1})). `theta` holds the shares in the order of the model.
 template <class S>
 void couplings(const Layout<S> &lay, const Schedule<S> &plan, const S *msg, const double *theta,
                double *out, Index first, Index last) {
-    for (Index h = first; h < last; ++h) {
-        const Index i = lay.node[h], at = plan.half_at[h], step = plan.half_step[h];
-        for (Index x = 0; x < lay.num_labels[i]; ++x) {
-            const double share = theta[lay.node_offset[i] + x];
-            out[lay.half_offset[h] + x] =
-                share < infinity ? share - double(msg[at + x * step]) : 0.0;
-        }
-    }
+    each_half(lay, plan, msg, first, last, [&](Index h, const double *message) {
+        const double *share = theta + lay.node_offset[lay.node[h]];
+        double *to = out + lay.half_offset[h];
+        for (Index x = 0; x < lay.labels_at(h); ++x)
+            to[x] = share[x] < infinity ? share[x] - message[x] : 0.0;
+    });
 }
 
 } // namespace softmap

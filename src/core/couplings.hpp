@@ -7,12 +7,10 @@
 // edge gets its cheapest transport. The price is +inf where no coupling avoids the forbidden pairs.
 #pragma once
 
-#include "cells.hpp"
+#include "banded.hpp"
 #include "transport.hpp"
 
 namespace softmap {
-
-inline constexpr double negligible = 1e-15; // mass that rounding alone explains
 
 template <int W, class Edges> void fill_costs(const Cells<W> &t, const Edges &edges) {
     for (Index x = 0; x < t.rows; ++x) {
@@ -265,23 +263,70 @@ void couple_in_closed_form(const Cells<W> &t, const Edges &edges, const Run &run
     });
 }
 
-template <class Edges> bool closed(const Edges &edges) {
-    if constexpr (Edges::closed_transport)
-        return edges.knows_transport();
-    else
+// Wide tables of families with a band, in time proportional to the labels; returns false, and does
+// nothing, where some number is none.
+template <int W, class Edges>
+bool couple_in_bands(const Cells<W> &t, const Edges &edges, const Run &run, const Couplings &ask) {
+    const Answers<W> answers{run, ask};
+    const Flushed flushed;
+    BandedCoupling<W, Edges> made(t, edges, ask.eta);
+    const Pack<W> entropy = made.soften(ask.entropy != nullptr), slack = made.shrink();
+    const Pack<W> price = made.complete();
+    if (!(largest(size_of(price)) < infinity) || total(price) != total(price))
         return false;
+    answers.put(ask.cost, price);
+    answers.put(ask.entropy, entropy);
+    answers.put(ask.slack, slack);
+    if (ask.plan)
+        made.masses([&](Index x, Index y, const Pack<W> &mass) {
+            mass.each(int(run.count), [&](int k, double one) {
+                ask.plan[ask.plan_at[run.first + k] + x * t.cols + y] = one;
+            });
+        });
+    return true;
+}
+
+enum class Way { closed, banded, general };
+
+template <class Edges> Way way_of(const Edges &edges, const Run &run, double eta) {
+    if constexpr (Edges::closed_transport) {
+        if (edges.knows_transport())
+            return Way::closed;
+    } else if constexpr (Edges::banded) {
+        if (edges.knows_band() && eta < infinity && run.rows * run.cols > exchanged)
+            return Way::banded;
+    }
+    return Way::general;
 }
 
 template <int W, class Edges>
-void couple_run(const Cells<W> &t, const Edges &edges, const Run &run, const Couplings &ask,
-                Transport &solve) {
+void couple_run(double *room, const Layout<double> &lay, const Edges &edges, const Run &run,
+                const Couplings &ask, Transport &solve) {
+    const Way way = way_of(edges, run, ask.eta);
+    const Cells<W> cells(room, lay, run, ask, way == Way::general);
     if constexpr (Edges::closed_transport) {
-        if (edges.knows_transport()) {
-            couple_in_closed_form(t, edges, run, ask);
-            return;
+        if (way == Way::closed)
+            return couple_in_closed_form(cells, edges, run, ask);
+    } else if constexpr (Edges::banded) {
+        if (way == Way::banded) {
+            if (couple_in_bands(cells, edges, run, ask))
+                return;
+            Room own(Cells<W>::room_for(run.rows, run.cols, true));
+            const Cells<W> tables(own.numbers(), lay, run, ask, true);
+            return couple_generally(tables, edges, run, ask, solve);
         }
     }
-    couple_generally(t, edges, run, ask, solve);
+    couple_generally(cells, edges, run, ask, solve);
+}
+
+template <int W, class Edges> Index room_of(const Edges &edges, const Run &run, double eta) {
+    const Way way = way_of(edges, run, eta);
+    Index numbers = Cells<W>::room_for(run.rows, run.cols, way == Way::general);
+    if constexpr (Edges::banded)
+        if (way == Way::banded)
+            numbers +=
+                message_room(run.rows, W) + BandedCoupling<W, Edges>::room(run.rows, edges.reach);
+    return numbers;
 }
 
 // Couplings of the edges at positions first..last-1 of the list.
@@ -290,14 +335,13 @@ inline void couple(const Layout<double> &lay, const EdgeList &list, const Coupli
     Index numbers = 0;
     each_run(lay, list, first, last, 1, [&](const auto &edges, const Run &run) {
         constexpr int W = std::decay_t<decltype(edges)>::width;
-        numbers = std::max(numbers, Cells<W>::room_for(run.rows, run.cols, !closed(edges)));
+        numbers = std::max(numbers, room_of<W>(edges, run, ask.eta));
     });
     Room room(numbers);
     Transport solve;
     each_run(lay, list, first, last, 1, [&](const auto &edges, const Run &run) {
         constexpr int W = std::decay_t<decltype(edges)>::width;
-        const Cells<W> cells(room.numbers(), lay, run, ask, !closed(edges));
-        couple_run(cells, edges, run, ask, solve);
+        couple_run<W>(room.numbers(), lay, edges, run, ask, solve);
     });
 }
 

@@ -110,19 +110,13 @@ inline void node_minima(const Layout<double> &lay, const double *lam, double *ou
 template <int W, class Edges>
 void run_minima(const Layout<double> &lay, const Edges &edges, const Run &run, const double *lam,
                 double *room, double *out) {
-    const auto a = reinterpret_cast<Pack<W> *>(room + message_room(lay.widest, W));
-    const auto message = a + run.rows;
-    const Side<W> from(lay, run, 0), into(lay, run, 1);
-    Pack<W> low(infinity), spoilt(0.0);
-    for (Index x = 0; x < run.rows; ++x) {
-        a[x] = from.free(lay, lam, x);
-        spoilt += from.spoilt(lay, lam, x);
-    }
+    double *numbers = room + message_room(lay.widest, W);
+    const auto a = reinterpret_cast<Pack<W> *>(numbers), b = a + run.rows, message = b + run.cols;
+    Pack<W> low(infinity), spoilt = Side<W>(lay, run, 0).free(lay, lam, numbers);
+    spoilt += Side<W>(lay, run, 1).free(lay, lam, numbers + W * run.rows);
     edges.message(a, message, room, infinity);
-    for (Index y = 0; y < run.cols; ++y) {
-        low = least(into.free(lay, lam, y) + message[y], low);
-        spoilt += into.spoilt(lay, lam, y);
-    }
+    for (Index y = 0; y < run.cols; ++y)
+        low = least(b[y] + message[y], low);
     (low + spoilt).each(int(run.count), [&](int k, double one) { out[run.edge[k]] = one; });
 }
 
@@ -131,8 +125,8 @@ inline void edge_minima(const Layout<double> &lay, const double *lam, double *ou
                         Index last) {
     const RoundedDown down;
     const Index labels = lay.widest;
-    Room room(std::max(message_room(labels, 1) + 2 * labels,
-                       message_room(labels, lanes) + 2 * labels * lanes));
+    Room room(std::max(message_room(labels, 1) + 3 * labels,
+                       message_room(labels, lanes) + 3 * labels * lanes));
     each_run(lay, EdgeList{nullptr, lay.m}, first, last, 1, [&](const auto &edges, const Run &run) {
         run_minima<std::decay_t<decltype(edges)>::width>(lay, edges, run, lam, room.numbers(), out);
     });

@@ -3,7 +3,41 @@
 
 #include "families/all.hpp"
 
+#include <algorithm>
+#include <vector>
+
 namespace softmap {
+
+// Label arrays that lie side by side (entry x of the k-th at x · step + k), one after the other.
+template <class S>
+void side_by_side(const S *from, Index step, Index count, Index labels, double *out) {
+    for (Index first = 0; first < labels; first += lanes) {
+        const Index last = std::min(first + lanes, labels);
+        for (Index k = 0; k < count; ++k)
+            for (Index x = first; x < last; ++x)
+                out[k * labels + x] = double(from[x * step + k]);
+    }
+}
+
+// work(h, M_h) for the half-edges of blocks first..last-1, as their messages lie in memory: to read
+// them edge by edge would touch a cache line for every number.
+template <class S, class Work>
+void each_half(const Layout<S> &lay, const Schedule<S> &plan, const S *msg, Index first, Index last,
+               Work work) {
+    std::vector<double> room(std::size_t(lanes * lay.widest));
+    for (Index k = first; k < last; ++k) {
+        const Block &b = plan.blocks[k];
+        const Index count = std::max<Index>(b.count, 1);
+        for (const bool early : {true, false}) {
+            const Index labels = early ? b.early : b.late;
+            const Index side = early ? b.orientation : 1 - b.orientation;
+            side_by_side(msg + (early ? b.early_at : b.late_at), b.step, count, labels,
+                         room.data());
+            for (Index lane = 0; lane < count; ++lane)
+                work(2 * plan.edge[b.lane + lane] + side, room.data() + lane * labels);
+        }
+    }
+}
 
 // What tiles read instead of the model's arrays: packed tables, and parameters by lane.
 template <class S>
@@ -34,15 +68,14 @@ void pack_lanes(const Layout<S> &lay, const Block *blocks, Index count, const In
     }
 }
 
-// λ = -M of half-edges first..last-1, in the order of the model, from messages in pass order.
+// λ = -M of blocks first..last-1, in the order of the model, from messages in pass order.
 template <class S>
 void unpack(const Layout<S> &lay, const Schedule<S> &plan, const S *packed, double *lam,
             Index first, Index last) {
-    for (Index h = first; h < last; ++h) {
-        const Index at = plan.half_at[h], step = plan.half_step[h];
+    each_half(lay, plan, packed, first, last, [&](Index h, const double *message) {
         for (Index x = 0; x < lay.labels_at(h); ++x)
-            lam[lay.half_offset[h] + x] = -double(packed[at + x * step]);
-    }
+            lam[lay.half_offset[h] + x] = -message[x];
+    });
 }
 
 // The reverse: messages M = -λ in pass order.

@@ -71,36 +71,37 @@ template <class Work> void split_by_lanes(int threads, Index count, Work work) {
     split(threads, count, [&](Index first, Index last) { work(up(first), up(last)); });
 }
 
-// Entries x of one label array per lane: array[at[k] + x].
-template <int W> Pack<W> across(const double *array, const Index *at, Index x) {
-    return Pack<W>::of([&](int k) { return array[at[k] + x]; });
-}
-
 // Where the nodes and half-edges of one side of a run begin.
 template <int W> struct Side {
-    Index node[W], half[W];
+    Index node[W], half[W], labels;
 
-    Side(const Layout<double> &lay, const Run &run, int side) {
+    Side(const Layout<double> &lay, const Run &run, int side)
+        : labels(side == 0 ? run.rows : run.cols) {
         for (int k = 0; k < W; ++k) {
             const Index h = 2 * run.edge[k] + side;
             node[k] = lay.node_offset[lay.node[h]];
             half[k] = lay.half_offset[h];
         }
     }
-    // value(λ of label x), or `other` where the model forbids the label.
-    template <class Value>
-    Pack<W> allowed(const Layout<double> &lay, const double *lam, Index x, Value value,
-                    double other) const {
-        return choose(across<W>(lay.unary, node, x), Pack<W>(infinity),
-                      value(across<W>(lam, half, x)), Pack<W>(other));
+    // Numbers of the nodes, lanes side by side. One lane after the other, as they lie in memory.
+    void take(const double *array, double *out) const {
+        for (int k = 0; k < W; ++k)
+            for (Index x = 0; x < labels; ++x)
+                out[W * x + k] = array[node[k] + x];
     }
-    // λ of label x, +inf where the model forbids it.
-    Pack<W> free(const Layout<double> &lay, const double *lam, Index x) const {
-        return allowed(lay, lam, x, [](const Pack<W> &one) { return one; }, infinity);
-    }
-    // 0 if λ of label x is a finite number or belongs to a forbidden label, else NaN.
-    Pack<W> spoilt(const Layout<double> &lay, const double *lam, Index x) const {
-        return allowed(lay, lam, x, [](const Pack<W> &one) { return one * Pack<W>(0.0); }, 0.0);
+    // λ of the labels, +inf where the model forbids one. Returns 0 in lanes where all others are
+    // finite numbers, else NaN.
+    Pack<W> free(const Layout<double> &lay, const double *lam, double *out) const {
+        return Pack<W>::of([&](int k) {
+            double spoilt = 0.0;
+            const double *own = lam + half[k], *unary = lay.unary + node[k];
+            for (Index x = 0; x < labels; ++x) {
+                const bool allowed = unary[x] < infinity;
+                out[W * x + k] = allowed ? own[x] : infinity;
+                spoilt += allowed ? own[x] * 0.0 : 0.0;
+            }
+            return spoilt;
+        });
     }
 };
 

@@ -12,9 +12,6 @@
 
 namespace softmap {
 
-inline constexpr Index exchanged = 36;  // entries up to which `exchange` costs a few messages only
-inline constexpr double barred = 1e300; // stands for +inf, so that differences are numbers
-
 // Successive shortest paths for one problem after another; costs and plans are row-major.
 class Transport {
   public:

@@ -143,6 +143,33 @@ def test_large_tables_get_the_projection_as_it_is(family, most):
     assert compared or most == 5
 
 
+@pytest.mark.parametrize("family", [softmap.TruncatedLinear, softmap.TruncatedQuadratic])
+@pytest.mark.parametrize("eta", [0.3, 20.0, 2e3, 1e6])
+@pytest.mark.parametrize("cut", [0.5, 1.0, 4.0, 6.5, 25.0, np.inf])
+def test_wide_bands_are_the_projection_whatever_the_messages_are(family, eta, cut):
+    rng = np.random.default_rng(3)
+    d, edges = 23, np.stack([np.arange(12), np.arange(1, 13)], axis=1)
+    unary = np.where(rng.random((13, d)) < 0.1, np.inf, 0.0)
+    unary[:, 5] = 0.0
+    model = softmap.Model(unary, edges, family(rng.uniform(0.0, 2.0, 12), cut))
+    walk = rng.normal(size=(12, d)).cumsum(axis=1) * 10.0 ** rng.uniform(-2, 2, (12, 1))
+    lam = np.stack([walk, -walk + rng.normal(size=(12, d))], axis=1).ravel()
+    one, nodes = Case(model, lam, []), marginals(model, 4, sharp=True)
+    answer = Answer(one, nodes, eta)
+    assert check_point(model, nodes, answer) == 12
+    for e in range(12):
+        p, q = ends(model, nodes, e)
+        soft = soft_plan(one, e, eta)
+        want = nearest_coupling(soft[None], p[None], q[None])[0]
+        np.testing.assert_allclose(answer.plans[e], want, rtol=1e-6, atol=1e-9)
+        assert answer.cost[e] == pytest.approx(price(model.table(e), want), rel=1e-7, abs=1e-9)
+        assert answer.cost[e] >= price(model.table(e), answer.plans[e]) * (1 - 1e-15)
+        mass = soft[soft > 0]
+        assert answer.entropy[e] == pytest.approx(
+            -(mass * np.log(mass)).sum(), abs=1e-12 * eta + 1e-7
+        )
+
+
 def cheapest(table, p, q):
     """Exact transport by linear programming; +inf if there is none."""
     rows, cols = table.shape

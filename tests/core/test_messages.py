@@ -55,7 +55,7 @@ def test_hard_message_equals_numpy(name, seed):
 @pytest.mark.parametrize("name", FAMILIES)
 @given(seed=st.integers(0, 2**32 - 1))
 def test_entries_are_the_table(name, seed):
-    """A far end that allows one label only sends exactly that label's costs."""
+    """A far end that allows one label only sends that label's costs, up to a rounding per step."""
     model, _, side, _ = _random_case(name, seed)
     table = model.table(0) if side == 0 else model.table(0).T
     out = np.empty(model.num_labels[side])
@@ -63,7 +63,7 @@ def test_entries_are_the_table(name, seed):
         a = np.full(table.shape[1], np.inf)
         a[x] = 0.0
         core.message(layout(model), side, a, out, np.inf)
-        np.testing.assert_array_equal(out, table[:, x])
+        np.testing.assert_allclose(out, table[:, x], rtol=1e-15)
 
 
 def test_an_unknown_kind_is_refused():

@@ -5,7 +5,10 @@
 
 namespace softmap {
 
-inline constexpr double feasible = 1e-12; // mass that may go missing from a coupling by rounding
+inline constexpr Index exchanged = 36; // entries up to which `exchange` costs a few messages only
+inline constexpr double feasible = 1e-12;   // mass that may go missing from a coupling by rounding
+inline constexpr double negligible = 1e-15; // mass that rounding alone explains
+inline constexpr double barred = 1e300;     // stands for +inf, so that differences are numbers
 inline constexpr double trace =
     1e-150; // less mass is none: products of such are too small, and slow
 
@@ -112,10 +115,13 @@ template <int W> struct Softened {
 // A view with `closed_transport` knows the cheapest coupling of marginals p and q where
 // `knows_transport()`: its price `transport_cost(p, q, room)`, its masses `transport(p, q, room,
 // put)` by calls of put(x, y, mass) for some pairs, all others being 0, and `softened(κ_i, κ_j, p,
-// q, room, η)`; `room` is `transport_room` numbers.
+// q, room, η)`; `room` is `transport_room` numbers. A view that is `banded` has a
+// type `Band` (bands.hpp) for its near labels, those less than `reach` apart, `weight`, and a
+// `ceiling` for what all others cost, where `knows_band()`.
 template <int W, class Edges> struct EdgesBase {
     static constexpr int width = W;
     static constexpr bool closed_transport = false;
+    static constexpr bool banded = false;
     static constexpr bool often_dense = false; // whether passes call dense_message for many lanes
 
     Index senders, receivers;
@@ -133,7 +139,7 @@ template <int W, class Edges> struct EdgesBase {
 
 // Room that a message between nodes of up to `labels` labels may ask for, in numbers.
 constexpr Index message_room(Index labels, int width) {
-    return width == 1 ? lanes * labels + 4 * (labels + 2) : width * (4 * labels + 8);
+    return width == 1 ? lanes * labels + 8 * (labels + 2) : width * (8 * labels + 16);
 }
 
 // Room that the verbs of couplings may ask for, in numbers.

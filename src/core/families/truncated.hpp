@@ -1,6 +1,7 @@
 // weight · min(distance(|x - y|), truncation): the linear and the quadratic distance.
 #pragma once
 
+#include "bands.hpp"
 #include "potts.hpp"
 
 #include <cmath>
@@ -10,6 +11,7 @@ namespace softmap {
 struct LinearDistance {
     static constexpr const char *name = "linear";
     static constexpr bool linear = true;
+    template <int W> using Band = LinearBand<W>;
     static double of(Index k) { return double(k); }
     static double inverse(double distance) { return distance; }
 };
@@ -17,11 +19,15 @@ struct LinearDistance {
 struct QuadraticDistance {
     static constexpr const char *name = "quadratic";
     static constexpr bool linear = false;
+    template <int W> using Band = TableBand<W, QuadraticDistance>;
     static double of(Index k) { return double(k * k); }
     static double inverse(double distance) { return std::sqrt(distance); }
 };
 
 template <int W, class Distance> struct TruncatedEdges : EdgesBase<W, TruncatedEdges<W, Distance>> {
+    static constexpr bool banded = true;
+    using Band = typename Distance::template Band<W>;
+
     Pack<W> weight, truncation;
     Index reach;     // the first label difference whose cost is the truncated one in every lane
     Pack<W> ceiling; // the cost of far labels
@@ -47,11 +53,16 @@ template <int W, class Distance> struct TruncatedEdges : EdgesBase<W, TruncatedE
             dense_message(*this, a, out, room, eta);
         else if (eta == infinity)
             Distance::linear ? hard_linear(a, out) : hard_window(a, out, work);
-        else if (Distance::linear && eta * steepest <= safe_exponent)
+        else if (!Distance::linear)
+            soft_window(a, out, work, eta);
+        else if (eta * steepest <= safe_exponent)
             soft_linear(a, out, work, eta);
         else
-            soft_window(a, out, work, eta);
+            soft_scaled(a, out, work, eta);
     }
+
+    // Whether couplings may be made by `Band`: the same labels are near ones in every lane.
+    bool knows_band() const { return plain && steepest < infinity; }
 
     static Index reach_of(double truncation, Index labels) {
         const double cut = Distance::inverse(truncation);
@@ -163,14 +174,41 @@ template <int W, class Distance> struct TruncatedEdges : EdgesBase<W, TruncatedE
             out[y] = low + small * log(greatest(value, Pack<W>(1e-300)));
         }
     }
+
+    // The same at any η: each sum is taken relative to the hard message to its label.
+    void soft_scaled(const Pack<W> *a, Pack<W> *out, Pack<W> *work, double eta) const {
+        const Index labels = this->senders;
+        const Pack<W> low = lowest(a), far = low + ceiling;
+        const Slopes<W> slopes(labels, work);
+        Pack<W> *mass = work + Slopes<W>::room(labels), *sum = mass + labels, *room = sum + labels;
+        hard_linear(a, out);
+        slopes.set(out, weight, eta);
+        for (Index x = 0; x < labels; ++x)
+            mass[x] = exp(Pack<W>(-eta) * (a[x] - low));
+        far_sums(labels, reach, mass, sum);
+        for (Index y = 0; y < labels; ++y) {
+            mass[y] = mass_of(a[y] - out[y], eta);
+            sum[y] = sum[y] * mass_of(far - out[y], eta) + mass[y];
+        }
+        const Flushed flushed;
+        slopes.gather_plainly(mass, reach, room,
+                              [&](Index y, const Pack<W> &one, const Pack<W> &) { sum[y] += one; });
+        for (Index y = 0; y < labels; ++y)
+            out[y] -= log(greatest(sum[y], Pack<W>(1e-300))) * Pack<W>(1.0 / eta);
+    }
 };
 
 template <class Distance> struct Truncated : FamilyBase {
     static constexpr const char *name = Distance::name;
+    static constexpr Index widest_tile = 512;
 
-    // One negative weight takes the closed forms from all lanes.
+    // One negative weight takes the closed forms from all lanes; in wide tables, near labels have
+    // to be the same ones.
     template <class S> static bool alike(const Layout<S> &lay, Index g, Index e, Index f) {
-        return (lay.weight_of(g, e) < 0.0) == (lay.weight_of(g, f) < 0.0);
+        if ((lay.weight_of(g, e) < 0.0) != (lay.weight_of(g, f) < 0.0))
+            return false;
+        const Index labels = lay.labels_at(2 * e);
+        return labels * labels <= exchanged || reach_of(lay, g, e) == reach_of(lay, g, f);
     }
 
     template <int W, class S>
@@ -178,11 +216,9 @@ template <class Distance> struct Truncated : FamilyBase {
                                           int receiver) {
         const Index h = 2 * edges[0] + receiver, labels = lay.labels_at(h ^ 1);
         Index reach = 1;
-        for (int k = 0; k < W; ++k) {
-            const Index own =
-                TruncatedEdges<W, Distance>::reach_of(lay.truncation_of(g, edges[k]), labels);
-            reach = own > reach ? own : reach;
-        }
+        for (int k = 0; k < W; ++k)
+            reach = std::max(reach, TruncatedEdges<W, Distance>::reach_of(
+                                        lay.truncation_of(g, edges[k]), labels));
         return {labels, lay.labels_at(h),
                 Pack<W>::of([&](int k) { return lay.weight_of(g, edges[k]); }),
                 Pack<W>::of([&](int k) { return lay.truncation_of(g, edges[k]); }), reach};
@@ -197,6 +233,11 @@ template <class Distance> struct Truncated : FamilyBase {
     }
 
     static Index packed_size(Index, Index) { return 0; }
+
+  private:
+    template <class S> static Index reach_of(const Layout<S> &lay, Index g, Index e) {
+        return TruncatedEdges<1, Distance>::reach_of(lay.truncation_of(g, e), lay.labels_at(2 * e));
+    }
 };
 
 } // namespace softmap

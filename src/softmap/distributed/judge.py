@@ -46,8 +46,8 @@ class Finding:
     nodes: Arrays
 
 
-def look(passes: Passes, eta: float, averaged: bool) -> Finding:
-    """Judge where the messages stand. All processes call this at the same time."""
+def look(passes: Passes, eta: float, averaged: bool, count: int) -> Finding:
+    """Judge where the messages stand after `count` passes. All processes call this together."""
     shares = {number: each.shares(each.msg) for number, each in passes.chains.items()}
     passes.halo.states(shares)
     means = _means(passes) if averaged else {}
@@ -62,7 +62,7 @@ def look(passes: Passes, eta: float, averaged: bool) -> Finding:
         rows[number] = row
     shares.clear()  # memory for what follows
     means.clear()
-    lam = _bounding(passes)
+    lam = _bounding(passes, count)
     for number, chains in passes.chains.items():
         rows[number].append(core.lower_sum(chains.bound_terms(lam[number])))
     return _finding(passes, list(rows.values()), lam, nodes, averaged)
@@ -78,8 +78,8 @@ def _means(passes: Passes) -> Arrays:
     return means
 
 
-def _bounding(passes: Passes) -> Arrays:
-    polished, lam = passes.polished(), {}
+def _bounding(passes: Passes, count: int) -> Arrays:
+    polished, lam = passes.polished(count), {}
     for number, chains in passes.chains.items():
         msg = polished.pop(number)
         lam[number] = chains.lam(msg, chains.shares(msg))

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from softmap import core
-from softmap.algorithms.sweeps.chains import CLOCK, POLISH
+from softmap.algorithms.sweeps.chains import CLOCK, polish
 from softmap.distributed.chains import PartChains
 from softmap.distributed.halo import Halo
 from softmap.distributed.parts import Part, Whole
@@ -72,10 +72,13 @@ class Passes:
                 chains.half_pass(phase, forward, eta, momentum, arrays[number])
             self.halo.messages(forward, phase, arrays)
 
-    def polished(self) -> Arrays:
-        """Messages after hard passes and a half, from which a bound is read off."""
+    def polished(self, passes: int) -> Arrays:
+        """Messages after hard passes and a half, from which a bound is read off.
+
+        `passes` is how many there were: bounds are polished as in a run by one process.
+        """
         arrays = {number: chains.msg.copy() for number, chains in self.chains.items()}
-        for half in range(2 * POLISH + 1):
+        for half in range(2 * polish(passes) + 1):
             self._half(half % 2 == 0, np.inf, False, arrays)
         return arrays
 

@@ -130,7 +130,7 @@ class Run:
         state = self.progress
         self.passes.settle()
         eta = state.eta
-        found = look(self.passes, eta, state.samples > 1)
+        found = look(self.passes, eta, state.samples > 1, state.passes)
         if found.bound > state.bound:
             state.bound, self.lam = found.bound, found.lam
         state.primal = min(state.primal, *found.primals)

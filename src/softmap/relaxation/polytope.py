@@ -91,6 +91,8 @@ def cost(model: Model, node_mu: ArrayLike, edge_mu: ArrayLike) -> float:
 
 def node_cost(model: Model, node_mu: Floats) -> float:
     """Σ_i ⟨C_i, μ_i⟩, with 0 · inf = 0."""
+    if not model.has_forbidden:
+        return float(careful_sums(model.unary * node_mu))
     return float(
         careful_sums(np.multiply(model.unary, node_mu, where=node_mu != 0, out=node_mu * 0.0))
     )

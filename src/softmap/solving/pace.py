@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 
 from softmap.model import Model
-from softmap.model.potentials import Potts, Projection
+from softmap.model.potentials import Potts, Projection, TruncatedLinear, TruncatedQuadratic
 
 __all__ = ["Pace", "Timed", "width_of"]
 
@@ -81,7 +81,7 @@ class Pace:
 
 def width_of(model: Model) -> float:
     """How much a check grows with the labels: without a formula it couples all pairs."""
-    formula = Potts | Projection
+    formula = Potts | Projection | TruncatedLinear | TruncatedQuadratic
     spans = [(a, b) for a, b, each in model.groups() if not isinstance(each, formula)]
     pairs = sum(int(model.edge_offset[b] - model.edge_offset[a]) for a, b in spans)
     return max(1.0, pairs / max(1, int(model.half_offset[-1])) / SQUARE)

@@ -10,7 +10,7 @@ from numpy.typing import DTypeLike
 
 from softmap import core
 from softmap.algorithms.base import Algorithm, Floats, Proposal, State, Verdict
-from softmap.algorithms.sweeps.chains import ChainMarginals, Chains, Messages
+from softmap.algorithms.sweeps.chains import ChainMarginals, Chains, Messages, polish
 from softmap.model import Model
 from softmap.relaxation.dual import cost_scale
 
@@ -54,7 +54,7 @@ class Engine(Protocol):
 
     def marginals(self, messages: Floats, shift: Floats, eta: float) -> ChainMarginals: ...
 
-    def bounding(self, messages: Floats) -> Floats: ...
+    def bounding(self, messages: Floats, hard: int) -> Floats: ...
 
     def lam(self, messages: Floats) -> Floats: ...
 
@@ -138,8 +138,11 @@ class Annealed(Algorithm):
         return self.engine.lam(state.messages.msg)
 
     def propose(self, state: AnnealState) -> Proposal:
+        hard, messages = polish(state.passes), state.messages.msg
+        # a copy of the messages and κ are large: not both at once
+        early = self.engine.bounding(messages, hard) if hard else None
         found = self._marginals(state)
-        lam = self.engine.bounding(state.messages.msg)
+        lam = self.engine.bounding(messages, hard) if early is None else early
         state.node_entropy = float((self.engine.surplus * found.node_entropy).sum())
         state.smoothed = found.smoothed
         nodes = (found.nodes, state.mean.copy()) if state.samples > 1 else (found.nodes,)

@@ -15,7 +15,7 @@ from softmap.algorithms.sweeps.schedule import aligned
 from softmap.model import Model
 from softmap.model.layout import layout
 
-__all__ = ["ChainMarginals", "Chains", "Messages"]
+__all__ = ["ChainMarginals", "Chains", "Messages", "polish"]
 
 
 @dataclass
@@ -45,6 +45,12 @@ class ChainMarginals:
 
 CLOCK = (0.0, 0.0, -1.0)  # as `Messages.clock` begins
 POLISH = 1  # hard passes before a bound is read off
+UNPOLISHED = 20  # passes before which they gain 1 to 3 % of the gap, and cost a third of a check
+
+
+def polish(passes: int) -> int:
+    """Hard passes that pay before the bound is read off, after so many passes."""
+    return POLISH if passes >= UNPOLISHED else 0
 
 
 class Chains:
@@ -96,29 +102,31 @@ class Chains:
 
     def nodes(self, messages: Floats, eta: float) -> Floats:
         """Node marginals `μ_i ∝ exp(-η θ̂_i / n_i)` after a full pass."""
-        self._share(messages)
-        return self._soft_nodes(eta)[0]
+        return self._soft_nodes(self._shares(messages), eta)[0]
 
     def marginals(self, messages: Floats, shift: Floats, eta: float) -> ChainMarginals:
         """Marginals `μ_i ∝ exp(-η θ̂_i / n_i)` after a full pass; `shift` is that pass's."""
         theta = self._shares(messages)
-        nodes, entropy, minima = self._soft_nodes(eta)
+        nodes, entropy, minima = self._soft_nodes(theta, eta)
         coupling = np.empty(int(self.model.half_offset[-1]))
         core.couplings(self._layout, self.plan.native, messages, theta, coupling, self.threads)
         ends = self.plan.backward_ends
         terms = np.concatenate([shift[self._real], ends * minima, [self.model.constant]])
         return ChainMarginals(nodes, entropy, coupling, float(core.careful_sum(terms)))
 
-    def bounding(self, messages: Floats) -> Floats:
-        """λ whose plain bound is the chain bound after `POLISH` hard passes and a half.
+    def bounding(self, messages: Floats, hard: int = POLISH) -> Floats:
+        """λ whose plain bound is the chain bound after `hard` hard passes and a half.
 
         Hard passes win back part of what the entropy costs the bound. From hard messages they never
-        lower it; from smooth ones they may by a little, which concerns speed, not validity.
+        lower it; from smooth ones they may by a little, which concerns speed, not validity. Without
+        a whole one, the messages sent forward are overwritten: the next pass makes them anew.
         """
-        msg = aligned(len(messages), self.dtype)
-        msg[:] = messages
+        msg = messages
+        if hard:
+            msg = aligned(len(messages), self.dtype)
+            msg[:] = messages
         shift = np.empty(len(self.plan.edge))
-        self._run(2 * POLISH + 1, Messages(msg, msg, np.ones(3), shift), np.inf, False)
+        self._run(2 * hard + 1, Messages(msg, msg, np.ones(3), shift), np.inf, False)
         theta = self._shares(msg)
         lam = np.empty(int(self.model.half_offset[-1]))
         core.cut_chains(
@@ -126,22 +134,19 @@ class Chains:
         )
         return lam
 
-    def _soft_nodes(self, eta: float) -> tuple[Floats, Floats, Floats]:
-        """Marginals, entropies and soft minima of the shares last computed."""
-        plan, nodes = self.plan, np.empty(self.model.unary.size)
-        entropy, minima = np.empty(self.model.n), np.empty(self.model.n)
+    def _soft_nodes(self, theta: Floats, eta: float) -> tuple[Floats, Floats, Floats]:
+        """Marginals, entropies and soft minima of the shares θ̂_i / n_i."""
+        n, nodes = self.model.n, np.empty_like(theta)
+        entropy, minima = np.empty(n), np.empty(n)
+        at, step = self.model.node_offset[:-1], np.ones(n, dtype=np.int64)
         core.soft_nodes(
-            layout(self.model), plan.node_at, plan.node_step, self._theta, eta, nodes, entropy,
-            minima, self.threads,
-        )  # fmt: skip
+            layout(self.model), at, step, theta, eta, nodes, entropy, minima, self.threads
+        )
         return nodes, entropy, minima
-
-    def _share(self, messages: Floats) -> None:
-        core.shares(self.plan.native, messages, self._theta, self.threads)
 
     def _shares(self, messages: Floats) -> Floats:
         """θ̂_i / n_i in the order of the model."""
-        self._share(messages)
+        core.shares(self.plan.native, messages, self._theta, self.threads)
         out = np.empty(self.model.unary.size)
         core.by_node(self._layout, self.plan.native, self._theta, out, self.threads)
         return out

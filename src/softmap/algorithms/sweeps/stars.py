@@ -96,11 +96,11 @@ class Stars:
         terms = np.concatenate([dot, shift[self._real], [self.model.constant]])
         return float(core.careful_sum(terms))
 
-    def bounding(self, messages: Floats) -> Floats:
+    def bounding(self, messages: Floats, hard: int = POLISH) -> Floats:
         """λ after a few hard sweeps, which never lower its plain bound."""
         msg = messages.copy()
         shift = np.empty(len(self.plan.edge))
-        self.passes(Messages(msg, msg, np.ones(3), shift), POLISH, np.inf, momentum=False)
+        self.passes(Messages(msg, msg, np.ones(3), shift), hard, np.inf, momentum=False)
         return self.lam(msg)
 
     def _soft_nodes(self, messages: Floats, eta: float) -> tuple[Floats, Floats]:

@@ -1,0 +1,145 @@
+// `Proj` (Algorithm 4 of the paper) for families with a band, without a table of all pairs.
+//
+// All far pairs cost the same, so their masses are a product far_left[x] · far_right[y]; near pairs
+// have theirs from the family's band. Rows and columns are scaled by scaling these factors, and the
+// price is a sum over near pairs, over far pairs, and over those of the rank-one correction: all
+// terms are positive. The masses that are handed out are made of the same factors.
+#pragma once
+
+#include "cells.hpp"
+
+namespace softmap {
+
+template <int W, class Edges> class BandedCoupling {
+  public:
+    using P = Pack<W>;
+    using Band = typename Edges::Band;
+
+    BandedCoupling(const Cells<W> &cells, const Edges &edges, double eta)
+        : t_(cells), edges_(edges), eta_(eta), count_(cells.rows),
+          band_(count_, edges.reach, edges.weight, arrays(cells) + 8 * count_) {
+        P *at = arrays(cells);
+        for (P **array : {&left_, &right_, &far_left_, &far_right_, &sum_, &toll_, &far_, &rest_})
+            *array = at, at += count_;
+    }
+    static Index room(Index count, Index reach) { // in numbers, past those of `Cells`
+        return W * (8 * count + Band::room(count, reach));
+    }
+
+    // The soft masses; returns their entropy where asked for, and leaves their row sums in `sum_`.
+    P soften(bool entropy) {
+        const P *row = t_.packs(t_.row), *col = t_.packs(t_.col);
+        edges_.message(col, sum_, t_.spare, infinity);
+        const P low = hard_minimum<W>(count_, [&](Index x) { return row[x] + sum_[x]; });
+        const P low_row = hard_minimum<W>(count_, [&](Index x) { return row[x]; });
+        const P low_col = hard_minimum<W>(count_, [&](Index y) { return col[y]; });
+        const P apart = low_row + low_col + edges_.ceiling - low, far = mass_of(apart, eta_);
+        band_.begin(row, col, sum_, low, eta_, left_, right_);
+        for (Index x = 0; x < count_; ++x) {
+            far_left_[x] = noticed(far * mass_of(row[x] - low_row, eta_));
+            far_right_[x] = mass_of(col[x] - low_col, eta_);
+        }
+        const P tolls = add_rows();
+        P total(0.0), mean = tolls;
+        for (Index x = 0; x < count_; ++x)
+            total += sum_[x];
+        scale_ = 1.0 / total;
+        if (!entropy)
+            return P(0.0);
+        add_means(row, low_row, sum_, mean);
+        add_cols();
+        add_means(col, low_col, rest_, mean);
+        mean += (low_row + low_col - low) * total;
+        return P(eta_) * mean * scale_ + log(total);
+    }
+
+    // Scale rows, then columns, down to at most p and q; returns the slack before. What is missing
+    // goes into `t_.rest_p` and `rest_`.
+    P shrink() {
+        const P one(1.0), none(0.0), *p = t_.packs(t_.p), *q = t_.packs(t_.q);
+        P slack(0.0);
+        for (Index x = 0; x < count_; ++x) {
+            const P have = sum_[x] * scale_, less = least(p[x] / have, one) * scale_;
+            slack += size_of(have - p[x]);
+            left_[x] *= less;
+            far_left_[x] *= less;
+        }
+        add_cols();
+        for (Index y = 0; y < count_; ++y) {
+            const P have = rest_[y], less = least(q[y] / have, one);
+            slack += size_of(have - q[y]);
+            right_[y] *= less;
+            far_right_[y] *= less;
+            rest_[y] = greatest(q[y] - have * less, none);
+        }
+        return slack;
+    }
+
+    // Add the rank-one correction; returns the price, rounded up by more than all sums may lose.
+    P complete() {
+        const P none(0.0), *p = t_.packs(t_.p);
+        P price = add_rows(), missing(0.0);
+        for (Index x = 0; x < count_; ++x) {
+            left_over(x) = greatest(p[x] - sum_[x], none);
+            missing += left_over(x);
+        }
+        share_ = choose(P(negligible), missing, 1.0 / missing, none);
+        band_.plainly(rest_, sum_, toll_);
+        far_sums(count_, edges_.reach, rest_, far_);
+        for (Index x = 0; x < count_; ++x)
+            price += left_over(x) * share_ * (toll_[x] + edges_.ceiling * far_[x]);
+        return price * P(1.0 + double(count_) * 0x1p-50);
+    }
+
+    // put(x, y, mass) for all pairs.
+    template <class Put> void masses(Put put) {
+        for (Index x = 0; x < count_; ++x) {
+            for (Index y = 0; y < count_; ++y)
+                sum_[y] = far_left_[x] * far_right_[y];
+            band_.each(x, [&](Index y, const P &phi) { sum_[y] = left_[x] * phi * right_[y]; });
+            for (Index y = 0; y < count_; ++y)
+                put(x, y, sum_[y] + left_over(x) * share_ * rest_[y]);
+        }
+    }
+
+  private:
+    static P *arrays(const Cells<W> &cells) {
+        return reinterpret_cast<P *>(cells.spare + message_room(cells.rows, W));
+    }
+    P &left_over(Index x) { return reinterpret_cast<P *>(t_.rest_p)[x]; }
+
+    // Row sums of the masses into `sum_`; returns what they cost.
+    P add_rows() {
+        P price(0.0);
+        band_.rows(right_, sum_, toll_);
+        far_sums(count_, edges_.reach, far_right_, far_);
+        for (Index x = 0; x < count_; ++x) {
+            const P beyond = far_left_[x] * far_[x];
+            sum_[x] = left_[x] * sum_[x] + beyond;
+            price += left_[x] * toll_[x] + edges_.ceiling * beyond;
+        }
+        return price;
+    }
+    // Column sums into `rest_`.
+    void add_cols() {
+        band_.cols(left_, rest_);
+        far_sums(count_, edges_.reach, far_left_, far_);
+        for (Index y = 0; y < count_; ++y)
+            rest_[y] = right_[y] * rest_[y] + far_right_[y] * far_[y];
+    }
+    // Add Σ mass · (κ - low); labels without mass may have κ = +inf.
+    void add_means(const P *kappa, const P &low, const P *mass, P &mean) const {
+        for (Index x = 0; x < count_; ++x)
+            mean += mass[x] * least(kappa[x] - low, P(barred));
+    }
+
+    const Cells<W> &t_;
+    const Edges &edges_;
+    const double eta_;
+    const Index count_;
+    const Band band_;
+    P scale_, share_;
+    P *left_, *right_, *far_left_, *far_right_, *sum_, *toll_, *far_, *rest_;
+};
+
+} // namespace softmap

@@ -1,0 +1,192 @@
+// The masses exp(-η (C + κ_i + κ_j)) of pairs of near labels, for costs of the label difference.
+//
+// A band stands for numbers φ(x, y), such that such a mass is left[x] · φ(x, y) · right[y] relative
+// to the greatest one, each factor at most 1: what is too small for a number is too small to
+// matter. It sums φ over near labels with any weights on either side. All arrays are by label.
+#pragma once
+
+#include "windows.hpp"
+
+namespace softmap {
+
+// exp(-η (weight + change of height)) from label to label: at most 1 where heights change by no
+// more than the weight from one label to the next.
+template <int W> class Slopes {
+  public:
+    using P = Pack<W>;
+
+    Slopes(Index count, P *room) : count_(count), up_(room), down_(room + count + 2) {}
+    static Index room(Index count) { return 2 * count + 2; }
+
+    void set(const P *height, const P &weight, double eta) const {
+        up_[0] = up_[count_] = down_[-1] = down_[count_ - 1] = P(0.0);
+        for (Index x = 1; x < count_; ++x) {
+            const P rise = height[x] - height[x - 1];
+            up_[x] = mass_of(weight - rise, eta);
+            down_[x - 1] = mass_of(weight + rise, eta);
+        }
+    }
+
+    // put(x, Σ φ source, Σ φ source |x - y|) for the near labels y < x, and again for those y > x,
+    // where there are any; `room` is 4 · count packs.
+    template <class Put> void gather(const P *source, Index reach, P *room, Put put) const {
+        both<true>(source, reach, Steps<W>{up_}, Steps<W>{down_}, room, put);
+    }
+    // The same without the sum by distances.
+    template <class Put> void gather_plainly(const P *source, Index reach, P *room, Put put) const {
+        both<false>(source, reach, Steps<W>{up_}, Steps<W>{down_}, room, put);
+    }
+    // The same with φ(y, x).
+    template <class Put> void scatter(const P *source, Index reach, P *room, Put put) const {
+        both<false>(source, reach, Steps<W>{down_ - 1}, Steps<W>{up_ + 1}, room, put);
+    }
+    // The same with 1.
+    template <class Put> void count(const P *source, Index reach, P *room, Put put) const {
+        both<true>(source, reach, Still{}, Still{}, room, put);
+    }
+
+    P into_greater(Index x) const { return up_[x]; }  // from x - 1
+    P into_lesser(Index x) const { return down_[x]; } // from x + 1
+
+  private:
+    template <bool counting, class Up, class Down, class Put>
+    void both(const P *source, Index reach, Up up, Down down, P *room, Put put) const {
+        if (reach > 1)
+            walk(count_, reach - 1, Trail<W, counting, true, Up>(count_, source, up, room),
+                 Trail<W, counting, false, Down>(count_, source, down, room + 2 * count_), put);
+    }
+
+    Index count_;
+    P *up_, *down_;
+};
+
+// Costs proportional to the difference: φ(x, y) is the product of the slopes from y to x.
+template <int W> class LinearBand {
+  public:
+    using P = Pack<W>;
+
+    LinearBand(Index count, Index reach, const P &weight, P *room)
+        : count_(count), reach_(reach), weight_(weight), slopes_(count, room),
+          room_(room + Slopes<W>::room(count)) {}
+    static Index room(Index count, Index) { return Slopes<W>::room(count) + 4 * count; }
+
+    // `height` is the hard message of κ_j to the labels x, `low` the least of C + κ_i + κ_j.
+    void begin(const P *row, const P *col, const P *height, const P &low, double eta, P *left,
+               P *right) const {
+        slopes_.set(height, weight_, eta);
+        for (Index x = 0; x < count_; ++x) {
+            left[x] = mass_of(row[x] + height[x] - low, eta);
+            right[x] = mass_of(col[x] - height[x], eta);
+        }
+    }
+
+    // sum[x] = Σ_y φ right, toll[x] = Σ_y φ right · C, over near labels y.
+    void rows(const P *right, P *sum, P *toll) const {
+        start(right, sum, toll);
+        slopes_.gather(right, reach_, room_, adding(sum, toll));
+    }
+    // sum[y] = Σ_x left φ over near labels x.
+    void cols(const P *left, P *sum) const {
+        for (Index y = 0; y < count_; ++y)
+            sum[y] = left[y];
+        slopes_.scatter(left, reach_, room_,
+                        [&](Index y, const P &one, const P &) { sum[y] += one; });
+    }
+    // sum[x] = Σ_y right, toll[x] = Σ_y right · C over near labels y.
+    void plainly(const P *right, P *sum, P *toll) const {
+        start(right, sum, toll);
+        slopes_.count(right, reach_, room_, adding(sum, toll));
+    }
+    // put(y, φ(x, y)) for the near labels y of x.
+    template <class Put> void each(Index x, Put put) const {
+        P path(1.0);
+        put(x, path);
+        for (Index y = x - 1; y >= 0 && y > x - reach_; --y)
+            put(y, path *= slopes_.into_greater(y + 1));
+        path = P(1.0);
+        for (Index y = x + 1; y < count_ && y < x + reach_; ++y)
+            put(y, path *= slopes_.into_lesser(y - 1));
+    }
+
+  private:
+    void start(const P *right, P *sum, P *toll) const {
+        for (Index x = 0; x < count_; ++x) {
+            sum[x] = right[x];
+            toll[x] = P(0.0);
+        }
+    }
+    auto adding(P *sum, P *toll) const {
+        return [=, weight = weight_](Index x, const P &one, const P &steps) {
+            sum[x] += one;
+            toll[x] += weight * steps;
+        };
+    }
+
+    Index count_, reach_;
+    P weight_;
+    Slopes<W> slopes_;
+    P *room_;
+};
+
+// Any costs of the difference: φ(x, y) is the mass itself, in a table.
+template <int W, class Distance> class TableBand {
+  public:
+    using P = Pack<W>;
+
+    TableBand(Index count, Index reach, const P &weight, P *room)
+        : count_(count), reach_(reach), stride_(width(count, reach)), weight_(weight),
+          table_(room) {}
+    static Index room(Index count, Index reach) { return count * width(count, reach); }
+
+    void begin(const P *row, const P *col, const P *, const P &low, double eta, P *left,
+               P *right) const {
+        for (Index x = 0; x < count_; ++x) {
+            left[x] = right[x] = P(1.0);
+            near(x,
+                 [&](Index y, P &phi) { phi = mass_of(row[x] + cost(x, y) + col[y] - low, eta); });
+        }
+    }
+    void rows(const P *right, P *sum, P *toll) const {
+        for (Index x = 0; x < count_; ++x) {
+            sum[x] = toll[x] = P(0.0);
+            near(x, [&](Index y, const P &phi) {
+                sum[x] += phi * right[y];
+                toll[x] += phi * right[y] * cost(x, y);
+            });
+        }
+    }
+    void cols(const P *left, P *sum) const {
+        for (Index y = 0; y < count_; ++y)
+            sum[y] = P(0.0);
+        for (Index x = 0; x < count_; ++x)
+            near(x, [&](Index y, const P &phi) { sum[y] += left[x] * phi; });
+    }
+    void plainly(const P *right, P *sum, P *toll) const {
+        for (Index x = 0; x < count_; ++x) {
+            sum[x] = toll[x] = P(0.0);
+            near(x, [&](Index y, const P &) {
+                sum[x] += right[y];
+                toll[x] += right[y] * cost(x, y);
+            });
+        }
+    }
+    template <class Put> void each(Index x, Put put) const {
+        near(x, [&](Index y, const P &phi) { put(y, phi); });
+    }
+
+  private:
+    static Index width(Index count, Index reach) { return std::min(count, 2 * reach - 1); }
+    P cost(Index x, Index y) const { return weight_ * P(Distance::of(x < y ? y - x : x - y)); }
+
+    template <class Work> void near(Index x, Work work) const {
+        const Index first = std::max<Index>(0, x - reach_ + 1), last = std::min(count_, x + reach_);
+        for (Index y = first; y < last; ++y)
+            work(y, table_[x * stride_ + y - first]);
+    }
+
+    Index count_, reach_, stride_;
+    P weight_;
+    P *table_;
+};
+
+} // namespace softmap
