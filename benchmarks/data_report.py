@@ -1,8 +1,8 @@
 """Every instance of the data folder: bound, energy, best known, solved or not.
 
 `python -m benchmarks.data_report [--seconds S] [--only TEXT]` (ten seconds each by default). Ends
-with status 1 if a certificate contradicts what is known, or if an instance whose relaxation is
-known to be tight was not solved.
+with status 1 if a certificate contradicts what is known or `softmap.verify` rejects it, or if an
+instance whose relaxation is known to be tight was not solved.
 """
 
 from __future__ import annotations
@@ -41,6 +41,7 @@ class Outcome:
     gap: float
     lp_gap: float
     seconds: float
+    verified: bool
 
     @property
     def solved(self) -> bool:
@@ -50,6 +51,8 @@ class Outcome:
     @property
     def contradiction(self) -> str | None:
         """What is wrong with the certificate, if anything: nothing may pass the best known."""
+        if not self.verified:
+            return "WRONG: softmap.verify rejects it"
         best = self.case.best
         if best is None:
             return None
@@ -77,6 +80,7 @@ def run(case: Known, seconds: float) -> Outcome:
     model = case.read()
     begin = time.perf_counter()
     result = softmap.solve(model, time_limit=seconds, gap=TOLERANCE, lp_gap=1e-7)
+    took = time.perf_counter() - begin
     return Outcome(
         case,
         (model.num_variables, model.m),
@@ -84,7 +88,8 @@ def run(case: Known, seconds: float) -> Outcome:
         result.energy,
         result.relative_gap(result.gap),
         result.relative_gap(result.lp_gap),
-        time.perf_counter() - begin,
+        took,
+        softmap.verify(result).holds,
     )
 
 
@@ -116,7 +121,8 @@ def summary(outcomes: list[Outcome]) -> str:
     return (
         f"{sum(o.solved for o in outcomes)} of {len(outcomes)} solved; of {len(tight)} known to be "
         f"tight {sum(o.solved for o in tight)}; best known energy reached on {len(reached)} of "
-        f"{len(compared)}; {sum(o.contradiction is not None for o in outcomes)} contradictions."
+        f"{len(compared)}; {sum(o.contradiction is not None for o in outcomes)} contradictions; "
+        f"{sum(o.verified for o in outcomes)} of {len(outcomes)} results pass `softmap.verify`."
     )
 
 
