@@ -9,11 +9,12 @@ from typing import TYPE_CHECKING
 __version__ = "0.1.0"
 
 if TYPE_CHECKING:
-    from softmap import distributed, generators
+    from softmap import distributed, generators, learn
     from softmap.algorithms.registry import METHODS
     from softmap.errors import (
         CheckpointError,
         CheckpointWarning,
+        ConvergenceWarning,
         FormatError,
         InfeasibleModel,
         MissingExtra,
@@ -23,7 +24,9 @@ if TYPE_CHECKING:
         WriteError,
     )
     from softmap.io import read, write
+    from softmap.learn.layer import soft_map
     from softmap.many import solve_many
+    from softmap.marginals import SoftMarginals, exact_marginals, log_partition_bounds
     from softmap.model import (
         AllDifferent,
         AtMostOne,
@@ -59,6 +62,7 @@ _HOME = {
     "Cardinality": "model",
     "CheckpointError": "errors",
     "CheckpointWarning": "errors",
+    "ConvergenceWarning": "errors",
     "ExactlyOne": "model",
     "FormatError": "errors",
     "InfeasibleModel": "errors",
@@ -78,6 +82,7 @@ _HOME = {
     "SharedTables": "model",
     "SmoothedDual": "relaxation.dual",
     "Snapshot": "solving.trace",
+    "SoftMarginals": "marginals",
     "SoftmapError": "errors",
     "Status": "solving.trace",
     "Tables": "model",
@@ -87,10 +92,13 @@ _HOME = {
     "WriteError": "errors",
     "arc_consistency": "relaxation.consistency",
     "certificate": "solving.certificate",
+    "exact_marginals": "marginals",
     "iterate": "solving.solve",
     "load_result": "solving.result",
+    "log_partition_bounds": "marginals",
     "read": "io",
     "resume": "solving.solve",
+    "soft_map": "learn.layer",
     "solve": "solving.solve",
     "solve_batch": "solving.batch",
     "solve_many": "many",
@@ -100,7 +108,7 @@ _HOME = {
 }
 
 # Public name -> the module that it is.
-_MODULES = {"distributed": "distributed", "generators": "generators", "lp": "relaxation.lp"}
+_MODULES = {"distributed": "distributed", "generators": "generators", "learn": "learn", "lp": "relaxation.lp"}
 
 __all__ = [
     "METHODS",
@@ -109,6 +117,7 @@ __all__ = [
     "Cardinality",
     "CheckpointError",
     "CheckpointWarning",
+    "ConvergenceWarning",
     "ExactlyOne",
     "FormatError",
     "InfeasibleModel",
@@ -127,6 +136,7 @@ __all__ = [
     "SharedTables",
     "SmoothedDual",
     "Snapshot",
+    "SoftMarginals",
     "SoftmapError",
     "Status",
     "Tables",
@@ -138,12 +148,16 @@ __all__ = [
     "arc_consistency",
     "certificate",
     "distributed",
+    "exact_marginals",
     "generators",
     "iterate",
+    "learn",
     "load_result",
+    "log_partition_bounds",
     "lp",
     "read",
     "resume",
+    "soft_map",
     "solve",
     "solve_batch",
     "solve_many",

@@ -6,7 +6,7 @@ import math
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -28,6 +28,9 @@ from softmap.solving.archive import (
 )
 from softmap.solving.proof import Proof, proof_arrays, proof_from_arrays
 from softmap.solving.trace import Status, Trace
+
+if TYPE_CHECKING:
+    from softmap.marginals import SoftMarginals
 
 __all__ = ["Result", "load_result", "point_arrays", "point_from_arrays", "stored_digest"]
 
@@ -112,6 +115,16 @@ class Result(Gaps):
     def edge_marginals(self) -> Floats:
         """Its edge marginals, flat over `model.edge_offset`; made when asked for."""
         return self.point.edge_marginals()
+
+    def marginals(self, eta: float) -> SoftMarginals:
+        """Soft beliefs at inverse temperature η: marginals of the smoothed relaxation.
+
+        `node_marginals` and `edge_marginals` belong to a point of the plain relaxation instead,
+        mostly one of its vertices.
+        """
+        from softmap.marginals import smoothed_optimum
+
+        return smoothed_optimum(self.model, eta)
 
     def report(self, path: str | Path) -> None:
         """Write one self-contained HTML page about this run."""
