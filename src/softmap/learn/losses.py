@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from softmap.learn.features import Floats, Ints, LinearModel, Sample
-from softmap.marginals import smoothed_optimum
+from softmap.marginals.smooth import approached
 from softmap.solving.batch import solve_batch
 
 __all__ = ["LOSSES", "Data", "Fit", "Inference", "Round", "fit_fenchel_young", "fit_hinge"]
@@ -103,7 +103,7 @@ def fit_fenchel_young(data: Data, fit: Fit) -> Floats:
         gradient, inferences = fit.alpha * weights, []
         for k, sample in enumerate(data.samples):
             model = data.linear.model(sample, weights)
-            soft = smoothed_optimum(model, fit.eta, lam=starts[k], tol=1e-8)
+            soft = approached(model, fit.eta, lam=starts[k], tol=0.01 * fit.tol)
             starts[k] = soft.lam
             phi = data.linear.statistics(sample, soft.nodes, soft.edges)
             value += scale * (float(weights @ truth[k]) - soft.value)

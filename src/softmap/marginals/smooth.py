@@ -21,16 +21,17 @@ from softmap.relaxation import polytope
 from softmap.relaxation.consistency import tighten
 from softmap.relaxation.dual import Floats, check_lam, cost_scale
 
-__all__ = ["SoftMarginals", "adjoint", "smoothed_optimum"]
+__all__ = ["SoftMarginals", "adjoint", "approached", "smoothed_optimum"]
 
 TOL = 1e-10  # largest |ν| of marginals that count as consistent
 MILD = 8.0  # η from which it is approached in steps, in units of 1 / scale of the costs
 COARSE = 1e-3  # |ν| that suffices on the way
 LOCAL = 0.1  # |ν| from which Newton's method needs no sweeps before it
-SWEEPS = 24  # before the first Newton step; four times as many in every round that follows
+SWEEPS = 24  # before the first Newton step; eight times as many in every round that follows
 ROUNDS = 3
-STEPS = 20  # of Newton's method in one round
-PRODUCTS = 4000  # with the Hessian, in one linear solve
+STEPS = 12  # of Newton's method in one round
+STEP_PRODUCTS = 400  # with the Hessian, for one Newton step
+PRODUCTS = 4000  # for a gradient
 ADJOINT = 1e-11  # relative accuracy of the adjoint solve, in the norm of its preconditioner
 
 
@@ -101,13 +102,7 @@ def _entropy(mu: Floats) -> float:
 
 
 def smoothed_optimum(
-    model: Model,
-    eta: float,
-    *,
-    lam: ArrayLike | None = None,
-    tol: float = TOL,
-    threads: int = 1,
-    frame: Frame | None = None,
+    model: Model, eta: float, *, lam: ArrayLike | None = None, tol: float = TOL, threads: int = 1
 ) -> SoftMarginals:
     """Minimise L of (Reg-D) at η until no marginal misses another one by more than `tol`.
 
@@ -117,31 +112,38 @@ def smoothed_optimum(
     Parameters
     ----------
     lam : λ to begin with; 0 if left out
-    frame : what was made for this model at another λ or η
     """
+    soft = approached(model, eta, lam=lam, tol=tol, threads=threads)
+    tol = max(tol, _reach(soft.model, soft.eta))
+    if not soft.slack <= tol:
+        warnings.warn(
+            f"marginals at eta={eta:g} agree to {soft.slack:.1g} only, not to {tol:.1g}; "
+            "a smaller eta converges faster",
+            ConvergenceWarning,
+            stacklevel=2,
+        )
+    return soft
+
+
+def approached(
+    model: Model, eta: float, *, lam: ArrayLike | None, tol: float, threads: int = 1
+) -> SoftMarginals:
+    """What `smoothed_optimum` finds, without a warning: `slack` and `gap` say how good it is."""
     eta, tol = positive("eta", eta), positive("tol", tol)
-    frame = Frame(tighten(model)) if frame is None else frame
-    tight = frame.model
-    size = int(tight.half_offset[-1])
-    start = np.zeros(size) if lam is None else check_lam(tight, lam)
-    tol = max(tol, _reach(tight, eta))
+    frame = Frame(tighten(model))
+    tol = max(tol, _reach(frame.model, eta))
     if lam is None:
-        start = _warmed(frame, start, eta, threads)
+        start = _warmed(frame, np.zeros(int(frame.model.half_offset[-1])), eta, threads)
+    else:
+        start = check_lam(frame.model, lam)
     point = Curvature(frame, start, eta)
     if point.worst <= LOCAL:
         point = newton(point, tol)
     for round in range(ROUNDS):
         if point.worst <= tol:
             break
-        point = newton(_swept(point, SWEEPS * 4**round, threads), tol)
-    if not point.worst <= tol:
-        warnings.warn(
-            f"marginals at eta={eta:g} agree to {point.worst:.1g} only, not to {tol:.1g}; "
-            "a smaller eta converges faster",
-            ConvergenceWarning,
-            stacklevel=2,
-        )
-    return SoftMarginals(tight, eta, point.lam, point)
+        point = newton(_swept(point, SWEEPS * 8**round, threads), tol)
+    return SoftMarginals(frame.model, eta, point.lam, point)
 
 
 def _warmed(frame: Frame, lam: Floats, eta: float, threads: int) -> Floats:
@@ -150,7 +152,7 @@ def _warmed(frame: Frame, lam: Floats, eta: float, threads: int) -> Floats:
     halvings = math.ceil(math.log2(max(1.0, eta / mild)))
     for k in range(halvings, 0, -1):
         point = _swept(Curvature(frame, lam, eta / 2**k), SWEEPS, threads)
-        lam = newton(point, COARSE).lam
+        lam = newton(point, COARSE, steps=4).lam
     return lam
 
 
@@ -173,12 +175,12 @@ def _swept(point: Curvature, count: int, threads: int) -> Curvature:
     return swept if swept.value <= point.value or swept.worst < point.worst else point
 
 
-def newton(point: Curvature, tol: float) -> Curvature:
+def newton(point: Curvature, tol: float, steps: int = STEPS) -> Curvature:
     """Newton steps with backtracking, as long as they help."""
-    for _ in range(STEPS):
+    for _ in range(steps):
         if point.worst <= tol:
             break
-        step = _solve(point, point.slack, min(0.1, math.sqrt(point.worst)), 500).x
+        step = _solve(point, point.slack, min(0.1, math.sqrt(point.worst)), STEP_PRODUCTS).x
         better = _along(point, step)
         if better is None:
             break
