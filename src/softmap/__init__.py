@@ -108,7 +108,12 @@ _HOME = {
 }
 
 # Public name -> the module that it is.
-_MODULES = {"distributed": "distributed", "generators": "generators", "learn": "learn", "lp": "relaxation.lp"}
+_MODULES = {
+    "distributed": "distributed",
+    "generators": "generators",
+    "learn": "learn",
+    "lp": "relaxation.lp",
+}
 
 __all__ = [
     "METHODS",

@@ -51,7 +51,7 @@ class CheckpointWarning(RuntimeWarning):
 
 
 class ConvergenceWarning(RuntimeWarning):
-    """Marginals or a gradient are less accurate than they should be; the message says by how much."""
+    """Marginals or a gradient are less accurate than they should be."""
 
 
 class InfeasibleModel(SoftmapError):

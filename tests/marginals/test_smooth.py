@@ -1,4 +1,4 @@
-"""Marginals of the smoothed relaxation and their derivatives, against oracles that share nothing."""
+"""Marginals of the smoothed relaxation and their derivatives, against independent oracles."""
 
 import numpy as np
 import pytest
@@ -68,7 +68,7 @@ def test_it_is_the_optimum_of_the_regularised_program(model, eta):
 
 @pytest.mark.parametrize("model", [GRID, TREE], ids=["grid", "tree"])
 def test_gradients_are_those_of_the_optimality_conditions(model):
-    """Exact differentiation of the same program: dμ = -η (D - D Aᵀ (A D Aᵀ)⁺ A D) dC, D = diag μ."""
+    """Exact differentiation: dμ = -η (D - D Aᵀ (A D Aᵀ)⁺ A D) dC with D = diag μ."""
     eta = 2.0
     mu, A = kkt_optimum(model, eta)
     D = np.diag(mu)
@@ -143,9 +143,7 @@ def test_the_preconditioner_inverts_the_block_of_a_star():
 def test_parts_of_a_system_are_solved_each_by_its_own_steps():
     scale, part = np.array([1.0, 2.0, 1e6, 3e6, 0.0]), np.array([0, 0, 1, 1, 2])
     rhs = np.array([1.0, 1.0, 1.0, 1.0, 0.0])
-    found = conjugate_gradients(
-        lambda v: scale * v, lambda r: r, rhs, part, 3, tol=1e-12, limit=10
-    )
+    found = conjugate_gradients(lambda v: scale * v, lambda r: r, rhs, part, 3, tol=1e-12, limit=10)
     assert found.done
     assert found.products == 2
     assert np.allclose(scale * found.x, rhs)

@@ -18,7 +18,7 @@ from softmap.solving.result import Result
 
 __all__ = ["StructuredClassifier"]
 
-INFERENCE = {"goal": "lp", "lp_gap": 1e-3, "gap": 1e-4}
+INFERENCE: dict[str, Any] = {"goal": "lp", "lp_gap": 1e-3, "gap": 1e-4}
 
 
 class StructuredClassifier:
@@ -65,7 +65,7 @@ class StructuredClassifier:
 
     _estimator_type = "classifier"
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 - one keyword per thing a user may want to say
         self,
         *,
         loss: str = "fenchel-young",
@@ -97,9 +97,7 @@ class StructuredClassifier:
         known = self.get_params()
         for name, value in params.items():
             if name not in known:
-                raise OptionError(
-                    f"Invalid parameter {name!r}: expected one of {', '.join(known)}"
-                )
+                raise OptionError(f"Invalid parameter {name!r}: expected one of {', '.join(known)}")
             setattr(self, name, value)
         return self
 
@@ -213,7 +211,8 @@ class StructuredClassifier:
             if array.ndim == 2 and 0 in array.shape:
                 what = ("sample(s)", "feature(s)")[int(array.shape[0] > 0)]
                 raise ModelError(
-                    f"Found array with 0 {what} (shape={array.shape}) while a minimum of 1 is required."
+                    f"Found array with 0 {what} (shape={array.shape}) "
+                    "while a minimum of 1 is required."
                 )
         listed = [Sample(X)] if flat else [as_sample(x) for x in X]
         if not listed:
@@ -274,7 +273,10 @@ def _labels(y: Any, samples: list[Sample], flat: bool) -> list[Any]:
                 f"sample {k} has {len(np.asarray(sample.nodes))} variables, but labels of shape "
                 f"{labels.shape}: inconsistent numbers of samples"
             )
-        if labels.dtype.kind == "f" and not (np.isfinite(labels) & (labels == labels.round())).all():
+        if (
+            labels.dtype.kind == "f"
+            and not (np.isfinite(labels) & (labels == labels.round())).all()
+        ):
             raise ModelError("Unknown label type: continuous; labels must be classes (no NaN, inf)")
     return listed
 

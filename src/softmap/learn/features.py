@@ -59,7 +59,9 @@ def _matrix(values: Any, name: str) -> Floats:
     except ValueError as error:
         raise ModelError(f"{name} must be numbers: {error}") from error
     if array.ndim != 2:
-        raise ModelError(f"{name} must be a 2-D array, not of shape {array.shape}. Reshape your data")
+        raise ModelError(
+            f"{name} must be a 2-D array, not of shape {array.shape}. Reshape your data"
+        )
     if not np.isfinite(array).all():
         raise ModelError(f"{name} contain NaN or infinity")
     return array
@@ -141,7 +143,7 @@ class LinearModel:
         cut = self.features * self.labels
         return weights[:cut].reshape(self.features, self.labels), weights[cut:]
 
-    def model(self, sample: Sample, weights: Floats, extra: ArrayLike = 0.0) -> Model:
+    def model(self, sample: Sample, weights: Floats, extra: Floats | float = 0.0) -> Model:
         """The costs of a sample; `extra` is added to the unary ones."""
         nodes, edges = self.split(weights)
         unary = np.asarray(sample.nodes) @ nodes + extra

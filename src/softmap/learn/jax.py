@@ -24,7 +24,8 @@ def soft_map(unary: Any, pairwise: Any, edges: Any, eta: float, tol: float) -> B
     first, second = jnp.asarray(unary, dtype), jnp.asarray(pairwise, dtype)
     full, tables = shapes(first.shape, second.shape, len(problem.edges))
     halves = (*full[:-2], 2 * len(problem.edges), full[-1])
-    kinds = [jax.ShapeDtypeStruct(shape, dtype) for shape in (full, tables, halves)]
+    array_of: Any = jax.ShapeDtypeStruct
+    kinds = [array_of(shape, dtype) for shape in (full, tables, halves)]
 
     def call(function: Any, results: list[Any], *arrays: Any) -> Any:
         return jax.pure_callback(function, results, *arrays, vmap_method="broadcast_all")

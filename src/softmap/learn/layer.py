@@ -57,9 +57,10 @@ def soft_map(unary: Any, pairwise: Any, edges: Any, eta: float, *, tol: float = 
     Examples
     --------
     >>> import softmap
-    >>> nodes, edges = softmap.soft_map([[0.0, 1.0], [0.0, 0.0]], [[0.0, 1.0], [1.0, 0.0]], [[0, 1]], 2.0)
+    >>> unary, table = [[0.0, 1.0], [0.0, 0.0]], [[0.0, 1.0], [1.0, 0.0]]
+    >>> nodes, edges = softmap.soft_map(unary, table, [[0, 1]], eta=2.0)
     >>> nodes.round(3).tolist()
-    [[0.779, 0.221], [0.601, 0.399]]
+    [[0.699, 0.301], [0.604, 0.396]]
     """
     module = _framework(unary, pairwise)
     if module is not None:

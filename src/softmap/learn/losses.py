@@ -166,9 +166,7 @@ class _FrankWolfe:
             for k in chosen
         ]
         results = solve_batch(models, threads=self.fit.threads, **self.fit.options)
-        found = [
-            Inference(int(k), r.energy, r.bound) for k, r in zip(chosen, results, strict=True)
-        ]
+        found = [Inference(int(k), r.energy, r.bound) for k, r in zip(chosen, results, strict=True)]
         whole = len(chosen) == len(data.samples)
         upper = self._objective(weights, found) if whole else np.inf
         if upper < self.upper:

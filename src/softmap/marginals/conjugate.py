@@ -41,7 +41,7 @@ def conjugate_gradients(
     """
 
     def dot(a: Floats, b: Floats) -> Floats:
-        return np.bincount(part, weights=a * b, minlength=parts)
+        return np.asarray(np.bincount(part, a * b, parts), dtype=np.float64)
 
     x, r = np.zeros_like(rhs), rhs.copy()
     z = precondition(r)

@@ -44,7 +44,7 @@ class Frame:
     def gather(self, half: Floats) -> Floats:
         """Σ_{e∈N_i} of a half-edge array, flat over node states."""
         size = int(self.model.node_offset[-1])
-        return np.bincount(self.states, weights=half, minlength=size)
+        return np.asarray(np.bincount(self.states, half, size), dtype=np.float64)
 
     def by_node(self, nodes: Floats) -> Floats:
         """The sum of each node's block, repeated over the block."""
