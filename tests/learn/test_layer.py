@@ -68,7 +68,8 @@ def test_without_edges_it_is_a_softmax():
         (UNARY, TABLES[:2], EDGES, "does not fit"),
         (UNARY[0, 0], TABLES, EDGES, "expected unary"),
         (UNARY, TABLES, EDGES.astype(float), "edges must be"),
-        ([["a", "b"]], TABLES, EDGES, "array of numbers"),
+        (UNARY, TABLES, EDGES + 1, "not among the 6"),
+        ([["a", "b"]], TABLES, EDGES, "unary must be"),
     ],
 )
 def test_what_does_not_fit_is_refused(unary, pairwise, edges, words):

@@ -15,6 +15,7 @@ from softmap.marginals import SoftMarginals, adjoint, smoothed_optimum
 from softmap.marginals.curvature import Curvature, Frame
 from softmap.model import Model
 from softmap.model.potentials import Tables
+from softmap.model.potentials.base import integers, numbers
 from softmap.relaxation.consistency import tighten
 
 __all__ = ["Beliefs", "Problem", "shapes", "soft_map", "soft_map_vjp"]
@@ -114,6 +115,10 @@ class Problem:
     def model(self, unary: Floats, pairwise: Floats) -> Model:
         """All members of a batch side by side, in one model without edges between them."""
         n, d = unary.shape[-2:]
+        if n * d == 0:
+            raise ModelError(f"unary of shape {unary.shape} has no variables or no labels")
+        if self.edges.size and not 0 <= self.edges.min() <= self.edges.max() < n:
+            raise ModelError(f"edges lead to variables that are not among the {n} of unary")
         flat = np.ascontiguousarray(unary, dtype=np.float64).reshape(-1, d)
         count = len(flat) // n
         shift = n * np.arange(count)[:, None, None]
@@ -175,19 +180,18 @@ def _loaded(name: str) -> Any:
 
 
 def _floats(values: Any, name: str) -> NDArray[Any]:
-    array = np.asarray(values)
-    if array.dtype.kind not in "fiu":
-        raise ModelError(f"{name} must be an array of numbers, not of {array.dtype}")
-    return array if array.dtype in (np.float32, np.float64) else array.astype(np.float64)
+    """An array of numbers; float32 stays float32."""
+    array = numbers(values, name)
+    return array.astype(np.float32) if getattr(values, "dtype", None) == np.float32 else array
 
 
 def _edges(edges: Any) -> NDArray[np.int64]:
-    array = np.asarray(edges)
+    array = integers(edges, "edges")
     if array.size == 0:
         array = np.zeros((0, 2), dtype=np.int64)
-    if array.ndim != 2 or array.shape[1] != 2 or array.dtype.kind not in "iu":
-        raise ModelError(f"edges must be (m, 2) integers, not {array.dtype} of shape {array.shape}")
-    return array.astype(np.int64, copy=False)
+    if array.ndim != 2 or array.shape[1] != 2:
+        raise ModelError(f"edges must be (m, 2) integers, not of shape {array.shape}")
+    return array
 
 
 def _summed(gradient: Floats, shape: tuple[int, ...]) -> Floats:

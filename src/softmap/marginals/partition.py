@@ -56,6 +56,7 @@ def log_partition_bounds(
     True
     """
     tight = tighten(checked_model(model))
+    start = None if labels is None else tight.complete(labels)
     eta, rounds = positive("eta", eta), count("rounds", rounds)
     shift = -eta * tight.constant
     if narrow(tight, count("entries", entries, 1)):
@@ -65,8 +66,8 @@ def log_partition_bounds(
     padded = Padded(tight)
     above, nodes, margin = _forests(padded, eta, rounds)
     starts = [nodes]
-    if labels is not None:
-        starts.append(np.eye(padded.unary.shape[1])[tight.complete(labels)])
+    if start is not None:
+        starts.append(np.eye(padded.unary.shape[1])[start])
     below = max(_mean_field(tight, padded, eta, q, rounds) for q in starts)
     return PartitionBounds(below + shift - margin, above + shift + margin)
 
