@@ -2,6 +2,7 @@
 
 import os
 import sys
+from importlib.util import find_spec
 from pathlib import Path
 
 HERE = Path(__file__).resolve().parent
@@ -52,6 +53,8 @@ sphinx_gallery_conf = {
     "examples_dirs": "examples",
     "gallery_dirs": "gallery",
     "filename_pattern": r"\.py$",
+    # the network is shown where PyTorch is
+    "ignore_pattern": r"__init__\.py" if find_spec("torch") else r"__init__\.py|plot_network\.py",
     "abort_on_example_error": True,
     "download_all_examples": False,
     "show_memory": False,

@@ -9,11 +9,12 @@ from typing import TYPE_CHECKING
 __version__ = "0.2.0"
 
 if TYPE_CHECKING:
-    from softmap import distributed, generators, interop, io, plotting
+    from softmap import distributed, generators, interop, io, learn, plotting
     from softmap.algorithms.registry import METHODS
     from softmap.errors import (
         CheckpointError,
         CheckpointWarning,
+        ConvergenceWarning,
         FormatError,
         InfeasibleModel,
         MissingExtra,
@@ -23,7 +24,9 @@ if TYPE_CHECKING:
         WriteError,
     )
     from softmap.io import read, write
+    from softmap.learn.layer import soft_map
     from softmap.many import solve_many
+    from softmap.marginals import SoftMarginals, exact_marginals, log_partition_bounds
     from softmap.model import (
         AllDifferent,
         AtMostOne,
@@ -60,6 +63,7 @@ _HOME = {
     "Cardinality": "model",
     "CheckpointError": "errors",
     "CheckpointWarning": "errors",
+    "ConvergenceWarning": "errors",
     "ExactlyOne": "model",
     "FormatError": "errors",
     "InfeasibleModel": "errors",
@@ -80,6 +84,7 @@ _HOME = {
     "SharedTables": "model",
     "SmoothedDual": "relaxation.dual",
     "Snapshot": "solving.trace",
+    "SoftMarginals": "marginals",
     "SoftmapError": "errors",
     "Status": "solving.trace",
     "Tables": "model",
@@ -90,11 +95,14 @@ _HOME = {
     "arc_consistency": "relaxation.consistency",
     "certificate": "solving.certificate",
     "denoise": "vision",
+    "exact_marginals": "marginals",
     "iterate": "solving.solve",
     "load_result": "solving.result",
+    "log_partition_bounds": "marginals",
     "read": "io",
     "resume": "solving.solve",
     "segment": "vision",
+    "soft_map": "learn.layer",
     "solve": "solving.solve",
     "solve_batch": "solving.batch",
     "solve_many": "many",
@@ -110,6 +118,7 @@ _MODULES = {
     "generators": "generators",
     "interop": "interop",
     "io": "io",
+    "learn": "learn",
     "lp": "relaxation.lp",
     "plotting": "plotting",
 }
@@ -121,6 +130,7 @@ __all__ = [
     "Cardinality",
     "CheckpointError",
     "CheckpointWarning",
+    "ConvergenceWarning",
     "ExactlyOne",
     "FormatError",
     "InfeasibleModel",
@@ -140,6 +150,7 @@ __all__ = [
     "SharedTables",
     "SmoothedDual",
     "Snapshot",
+    "SoftMarginals",
     "SoftmapError",
     "Status",
     "Tables",
@@ -152,16 +163,20 @@ __all__ = [
     "certificate",
     "denoise",
     "distributed",
+    "exact_marginals",
     "generators",
     "interop",
     "io",
     "iterate",
+    "learn",
     "load_result",
+    "log_partition_bounds",
     "lp",
     "plotting",
     "read",
     "resume",
     "segment",
+    "soft_map",
     "solve",
     "solve_batch",
     "solve_many",

@@ -7,6 +7,7 @@ import reprlib
 __all__ = [
     "CheckpointError",
     "CheckpointWarning",
+    "ConvergenceWarning",
     "FormatError",
     "InfeasibleModel",
     "MissingExtra",
@@ -47,6 +48,10 @@ class CheckpointError(SoftmapError):
 
 class CheckpointWarning(RuntimeWarning):
     """A checkpoint could not be written; the run goes on without it."""
+
+
+class ConvergenceWarning(RuntimeWarning):
+    """Marginals or a gradient are less accurate than they should be."""
 
 
 class InfeasibleModel(SoftmapError):

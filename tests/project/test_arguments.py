@@ -303,6 +303,16 @@ RESULT = softmap.solve(TREE, threads=1)
 CALLS["verify"] = softmap.verify, {"result": RESULT, "model": TREE}
 NAMED = interop.Named(TREE, ("a", "b", "c", "d"), (("x", "y"),) * 4)
 CALLS |= {
+    "soft_map": (
+        softmap.soft_map,
+        {"unary": np.zeros((2, 2)), "pairwise": TABLES, "edges": EDGE, "eta": 1.0, "tol": 1e-9},
+    ),
+    "exact_marginals": (softmap.exact_marginals, {"model": TREE, "eta": 1.0, "entries": 99}),
+    "log_partition_bounds": (
+        softmap.log_partition_bounds,
+        {"model": GRID, "eta": 1.0, "labels": [0, 0, 0, 0], "rounds": 2, "entries": 1},
+    ),
+    "Result.marginals": (RESULT.marginals, {"eta": 1.0}),
     "Result.save": (RESULT.save, {"path": "a.npz", "with_model": True}),
     "Result.report": (RESULT.report, {"path": "a.html", "title": "a", "picture": SMALL}),
     "Result.plot": (RESULT.plot, {"path": "a.png"}),

@@ -64,6 +64,8 @@ def test_a_page_runs_from_top_to_bottom(page, tmp_path, monkeypatch):
 @pytest.mark.parametrize("example", EXAMPLES, ids=name_of)
 def test_an_example_of_the_gallery_runs(example, tmp_path, monkeypatch):
     pyplot = pytest.importorskip("matplotlib.pyplot")
+    if "import torch" in example.read_text("utf-8"):
+        pytest.importorskip("torch")
     monkeypatch.chdir(tmp_path)
     runpy.run_path(str(example), run_name="__main__")
     assert pyplot.get_fignums(), "an example of the gallery draws something"

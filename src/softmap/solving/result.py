@@ -31,6 +31,7 @@ from softmap.solving.proof import Proof, ProofKind, proof_arrays, proof_from_arr
 from softmap.solving.trace import Status, Trace
 
 if TYPE_CHECKING:
+    from softmap.marginals import SoftMarginals
     from softmap.tightening.point import TightenedPoint
 
 __all__ = ["Result", "load_result", "point_arrays", "point_from_arrays", "stored_digest"]
@@ -156,6 +157,16 @@ class Result(Gaps):
         labels = self.labels.ravel() if self.found else None
         primal, nodes = tightened_point(self.model, proof.clusters, proof.beliefs, labels)
         return TightenedPoint(proof.clusters, self.bound, primal, nodes)
+
+    def marginals(self, eta: float) -> SoftMarginals:
+        """Soft beliefs at inverse temperature η: marginals of the smoothed relaxation.
+
+        `node_marginals` and `edge_marginals` belong to a point of the plain relaxation instead,
+        mostly one of its vertices.
+        """
+        from softmap.marginals import smoothed_optimum
+
+        return smoothed_optimum(self.model, eta)
 
     def report(
         self,

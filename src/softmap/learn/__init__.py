@@ -1,0 +1,17 @@
+"""Learning: a layer with gradients, and linear models fitted to labelled examples."""
+
+from softmap.learn.estimator import StructuredClassifier
+from softmap.learn.features import LinearModel, Sample
+from softmap.learn.layer import Beliefs, soft_map, soft_map_vjp
+from softmap.learn.losses import Inference, Round
+
+__all__ = [
+    "Beliefs",
+    "Inference",
+    "LinearModel",
+    "Round",
+    "Sample",
+    "StructuredClassifier",
+    "soft_map",
+    "soft_map_vjp",
+]

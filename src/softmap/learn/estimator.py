@@ -1,0 +1,292 @@
+"""A linear model as an estimator in the manner of scikit-learn."""
+
+from __future__ import annotations
+
+import inspect
+from typing import Any, Self
+
+import numpy as np
+
+from softmap.arguments import count, positive
+from softmap.errors import ModelError, OptionError, shown
+from softmap.learn.features import LinearModel, Sample, as_sample
+from softmap.learn.losses import LOSSES, Data, Fit, Round
+from softmap.marginals import SoftMarginals, smoothed_optimum
+from softmap.model import Model
+from softmap.solving.batch import solve_batch
+from softmap.solving.result import Result
+
+__all__ = ["StructuredClassifier"]
+
+INFERENCE: dict[str, Any] = {"goal": "lp", "lp_gap": 1e-3, "gap": 1e-4}
+
+
+class StructuredClassifier:
+    """Labels of the variables of a graph, from features of variables and edges.
+
+    The energy is linear in its weights; `fit` learns them from labelled samples. X is a list of
+    samples, each a `Sample` or a tuple (features, edges, edge features), and y a list of label
+    arrays. A plain 2-D array X with one label per row works, too: variables without edges.
+
+    Parameters
+    ----------
+    loss : "fenchel-young" or "hinge"
+        The smoothed loss at temperature 1/`eta`, or the structured hinge with Hamming loss.
+    pairwise : "potts" or "tables"
+        One weight per edge feature, paid where labels differ; or a table per edge feature.
+    alpha : float
+        Strength of ½ alpha ‖w‖² beside the mean loss of a variable.
+    eta : float, inverse temperature of the smoothed loss
+    max_iter, tol : rounds at most, and accuracy at which to stop before
+    batch_size : samples between two updates of the hinge's weights; all if left out
+    fit_intercept : bool, add a feature 1 to every variable
+    inference : dict, options of `softmap.solve`
+    threads : int, all available ones if left out
+    random_state : int
+
+    Attributes
+    ----------
+    classes_ : the labels that occur in y
+    coef_, pairwise_coef_ : weights of variables (features, labels), and of edges
+    log_ : tuple of Round, with the certified gap of every inference
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from softmap.learn import StructuredClassifier
+    >>> rng = np.random.default_rng(0)
+    >>> chain = [[0, 1], [1, 2], [2, 3]]
+    >>> y = [np.full(4, k % 2) for k in range(6)]
+    >>> X = [(labels[:, None] + rng.normal(size=(4, 1)), chain) for labels in y]
+    >>> model = StructuredClassifier(alpha=0.01).fit(X, y)
+    >>> bool(model.pairwise_coef_[0] > 0), max(i.gap for i in model.log_[-1].inferences) < 1e-6
+    (True, True)
+    """
+
+    _estimator_type = "classifier"
+
+    def __init__(  # noqa: PLR0913 - one keyword per thing a user may want to say
+        self,
+        *,
+        loss: str = "fenchel-young",
+        pairwise: str = "potts",
+        alpha: float = 1e-3,
+        eta: float = 1.0,
+        max_iter: int = 100,
+        tol: float = 1e-4,
+        batch_size: int | None = None,
+        fit_intercept: bool = True,
+        inference: dict[str, Any] | None = None,
+        threads: int | None = None,
+        random_state: int | None = 0,
+    ) -> None:
+        self.loss, self.pairwise, self.alpha, self.eta = loss, pairwise, alpha, eta
+        self.max_iter, self.tol, self.batch_size = max_iter, tol, batch_size
+        self.fit_intercept, self.inference = fit_intercept, inference
+        self.threads, self.random_state = threads, random_state
+
+    # --- parameters -----------------------------------------------------------------------------
+
+    def get_params(self, deep: bool = True) -> dict[str, Any]:
+        """The arguments of the constructor."""
+        names = list(inspect.signature(StructuredClassifier.__init__).parameters)[1:]
+        return {name: getattr(self, name) for name in names}
+
+    def set_params(self, **params: Any) -> Self:
+        """Change arguments of the constructor."""
+        known = self.get_params()
+        for name, value in params.items():
+            if name not in known:
+                raise OptionError(f"Invalid parameter {name!r}: expected one of {', '.join(known)}")
+            setattr(self, name, value)
+        return self
+
+    def __repr__(self) -> str:
+        defaults = type(self)().get_params()
+        shown_ = {k: v for k, v in self.get_params().items() if v != defaults[k]}
+        return f"{type(self).__name__}({', '.join(f'{k}={v!r}' for k, v in shown_.items())})"
+
+    def __sklearn_tags__(self) -> Any:
+        from sklearn.utils import ClassifierTags, InputTags, Tags, TargetTags
+
+        return Tags(
+            estimator_type="classifier",
+            target_tags=TargetTags(required=True),
+            classifier_tags=ClassifierTags(),
+            input_tags=InputTags(),
+        )
+
+    # --- fitting --------------------------------------------------------------------------------
+
+    def fit(self, X: Any, y: Any) -> Self:
+        """Learn the weights from samples X and their labels y."""
+        samples, flat = self._samples(X)
+        truth = _labels(y, samples, flat)
+        self.classes_ = np.unique(np.concatenate(truth))
+        if len(self.classes_) < 2:
+            raise ModelError(
+                f"y has {len(self.classes_)} class: a classifier needs two or more classes"
+            )
+        self._flat = flat
+        self.n_features_in_ = np.asarray(samples[0].nodes).shape[1] - bool(self.fit_intercept)
+        self.linear_ = LinearModel(
+            np.asarray(samples[0].nodes).shape[1],
+            max(np.asarray(s.pairs).shape[1] for s in samples),
+            len(self.classes_),
+            self.pairwise,
+        )
+        self._check_features(samples)
+        if self.loss not in LOSSES:
+            raise OptionError(f"loss={shown(self.loss)}: expected one of {', '.join(LOSSES)}")
+        fit = self._options()
+        data = Data(self.linear_, samples, [np.searchsorted(self.classes_, t) for t in truth])
+        self.weights_ = LOSSES[self.loss](data, fit)
+        self.coef_, self.pairwise_coef_ = self.linear_.split(self.weights_)
+        self.log_: tuple[Round, ...] = tuple(fit.log)
+        self.n_iter_ = len(fit.log)
+        return self
+
+    def _options(self) -> Fit:
+        batch = None if self.batch_size is None else count("batch_size", self.batch_size, 1)
+        return Fit(
+            alpha=positive("alpha", self.alpha),
+            eta=positive("eta", self.eta),
+            max_iter=count("max_iter", self.max_iter, 1),
+            tol=positive("tol", self.tol),
+            batch_size=batch,
+            seed=0 if self.random_state is None else count("random_state", self.random_state),
+            threads=self.threads,
+            options=INFERENCE | (self.inference or {}),
+        )
+
+    # --- using ----------------------------------------------------------------------------------
+
+    def predict(self, X: Any) -> Any:
+        """The best labels found: a list of arrays, or an array where X is one."""
+        labels = [self.classes_[r.labels] for r in self.infer(X)]
+        return labels[0] if self._is_flat(X) else labels
+
+    def infer(self, X: Any) -> list[Result]:
+        """The results of `softmap.solve`, with their certificates."""
+        options = INFERENCE | (self.inference or {})
+        found: list[Result] = solve_batch(self.models(X), threads=self.threads, **options)
+        return found
+
+    def marginals(self, X: Any, eta: float | None = None) -> list[SoftMarginals]:
+        """Soft beliefs of every sample, at the temperature of the loss unless told otherwise."""
+        return [smoothed_optimum(m, self.eta if eta is None else eta) for m in self.models(X)]
+
+    def models(self, X: Any) -> list[Model]:
+        """The models that the weights make of samples."""
+        self._check_fitted()
+        samples, _ = self._samples(X)
+        self._check_features(samples)
+        return [self.linear_.model(sample, self.weights_) for sample in samples]
+
+    def score(self, X: Any, y: Any) -> float:
+        """The fraction of variables that get their true label."""
+        found = self.predict(X)
+        samples, flat = self._samples(X)
+        truth = np.concatenate(_labels(y, samples, flat))
+        guess = found if flat else np.concatenate(found)
+        return float((guess == truth).mean())
+
+    # --- checks ---------------------------------------------------------------------------------
+
+    def _check_fitted(self) -> None:
+        if not hasattr(self, "weights_"):
+            raise not_fitted(type(self).__name__)
+
+    def _is_flat(self, X: Any) -> bool:
+        return not isinstance(X, list | tuple) or _rectangular(X)
+
+    def _samples(self, X: Any) -> tuple[list[Sample], bool]:
+        flat = self._is_flat(X)
+        if hasattr(X, "toarray"):
+            raise TypeError("sparse data is not supported: call X.toarray()")
+        if flat:
+            array = np.asarray(X)
+            if array.dtype.kind == "c":
+                raise ModelError("Complex data not supported")
+            if array.ndim == 2 and 0 in array.shape:
+                what = ("sample(s)", "feature(s)")[int(array.shape[0] > 0)]
+                raise ModelError(
+                    f"Found array with 0 {what} (shape={array.shape}) "
+                    "while a minimum of 1 is required."
+                )
+        listed = [Sample(X)] if flat else [as_sample(x) for x in X]
+        if not listed:
+            raise ModelError("X has no samples")
+        return ([_with_one(s) for s in listed] if self.fit_intercept else listed), flat
+
+    def _check_features(self, samples: list[Sample]) -> None:
+        """All samples have as many features as the model has weights for."""
+        for sample in samples:
+            width = np.asarray(sample.nodes).shape[1]
+            if width != self.linear_.features:
+                one = bool(self.fit_intercept)
+                raise ModelError(
+                    f"X has {width - one} features, but {type(self).__name__} is expecting "
+                    f"{self.linear_.features - one} features as input"
+                )
+            pairs = np.asarray(sample.pairs)
+            if len(pairs) and pairs.shape[1] != self.linear_.edge_features:
+                raise ModelError(
+                    f"edges have {pairs.shape[1]} features, expected {self.linear_.edge_features}"
+                )
+
+
+def not_fitted(name: str) -> Exception:
+    """The error for an estimator that is used before `fit`: scikit-learn's, where it is there."""
+    message = f"This {name} instance is not fitted yet: call fit first"
+    try:
+        from sklearn.exceptions import NotFittedError
+    except ImportError:
+        return OptionError(message)
+    error: Exception = NotFittedError(message)
+    return error
+
+
+def _rectangular(X: Any) -> bool:
+    """Whether a list is one of rows of numbers."""
+    return bool(len(X)) and not isinstance(X[0], tuple | Sample)
+
+
+def _with_one(sample: Sample) -> Sample:
+    nodes = np.asarray(sample.nodes)
+    return Sample(np.column_stack([nodes, np.ones(len(nodes))]), sample.edges, sample.pairs)
+
+
+def _labels(y: Any, samples: list[Sample], flat: bool) -> list[Any]:
+    """A label array per sample."""
+    if y is None:
+        raise ModelError("requires y to be passed, but the target y is None")
+    listed = [np.asarray(y)] if flat else [np.asarray(labels) for labels in y]
+    if flat and listed[0].ndim == 2 and listed[0].shape[1] == 1:
+        _warn_column()
+        listed = [listed[0].ravel()]
+    if len(listed) != len(samples):
+        raise ModelError(f"{len(samples)} samples, but labels of {len(listed)}")
+    for k, (labels, sample) in enumerate(zip(listed, samples, strict=True)):
+        if labels.shape != (len(np.asarray(sample.nodes)),):
+            raise ModelError(
+                f"sample {k} has {len(np.asarray(sample.nodes))} variables, but labels of shape "
+                f"{labels.shape}: inconsistent numbers of samples"
+            )
+        if (
+            labels.dtype.kind == "f"
+            and not (np.isfinite(labels) & (labels == labels.round())).all()
+        ):
+            raise ModelError("Unknown label type: continuous; labels must be classes (no NaN, inf)")
+    return listed
+
+
+def _warn_column() -> None:
+    import warnings
+
+    message = "A column-vector y was passed when a 1d array was expected"
+    try:
+        from sklearn.exceptions import DataConversionWarning
+    except ImportError:
+        DataConversionWarning = UserWarning
+    warnings.warn(message, DataConversionWarning, stacklevel=3)

@@ -1,0 +1,59 @@
+"""`soft_map` for JAX arrays: a callback to the processor with a gradient of its own."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from softmap.learn.layer import Beliefs, Problem, _edges, shapes
+
+__all__ = ["soft_map"]
+
+
+def soft_map(unary: Any, pairwise: Any, edges: Any, eta: float, tol: float) -> Beliefs:
+    """`softmap.soft_map` where one of the costs is a JAX array; also under `jit` and `vmap`.
+
+    Edges, η and the tolerance are part of the function: no traced values.
+    """
+    import jax
+    import jax.numpy as jnp
+
+    problem = Problem(_edges(np.asarray(edges)), eta, tol)
+    dtype = jnp.result_type(unary, pairwise, jnp.float32)
+    first, second = jnp.asarray(unary, dtype), jnp.asarray(pairwise, dtype)
+    full, tables = shapes(first.shape, second.shape, len(problem.edges))
+    halves = (*full[:-2], 2 * len(problem.edges), full[-1])
+    array_of: Any = jax.ShapeDtypeStruct
+    kinds = [array_of(shape, dtype) for shape in (full, tables, halves)]
+
+    def call(function: Any, results: list[Any], *arrays: Any) -> Any:
+        return jax.pure_callback(function, results, *arrays, vmap_method="broadcast_all")
+
+    @jax.custom_vjp
+    def marginals(unary: Any, pairwise: Any) -> Any:
+        return forward(unary, pairwise)[0]
+
+    def forward(unary: Any, pairwise: Any) -> Any:
+        nodes, pairs, lam = call(found, kinds, unary, pairwise)
+        return (nodes, pairs), (unary, pairwise, lam)
+
+    def backward(kept: Any, given: Any) -> Any:
+        return tuple(call(pulled, kinds[:2], *kept, *given))
+
+    def found(unary: Any, pairwise: Any) -> Any:
+        unary, pairwise = np.asarray(unary), np.asarray(pairwise)
+        soft = problem.forward(unary, pairwise)
+        half = (*unary.shape[:-2], *halves[-2:])
+        parts = ((soft.nodes, unary.shape), (soft.edges, pairwise.shape), (soft.lam, half))
+        return [array.reshape(shape).astype(dtype) for array, shape in parts]
+
+    def pulled(unary: Any, pairwise: Any, lam: Any, nodes: Any, pairs: Any) -> Any:
+        unary, pairwise = np.asarray(unary), np.asarray(pairwise)
+        soft = problem.at(unary, pairwise, np.asarray(lam))
+        grads = problem.backward(soft, np.asarray(nodes), np.asarray(pairs))
+        whole = zip(grads, (unary, pairwise), strict=True)
+        return [grad.reshape(costs.shape).astype(dtype) for grad, costs in whole]
+
+    marginals.defvjp(forward, backward)
+    return Beliefs(*marginals(jnp.broadcast_to(first, full), jnp.broadcast_to(second, tables)))

@@ -1,0 +1,203 @@
+"""`soft_map`: marginals of the smoothed optimum as a function that can be differentiated."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from importlib import import_module
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from softmap.errors import MissingExtra, ModelError
+from softmap.marginals import SoftMarginals, adjoint, smoothed_optimum
+from softmap.marginals.curvature import Curvature, Frame
+from softmap.model import Model
+from softmap.model.potentials import Tables
+from softmap.model.potentials.base import integers, numbers
+from softmap.relaxation.consistency import tighten
+
+__all__ = ["Beliefs", "Problem", "shapes", "soft_map", "soft_map_vjp"]
+
+TOL = 1e-10
+FRAMEWORKS = {"torch": "torch", "jax": "jax", "jaxlib": "jax"}  # package of an array -> our module
+
+Floats = NDArray[np.float64]
+Pull = Callable[[Any, Any], tuple[Any, Any]]
+
+
+class Beliefs(NamedTuple):
+    """Marginals of variables, (..., n, d), and of edges, (..., m, d, d)."""
+
+    nodes: Any
+    edges: Any
+
+
+def soft_map(unary: Any, pairwise: Any, edges: Any, eta: float, *, tol: float = TOL) -> Beliefs:
+    """Marginals of the smoothed optimum: the paper's μ at inverse temperature η.
+
+    The arrays may be NumPy's, PyTorch's or JAX's; the answer is of the same kind, and PyTorch and
+    JAX can differentiate through it, by one linear solve (an adjoint) and not through iterations.
+    A float64 tensor in the memory of the processor is read without a copy.
+
+    Parameters
+    ----------
+    unary : (..., n, d) costs; leading dimensions are a batch over the same graph
+    pairwise : (..., m, d, d) costs, or what broadcasts to that: (d, d) is one table for all edges
+    edges : (m, 2) integers
+    eta : float
+        The larger, the closer to labels; μ depends on η times the costs only.
+    tol : float
+        Largest difference between a variable's marginal and that of an edge.
+
+    Returns
+    -------
+    Beliefs : (nodes, edges)
+
+    Examples
+    --------
+    >>> import softmap
+    >>> unary, table = [[0.0, 1.0], [0.0, 0.0]], [[0.0, 1.0], [1.0, 0.0]]
+    >>> nodes, edges = softmap.soft_map(unary, table, [[0, 1]], eta=2.0)
+    >>> nodes.round(3).tolist()
+    [[0.699, 0.301], [0.604, 0.396]]
+    """
+    module = _framework(unary, pairwise)
+    if module is not None:
+        answer: Beliefs = module.soft_map(unary, pairwise, edges, eta, tol)
+        return answer
+    return soft_map_vjp(unary, pairwise, edges, eta, tol=tol)[0]
+
+
+def soft_map_vjp(
+    unary: Any, pairwise: Any, edges: Any, eta: float, *, tol: float = TOL
+) -> tuple[Beliefs, Pull]:
+    """`soft_map` of NumPy arrays, and the function that pulls gradients back through it.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from softmap.learn import soft_map_vjp
+    >>> beliefs, pull = soft_map_vjp(np.zeros((2, 2)), np.eye(2), [[0, 1]], 1.0)
+    >>> by_unary, by_table = pull([[1.0, 0.0], [0.0, 0.0]], np.zeros((1, 2, 2)))
+    >>> by_unary.shape, by_table.shape
+    ((2, 2), (2, 2))
+    """
+    first, second = _floats(unary, "unary"), _floats(pairwise, "pairwise")
+    problem = Problem(_edges(edges), eta, tol)
+    full, tables = shapes(first.shape, second.shape, len(problem.edges))
+    dtype = np.result_type(first, second)
+    soft = problem.forward(np.broadcast_to(first, full), np.broadcast_to(second, tables))
+
+    def pull(nodes: Any, pairs: Any) -> tuple[Any, Any]:
+        g, h = (np.asarray(a, dtype=np.float64) for a in (nodes, pairs))
+        by_unary, by_table = problem.backward(
+            soft, np.broadcast_to(g, full), np.broadcast_to(h, tables)
+        )
+        return (
+            _summed(by_unary.reshape(full), first.shape).astype(first.dtype, copy=False),
+            _summed(by_table.reshape(tables), second.shape).astype(second.dtype, copy=False),
+        )
+
+    nodes, pairs = soft.nodes.reshape(full), soft.edges.reshape(tables)
+    return Beliefs(nodes.astype(dtype, copy=False), pairs.astype(dtype, copy=False)), pull
+
+
+@dataclass(frozen=True, eq=False)
+class Problem:
+    """A graph and a temperature: what stays while costs change. Costs are NumPy arrays here."""
+
+    edges: NDArray[np.int64]
+    eta: float
+    tol: float = TOL
+
+    def model(self, unary: Floats, pairwise: Floats) -> Model:
+        """All members of a batch side by side, in one model without edges between them."""
+        n, d = unary.shape[-2:]
+        if n * d == 0:
+            raise ModelError(f"unary of shape {unary.shape} has no variables or no labels")
+        if self.edges.size and not 0 <= self.edges.min() <= self.edges.max() < n:
+            raise ModelError(f"edges lead to variables that are not among the {n} of unary")
+        flat = np.ascontiguousarray(unary, dtype=np.float64).reshape(-1, d)
+        count = len(flat) // n
+        shift = n * np.arange(count)[:, None, None]
+        tables = np.ascontiguousarray(pairwise, dtype=np.float64).reshape(-1, d, d)
+        return Model(flat, (self.edges + shift).reshape(-1, 2), Tables(tables))
+
+    def forward(self, unary: Floats, pairwise: Floats) -> SoftMarginals:
+        """The smoothed optimum of (..., n, d) and (..., m, d, d) costs."""
+        return smoothed_optimum(self.model(unary, pairwise), self.eta, tol=self.tol)
+
+    def at(self, unary: Floats, pairwise: Floats, lam: Floats) -> SoftMarginals:
+        """The same from λ that `forward` has found."""
+        frame = Frame(tighten(self.model(unary, pairwise)))
+        lam = np.asarray(lam, dtype=np.float64).reshape(-1)
+        return SoftMarginals(frame.model, self.eta, lam, Curvature(frame, lam, self.eta))
+
+    def backward(self, soft: SoftMarginals, nodes: Any, pairs: Any) -> tuple[Floats, Floats]:
+        """Gradients by the costs, flat, from gradients by the marginals."""
+        flat = (np.ascontiguousarray(a, dtype=np.float64).reshape(-1) for a in (nodes, pairs))
+        return adjoint(soft, *flat)
+
+
+def shapes(
+    unary: tuple[int, ...], pairwise: tuple[int, ...], m: int
+) -> tuple[tuple[int, ...], tuple[int, ...]]:
+    """The full shapes (*batch, n, d) and (*batch, m, d, d), or a `ModelError`."""
+    if len(unary) < 2 or len(pairwise) < 2:
+        raise ModelError(
+            f"expected unary (..., n, d) and pairwise (..., m, d, d), not {unary} and {pairwise}"
+        )
+    n, d = unary[-2:]
+    try:
+        batch = np.broadcast_shapes(unary[:-2], pairwise[:-3])
+        np.broadcast_shapes(pairwise[-3:], (m, d, d))
+        if pairwise[-2:] != (d, d) or (len(pairwise) > 2 and pairwise[-3] not in (1, m)):
+            raise ValueError
+    except ValueError:
+        raise ModelError(
+            f"pairwise of shape {pairwise} does not fit unary of shape {unary} and {m} edges: "
+            f"expected (..., {m}, {d}, {d})"
+        ) from None
+    return (*batch, n, d), (*batch, m, d, d)
+
+
+def _framework(*arrays: Any) -> Any:
+    """Our module for the framework that one of the arrays belongs to; None for NumPy."""
+    for array in arrays:
+        name = FRAMEWORKS.get(type(array).__module__.partition(".")[0])
+        if name is not None:
+            return _loaded(name)
+    return None
+
+
+def _loaded(name: str) -> Any:
+    try:
+        return import_module(f"softmap.learn.{name}")
+    except ImportError as error:
+        raise MissingExtra(f"soft_map with {name} arrays", name) from error
+
+
+def _floats(values: Any, name: str) -> NDArray[Any]:
+    """An array of numbers; float32 stays float32."""
+    array = numbers(values, name)
+    return array.astype(np.float32) if getattr(values, "dtype", None) == np.float32 else array
+
+
+def _edges(edges: Any) -> NDArray[np.int64]:
+    array = integers(edges, "edges")
+    if array.size == 0:
+        array = np.zeros((0, 2), dtype=np.int64)
+    if array.ndim != 2 or array.shape[1] != 2:
+        raise ModelError(f"edges must be (m, 2) integers, not of shape {array.shape}")
+    return array
+
+
+def _summed(gradient: Floats, shape: tuple[int, ...]) -> Floats:
+    """The gradient of what was broadcast from `shape`."""
+    extra = gradient.ndim - len(shape)
+    summed = gradient.sum(axis=tuple(range(extra))) if extra else gradient
+    spread = tuple(k for k, size in enumerate(shape) if size == 1 and summed.shape[k] != 1)
+    result: Floats = summed.sum(axis=spread, keepdims=True) if spread else summed
+    return result

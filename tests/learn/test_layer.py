@@ -1,0 +1,120 @@
+"""`soft_map` for every kind of array: the same marginals, and gradients of finite differences."""
+
+import warnings
+
+import numpy as np
+import pytest
+
+import softmap
+from softmap.learn import soft_map_vjp
+from softmap.marginals import smoothed_optimum
+
+EDGES = softmap.generators.grid_edges(2, 3)
+RNG = np.random.default_rng(0)
+UNARY, TABLES = RNG.normal(size=(2, 6, 3)), RNG.normal(size=(len(EDGES), 3, 3))
+G_NODES, G_EDGES = RNG.normal(size=(2, 6, 3)), RNG.normal(size=(2, len(EDGES), 3, 3))
+
+
+@pytest.fixture(scope="module")
+def torch():
+    return pytest.importorskip("torch")
+
+
+@pytest.fixture(scope="module")
+def jax():
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        return pytest.importorskip("jax")
+
+
+def test_a_batch_is_its_members_one_by_one():
+    beliefs = softmap.soft_map(UNARY, TABLES, EDGES, 1.5)
+    for k in range(2):
+        soft = smoothed_optimum(softmap.Model(UNARY[k], EDGES, TABLES), 1.5)
+        assert np.allclose(beliefs.nodes[k].ravel(), soft.nodes, atol=1e-9)
+        assert np.allclose(beliefs.edges[k].ravel(), soft.edges, atol=1e-9)
+    assert np.allclose(beliefs.edges.sum(axis=-1)[:, 0], beliefs.nodes[:, EDGES[0, 0]], atol=1e-9)
+    single = softmap.soft_map(UNARY.astype(np.float32), TABLES.astype(np.float32), EDGES, 1.5)
+    assert single.nodes.dtype == np.float32
+    assert np.allclose(single.nodes, beliefs.nodes, atol=1e-5)
+
+
+def test_one_table_for_all_edges_gets_the_sum_of_their_gradients():
+    table = TABLES[0]
+    full = np.broadcast_to(table, (2, len(EDGES), 3, 3)).copy()
+    _, pull = soft_map_vjp(UNARY, full, EDGES, 1.0)
+    _, pull_shared = soft_map_vjp(UNARY, table, EDGES, 1.0)
+    by_unary, by_table = pull(G_NODES, G_EDGES)
+    same, summed = pull_shared(G_NODES, G_EDGES)
+    assert np.allclose(same, by_unary)
+    assert np.allclose(summed, by_table.sum(axis=(0, 1)))
+    h, direction = 1e-5, np.random.default_rng(1).normal(size=(3, 3))
+    ends = [softmap.soft_map(UNARY, table + s * h * direction, EDGES, 1.0) for s in (1, -1)]
+    slope = sum(s * (np.vdot(G_NODES, b.nodes) + np.vdot(G_EDGES, b.edges))
+                for s, b in zip((1, -1), ends, strict=True)) / (2 * h)  # fmt: skip
+    assert slope == pytest.approx(np.vdot(summed, direction), abs=1e-6)
+
+
+def test_without_edges_it_is_a_softmax():
+    nodes, edges = softmap.soft_map(UNARY, np.zeros((0, 3, 3)), np.zeros((0, 2), int), 2.0)
+    weight = np.exp(-2 * UNARY)
+    assert np.allclose(nodes, weight / weight.sum(axis=-1, keepdims=True))
+    assert edges.shape == (2, 0, 3, 3)
+
+
+@pytest.mark.parametrize(
+    ("unary", "pairwise", "edges", "words"),
+    [
+        (UNARY, TABLES[:2], EDGES, "does not fit"),
+        (UNARY[0, 0], TABLES, EDGES, "expected unary"),
+        (UNARY, TABLES, EDGES.astype(float), "edges must be"),
+        (UNARY, TABLES, EDGES + 1, "not among the 6"),
+        ([["a", "b"]], TABLES, EDGES, "unary must be"),
+    ],
+)
+def test_what_does_not_fit_is_refused(unary, pairwise, edges, words):
+    with pytest.raises(softmap.ModelError, match=words):
+        softmap.soft_map(unary, pairwise, edges, 1.0)
+
+
+def test_torch_agrees_with_finite_differences_and_shares_memory(torch):
+    from softmap.learn.torch import _array
+
+    unary = torch.tensor(UNARY, requires_grad=True)
+    table = torch.tensor(TABLES[:1], requires_grad=True)  # broadcast over edges and batch
+    edges = torch.tensor(EDGES)
+    assert torch.autograd.gradcheck(
+        lambda u, t: softmap.soft_map(u, t, edges, 1.5, tol=1e-13),
+        (unary, table), atol=1e-6, nondet_tol=1e-9, fast_mode=True,
+    )  # fmt: skip
+    assert _array(unary).__array_interface__["data"][0] == unary.data_ptr()
+    beliefs = softmap.soft_map(unary, table, EDGES, 1.5)
+    (beliefs.nodes * torch.tensor(G_NODES)).sum().backward()
+    _, pull = soft_map_vjp(UNARY, TABLES[:1], EDGES, 1.5)
+    by_unary, by_table = pull(G_NODES, np.zeros_like(G_EDGES))
+    assert np.allclose(unary.grad.numpy(), by_unary, atol=1e-9)
+    assert np.allclose(table.grad.numpy(), by_table, atol=1e-9)
+
+
+def test_torch_keeps_precision_and_refuses_second_derivatives(torch):
+    unary = torch.tensor(UNARY, dtype=torch.float32, requires_grad=True)
+    beliefs = softmap.soft_map(unary, TABLES, EDGES, 1.0)
+    assert beliefs.nodes.dtype == torch.float32
+    (grad,) = torch.autograd.grad((beliefs.nodes**2).sum(), unary, create_graph=True)
+    with pytest.raises(RuntimeError, match="once_differentiable"):
+        grad.sum().backward()
+
+
+def test_jax_agrees_under_jit_and_vmap(jax):
+    def loss(unary, tables):
+        beliefs = softmap.soft_map(unary, tables, EDGES, 1.5)
+        return (beliefs.nodes * G_NODES).sum() + (beliefs.edges * G_EDGES).sum()
+
+    _, pull = soft_map_vjp(UNARY, TABLES, EDGES, 1.5)
+    expected = pull(G_NODES, G_EDGES)
+    found = jax.jit(jax.grad(loss, argnums=(0, 1)))(jax.numpy.array(UNARY), jax.numpy.array(TABLES))
+    for a, b in zip(found, expected, strict=True):
+        assert np.allclose(np.asarray(a), b, atol=1e-5)
+    each = jax.vmap(lambda u: softmap.soft_map(u, TABLES, EDGES, 1.5).nodes)(jax.numpy.array(UNARY))
+    together = softmap.soft_map(UNARY, TABLES, EDGES, 1.5).nodes
+    assert np.allclose(np.asarray(each), together, atol=1e-5)
