@@ -57,6 +57,8 @@ sphinx_gallery_conf = {
 }
 
 html_theme = "furo"
+html_static_path = ["_static"]
+html_css_files = ["formulas.css"]
 html_title = f"softmap {release}"
 html_show_sourcelink = False
 html_copy_source = False
