@@ -15,7 +15,7 @@ from softmap.model.layout import layout
 from softmap.relaxation import polytope
 from softmap.relaxation.dual import Floats
 
-__all__ = ["Coupled", "MadePoint", "PrimalPoint", "couple"]
+__all__ = ["Beliefs", "Coupled", "MadePoint", "PrimalPoint", "couple"]
 
 Ints = NDArray[np.int64]
 
@@ -60,6 +60,21 @@ def couple(
     terms = np.append(cost, [polytope.node_cost(model, nodes), model.constant])
     total = float(core.careful_sum(terms)) if np.isfinite(terms).all() else math.inf
     return Coupled(total, float(entropy.sum()), float(slack.sum()), plan)
+
+
+@dataclass(frozen=True, eq=False)
+class Beliefs:
+    """What passes over a model have come to: marginals that agree nearly.
+
+    Attributes
+    ----------
+    nodes : node marginals, flat over `model.node_offset`
+    coupling, eta : as `couple` takes them
+    """
+
+    nodes: Floats
+    coupling: Floats
+    eta: float
 
 
 @dataclass(frozen=True, eq=False)

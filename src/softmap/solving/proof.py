@@ -8,6 +8,7 @@ from enum import Enum
 import numpy as np
 from numpy.typing import NDArray
 
+from softmap.relaxation.point import Beliefs
 from softmap.solving.archive import Arrays
 
 __all__ = ["Proof", "ProofKind", "proof_arrays", "proof_from_arrays"]
@@ -35,9 +36,9 @@ class Proof:
     ----------
     kind
         What the bound rests on.
-    clusters, lam
-        Of a tightened relaxation: the sets of variables, and λ of the model that
-        `softmap.tightening.build(model, clusters)` gives.
+    clusters, lam, beliefs
+        Of a tightened relaxation: the sets of variables, λ of the model that
+        `softmap.tightening.build(model, clusters)` gives, and what a point of it is made from.
     nodes
         Of a search: nodes of its tree.
     """
@@ -46,6 +47,7 @@ class Proof:
     clusters: tuple[Scope, ...] = ()
     lam: Floats | None = None
     nodes: int = 0
+    beliefs: Beliefs | None = None
 
 
 def proof_arrays(proof: Proof) -> Arrays:
@@ -59,6 +61,9 @@ def proof_arrays(proof: Proof) -> Arrays:
     }
     if proof.lam is not None:
         arrays["lam"] = proof.lam
+    if (beliefs := proof.beliefs) is not None:
+        arrays |= {"beliefs": beliefs.nodes, "coupling": beliefs.coupling}
+        arrays |= {"eta": np.array(beliefs.eta)}
     return arrays
 
 
@@ -75,4 +80,12 @@ def proof_from_arrays(arrays: Arrays) -> Proof:
         clusters=tuple(tuple(part.tolist()) for part in parts),
         lam=arrays.get("lam"),
         nodes=int(arrays["nodes"]),
+        beliefs=_beliefs(arrays) if "beliefs" in arrays else None,  # older files have none
     )
+
+
+def _beliefs(arrays: Arrays) -> Beliefs:
+    nodes, coupling, eta = arrays["beliefs"], arrays["coupling"], float(arrays["eta"])
+    if nodes.ndim != 1 or coupling.ndim != 1 or not (nodes >= 0).all() or not eta > 0:
+        raise ValueError("the beliefs of the proof are none")
+    return Beliefs(nodes, coupling, eta)

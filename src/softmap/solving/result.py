@@ -6,7 +6,7 @@ import math
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -27,8 +27,11 @@ from softmap.solving.archive import (
     under,
     write_archive,
 )
-from softmap.solving.proof import Proof, proof_arrays, proof_from_arrays
+from softmap.solving.proof import Proof, ProofKind, proof_arrays, proof_from_arrays
 from softmap.solving.trace import Status, Trace
+
+if TYPE_CHECKING:
+    from softmap.tightening.point import TightenedPoint
 
 __all__ = ["Result", "load_result", "point_arrays", "point_from_arrays", "stored_digest"]
 
@@ -138,6 +141,22 @@ class Result(Gaps):
     def edge_marginals(self) -> Floats:
         """Its edge marginals, flat over `model.edge_offset`; made when asked for."""
         return self.point.edge_marginals()
+
+    @cached_property
+    def tightened(self) -> TightenedPoint | None:
+        """A point of the tightened relaxation that proves `bound`; None where none does.
+
+        `primal`, `lp_bound` and the marginals are those of the plain relaxation. This is made when
+        asked for.
+        """
+        proof = self.proof
+        if proof.kind is not ProofKind.TIGHTENED or proof.beliefs is None:
+            return None
+        from softmap.tightening.point import TightenedPoint, tightened_point
+
+        labels = self.labels.ravel() if self.found else None
+        primal, nodes = tightened_point(self.model, proof.clusters, proof.beliefs, labels)
+        return TightenedPoint(proof.clusters, self.bound, primal, nodes)
 
     def report(
         self,

@@ -255,7 +255,8 @@ class Tighten(Stage):
         best = stage.best
         run.keep_labels(best.labels)
         if len(best.tight.clusters):
-            proof = Proof(ProofKind.TIGHTENED, tuple(best.tight.clusters), best.lam)
+            scopes = tuple(best.tight.clusters)
+            proof = Proof(ProofKind.TIGHTENED, scopes, best.lam, beliefs=best.beliefs)
             run.keep_bound(best.bound, proof)
         self.active = more
 

@@ -19,6 +19,7 @@ from softmap.errors import OptionError
 from softmap.model import Model
 from softmap.model.layout import layout
 from softmap.relaxation.gaps import cost_step, relative_gap
+from softmap.relaxation.point import Beliefs
 from softmap.relaxation.scaling import largest_cost, scaled
 from softmap.solving.proof import Proof, ProofKind
 from softmap.solving.result import Result
@@ -150,7 +151,8 @@ class Units:
         if proof.kind is ProofKind.RELAXATION or not costs or not self._kept(proof.lam):
             proof, best = Proof(), lower
         elif proof.lam is not None:
-            proof = replace(proof, lam=self._array_back(proof.lam))
+            beliefs = self._beliefs_back(proof.beliefs)
+            proof = replace(proof, lam=self._array_back(proof.lam), beliefs=beliefs)
         return {"bound": max(best, lower), "lp_bound": lower, "proof": proof}
 
     def _kept(self, lam: Floats | None) -> bool:
@@ -178,6 +180,12 @@ class Units:
     def _array_back(self, values: Floats) -> Floats:
         with np.errstate(over="ignore", under="ignore"):
             return np.ldexp(values, -self.exponent) if self.exponent else values
+
+    def _beliefs_back(self, given: Beliefs | None) -> Beliefs | None:
+        if given is None:
+            return None
+        coupling, eta = self._array_back(given.coupling), self._eta_back(given.eta)
+        return replace(given, coupling=coupling, eta=eta)
 
     def _eta_back(self, eta: float) -> float:
         """η for the user; the nearest there is where costs are too near an end of the range."""

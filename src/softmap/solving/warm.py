@@ -10,7 +10,7 @@ tampered with, costs time and nothing else.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
@@ -22,6 +22,7 @@ from softmap.errors import ModelError, OptionError
 from softmap.model import Model
 from softmap.relaxation.bounds import dual_bound
 from softmap.relaxation.dual import check_eta, check_lam
+from softmap.relaxation.point import Beliefs
 from softmap.relaxation.polytope import checked_marginals
 from softmap.relaxation.scaling import scaled
 from softmap.solving.proof import Proof, ProofKind
@@ -86,7 +87,7 @@ class WarmStart:
     def adopt(self, stage: Stage) -> None:
         """Let a tightening stage begin with the clusters of the earlier proof."""
         if (known := self.clusters) is not None:
-            stage.adopt(known.clusters, known.lam)
+            stage.adopt(known.clusters, known.lam, known.beliefs)
 
     @cached_property
     def clusters(self) -> Clusters | None:
@@ -98,8 +99,16 @@ class WarmStart:
 
         labels = self.units.given.num_labels
         states = sum(math.prod(labels[list(scope)].tolist()) for scope in proof.clusters)
-        lam = self._into(proof.lam)
-        return Clusters(proof.clusters, lam) if states <= Limits().states else None
+        if states > Limits().states:
+            return None
+        return Clusters(proof.clusters, self._into(proof.lam), self._beliefs(proof.beliefs))
+
+    def _beliefs(self, given: Beliefs | None) -> Beliefs | None:
+        if given is None:
+            return None
+        eta = self.units.eta(given.eta)
+        assert eta is not None
+        return replace(given, coupling=self._into(given.coupling), eta=eta)
 
     def ended(self, run: Run) -> Status | None:
         """Why the relaxation need not be solved: nothing is asked for beyond the earlier gap.
@@ -168,10 +177,11 @@ class WarmStart:
 
 @dataclass(frozen=True, eq=False)
 class Clusters:
-    """Clusters of variables, and λ of the model that is tightened by them."""
+    """Clusters of variables, and λ and beliefs of the model that is tightened by them."""
 
     clusters: tuple[tuple[int, ...], ...]
     lam: Floats
+    beliefs: Beliefs | None = None
 
     def proved(self, model: Model) -> tuple[float, Proof]:
         """The bound that they prove for a model, worked out from λ."""
@@ -182,7 +192,7 @@ class Clusters:
             bound = dual_bound(tight.model, self.lam)
         except (ModelError, OptionError) as error:
             raise OptionError(f"warm_start: this result is damaged ({error})") from error
-        return bound, Proof(ProofKind.TIGHTENED, self.clusters, self.lam)
+        return bound, Proof(ProofKind.TIGHTENED, self.clusters, self.lam, beliefs=self.beliefs)
 
 
 def _allowed(run: Run, nodes: Floats) -> Floats:

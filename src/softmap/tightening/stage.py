@@ -19,6 +19,7 @@ from softmap.model.potentials.base import Ints
 from softmap.relaxation.bounds import dual_bound
 from softmap.relaxation.consistency import tighten
 from softmap.relaxation.dual import Floats, check_lam, cost_scale, reduced_unary
+from softmap.relaxation.point import Beliefs
 from softmap.tightening.carry import carry
 from softmap.tightening.clusters import belief_costs
 from softmap.tightening.labels import candidates, polished
@@ -129,14 +130,17 @@ class Stage:
         self.building = BUILDING  # seconds per state to build a tightened model, at first a guess
         self.trace: list[Row] = []
         self.tight = build(self.base, [])
-        self.best.prove(dual_bound(self.base, lam), self.tight, check_lam(self.base, lam))
-        self._enter(self.tight, self.best.lam, FIRST_ETA / self.scale)
+        flat = check_lam(self.base, lam)
+        self.best.prove(dual_bound(self.base, lam), self.tight, flat, None)
+        self._enter(self.tight, flat, FIRST_ETA / self.scale)
 
-    def adopt(self, clusters: Iterable[tuple[int, ...]], lam: ArrayLike) -> None:
-        """Begin with the clusters of an earlier run, and λ of the model tightened by them."""
+    def adopt(
+        self, clusters: Iterable[tuple[int, ...]], lam: ArrayLike, beliefs: Beliefs | None
+    ) -> None:
+        """Begin with clusters of an earlier run; λ and beliefs are of the model with them."""
         tight = build(self.base, list(clusters))
         flat = check_lam(tight.model, lam)
-        self.best.prove(dual_bound(tight.model, flat), tight, flat)
+        self.best.prove(dual_bound(tight.model, flat), tight, flat, beliefs)
         self._enter(tight, flat, BELIEFS / self.scale)
 
     def exhaust(self, *, seconds: float | None, max_work: float | None, gap: float) -> Tightening:
@@ -189,8 +193,10 @@ class Stage:
         proposal = self.algorithm.propose(self.state)
         bound = core.dual_bound(self._layout, proposal.lam, self._constant, self.threads)
         before = self.best.bound
-        self.best.prove(bound, self.tight, proposal.lam)
-        self._decode(proposal.nodes[0][self.states])
+        assert proposal.coupling is not None
+        beliefs = Beliefs(proposal.nodes[0][self.states], proposal.coupling, proposal.eta)
+        self.best.prove(bound, self.tight, proposal.lam, beliefs)
+        self._decode(beliefs.nodes)
         self._heed(bound, before)
         self.trace.append(self._row())
 
@@ -321,6 +327,7 @@ class _Best:
     bound: float = -math.inf
     tight: Tightened = field(init=False)
     lam: Floats = field(init=False)
+    beliefs: Beliefs | None = None
     energy: float = field(init=False)
 
     def __post_init__(self) -> None:
@@ -330,9 +337,9 @@ class _Best:
     def gap(self) -> float:
         return max(0.0, self.energy - self.bound)
 
-    def prove(self, bound: float, tight: Tightened, lam: Floats) -> None:
+    def prove(self, bound: float, tight: Tightened, lam: Floats, beliefs: Beliefs | None) -> None:
         if bound > self.bound:
-            self.bound, self.tight, self.lam = bound, tight, lam
+            self.bound, self.tight, self.lam, self.beliefs = bound, tight, lam, beliefs
 
     def keep(self, labels: Ints, energy: float) -> None:
         if energy < self.energy:
