@@ -190,9 +190,21 @@ class Clusters:
         try:
             tight = build(model, self.clusters)
             bound = dual_bound(tight.model, self.lam)
+            beliefs = self._checked(tight.model)
         except (ModelError, OptionError) as error:
             raise OptionError(f"warm_start: this result is damaged ({error})") from error
-        return bound, Proof(ProofKind.TIGHTENED, self.clusters, self.lam, beliefs=self.beliefs)
+        return bound, Proof(ProofKind.TIGHTENED, self.clusters, self.lam, beliefs=beliefs)
+
+    def _checked(self, model: Model) -> Beliefs | None:
+        """The beliefs, made to be marginals of the tightened model."""
+        if self.beliefs is None:
+            return None
+        return replace(
+            self.beliefs,
+            nodes=checked_marginals(model, self.beliefs.nodes),
+            coupling=check_lam(model, self.beliefs.coupling),
+            eta=check_eta(self.beliefs.eta),
+        )
 
 
 def _allowed(run: Run, nodes: Floats) -> Floats:
