@@ -19,8 +19,8 @@ language = "en"
 extensions = [
     "myst_parser",
     "sphinx.ext.autodoc",
-    "sphinx.ext.napoleon",
     "sphinx_gallery.gen_gallery",
+    "docstrings",
     "mathml",
     "pages",
 ]
@@ -40,11 +40,7 @@ myst_heading_anchors = 3
 default_role = "code"
 autodoc_member_order = "bysource"
 autodoc_typehints = "none"
-autodoc_default_options = {"members": True, "show-inheritance": False}
-napoleon_google_docstring = False
-napoleon_use_ivar = True
-napoleon_use_rtype = False
-napoleon_custom_sections = [("Returns", "params_style")]
+autodoc_default_options = {"members": True}
 
 # The page of the reproduction comes with its tables; a tree without them builds all the same.
 suppress_warnings = ["toc.empty_glob"]
@@ -64,6 +60,8 @@ sphinx_gallery_conf = {
 }
 
 html_theme = "furo"
+html_static_path = ["_static"]
+html_css_files = ["formulas.css"]
 html_title = f"softmap {release}"
 html_show_sourcelink = False
 html_copy_source = False

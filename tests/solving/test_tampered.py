@@ -54,7 +54,16 @@ def other_proof(result, x, rng):
     return replace(result, proof=replace(result.proof, lam=lam))
 
 
+def other_beliefs(result, x, rng):
+    known = result.proof.beliefs
+    if known is None:
+        return result
+    beliefs = replace(known, nodes=rng.uniform(0, 10.0 ** (x - 2), known.nodes.shape))
+    return replace(result, proof=replace(result.proof, beliefs=beliefs))
+
+
 TRICKS = {
+    "beliefs": other_beliefs,
     "bound": lambda r, x, rng: replace(r, bound=r.bound + 10.0 ** (x - 2)),
     "bound and LP bound": lambda r, x, rng: replace(r, bound=r.energy, lp_bound=r.energy),
     "energy": lambda r, x, rng: replace(r, energy=r.energy - 10.0 ** (x - 2)),
@@ -114,6 +123,8 @@ def check(found, known):
     assert found.energy == known.model.energy(found.labels) >= known.optimum - rounding
     assert found.status is not Status.OPTIMAL or found.energy <= known.optimum + rounding
     assert verify(found, known.model).holds
+    if found.tightened is not None:
+        assert found.tightened.primal >= max(known.relaxed, found.bound) - rounding
 
 
 @pytest.mark.parametrize("trick", sorted(TRICKS))

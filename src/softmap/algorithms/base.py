@@ -20,7 +20,11 @@ Floats = NDArray[np.float64]
 class State:
     """What an algorithm carries on: numpy arrays and plain numbers, so that it can be stored.
 
-    Subclasses add their arrays as fields. `work` counts half-edge messages.
+    Subclasses add their arrays as fields.
+
+    Attributes
+    ----------
+    work : int, half-edge messages so far
     """
 
     work: int = 0

@@ -40,9 +40,10 @@ class DistributedResult:
     status, bound, primal, energy
         As in `softmap.Result`: a certified lower bound on the LP and MAP optimum, the cost of a
         point of the local polytope, the cost of the labelling.
+    relative_lp_gap, relative_gap : float, as `Result.relative_gap` has them
     passes, seconds, eta, trace
         How it went.
-    parts, processes : int
+    variables, edges, parts, processes : int
     labels, lam : dict
         Of this process's parts: (variables, labels) and (half-edges, λ) in numbers of the whole
         model. λ is given at half-edges of own variables; together they prove `bound`.

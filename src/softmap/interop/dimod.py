@@ -39,6 +39,12 @@ class Converted:
     """A model, and what its labels mean: the value of a variable by the label of its node.
 
     The binary variables of a discrete constraint share a node; all others have their own.
+
+    Attributes
+    ----------
+    model : Model
+    node : mapping from dimod's variables to variables of the model
+    values : mapping from dimod's variables to their value at each label of that
     """
 
     model: Model

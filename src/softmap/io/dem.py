@@ -38,6 +38,7 @@ class Detectors:
     probabilities : float array, one per error, in the order of the file
     detectors, observables : one tuple of numbers for each error
     num_detectors, num_observables : int
+    name : str or None, the file, for errors
     """
 
     probabilities: NDArray[np.float64]

@@ -18,7 +18,14 @@ __all__ = ["Named"]
 
 @dataclass(frozen=True)
 class Named:
-    """A model, the names of its variables, and the names of each variable's labels."""
+    """A model, the names of its variables, and the names of each variable's labels.
+
+    Attributes
+    ----------
+    model : Model
+    variables : tuple of names
+    states : tuple with the names of each variable's labels
+    """
 
     model: Model
     variables: tuple[Hashable, ...]

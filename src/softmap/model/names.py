@@ -19,7 +19,13 @@ States = tuple[Hashable, ...]
 
 @dataclass(frozen=True)
 class Names:
-    """One name per variable; for each, its states' names, or None where they are numbers."""
+    """What variables and states are called.
+
+    Attributes
+    ----------
+    variables : tuple of names, one per variable
+    states : tuple with the names of each variable's states, or None where they are numbers
+    """
 
     variables: tuple[Hashable, ...]
     states: tuple[States | None, ...]

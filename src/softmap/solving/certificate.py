@@ -30,6 +30,8 @@ class Certificate(Gaps):
 
     Attributes
     ----------
+    model, lam, eta
+        What was looked at; the model without states that hard constraints rule out.
     labels, energy
         The best labelling found; `energy == model.energy(labels)`, +inf if none obeys the hard
         constraints.
@@ -38,8 +40,9 @@ class Certificate(Gaps):
     primal, node_marginals
         Cost and node marginals of a point of the local polytope (see `edge_marginals`), so an upper
         bound on the LP optimum: the projection of μ^λ where `projected`, else `labels`.
-    projected
-        False where hard constraints leave the node marginals of μ^λ without edge marginals.
+    projected, exact
+        False where hard constraints leave the node marginals of μ^λ without edge marginals; whether
+        edges have their cheapest transport.
     """
 
     model: Model

@@ -53,6 +53,7 @@ class Result(Gaps):
 
     Attributes
     ----------
+    model, method : the model, and the name of the method
     labels, energy
         The best labelling, in the shape of the grid if the model is one, and its cost
         `energy == model.energy(labels)`. While none was found that obeys the
@@ -66,8 +67,8 @@ class Result(Gaps):
         λ and its unsmoothed dual, a bound on the LP optimum; also a warm start.
     messages
         λ where the method stood at the end: the better warm start.
-    trace, status
-        One row per check; why the run stopped.
+    trace, status, eta
+        One row per check; why the run stopped; the inverse temperature it ended with.
     work, sweeps
         Half-edge messages sent, and the same in units of all half-edges.
     seconds, setup_seconds, threads

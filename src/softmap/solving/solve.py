@@ -55,7 +55,7 @@ def solve(  # noqa: PLR0913 - one keyword per thing a user may want to say
 
     Parameters
     ----------
-    model : Model, and method : str, one of `softmap.METHODS`
+    model, method : Model, and the name of a method, one of `softmap.METHODS`
     goal : "map", "lp", "labels" or "optimal"
         What follows the LP relaxation: a smaller MAP gap, by a default effort where no limit is
         given; nothing; better labels only; a proof of optimality, however long it takes.

@@ -58,7 +58,17 @@ class StageName(IntEnum):
 
 @dataclass(frozen=True)
 class Row:
-    """One check of a run. `bound`, `primal` and `energy` are the best so far."""
+    """One check of a run.
+
+    Attributes
+    ----------
+    work, sweeps, seconds : messages so far, the same over all half-edges, time in the loop
+    bound, primal, energy : the best so far
+    eta, smoothed, slack
+        Inverse temperature; value of the smoothed dual, NaN where it is not known; how much the
+        marginals of edges and variables disagree.
+    stage : 0 the relaxation, 1 search, 2 tightening, 3 labels
+    """
 
     work: int
     sweeps: float
@@ -74,7 +84,12 @@ class Row:
 
 @dataclass(eq=False)
 class Trace:
-    """The rows of a run, one per check."""
+    """The rows of a run, one per check.
+
+    Attributes
+    ----------
+    rows : list of `Row`
+    """
 
     rows: list[Row] = field(default_factory=list)
 
@@ -131,6 +146,11 @@ class Snapshot(Gaps):
     """What `on_snapshot` and `iterate` see at each check: the row, and the best labelling.
 
     The labels cannot be written to; `snapshot.labels.copy()` can.
+
+    Attributes
+    ----------
+    model, labels : the model, and the best labelling so far
+    row : the `Row`, whose columns are attributes of the snapshot, too
     """
 
     model: Model

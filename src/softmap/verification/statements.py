@@ -41,7 +41,12 @@ class Statement:
 
 @dataclass(frozen=True)
 class Report:
-    """All statements of one result; true in a condition where none of them is false."""
+    """All statements of one result; true in a condition where none of them is false.
+
+    Attributes
+    ----------
+    statements : tuple of statements, each with a name, a verdict and words; `report[name]` is one
+    """
 
     statements: tuple[Statement, ...]
 

@@ -1,0 +1,77 @@
+"""The reference pages: attribute lists name every field, and docstrings become the lists meant."""
+
+import dataclasses
+import importlib
+import inspect
+import re
+import sys
+
+import pytest
+
+from data import ROOT
+
+sys.path.insert(0, str(ROOT / "docs" / "_ext"))
+import docstrings
+
+PAGES = sorted((ROOT / "docs" / "reference").glob("*.md"))
+CLASSES = [name for p in PAGES for name in re.findall(r"autoclass:: (\S+)", p.read_text("utf-8"))]
+
+
+def class_of(name):
+    module, _, own = name.rpartition(".")
+    return getattr(importlib.import_module(module), own)
+
+
+def listed(cls) -> list[str]:
+    """The names that the attribute list of a class shows."""
+    lines = docstrings.sections(inspect.getdoc(cls).splitlines())
+    part = "\n".join(lines).partition(".. rubric:: Attributes")[2].partition(".. rubric::")[0]
+    items = re.findall(r"^\* ((?:``\w+``(?:, )?)+):", part, re.M)
+    return [name for item in items for name in re.findall(r"\w+", item)]
+
+
+@pytest.mark.parametrize("name", CLASSES)
+def test_attribute_lists_are_complete(name):
+    cls = class_of(name)
+    if dataclasses.is_dataclass(cls):
+        fields = {f.name for f in dataclasses.fields(cls) if not f.name.startswith("_")}
+        assert fields <= set(listed(cls))
+    assert len(listed(cls)) == len(set(listed(cls)))
+
+
+def test_the_model_lists_what_it_has():
+    from softmap.model.structure import Structure
+
+    assert set(listed(class_of("softmap.Model"))) == set(Structure.__annotations__)
+
+
+def test_sections_become_lists():
+    text = [
+        "What it does.",
+        "",
+        "Parameters",
+        "----------",
+        "a, b : two numbers",
+        "    The first is smaller.",
+        "c",
+        "    Something else, `d` for",
+        "    one.",
+        "",
+        "Costs are finite. This belongs to no entry.",
+        "",
+        "Examples",
+        "--------",
+        ">>> 1 + 1",
+        "2",
+    ]
+    assert [line for line in docstrings.sections(text) if line] == [
+        "What it does.",
+        ".. rubric:: Parameters",
+        "* ``a``, ``b``: two numbers. The first is smaller.",
+        "* ``c``: Something else, `d` for",
+        "  one.",
+        "Costs are finite. This belongs to no entry.",
+        ".. rubric:: Examples",
+        ">>> 1 + 1",
+        "2",
+    ]
