@@ -21,6 +21,7 @@ from softmap.relaxation.gaps import relative_gap
 from softmap.relaxation.point import PrimalPoint
 from softmap.solving.interrupts import Interrupts
 from softmap.solving.judge import Judge
+from softmap.solving.memory import require_memory
 from softmap.solving.options import Options
 from softmap.solving.pace import Pace, width_of
 from softmap.solving.proof import Proof
@@ -36,6 +37,7 @@ HAND_OVER = 5_000  # passes after which a small LP that is still open goes to an
 SMALL = 50_000  # node states and edge pairs of such an LP: HiGHS takes seconds
 FIRST_INTERLUDE = 5  # passes before an exact search is tried for the first time
 SHARE = 0.4  # of the time limit that the relaxation may take where more is to follow
+FIRST = 20  # passes that come before anything else: without them, later stages have little to hold
 # A run gives up when neither gap has improved for so many passes, and for half of all passes.
 PATIENCE = 400
 
@@ -61,6 +63,7 @@ class Run:
         self, model: Model, options: Options, interrupts: Interrupts | None = None
     ) -> None:
         started = time.perf_counter()
+        require_memory(model, options.dtype)
         self.given, self.options = model, options
         self.units = Units(model, options.dtype)
         self.model = tighten(self.units.model)
@@ -219,7 +222,8 @@ class Run:
         if not more or not limit:
             return None
         overtaken = self.judge.bound < self.proved and math.isfinite(self.search.energy)
-        done = self.seconds > SHARE * limit or has_settled(self.trace, overtaken=overtaken)
+        enough = self.seconds > SHARE * limit and self.done >= FIRST
+        done = enough or has_settled(self.trace, overtaken=overtaken)
         return Status.RELAXED if done else None
 
     def check(self, *, last: bool = False, least: bool = False) -> Snapshot:
