@@ -121,9 +121,7 @@ class Run:
             goal = min(self.next_check, self.options.updates or self.next_check)
             count = min(pace, goal - self.done, self.affordable())
             if self.options.time_limit is not None:
-                count = max(
-                    1, min(count, self.pace.fitting("step", self.left, *self.pace.after(self.left)))
-                )
+                count = max(1, min(count, self.pace.fitting("step", self.left, *self._after())))
             with self.pace.timed("step", count) as step:
                 self.algorithm.step(self.state, count)
             self.done += count
@@ -144,8 +142,11 @@ class Run:
 
     def _out_of_time(self) -> Status | None:
         """Whether the next step, and what follows it, would take longer than the time limit."""
-        late = not self.pace.in_time(self.left, "step", *self.pace.after(self.left))
+        late = not self.pace.in_time(self.left, "step", *self._after())
         return Status.TIME_LIMIT if late else None
+
+    def _after(self) -> tuple[str, ...]:
+        return self.pace.after(self.left, self.options.time_limit)
 
     @property
     def bound(self) -> float:
