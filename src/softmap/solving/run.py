@@ -9,7 +9,7 @@ from dataclasses import replace
 import numpy as np
 from numpy.typing import NDArray
 
-from softmap.algorithms.base import Floats, Proposal, Verdict
+from softmap.algorithms.base import Floats
 from softmap.algorithms.registry import make
 from softmap.labels import LabelSearch, round_nodes
 from softmap.machine import usable_cores
@@ -174,19 +174,7 @@ class Run:
 
     def note(self, stage: StageName) -> Snapshot:
         """A row about a turn of a later stage."""
-        row = Row(
-            work=self.work,
-            sweeps=self.sweeps,
-            seconds=self.seconds,
-            eta=self.eta,
-            bound=self.bound,
-            smoothed=math.nan,
-            primal=self.judge.primal,
-            energy=self.search.energy,
-            slack=math.nan,
-            stage=stage,
-        )
-        return self._noted(row)
+        return self._noted(self._row(stage))
 
     def interlude_due(self) -> bool:
         """Whether a later stage may try its luck now: after growing numbers of passes."""
@@ -235,7 +223,8 @@ class Run:
         only the bound is looked at, and labels are found quickly or not at all.
         """
         kind = "least" if least else self.pace.kind_of_check(self.left)
-        if kind != "check" and len(self.trace) and self.checked_at == self.done:
+        same = len(self.trace) and self.checked_at == self.done
+        if same and (kind != "check" or self.decoded_at == self.done):
             return self.note(StageName.RELAX)  # nothing has changed
         self.checked_at = self.done
         if kind != "check":
@@ -256,7 +245,7 @@ class Run:
             self._find_labels(proposal.lam, verdict.nodes[0], self.judge.primal)
         if not last and self._slow():
             self._solve_exactly()
-        snapshot = self._noted(self._row(proposal, verdict))
+        snapshot = self._noted(self._row(StageName.RELAX, proposal.smoothed, verdict.slack))
         self.algorithm.heed(self.state, verdict)
         self.next_check = self.done + self.interval()
         return snapshot
@@ -297,17 +286,18 @@ class Run:
         self.trace.rows.append(snapshot.row)
         return snapshot
 
-    def _row(self, proposal: Proposal, verdict: Verdict) -> Row:
+    def _row(self, stage: StageName, smoothed: float | None = None, slack: float = math.nan) -> Row:
         return Row(
             work=self.work,
             sweeps=self.sweeps,
             seconds=self.seconds,
-            eta=proposal.eta,
+            eta=self.eta,
             bound=self.bound,
-            smoothed=math.nan if proposal.smoothed is None else proposal.smoothed,
+            smoothed=math.nan if smoothed is None else smoothed,
             primal=self.judge.primal,
             energy=self.search.energy,
-            slack=verdict.slack,
+            slack=slack,
+            stage=stage,
         )
 
     def _find_labels(self, lam: Floats, nodes: Floats, primal: float) -> None:
