@@ -42,15 +42,24 @@ template <int W, class Distance> struct TruncatedEdges : EdgesBase<W, TruncatedE
     }
 
     void message(const Pack<W> *a, Pack<W> *out, double *room, double eta) const {
-        const auto work = reinterpret_cast<Pack<W> *>(room);
-        if (!plain)
-            dense_message(*this, a, out, room, eta);
-        else if (eta == infinity)
-            Distance::linear ? hard_linear(a, out) : hard_window(a, out, work);
-        else if (Distance::linear && eta * steepest <= safe_exponent)
-            soft_linear(a, out, work, eta);
+        plain ? plain_message(a, out, room, eta) : dense_message(*this, a, out, room, eta);
+    }
+
+    // The same where `plain` is known to hold, in closed form.
+    void plain_message(const Pack<W> *a, Pack<W> *out, double *room, double eta) const {
+        if (eta == infinity || (Distance::linear && eta * steepest <= Pack<W>::safe))
+            mild_message(a, out, room, eta);
         else
-            soft_window(a, out, work, eta);
+            soft_window(a, out, reinterpret_cast<Pack<W> *>(room), eta);
+    }
+
+    // The same where sums of exponentials are known to stay within the range of numbers.
+    void mild_message(const Pack<W> *a, Pack<W> *out, double *room, double eta) const {
+        const auto work = reinterpret_cast<Pack<W> *>(room);
+        if constexpr (Distance::linear)
+            eta == infinity ? hard_linear(a, out) : soft_linear(a, out, work, eta);
+        else
+            eta == infinity ? hard_window(a, out, work) : soft_window(a, out, work, eta);
     }
 
     static Index reach_of(double truncation, Index labels) {
@@ -80,6 +89,7 @@ template <int W, class Distance> struct TruncatedEdges : EdgesBase<W, TruncatedE
     void hard_linear(const Pack<W> *a, Pack<W> *out) const {
         Pack<W> low = a[0], value = a[0];
         out[0] = value;
+        SOFTMAP_UNROLL_ALL
         for (Index y = 1; y < this->receivers; ++y) {
             low = least(a[y], low);
             value = least(a[y], value + weight);
@@ -87,6 +97,7 @@ template <int W, class Distance> struct TruncatedEdges : EdgesBase<W, TruncatedE
         }
         const Pack<W> far = low + ceiling;
         value += weight;
+        SOFTMAP_UNROLL_ALL
         for (Index y = this->receivers - 1; y >= 0; --y) {
             value = least(out[y], value);
             out[y] = least(value, far);
@@ -130,7 +141,7 @@ template <int W, class Distance> struct TruncatedEdges : EdgesBase<W, TruncatedE
         }
     }
 
-    // O(labels) recursion over sums of exponentials; needs η · ceiling <= safe_exponent.
+    // O(labels) recursion over sums of exponentials; needs η · ceiling <= Pack<W>::safe.
     //
     // What lies past the truncation is taken out of the recursion again, and put in at the
     // truncated cost as the difference of two sums. Nothing is lost to cancellation: the total is
@@ -144,6 +155,7 @@ template <int W, class Distance> struct TruncatedEdges : EdgesBase<W, TruncatedE
         const Pack<W> shy = exp(cold * weight * Pack<W>(double(reach - 1)));
         Pack<W> near(0.0), sum(0.0), behind(0.0);
         mass[0] = sum;
+        SOFTMAP_UNROLL_ALL
         for (Index x = 0; x < labels; ++x) {
             out[x] = exp(cold * (a[x] - low));
             near = near * q + out[x];
@@ -151,6 +163,7 @@ template <int W, class Distance> struct TruncatedEdges : EdgesBase<W, TruncatedE
             up[x] = near; // Σ q^(y - x) over x <= y
             mass[x + 1] = sum;
         }
+        SOFTMAP_UNROLL_ALL
         for (Index y = labels - 1; y >= 0; --y) {
             const Index begin = first(y), end = last(y);
             Pack<W> value = up[y] + behind + cut * (sum - (mass[end] - mass[begin]));
@@ -160,7 +173,7 @@ template <int W, class Distance> struct TruncatedEdges : EdgesBase<W, TruncatedE
                 value -= falling * up[begin - 1];
             if (end < labels)
                 value -= shy * down[end];
-            out[y] = low + small * log(greatest(value, Pack<W>(1e-300)));
+            out[y] = low + small * log(greatest(value, Pack<W>(Pack<W>::tiny)));
         }
     }
 };

@@ -9,7 +9,7 @@ from dataclasses import replace
 import numpy as np
 from numpy.typing import NDArray
 
-from softmap.algorithms.base import Floats, Proposal, Verdict
+from softmap.algorithms.base import Algorithm, Floats, Proposal, Verdict
 from softmap.algorithms.registry import make
 from softmap.labels import LabelSearch, round_nodes
 from softmap.machine import usable_cores
@@ -66,11 +66,10 @@ class Run:
         self.model = tighten(self.units.model)
         self.threads = options.threads or usable_cores()
         eta = self.units.eta(options.eta)
-        algorithm = make(options.method, eta=eta, threads=self.threads, dtype=options.dtype)
-        self.algorithm = algorithm
+        self.algorithm = algorithm = _algorithm(options, eta, self.threads)
         warm = self.units.warm_start(options.warm_start)
         self.state = algorithm.init(self.model, warm, options.seed)
-        self.judge = Judge(self.model, self.threads)
+        self.judge: Judge = algorithm.judge_by(Judge(self.model, self.threads))
         self.search = LabelSearch(self.model, algorithm.decode_order(self.model))
         self.trace, self.pace = Trace(), Pace()
         self.interrupts = interrupts or Interrupts()
@@ -242,13 +241,14 @@ class Run:
             self.eta = proposal.eta
             primal = self.judge.primal
             verdict = self.judge.look(proposal)
-        due = last or self.done >= 4 * self.decoded_at
-        if due or not math.isfinite(self.search.energy):
-            self._find_labels(proposal.lam, verdict.nodes[0], primal)
+        wanted = self.options.goal != "lp" or not self.algorithm.frugal
+        due = last or (wanted and self.done >= 4 * self.decoded_at)
+        if due or (wanted and not math.isfinite(self.search.energy)):
+            self._find_labels(proposal, verdict, primal)
         if due:
             self.decoded_at = self.done
         elif self.closed():
-            self._find_labels(proposal.lam, verdict.nodes[0], self.judge.primal)
+            self._find_labels(proposal, verdict, self.judge.primal)
         if not last and self._slow():
             self._solve_exactly()
         snapshot = self._noted(self._row(proposal, verdict))
@@ -305,8 +305,15 @@ class Run:
             slack=verdict.slack,
         )
 
-    def _find_labels(self, lam: Floats, nodes: Floats, primal: float) -> None:
+    def _find_labels(self, proposal: Proposal, verdict: Verdict, primal: float) -> None:
         """Search for labels around λ; `primal` tells how much of the gap the LP may still close."""
+        if self.options.goal == "lp" and (labels := self.algorithm.rounded(self.state)) is not None:
+            self.keep_labels(labels)
+            if math.isfinite(self.search.energy):
+                return
+        self._search(proposal.lam, verdict.nodes[0], primal)
+
+    def _search(self, lam: Floats, nodes: Floats, primal: float) -> None:
         search, bound = self.search, self.judge.bound
         if not self.pace.in_time(self.left, "labels", "end"):
             if not math.isfinite(search.energy):
@@ -336,7 +343,7 @@ class Run:
             mass = np.add.reduceat(nodes, self.model.node_offset[:-1])
             nodes /= np.repeat(mass, self.model.num_labels)
             self.judge.accept(found.lam, nodes)
-            self._find_labels(found.lam, nodes, self.judge.primal)
+            self._search(found.lam, nodes, self.judge.primal)
 
     def gaps(self) -> tuple[float, float]:
         """Relative LP gap and relative MAP gap."""
@@ -393,3 +400,12 @@ class Run:
             tolerances=(self.options.lp_gap, self.options.gap),
         )
         return self.units.result(found, self.model)
+
+
+def _algorithm(options: Options, eta: float | None, threads: int) -> Algorithm:
+    """The method, on the backend that was asked for."""
+    if options.backend == "cpu":
+        return make(options.method, eta=eta, threads=threads, dtype=options.dtype)
+    from softmap.cuda.anneal import CudaAnneal
+
+    return CudaAnneal.configured(eta, threads, options.dtype)
