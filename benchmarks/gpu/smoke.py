@@ -32,9 +32,13 @@ def section(function, *arguments, **options):
     except Exception:
         say(failed=function.__name__, arguments=str(arguments), error=traceback.format_exc()[-1800:])
     print(f"# {function.__name__} {arguments} {time.perf_counter() - began:.1f} s", flush=True)
+    import gc
+
     import cupy
 
+    gc.collect()
     cupy.get_default_memory_pool().free_all_blocks()
+    (Path(os.environ.get("OUT", ".")) / "smoke.json").write_text(json.dumps(LOG, indent=1))
 
 
 def bandwidth():
@@ -74,7 +78,7 @@ def agreement():
     }
     device, host = find_device(), HostDevice()
     for name, model in models.items():
-        for dtype in ("float32", "float64"):
+        for dtype in ("float32", "float64") if name in ("potts", "ragged") else ("float32",):
             for eta in (20.0, 3000.0):
                 found = []
                 for place in (device, host):
@@ -164,22 +168,96 @@ def certify(name, make, gaps):
             rows=[[r.sweeps, round(r.seconds, 4), r.eta, (r.primal - r.bound) / abs(r.bound)] for r in result.trace])
 
 
+def variant(name, make, **settings):
+    """Pass times with other choices of what the backend decides by itself."""
+    from softmap.cuda import cupy_device, shapes, tiling
+
+    before = shapes.SPLIT, cupy_device.CupyDevice.block, tiling.CYCLE
+    shapes.SPLIT = settings.get("split", before[0])
+    cupy_device.CupyDevice.block = settings.get("block", before[1])
+    tiling.CYCLE = settings.get("cycle", before[2])
+    try:
+        device = find_device()
+        engine = Engine(make, device, "float32")
+        engine.start()
+        engine.set_eta(settings.get("eta", 100.0), 10.0)
+        engine.passes(10)
+        device.synchronize()
+        times = []
+        for _ in range(7):
+            t = time.perf_counter()
+            engine.passes(20)
+            device.synchronize()
+            times.append((time.perf_counter() - t) / 20)
+        say(variant=name, settings=str(settings), ms=1e3 * float(np.median(times)), best=1e3 * min(times))
+    finally:
+        shapes.SPLIT, cupy_device.CupyDevice.block, tiling.CYCLE = before
+
+
+def batch(count=1000):
+    models = [softmap.generators.erdos_renyi(100, 3, seed=seed) for seed in range(count)]
+    options = {"goal": "lp", "lp_gap": 1e-3, "gap": 0.0}
+    for again in range(3):
+        began = time.perf_counter()
+        results = softmap.solve_batch(models, backend="cuda", **options)
+        total = time.perf_counter() - began
+        say(batch=count, total=total, loop=max(r.seconds for r in results), setup=results[0].setup_seconds,
+            most_passes=max(r.sweeps for r in results), mean_passes=float(np.mean([r.sweeps for r in results])),
+            closed=sum(r.status.name == "LP_GAP" for r in results))
+    some = models[:: max(1, count // 50)]
+    began = time.perf_counter()
+    ones = [softmap.solve(model, threads=1, **options) for model in some]
+    each = (time.perf_counter() - began) / len(some)
+    say(batch_cpu_each=each, ratio=each * count / total, cpu_passes=float(np.mean([r.sweeps for r in ones])))
+    off = [abs(results[k * max(1, count // 50)].bound - r.bound) / abs(r.bound) for k, r in enumerate(ones)]
+    say(batch_bound_off=float(max(off)), verified=all(bool(softmap.verify(r)) for r in results[:10]))
+    import cProfile
+    import pstats
+
+    profile = cProfile.Profile()
+    profile.enable()
+    softmap.solve_batch(models, backend="cuda", **options)
+    profile.disable()
+    pstats.Stats(profile).sort_stats("tottime").print_stats(18)
+
+
 def main():
-    out = Path(os.environ.get("OUT", "."))
     print(describe(), flush=True)
     small = "--small" in sys.argv
     side = 64 if small else 1024
     n, m = side * side, 2 * side * (side - 1)
     section(bandwidth)
-    section(agreement)
     one = n * 16 * 4
+    if "--second" in sys.argv:
+        return second(side, n, m, one)
     section(passes, "potts", lambda: instances.potts(side), 20 * one)
     section(certify, "potts", lambda: instances.potts(side), (1e-3, 1e-4))
+    section(agreement)
     section(passes, "linear", lambda: instances.stereo(side, side), 20 * one)
     section(passes, "dense", lambda: instances.dense(side), 20 * one + 2 * m * 1024)
     section(certify, "dense", lambda: instances.dense(side), (1e-3,))
     section(passes, "random", lambda: instances.random_graph(20_000 if small else 10_000_000), 0)
-    (out / "smoke.json").write_text(json.dumps(LOG, indent=1))
+    return None
+
+
+def second(side, n, m, one):
+    section(batch)
+    section(certify, "potts", lambda: instances.potts(side), (1e-3, 1e-4))
+    model = instances.potts(side)
+    tables, linear, potts = 0, 2, 1
+    for settings in ({}, {"split": (potts,)}, {"block": 64}, {"block": 256}, {"cycle": 8}, {"cycle": 32},
+                     {"split": (potts,), "block": 256}, {"eta": 3000.0}):
+        section(variant, "potts", model, **settings)
+    model = instances.stereo(side, side)
+    for settings in ({}, {"split": ()}, {"block": 64}):
+        section(variant, "linear", model, **settings)
+    model = instances.dense(side)
+    section(passes, "dense", lambda: model, 20 * one + 2 * m * 1024)
+    for settings in ({"block": 64}, {"block": 256}, {"split": ()}):
+        section(variant, "dense", model, **settings)
+    section(certify, "dense", lambda: model, (1e-3,))
+    del model
+    section(passes, "random", lambda: instances.random_graph(10_000_000), 0)
 
 
 if __name__ == "__main__":

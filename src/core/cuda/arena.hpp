@@ -27,13 +27,15 @@ struct Tile {
 // labels; else N is the largest number of labels. Early and Late > 0 bound the half-edges of every
 // node. Spread: equal labels of the 32 slots of a group lie side by side; else the labels of each
 // slot do, which suits graphs whose edges lead anywhere. Plain: every edge has the closed forms of
-// its family.
+// its family. Exact: tables are the same when rounded to the precision of passes. Split: one thread
+// per edge, not per node.
 template <class Float, int Kind_, int N_, int Reach_, int Early_, int Late_, bool Spread_,
-          bool Plain_>
+          bool Plain_, bool Exact_, bool Split_>
 struct Shape {
     using S = Float;
     static constexpr int Kind = Kind_, N = N_, Reach = Reach_, Early = Early_, Late = Late_;
-    static constexpr bool Plain = Plain_, Spread = Spread_, uniform = Kind >= 0, bounded = Early + Late > 0;
+    static constexpr bool Plain = Plain_, Exact = Exact_, Split = Split_;
+    static constexpr bool Spread = Spread_, uniform = Kind >= 0, bounded = Early + Late > 0;
     static constexpr int padded = Spread || N % 4 == 0 || N < 3 ? N : N + 4 - N % 4;
 };
 
@@ -47,7 +49,8 @@ template <class S> struct Arena {
     const unsigned *mate;  // by slot, as all below
     const int *group_tile; // by group of slots
     const double *weight, *cut;
-    const S *arranged; // tables of all edges, from each end
+    const S *arranged;            // tables of all edges, from each end
+    const double *arranged_exact; // the same, not rounded, where that makes a difference
     const unsigned char *kind, *side;
     const int *reach;
     const long long *place; // where table or map begin
@@ -58,12 +61,13 @@ template <class S> struct Arena {
 #define SOFTMAP_ARENA_PARAMETERS(S)                                                                \
     const Tile *tiles, const double *unary, const S *unary_single, const unsigned *mate,           \
         const int *group_tile, const double *weight, const double *cut, const S *arranged,         \
+        const double *arranged_exact,                                                              \
         const unsigned char *kind, const unsigned char *side, const int *reach,                    \
         const long long *place, const double *table, const int *maps
 #define SOFTMAP_ARENA(S)                                                                           \
     Arena<S> {                                                                                     \
-        tiles, unary, unary_single, mate, group_tile, weight, cut, arranged, kind, side, reach,    \
-            place, table, maps                                                                     \
+        tiles, unary, unary_single, mate, group_tile, weight, cut, arranged, arranged_exact, kind, \
+            side, reach, place, table, maps                                                                     \
     }
 
 // Where the numbers of one slot are: entry x at `at + x * step`.
@@ -79,12 +83,12 @@ template <class H> struct Node {
 
     // The node of this thread, of tiles first .. first + count - 1; false if there is none.
     template <class S> bool find(const Arena<S> &arena, int first, int count) {
-        const long long number = thread_number();
-        lane = int(number % tile_size);
-        const long long which = number / tile_size;
-        if (which >= count)
-            return false;
-        tile_number = first + int(which);
+        const long long number = thread_number(), which = number / tile_size;
+        return which < count && take(arena, first + int(which), int(number % tile_size));
+    }
+    template <class S> bool take(const Arena<S> &arena, int which, int in_tile) {
+        tile_number = which;
+        lane = in_tile;
         tile = arena.tiles[tile_number];
         return lane < tile.used;
     }

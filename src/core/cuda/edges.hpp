@@ -52,21 +52,20 @@ inline TableView<W, double, N> raw_table(const Arena<S> &arena, unsigned slot, i
 template <class H, int W, bool Arranged, class S, class F>
 inline void with_edge(const Arena<S> &arena, unsigned slot, int own, int other, F f) {
     constexpr int N = Arranged && H::uniform && H::N <= unrolled ? H::N : 0;
-    if constexpr (H::Kind == tables && Arranged) {
-        const long long group = slot / tile_size, lane = slot % tile_size;
-        constexpr long long size = H::N * H::N;
-        constexpr long long room = H::Spread || size % 4 == 0 ? size : size + 4 - size % 4;
-        const S *begin = arena.arranged + group * tile_size * room;
-        if constexpr (H::Spread)
-            f(TableView<W, S, N>{
-                {own, other}, begin + lane, H::N * tile_size, tile_size, Pack<W>(1.0), false});
+    if constexpr (H::Kind == tables) {
+        const long long begin = (long long)(slot / tile_size) * tile_size * H::N * H::N;
+        const long long at = begin + slot % tile_size;
+        constexpr long long row = H::N * tile_size, column = tile_size;
+        const Pack<W> one(1.0);
+        if constexpr (Arranged || H::Exact)
+            f(TableView<W, S, N>{{own, other}, arena.arranged + at, row, column, one, false});
         else
-            f(TableView<W, S, N>{
-                {own, other}, begin + lane * room, H::N, 1, Pack<W>(1.0), false});
+            f(TableView<W, double, N>{
+                {own, other}, arena.arranged_exact + at, row, column, one, false});
         return;
     }
     const int kind = H::uniform ? H::Kind : int(arena.kind[slot]);
-    if constexpr (!H::uniform || H::Kind == tables || H::Kind == shared_tables)
+    if constexpr (!H::uniform || H::Kind == shared_tables)
         if (kind == tables || kind == shared_tables)
             f(raw_table<W, N>(arena, slot, own, other));
     if constexpr (!H::uniform || H::Kind == potts)

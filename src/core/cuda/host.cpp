@@ -1,5 +1,5 @@
 // The kernels of the CUDA backend, compiled for the host: a Python module for tests without a GPU.
-#include "transfer.hpp"
+#include "batches.hpp"
 
 #include <nanobind/nanobind.h>
 #include <nanobind/ndarray.h>
@@ -50,6 +50,11 @@ template <class H, bool Forward> void add_passes(const std::string &shape) {
     kernels[begin + "2, true>"] = launch_of(&half_pass<H, Forward, cold, true>);
 }
 
+template <class H> void add_arrangement(const std::string &shape) {
+    kernels["arrange<" + shape + ", float>"] = launch_of(&arrange<H, float>);
+    kernels["arrange<" + shape + ", double>"] = launch_of(&arrange<H, double>);
+}
+
 template <class H> void add(const char *parameters) {
     const std::string shape = std::string("Shape<") + parameters + ">";
     add_passes<H, true>(shape);
@@ -65,8 +70,12 @@ template <class H> void add(const char *parameters) {
         kernels["from_lam<" + shape + ">"] = launch_of(&from_lam<H>);
         kernels["node_order<" + shape + ", float>"] = launch_of(&node_order<H, float>);
         kernels["node_order<" + shape + ", double>"] = launch_of(&node_order<H, double>);
+        kernels["batch_passes<" + shape + ", 1>"] = launch_of(&batch_passes<H, mild>);
+        kernels["batch_passes<" + shape + ", 2>"] = launch_of(&batch_passes<H, cold>);
+        kernels["batch_look<" + shape + ">"] = launch_of(&batch_look<H>);
+        kernels["batch_keep<" + shape + ">"] = launch_of(&batch_keep<H>);
         if constexpr (H::Kind == tables)
-            kernels["arrange<" + shape + ">"] = launch_of(&arrange<H>);
+            add_arrangement<H>(shape);
     }
 }
 
@@ -77,20 +86,19 @@ void add_all() {
     kernels["tick"] = launch_of(&tick);
     kernels["sampled"] = launch_of(&sampled);
     kernels["totals"] = launch_of(&totals);
-    SOFTMAP_ADD(float, -1, 64, 0, 0, 0, true, false);
-    SOFTMAP_ADD(double, -1, 64, 0, 0, 0, true, false);
-    SOFTMAP_ADD(float, 0, 3, 0, 0, 0, true, false);
-    SOFTMAP_ADD(float, 0, 3, 0, 2, 2, true, false);
-    SOFTMAP_ADD(float, 0, 3, 0, 0, 0, false, false);
-    SOFTMAP_ADD(float, 1, 3, 0, 0, 0, true, true);
-    SOFTMAP_ADD(float, 1, 3, 0, 2, 2, true, true);
-    SOFTMAP_ADD(float, 1, 3, 0, 0, 4, true, true);
-    SOFTMAP_ADD(float, 1, 3, 0, 4, 0, true, true);
-    SOFTMAP_ADD(double, 1, 3, 0, 0, 0, false, false);
-    SOFTMAP_ADD(float, 2, 5, 2, 0, 0, true, true);
-    SOFTMAP_ADD(float, 2, 5, 2, 2, 2, true, true);
-    SOFTMAP_ADD(float, 3, 5, 2, 0, 0, true, true);
-    SOFTMAP_ADD(float, 5, 3, 0, 0, 0, true, false);
+    SOFTMAP_ADD(float, -1, 128, 0, 0, 0, true, false, false, false);
+    SOFTMAP_ADD(double, -1, 128, 0, 0, 0, true, false, false, false);
+    SOFTMAP_ADD(float, 0, 3, 0, 0, 0, true, false, false, false);
+    SOFTMAP_ADD(float, 0, 3, 0, 2, 2, true, false, false, true);
+    SOFTMAP_ADD(float, 0, 3, 0, 0, 0, false, false, true, false);
+    SOFTMAP_ADD(float, 1, 3, 0, 0, 0, true, true, false, false);
+    SOFTMAP_ADD(float, 1, 3, 0, 2, 2, true, true, false, false);
+    SOFTMAP_ADD(float, 1, 3, 0, 0, 4, true, true, false, false);
+    SOFTMAP_ADD(float, 1, 3, 0, 4, 0, true, true, false, false);
+    SOFTMAP_ADD(float, 2, 5, 2, 0, 0, true, true, false, false);
+    SOFTMAP_ADD(float, 2, 5, 2, 2, 2, true, true, false, true);
+    SOFTMAP_ADD(float, 3, 5, 2, 0, 0, true, true, false, false);
+    SOFTMAP_ADD(float, 5, 3, 0, 0, 0, true, false, false, false);
 }
 
 void launch(const std::string &name, long long threads,

@@ -27,16 +27,7 @@ inline constexpr double relax = 0.75, turn = 0.3; // chain_momentum of core/mome
 inline constexpr int sampling = 5;                // passes between looks at `longest`
 
 // Before a pass: β from the product of the last one.
-SOFTMAP_KERNEL tick(Control *control, const double *partial, int count) {
-    double sum = 0.0;
-    for (int k = thread_in_block(); k < count; k += block_size())
-        sum += partial[k];
-    sum = block_sum<NearestSum>(sum);
-    if (thread_in_block() != 0)
-        return;
-    Control &c = *control;
-    if (c.passes > 0.0 && count > 0)
-        c.product = sum;
+inline void advance(Control &c) {
     const long long done = (long long)c.passes;
     if (done > 0 && done % sampling == 0 && c.t > c.longest)
         c.t = c.longest;
@@ -47,6 +38,18 @@ SOFTMAP_KERNEL tick(Control *control, const double *partial, int count) {
     c.t = following;
     c.restarts += back;
     c.passes += 1.0;
+}
+
+SOFTMAP_KERNEL tick(Control *control, const double *partial, int count) {
+    double sum = 0.0;
+    for (int k = thread_in_block(); k < count; k += block_size())
+        sum += partial[k];
+    sum = block_sum<NearestSum>(sum);
+    if (thread_in_block() != 0)
+        return;
+    if (control->passes > 0.0 && count > 0)
+        control->product = sum;
+    advance(*control);
 }
 
 // Least entry off all, 0 where no cost is known; what was taken off.
@@ -217,23 +220,83 @@ SOFTMAP_UNROLL(4)
     return product;
 }
 
+// One of the messages that a node with few half-edges sends: as many threads work for it as it has
+// edges onwards, and each adds up the messages by itself.
+template <class H, bool Forward, int Heat, bool Moving, int W>
+inline double send_split(const Arena<typename H::S> &arena, const Node<H> &node, int which,
+                         typename H::S *msg, typename H::S *prev, double eta, double beta,
+                         typename H::S *shift) {
+    using S = typename H::S;
+    constexpr int N = H::N;
+    const int early = node.tile.early, late = node.tile.late;
+    S cost[N], in[N];
+    SOFTMAP_UNROLL_ALL
+    for (int x = 0; x < N; ++x)
+        cost[x] = arena.unary_single[node.cost(x)];
+    SOFTMAP_UNROLL_ALL
+    for (int k = 0; k < H::Early; ++k)
+        if (k < early) {
+            received<H, false>(msg, prev, node.message(k), N, beta, in);
+            SOFTMAP_UNROLL_ALL
+            for (int x = 0; x < N; ++x)
+                cost[x] += in[x];
+        }
+    SOFTMAP_UNROLL_ALL
+    for (int k = 0; k < H::Late; ++k)
+        if (k < late) {
+            received<H, Forward && Moving>(msg, prev, node.message(early + k), N, beta, in);
+            SOFTMAP_UNROLL_ALL
+            for (int x = 0; x < N; ++x)
+                cost[x] += in[x];
+        }
+    const int j = Forward ? early + which : which;
+    received<H, Forward && Moving>(msg, prev, node.message(j), N, beta, in);
+    Pack<W> a[N];
+    SOFTMAP_UNROLL_ALL
+    for (int x = 0; x < N; ++x)
+        a[x] = Pack<W>(cost[x] * S(node.tile.share) - in[x]);
+    const unsigned slot = node.slot(j);
+    Sent<H, W> sent;
+    send<H, W, true, Heat>(arena, slot, N, N, a, sent.value, Heat == hard ? infinity : eta);
+    sent.shift = normalise<W>(sent.value, N);
+    sent.place = Far<H>(arena, slot).message();
+    sent.labels = N;
+    if (shift)
+        shift[slot] = S(sent.shift);
+    return replace<H, Moving && !Forward>(sent, msg, prev, beta);
+}
+
+// What a node does in a half pass.
+template <class H, bool Forward, int Heat, bool Moving>
+inline double send_node(const Arena<typename H::S> &arena, const Node<H> &node,
+                        typename H::S *msg, typename H::S *prev, double eta, double beta,
+                        typename H::S *shift) {
+    constexpr int W = numbers_of_passes<H>();
+    if constexpr (H::bounded)
+        return send_bounded<H, Forward, Heat, Moving, W>(arena, node, msg, prev, eta, beta, shift);
+    else
+        return send_any<H, Forward, Heat, Moving, W>(arena, node, msg, prev, eta, beta, shift);
+}
+
 // One level of a half pass; `partial` receives the parts of the restart product.
 template <class H, bool Forward, int Heat, bool Moving>
 SOFTMAP_KERNEL half_pass(SOFTMAP_ARENA_PARAMETERS(typename H::S), typename H::S *msg,
                          typename H::S *prev, const Control *control, double *partial,
                          typename H::S *shift, int first, int count) {
-    constexpr int W = numbers_of_passes<H>();
     const auto arena = SOFTMAP_ARENA(typename H::S);
     Node<H> node;
     double product = 0.0;
-    if (node.find(arena, first, count)) {
-        const double eta = control->eta, beta = Moving ? control->beta : 0.0;
-        if constexpr (H::bounded)
-            product = send_bounded<H, Forward, Heat, Moving, W>(arena, node, msg, prev, eta, beta,
-                                                                shift);
-        else
-            product =
-                send_any<H, Forward, Heat, Moving, W>(arena, node, msg, prev, eta, beta, shift);
+    const double eta = control->eta, beta = Moving ? control->beta : 0.0;
+    if constexpr (H::Split) {
+        constexpr int ways = Forward ? H::Late : H::Early, W = numbers_of_passes<H>();
+        const long long warp = thread_number() / tile_size;
+        const int tile = int(warp / (ways ? ways : 1)), which = int(warp % (ways ? ways : 1));
+        if (tile < count && node.take(arena, first + tile, int(thread_number() % tile_size)) &&
+            which < (Forward ? node.tile.late : node.tile.early))
+            product = send_split<H, Forward, Heat, Moving, W>(arena, node, which, msg, prev, eta,
+                                                              beta, shift);
+    } else if (node.find(arena, first, count)) {
+        product = send_node<H, Forward, Heat, Moving>(arena, node, msg, prev, eta, beta, shift);
     }
     if constexpr (Moving && !Forward)
         deliver<NearestSum>(partial, product);

@@ -25,6 +25,7 @@ inline long long thread_number() {
 inline int block_number() { return int(blockIdx.x); }
 inline int thread_in_block() { return int(threadIdx.x); }
 inline int block_size() { return int(blockDim.x); }
+inline void wait_for_block() { __syncthreads(); }
 
 inline double add_down(double a, double b) { return __dadd_rd(a, b); }
 inline double multiply_down(double a, double b) { return __dmul_rd(a, b); }
@@ -76,6 +77,7 @@ inline long long thread_number() { return current_thread; }
 inline int block_number() { return int(current_thread); }
 inline int thread_in_block() { return 0; }
 inline int block_size() { return 1; }
+inline void wait_for_block() {}
 
 inline long long bits_of(double x) {
     long long bits;

@@ -60,25 +60,21 @@ SOFTMAP_KERNEL node_order(SOFTMAP_ARENA_PARAMETERS(typename H::S), const long lo
     }
 }
 
-// Tables of all edges as each end reads them, weights included.
-template <class H>
-SOFTMAP_KERNEL arrange(SOFTMAP_ARENA_PARAMETERS(typename H::S), typename H::S *out, int count) {
-    using S = typename H::S;
-    const auto arena = SOFTMAP_ARENA(S);
+// Tables of all edges as each end reads them, weights included: equal entries of a group's slots
+// side by side, since every slot reads its own.
+template <class H, class A>
+SOFTMAP_KERNEL arrange(SOFTMAP_ARENA_PARAMETERS(typename H::S), A *out, int count) {
+    const auto arena = SOFTMAP_ARENA(typename H::S);
     Node<H> node;
     if (!node.find(arena, 0, count))
         return;
-    constexpr long long size = H::N * H::N;
-    constexpr long long room = H::Spread || size % 4 == 0 ? size : size + 4 - size % 4;
     for (int j = 0; j < node.tile.early + node.tile.late; ++j) {
         const auto table = raw_table<exact, 0>(arena, node.slot(j), H::N, H::N);
-        S *begin = out + (long long)(node.tile.group + j) * tile_size * room;
+        A *begin = out + (long long)(node.tile.group + j) * tile_size * H::N * H::N + node.lane;
+        SOFTMAP_UNROLL(1)
         for (int x = 0; x < H::N; ++x)
-            for (int y = 0; y < H::N; ++y) {
-                const long long at = x * H::N + y;
-                begin[H::Spread ? at * tile_size + node.lane : node.lane * room + at] =
-                    S(table.entry(x, y).part[0]);
-            }
+            for (int y = 0; y < H::N; ++y)
+                begin[(long long)(x * H::N + y) * tile_size] = A(table.entry(x, y).part[0]);
     }
 }
 

@@ -33,7 +33,10 @@ def solve_command(
     eta: Annotated[float | None, typer.Option(help="Inverse temperature (for smp etc.).")] = None,
     seed: Annotated[int | None, typer.Option(help="Seed of what is random [0].")] = None,
     threads: Annotated[int | None, typer.Option(help="Threads [all].")] = None,
-    dtype: Annotated[str | None, typer.Option(help="float32 or float64 [float64].")] = None,
+    dtype: Annotated[str | None, typer.Option(help="float32 or float64 [by backend].")] = None,
+    backend: Annotated[
+        Literal["cpu", "cuda"] | None, typer.Option(help="Where passes run [cpu].")
+    ] = None,
     values: ValuesOption = None,
     output: Annotated[Path | None, typer.Option(help="Write the labelling (.MPE).")] = None,
     trace: Annotated[Path | None, typer.Option(help="Write the run, a row per check.")] = None,
@@ -63,6 +66,7 @@ def solve_command(
         "seed": seed,
         "threads": threads,
         "dtype": dtype,
+        "backend": backend,
         "checkpoint": checkpoint,
     }
     if mbest is not None:
@@ -88,7 +92,7 @@ def _run(model: Model, resume: Path | None, **options: Any) -> Result:
     if resume is None:
         return softmap.solve(model, **given)
     if fixed := [
-        f"--{name}" for name in ("method", "goal", "eta", "dtype", "seed") if name in given
+        f"--{name}" for name in ("method", "goal", "eta", "dtype", "seed", "backend") if name in given
     ]:
         raise softmap.OptionError(
             f"--resume goes on as the run began: {', '.join(fixed)} cannot change"

@@ -113,8 +113,12 @@ class CudaAnneal(Annealed):
         )  # fmt: skip
         self.scale = cost_scale(model)
         self.cuda.start(lam)
-        eta = self.first_eta or FIRST_ETA / self.scale
-        return CudaState(messages=DeviceMessages(self.cuda), eta=eta)
+        state = CudaState(
+            messages=DeviceMessages(self.cuda), eta=self.first_eta or FIRST_ETA / self.scale
+        )
+        self._set(state)
+        self.cuda.record()
+        return state
 
     def step(self, state: CudaState, count: int) -> None:  # type: ignore[override]
         """`count` passes; they may go on while this returns."""

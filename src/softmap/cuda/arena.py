@@ -33,9 +33,11 @@ class Arena:
         Of a kernel that visits all nodes.
     """
 
-    def __init__(self, model: Model, device: Device, dtype: str) -> None:
+    def __init__(
+        self, model: Model, device: Device, dtype: str, tiling: Tiling | None = None
+    ) -> None:
         self.model, self.device, self.dtype = model, device, dtype
-        self.tiling = Tiling.of(model)
+        self.tiling = tiling or Tiling.of(model)
         self.shape = shape_of(model, self.tiling, dtype)
         if not device.offers(self.shape):
             widest = getattr(device, "general", self.shape.labels)
@@ -50,8 +52,13 @@ class Arena:
         self._check_room()
         self._offsets: tuple[Any, Any] | None = None
         self.arguments = self._uploaded()
-        if self.shape.kind == core.KINDS.index("tables"):
+        self._arrange_costs()
+        if self._tables:
             self._arrange_tables()
+
+    @property
+    def _tables(self) -> bool:
+        return self.shape.kind == core.KINDS.index("tables")
 
     def kernel(self, name: str, *more: str) -> str:
         """The name of a kernel for this shape."""
@@ -65,7 +72,8 @@ class Arena:
         """What a run takes up on the device, costs and messages included."""
         item = np.dtype(self.dtype).itemsize
         slots, costs = len(self.tiling.mate), self.tiling.cost_size
-        tables = self._table_size() * item + 8 * sum(
+        both = item if self.shape.exact or not self._tables else item + 8
+        tables = self._table_size() * both + 8 * sum(
             a.size for p in self.model.potentials for a in p.arrays().values()
         )
         return int(
@@ -84,19 +92,14 @@ class Arena:
             )
 
     def _table_size(self) -> int:
-        shape = self.shape
-        if shape.kind != core.KINDS.index("tables"):
-            return 1
-        size = shape.labels**2
-        room = size if shape.spread or size % 4 == 0 else size + 4 - size % 4
-        return len(self.tiling.mate) * room
+        return len(self.tiling.mate) * self.shape.labels**2 if self._tables else 1
 
     def _uploaded(self) -> list[Any]:
         """The arrays of `SOFTMAP_ARENA_PARAMETERS` in ``src/core/cuda/arena.hpp``."""
         put, tiling, model = self.device.upload, self.tiling, self.model
         dtype = np.dtype(self.dtype)
-        unary = _by_tile(model, tiling)
-        narrow = np.where(np.isfinite(unary), unary, np.inf).astype(dtype)
+        unary = self.device.zeros(tiling.cost_size, np.float64)
+        narrow = self.device.zeros(tiling.cost_size, dtype)
         edges = _by_slot(model, tiling)
         general = self.shape.kind < 0
         none = put(np.zeros(1, dtype=np.int64))
@@ -110,16 +113,34 @@ class Arena:
         }
         by_slot = {name: put(edges[name]) if keep[name] else none for name in keep}
         self.arranged = self.device.zeros(self._table_size(), dtype)
+        exact = not self._tables or self.shape.exact
+        self.arranged_exact = self.device.zeros(1 if exact else self._table_size(), np.float64)
         return [
-            put(tiling.tiles), put(unary), put(narrow), put(tiling.mate), put(tiling.group_tile),
-            by_slot["weight"], by_slot["cut"], self.arranged, by_slot["kind"], by_slot["side"],
-            by_slot["reach"], by_slot["place"], put(edges["table"]), put(edges["maps"]),
+            put(tiling.tiles), unary, narrow, put(tiling.mate), put(tiling.group_tile),
+            by_slot["weight"], by_slot["cut"], self.arranged, self.arranged_exact, by_slot["kind"],
+            by_slot["side"], by_slot["reach"], by_slot["place"], put(edges["table"]), put(edges["maps"]),
         ]  # fmt: skip
 
+    def _arrange_costs(self) -> None:
+        """Costs of the nodes in the order of tiles, in both precisions."""
+        given = self.device.upload(self.model.unary)
+        narrow = {"float32": "float", "float64": "double"}[self.dtype]
+        names = [self.kernel("node_order", kind) for kind in ("double", narrow)]
+        self.device.prepare(names)
+        for name, array in zip(names, self.arguments[1:3], strict=True):
+            self.run(name, self.offsets()[1], array, given, 0)
+        self.device.synchronize()
+
     def _arrange_tables(self) -> None:
-        name = self.kernel("arrange")
-        self.device.prepare([name])
+        """Tables as slots read them; what was uploaded for that is not needed any more."""
+        number = {"float32": "float", "float64": "double"}[self.dtype]
+        name, exact = self.kernel("arrange", number), self.kernel("arrange", "double")
+        self.device.prepare([name, exact])
         self.run(name, self.arranged)
+        if not self.shape.exact:
+            self.run(exact, self.arranged_exact)
+        self.device.synchronize()
+        self.arguments[-2] = self.arguments[-1]
 
     def offsets(self) -> tuple[Any, Any]:
         """Where each slot's and each node's labels begin in the order of the model."""
@@ -141,16 +162,6 @@ def _spread(tiling: Tiling) -> Tiling:
     degree = tiles["early"].astype(np.int64) + tiles["late"]
     size = int((degree * tiles["width"] * LANES).sum())
     return replace(tiling, tiles=tiles, spread=True, message_size=size)
-
-
-def _by_tile(model: Model, tiling: Tiling) -> NDArray[np.float64]:
-    """Costs of the nodes in the order of tiles; lanes without a node cost nothing."""
-    out = np.zeros(max(tiling.cost_size, 1))
-    begin = tiling.tiles["unary"][tiling.place // LANES] + tiling.place % LANES
-    node = np.repeat(np.arange(model.n), model.num_labels)
-    label = np.arange(len(node)) - model.node_offset[node]
-    out[begin[node] + label * LANES] = model.unary
-    return out
 
 
 def _by_slot(model: Model, tiling: Tiling) -> dict[str, NDArray[Any]]:

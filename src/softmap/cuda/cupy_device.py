@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +17,7 @@ from softmap.cuda.shapes import Shape
 __all__ = ["CupyDevice", "sources"]
 
 NAMESPACE = "softmap::device::"
-TEXT = '#include "cuda/transfer.hpp"\n'
+TEXT = '#include "cuda/batches.hpp"\n'
 
 
 def sources() -> Path:
@@ -40,21 +43,32 @@ class CupyDevice:
         return True
 
     def prepare(self, names: Sequence[str]) -> None:
-        """Compile kernels together; CuPy keeps them on disk for the next time."""
+        """Compile kernels, side by side; CuPy keeps them on disk for the next time."""
         wanted = sorted(set(names) - set(self._kernels))
-        if not wanted:
-            return
+        parts: dict[str, list[str]] = {}
+        for name in wanted:
+            parts.setdefault(_part(name), []).append(name)
+        device = self._cupy.cuda.Device()
+
+        def compiled(part: list[str]) -> dict[str, Any]:
+            with device:
+                return self._compiled(part)
+
+        with ThreadPoolExecutor(max_workers=8) as pool:
+            for found in pool.map(compiled, parts.values()):
+                self._kernels |= found
+
+    def _compiled(self, names: list[str]) -> dict[str, Any]:
         folder = sources()
         module = self._cupy.RawModule(
             code=TEXT,
             options=(
-                "-std=c++20", "-default-device", "-DSOFTMAP_DEVICE", "-DSOFTMAP_TEXT=" + _digest(),
+                "-std=c++20", "-default-device", "-DSOFTMAP_DEVICE", "-DSOFTMAP_TEXT=" + digest(),
                 f"-I{folder / 'cuda' / 'std'}", f"-I{folder}", "--diag-suppress=177,128",
             ),
-            name_expressions=[qualified(name) for name in wanted],
+            name_expressions=[qualified(name) for name in names],
         )  # fmt: skip
-        for name in wanted:
-            self._kernels[name] = module.get_function(qualified(name))
+        return {name: module.get_function(qualified(name)) for name in names}
 
     def upload(self, array: NDArray[Any]) -> Any:
         """A copy on the device."""
@@ -124,10 +138,15 @@ def _argument(value: Any) -> Any:
     return np.float64(value) if isinstance(value, float) else value
 
 
-def _digest() -> str:
-    """Of the kernels' text: CuPy's cache knows the options, not the files that are included."""
-    import hashlib
+def _part(name: str) -> str:
+    """The kernels that are compiled together: those that take long get a compiler of their own."""
+    kernel = name.split("<")[0]
+    return name if kernel in ("half_pass", "couple_edges") else "the rest"
 
+
+@cache
+def digest() -> str:
+    """Of the kernels' text: CuPy's cache knows the options, not the files that are included."""
     found = hashlib.sha256()
     for path in sorted(sources().rglob("*.hpp")):
         if path.parent.name in ("cuda", "families", sources().name):

@@ -69,7 +69,7 @@ class HostDevice:
 
     name = "host"
     block = 1
-    general = 64  # labels of the general shape
+    general = 128  # labels of the general shape
 
     def __init__(self) -> None:
         self._module: Any = import_module("softmap.core._device")

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from softmap.cuda.arena import Arena
 from softmap.cuda.devices import Device
-from softmap.cuda.shapes import steepest
+from softmap.cuda.shapes import Shape, steepest
 from softmap.cuda.tiling import LANES
 from softmap.model import Model
 
@@ -119,16 +119,17 @@ class Engine:
             shape = self.arena.shape.bounded(early, late)
             if not self.device.offers(shape):
                 shape = self.arena.shape
-            blocks = max(1, -(-(last - first) * LANES // self.device.block))
-            out.append(_Level(first, last - first, early, late, shape.name, block, blocks))
+            threads = (last - first) * LANES * max(shape.ways(False), 1)
+            blocks = max(1, -(-threads // self.device.block))
+            out.append(_Level(first, last - first, early, late, shape, block, blocks))
             block += blocks
         return out
 
     def _kernels(self) -> list[str]:
         names = {"tick", "sampled", "totals"}
         for level in self._levels:
-            for forward in (True, False):
-                names |= {level.kernel(forward, heat) for heat in Heat}
+            for forward, sends in ((True, level.late), (False, level.early)):
+                names |= {level.kernel(forward, heat) for heat in Heat if sends}
         every = ("bounds", "soft_nodes", "couple_edges", "energies", "to_lam", "from_lam")
         names |= {self.arena.kernel(name) for name in every}
         names.add(self.arena.kernel("node_order", "double"))
@@ -146,7 +147,7 @@ class Engine:
             shift = None if forward or heat is Heat.HARD else self.shift
             self.device.launch(
                 level.kernel(forward, heat),
-                level.count * LANES,
+                level.count * LANES * level.shape.ways(forward),
                 [*self.arena.arguments, msg, prev, self.control, products, shift, level.first,
                  level.count],
             )  # fmt: skip
@@ -163,11 +164,25 @@ class Engine:
         self._half(True, heat, self.msg, self.prev)
         self._half(False, heat, self.msg, self.prev)
 
-    def _repeat(self, key: Any, work: Callable[[], None]) -> None:
-        """Do some work, recorded the first time."""
+    def record(self) -> None:
+        """Record what a run will repeat, so that it does not have to wait for that."""
+        self._several_of(self.heat)
+        for averaged in {False, self.averaging}:
+            self._look_of(averaged)
+        if self.averaging:
+            self._kept("sample", self._sample)
+
+    def _kept(self, key: Any, work: Callable[[], None]) -> Callable[[], None]:
+        """Work, recorded the first time."""
         if key not in self._recorded:
             self._recorded[key] = self.device.recorded(work)
-        self._recorded[key]()
+        return self._recorded[key]
+
+    def _several_of(self, heat: Heat) -> Callable[[], None]:
+        return self._kept(("passes", heat), lambda: self._several(heat))
+
+    def _look_of(self, averaged: bool) -> Callable[[], None]:
+        return self._kept(("look", averaged), lambda: self._judge(averaged))
 
     # --- a run --------------------------------------------------------------------------------------
 
@@ -205,14 +220,14 @@ class Engine:
         while count > 0:
             now = min(count, SAMPLE - self.passes_done % SAMPLE)
             if now == SAMPLE:
-                self._repeat(("passes", heat), lambda: self._several(heat))
+                self._several_of(heat)()
             else:
                 for _ in range(now):
-                    self._repeat(("pass", heat), lambda: self._pass(heat))
+                    self._kept(("pass", heat), lambda: self._pass(heat))()
             self.passes_done += now
             count -= now
             if self.averaging and self.passes_done % SAMPLE == 0:
-                self._repeat("sample", self._sample)
+                self._kept("sample", self._sample)()
                 self.samples += 1
 
     def _several(self, heat: Heat) -> None:
@@ -234,7 +249,7 @@ class Engine:
     def look(self) -> Found:
         """Judge where the messages stand; the answer is kept as `found`."""
         averaged = self.averaged
-        self._repeat(("look", averaged), lambda: self._judge(averaged))
+        self._look_of(averaged)()
         total = self.device.fetch(self._totals)
         constant = self.model.constant
         primals = [total[Row.NODE_COST] + total[Row.EDGE_COST] + constant]
@@ -255,7 +270,6 @@ class Engine:
         self._polish()
         arena, blocks, device = self.arena, self.arena.blocks, self.device
         rows = [self._sums[k * blocks :] for k in range(ROWS)]
-        self._parts[-1] = rows  # recorded launches know their addresses only
         arena.run(arena.kernel("bounds"), self.polished, rows[Row.BOUND])
         arena.run(
             arena.kernel("soft_nodes"), self.msg, self.control, self.share, self.mu, self.label,
@@ -318,13 +332,13 @@ class _Level:
     count: int
     early: int
     late: int
-    shape: str
+    shape: Shape
     block: int
     blocks: int
 
     def kernel(self, forward: bool, heat: Heat) -> str:
         moving = "false" if heat is Heat.HARD else "true"
-        return f"half_pass<{self.shape}, {str(forward).lower()}, {int(heat)}, {moving}>"
+        return f"half_pass<{self.shape.name}, {str(forward).lower()}, {int(heat)}, {moving}>"
 
 
 def _lower(value: float, constant: float) -> float:

@@ -17,6 +17,7 @@ __all__ = ["SHARED", "Shape", "shape_of", "steepest"]
 Ints = NDArray[np.int64]
 SHARED = len(core.KINDS)  # tables that several edges share
 REGISTERS = 32  # labels up to which nodes and messages are held in registers
+SPLIT = (core.KINDS.index("tables"), core.KINDS.index("linear"))  # with a thread per edge
 BOUNDS = ((2, 2), (0, 4), (4, 0))  # half-edges to earlier and later levels that are, too
 
 
@@ -32,13 +33,15 @@ class Shape:
     late: int
     spread: bool
     plain: bool
+    exact: bool = False
+    split: bool = False
 
     @property
     def name(self) -> str:
         """As C++ writes it."""
         number = {"float32": "float", "float64": "double"}[self.dtype]
         numbers = (self.kind, self.labels, self.reach, self.early, self.late)
-        flags = (str(flag).lower() for flag in (self.spread, self.plain))
+        flags = (str(flag).lower() for flag in (self.spread, self.plain, self.exact, self.split))
         return f"Shape<{', '.join([number, *map(str, numbers), *flags])}>"
 
     def bounded(self, early: int, late: int) -> Shape:
@@ -46,8 +49,12 @@ class Shape:
         if self.kind >= 0 and self.labels <= REGISTERS:
             for most in BOUNDS:
                 if early <= most[0] and late <= most[1]:
-                    return replace(self, early=most[0], late=most[1])
+                    return replace(self, early=most[0], late=most[1], split=self.kind in SPLIT)
         return self
+
+    def ways(self, forward: bool) -> int:
+        """Threads that work for one node in a half pass."""
+        return (self.late if forward else self.early) if self.split else 1
 
 
 def shape_of(model: Model, tiling: Tiling, dtype: str) -> Shape:
@@ -64,13 +71,23 @@ def shape_of(model: Model, tiling: Tiling, dtype: str) -> Shape:
         return general
     if data.kind == "tables" and (data.offset is not None or not data.stride):
         kind = SHARED
-    reach, plain = 0, False
+    reach, plain, exact = 0, False, False
+    if kind == core.KINDS.index("tables") and data.table is not None:
+        exact = bool(_representable(data.table, dtype) and data.weight is None)
     if data.kind in ("linear", "quadratic"):
         keys = np.unique(potential.tile_key(rows, cols))
         reach = int(keys[0]) if len(keys) == 1 else 0
     if data.weight is not None and data.kind != "tables":
         plain = bool((data.weight >= 0).all() and np.isfinite(data.weight).all())
-    return Shape(dtype, kind, widest, reach, 0, 0, tiling.spread, plain)
+    return Shape(dtype, kind, widest, reach, 0, 0, tiling.spread, plain, exact)
+
+
+def _representable(values: NDArray[np.float64], dtype: str, at_once: int = 1 << 22) -> bool:
+    """Whether no value changes when it is rounded."""
+    return all(
+        np.array_equal(part.astype(dtype), part)
+        for part in (values[k : k + at_once] for k in range(0, len(values), at_once))
+    )
 
 
 def steepest(model: Model) -> float:

@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from softmap.model import Model
+from softmap.model.graph import Graph
 
 __all__ = ["LANES", "TILE", "Tiling", "grid_width", "levels_of"]
 
@@ -20,7 +21,9 @@ Ints = NDArray[np.int64]
 
 LANES = 32
 CYCLE = 16  # levels of a grid: more of them converge no better, and are less wide
-MOST_LEVELS = 64  # of the natural order; a graph with more is coloured
+MOST_LEVELS = 12  # of the natural order; a graph with more of them, and cycles, is coloured
+FEW_LEVELS = 12  # up to which nodes are sorted by the levels of their neighbours, too
+FEW_HALVES = 16  # of a node, up to which they are sorted node by node
 NEAR = 0.5  # part of the edges whose ends lie side by side, from which on labels are spread
 
 TILE = np.dtype(
@@ -48,15 +51,15 @@ def grid_width(model: Model) -> int | None:
 def levels_of(model: Model) -> Ints:
     """The level of each node: wide ones, since a GPU works on a level at a time.
 
-    Grids go by cyclic diagonals, other graphs in the order of the CPU solver; where that has too
-    many levels, by colours.
+    Grids go by cyclic diagonals, other graphs in the order of the CPU solver. Where that has many
+    levels and the graph many cycles, colours converge alike, and are fewer.
     """
     width = grid_width(model)
     if width is not None:
         node = np.arange(model.n)
         return (node // width + node % width) % CYCLE
     level = model.graph.levels(np.arange(model.n)).astype(np.int64)
-    if level.max(initial=0) >= MOST_LEVELS:
+    if level.max(initial=0) >= MOST_LEVELS and model.m >= 2 * model.n:
         level = model.graph.colouring().astype(np.int64)
     return level
 
@@ -102,7 +105,8 @@ class Tiling:
         later = level[far] > level[node]
         early = np.bincount(node[~later], minlength=model.n)
         late = np.bincount(node[later], minlength=model.n)
-        order, tile_of, lane = _tiles(level, model.num_labels, early, late)
+        around = _surroundings(level, node, far)
+        order, tile_of, lane = _tiles(level, model.num_labels, early, late, around)
         place = np.empty(model.n, dtype=np.int64)
         place[order] = tile_of * LANES + lane
         first = order[lane == 0]
@@ -113,12 +117,13 @@ class Tiling:
         tiles["used"] = np.bincount(tile_of, minlength=len(first))
         degree = tiles["early"].astype(np.int64) + tiles["late"]
         tiles["group"] = _begins(degree)
-        slot = _slots(node, far, later, place, tiles["group"].astype(np.int64))
-        near = np.abs(np.diff(slot[_by_slot(slot) ^ 1])) == 1
-        spread = bool(len(near) == 0 or near.mean() > NEAR)
-        _arrange(tiles, spread)
+        direction = _direction(level, node, far, later)
+        slot = _slots(model.graph, direction, place, tiles["group"].astype(np.int64))
         mate = np.zeros(int(degree.sum()) * LANES, dtype=np.uint32)
         mate[slot] = slot.reshape(-1, 2)[:, ::-1].reshape(-1)
+        near = np.count_nonzero(np.diff(mate.view(np.int32)) == 1)
+        spread = bool(near >= NEAR * 2 * model.m)
+        _arrange(tiles, spread)
         levels = int(level.max(initial=-1)) + 1
         return cls(
             tiles=tiles,
@@ -137,16 +142,28 @@ def _begins(sizes: Ints) -> Ints:
     return np.concatenate([[0], np.cumsum(sizes)[:-1]]).astype(np.int64)
 
 
-def _by_slot(slot: Ints) -> Ints:
-    return np.argsort(slot, kind="stable")
+def _surroundings(level: Ints, node: Ints, far: Ints) -> Ints:
+    """A number for how many neighbours each node has in each level; 0 where levels are many.
+
+    Nodes that agree lie together: then the 32 messages of a group come from one level, and are
+    written at about the same time.
+    """
+    n, levels = len(level), int(level.max(initial=0)) + 1
+    degree = int(np.bincount(node, minlength=1).max()) + 1
+    if levels > FEW_LEVELS or degree**levels >= 1 << 62:
+        return np.zeros(n, dtype=np.int64)
+    weight = degree ** np.arange(levels, dtype=np.int64)
+    return np.bincount(node, weights=weight[level[far]], minlength=n).astype(np.int64)
 
 
-def _tiles(level: Ints, labels: Ints, early: Ints, late: Ints) -> tuple[Ints, Ints, Ints]:
+def _tiles(
+    level: Ints, labels: Ints, early: Ints, late: Ints, around: Ints
+) -> tuple[Ints, Ints, Ints]:
     """Nodes in the order of tiles, with the tile and the lane of each."""
     key = level.astype(np.int64)
     for part in (labels, early, late):
         key = key * (int(part.max(initial=0)) + 1) + part
-    order = np.argsort(key, kind="stable")
+    order = np.lexsort((around, key)) if around.any() else np.argsort(key, kind="stable")
     ordered = key[order]
     new = np.ones(len(order), dtype=bool)
     new[1:] = ordered[1:] != ordered[:-1]
@@ -156,18 +173,32 @@ def _tiles(level: Ints, labels: Ints, early: Ints, late: Ints) -> tuple[Ints, In
     return order, np.cumsum(starts) - 1, within % LANES
 
 
-def _slots(node: Ints, far: Ints, later: NDArray[np.bool_], place: Ints, group: Ints) -> Ints:
-    """The slot of each half-edge: earlier ends first, then by the direction of the neighbour."""
-    n = len(place)
-    key = (place[node] * 2 + later) * (2 * n + 1) + (far - node + n)
-    order = np.argsort(key, kind="stable")
-    of = place[node[order]]
-    new = np.ones(len(order), dtype=bool)
-    new[1:] = of[1:] != of[:-1]
-    begin = np.flatnonzero(new)
-    within = np.arange(len(order)) - begin[np.cumsum(new) - 1] if len(order) else order
-    slot = np.empty(len(order), dtype=np.int64)
-    slot[order] = (group[of // LANES] + within) * LANES + of % LANES
+def _direction(level: Ints, node: Ints, far: Ints, later: NDArray[np.bool_]) -> Ints:
+    """What orders the half-edges of a node: earlier ends first, by level, then by neighbour."""
+    n, levels = len(level), int(level.max(initial=0)) + 1
+    return (later * levels + level[far]) * (2 * n + 1) + (far - node + n)
+
+
+def _slots(graph: Graph, direction: Ints, place: Ints, group: Ints) -> Ints:
+    """The slot of each half-edge: those of a node by direction."""
+    half, degree = graph.half, graph.degree
+    node = np.repeat(np.arange(len(degree)), degree)
+    widest = int(degree.max(initial=0))
+    if widest <= FEW_HALVES:  # rows of a matrix are sorted much faster than all at once
+        within = np.arange(len(half)) - np.repeat(graph.start[:-1], degree)
+        rows = np.full((len(degree), widest), np.iinfo(np.int64).max)
+        rows[node, within] = direction[half]
+        order = np.argsort(rows, axis=1, kind="stable")
+        rank = np.empty_like(order)
+        np.put_along_axis(rank, order, np.arange(widest)[None, :], axis=1)
+        rank = rank[node, within]
+    else:
+        order = np.lexsort((direction[half], node))
+        half = half[order]
+        rank = np.arange(len(half)) - np.repeat(graph.start[:-1], degree)
+    slot = np.empty(len(half), dtype=np.int64)
+    at = place[node]
+    slot[half] = (group[at // LANES] + rank) * LANES + at % LANES
     return slot
 
 

@@ -242,12 +242,12 @@ class Run:
             primal = self.judge.primal
             verdict = self.judge.look(proposal)
         wanted = self.options.goal != "lp" or not self.algorithm.frugal
-        due = last or (wanted and self.done >= 4 * self.decoded_at)
+        due = wanted and (last or self.done >= 4 * self.decoded_at)
         if due or (wanted and not math.isfinite(self.search.energy)):
             self._find_labels(proposal, verdict, primal)
         if due:
             self.decoded_at = self.done
-        elif self.closed():
+        elif wanted and self.closed():
             self._find_labels(proposal, verdict, self.judge.primal)
         if not last and self._slow():
             self._solve_exactly()
@@ -307,11 +307,14 @@ class Run:
 
     def _find_labels(self, proposal: Proposal, verdict: Verdict, primal: float) -> None:
         """Search for labels around λ; `primal` tells how much of the gap the LP may still close."""
-        if self.options.goal == "lp" and (labels := self.algorithm.rounded(self.state)) is not None:
-            self.keep_labels(labels)
-            if math.isfinite(self.search.energy):
-                return
         self._search(proposal.lam, verdict.nodes[0], primal)
+
+    def _last_labels(self) -> None:
+        """Labels of a run that has not looked for any: those its last marginals are rounded to."""
+        labels = self.algorithm.rounded(self.state)
+        if labels is not None and not math.isfinite(self.search.energy):
+            self.keep_labels(labels)
+            self.note(StageName.LABELS)
 
     def _search(self, lam: Floats, nodes: Floats, primal: float) -> None:
         search, bound = self.search, self.judge.bound
@@ -376,6 +379,7 @@ class Run:
 
     def result(self, status: Status) -> Result:
         """The best of the run."""
+        self._last_labels()
         judge, search = self.judge, self.search
         found = Result(
             model=self.given,
