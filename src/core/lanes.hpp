@@ -82,7 +82,7 @@ template <int W> struct alignas(W == 1 ? 8 : 8 * native) Pack {
     using Bits = typename detail::Parts<W>::Bits;
     static constexpr int parts = detail::Parts<W>::count;
     static constexpr int width = detail::Parts<W>::width;
-    static constexpr double safe = 600.0;   // exp(-safe) is far from underflow, products too
+    static constexpr double safe = 600.0;  // exp(-safe) is far from underflow, products too
     static constexpr double tiny = 1e-300; // the least number a logarithm is taken of
 
     Part part[parts];

@@ -61,13 +61,12 @@ template <class S> struct Arena {
 #define SOFTMAP_ARENA_PARAMETERS(S)                                                                \
     const Tile *tiles, const double *unary, const S *unary_single, const unsigned *mate,           \
         const int *group_tile, const double *weight, const double *cut, const S *arranged,         \
-        const double *arranged_exact,                                                              \
-        const unsigned char *kind, const unsigned char *side, const int *reach,                    \
-        const long long *place, const double *table, const int *maps
+        const double *arranged_exact, const unsigned char *kind, const unsigned char *side,        \
+        const int *reach, const long long *place, const double *table, const int *maps
 #define SOFTMAP_ARENA(S)                                                                           \
     Arena<S> {                                                                                     \
         tiles, unary, unary_single, mate, group_tile, weight, cut, arranged, arranged_exact, kind, \
-            side, reach, place, table, maps                                                                     \
+            side, reach, place, table, maps                                                        \
     }
 
 // Where the numbers of one slot are: entry x at `at + x * step`.
@@ -144,16 +143,16 @@ template <class H> struct Far {
 };
 
 // Numbers from and to memory; the labels of one slot in words of 16 bytes where they lie together.
-template <class H, class S, class To>
+template <class H, bool Once = false, class S, class To>
 inline void read(const S *from, const Place &p, int labels, To *to) {
 #ifdef __CUDACC_RTC__
     if constexpr (H::uniform && !H::Spread && sizeof(S) == 4 && H::padded % 4 == 0) {
         const float4 *words = reinterpret_cast<const float4 *>(from + p.at);
-SOFTMAP_UNROLL_ALL
+        SOFTMAP_UNROLL_ALL
         for (int k = 0; k < H::padded / 4; ++k) {
-            const float4 word = words[k];
+            const float4 word = Once ? read_once(words + k) : words[k];
             const float part[4] = {word.x, word.y, word.z, word.w};
-SOFTMAP_UNROLL_ALL
+            SOFTMAP_UNROLL_ALL
             for (int l = 0; l < 4; ++l)
                 if (4 * k + l < H::N)
                     to[4 * k + l] = To(part[l]);
@@ -171,10 +170,10 @@ inline void write(S *to, const Place &p, int labels, const From *from) {
 #ifdef __CUDACC_RTC__
     if constexpr (H::uniform && !H::Spread && sizeof(S) == 4 && H::padded % 4 == 0) {
         float4 *words = reinterpret_cast<float4 *>(to + p.at);
-SOFTMAP_UNROLL_ALL
+        SOFTMAP_UNROLL_ALL
         for (int k = 0; k < H::padded / 4; ++k) {
             float part[4];
-SOFTMAP_UNROLL_ALL
+            SOFTMAP_UNROLL_ALL
             for (int l = 0; l < 4; ++l)
                 part[l] = 4 * k + l < H::N ? float(from[4 * k + l].part[0]) : 0.0f;
             words[k] = make_float4(part[0], part[1], part[2], part[3]);

@@ -128,11 +128,14 @@ SOFTMAP_KERNEL batch_look(SOFTMAP_ARENA_PARAMETERS(typename H::S), const typenam
         if (mean)
             mean_cost += couple_node(arena, node, msg, eta, share, mean_mu, shift, false).cost;
     });
-    const double sums[found_size] = {
-        block_sum<NearestSum>(nodes.cost + edges.cost), block_sum<NearestSum>(nodes.entropy),
-        block_sum<NearestSum>(nodes.soft + edges.soft), block_sum<NearestSum>(edges.entropy),
-        block_sum<NearestSum>(edges.slack),             block_sum<NearestSum>(energy),
-        block_sum<NearestSum>(mean_cost),               block_sum<LowerSum>(bound)};
+    const double sums[found_size] = {block_sum<NearestSum>(nodes.cost + edges.cost),
+                                     block_sum<NearestSum>(nodes.entropy),
+                                     block_sum<NearestSum>(nodes.soft + edges.soft),
+                                     block_sum<NearestSum>(edges.entropy),
+                                     block_sum<NearestSum>(edges.slack),
+                                     block_sum<NearestSum>(energy),
+                                     block_sum<NearestSum>(mean_cost),
+                                     block_sum<LowerSum>(bound)};
     if (thread_in_block() == 0)
         for (int k = 0; k < found_size; ++k)
             found[model * found_size + k] = sums[k];

@@ -52,23 +52,23 @@ inline void exchange(const double *cost, double *plan, int rows, int cols) {
     SOFTMAP_UNROLL(1)
     for (int x = 1; x < rows; ++x)
         SOFTMAP_UNROLL(1)
-        for (int z = 0; z < x; ++z) {
-            double *upper = plan + x * cols, *under = plan + z * cols;
-            const double *above = cost + x * cols, *below = cost + z * cols;
+    for (int z = 0; z < x; ++z) {
+        double *upper = plan + x * cols, *under = plan + z * cols;
+        const double *above = cost + x * cols, *below = cost + z * cols;
+        SOFTMAP_UNROLL(1)
+        for (int y = 1; y < cols; ++y)
             SOFTMAP_UNROLL(1)
-            for (int y = 1; y < cols; ++y)
-                SOFTMAP_UNROLL(1)
-                for (int w = 0; w < y; ++w) {
-                    const double gain = (above[y] - below[y]) - (above[w] - below[w]);
-                    const double moved = gain > 0.0   ? smaller(upper[y], under[w])
-                                         : gain < 0.0 ? -smaller(upper[w], under[y])
-                                                      : 0.0;
-                    upper[y] -= moved;
-                    under[w] -= moved;
-                    upper[w] += moved;
-                    under[y] += moved;
-                }
+        for (int w = 0; w < y; ++w) {
+            const double gain = (above[y] - below[y]) - (above[w] - below[w]);
+            const double moved = gain > 0.0   ? smaller(upper[y], under[w])
+                                 : gain < 0.0 ? -smaller(upper[w], under[y])
+                                              : 0.0;
+            upper[y] -= moved;
+            under[w] -= moved;
+            upper[w] += moved;
+            under[y] += moved;
         }
+    }
 }
 
 // What `Proj` scales rows and columns by, and what they lack then.
@@ -117,8 +117,8 @@ inline Coupled shrink(const Masses<Edge> &mass, const double *p, const double *q
 
 // The price of the completed coupling; `plan` (row by row) is filled if there is room for it.
 template <int N, class Edge>
-inline double complete(const Masses<Edge> &mass, const double *p, int rows, int cols,
-                       Scaling<N> &s, double *plan, double *cost) {
+inline double complete(const Masses<Edge> &mass, const double *p, int rows, int cols, Scaling<N> &s,
+                       double *plan, double *cost) {
     double price = 0.0;
     s.missing = 0.0;
     SOFTMAP_UNROLL(1)
@@ -143,24 +143,24 @@ inline double complete(const Masses<Edge> &mass, const double *p, int rows, int 
     SOFTMAP_UNROLL(1)
     for (int x = 0; x < rows; ++x)
         SOFTMAP_UNROLL(1)
-        for (int y = 0; y < cols; ++y) {
-            const double one = s.rest_p[x] / s.missing * s.rest_q[y];
-            price += priced(one, mass.edge.entry(x, y).part[0]);
-            if (plan)
-                plan[x * cols + y] += one;
-        }
+    for (int y = 0; y < cols; ++y) {
+        const double one = s.rest_p[x] / s.missing * s.rest_q[y];
+        price += priced(one, mass.edge.entry(x, y).part[0]);
+        if (plan)
+            plan[x * cols + y] += one;
+    }
     return price;
 }
 
 template <int N, class Edge>
-inline Coupled couple_table(const Edge &edge, const double *row, const double *col,
-                            const double *p, const double *q, int rows, int cols, double eta) {
+inline Coupled couple_table(const Edge &edge, const double *row, const double *col, const double *p,
+                            const double *q, int rows, int cols, double eta) {
     Masses<Edge> mass{edge, row, col, eta, infinity};
     SOFTMAP_UNROLL(1)
     for (int x = 0; x < rows; ++x)
         SOFTMAP_UNROLL(1)
-        for (int y = 0; y < cols; ++y)
-            mass.low = smaller(mass.total(x, y), mass.low);
+    for (int y = 0; y < cols; ++y)
+        mass.low = smaller(mass.total(x, y), mass.low);
     Scaling<N> s;
     Coupled out = shrink<N>(mass, p, q, rows, cols, s);
     if (rows * cols > exchanged) {

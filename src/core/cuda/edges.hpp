@@ -9,8 +9,9 @@
 namespace softmap {
 namespace device {
 
-// A table, wherever it lies.
-template <int W, class S, int N> struct TableView : EdgesBase<W, TableView<W, S, N>> {
+// A table, wherever it lies. Once: nobody reads it again before all others were read.
+template <int W, class S, int N, bool Once>
+struct TableView : EdgesBase<W, TableView<W, S, N, Once>> {
     static constexpr bool often_dense = false;
     const S *table;
     long long step_x, step_y;
@@ -18,7 +19,8 @@ template <int W, class S, int N> struct TableView : EdgesBase<W, TableView<W, S,
     bool weighted;
 
     Pack<W> entry(Index x, Index y) const {
-        const Pack<W> value(table[x * step_x + y * step_y]);
+        const S *place = table + x * step_x + y * step_y;
+        const Pack<W> value(Once ? read_once(place) : *place);
         return weighted ? weight * value : value;
     }
     void message(const Pack<W> *a, Pack<W> *out, double *room, double eta) const {
@@ -38,14 +40,11 @@ template <class H> constexpr int numbers_of_passes() {
 
 // The table of a slot in the model's arrays, from the end that the slot belongs to.
 template <int W, int N, class S>
-inline TableView<W, double, N> raw_table(const Arena<S> &arena, unsigned slot, int own, int other) {
+inline TableView<W, double, N, false> raw_table(const Arena<S> &arena, unsigned slot, int own,
+                                                int other) {
     const bool first = arena.side[slot] == 0;
-    return {{own, other},
-            arena.table + arena.place[slot],
-            first ? other : 1,
-            first ? 1 : own,
-            Pack<W>(arena.weight[slot]),
-            true};
+    return {{own, other},    arena.table + arena.place[slot], first ? other : 1,
+            first ? 1 : own, Pack<W>(arena.weight[slot]),     true};
 }
 
 // f(view) for the edge of a slot, the owner of the slot sending; tables as passes read them.
@@ -58,9 +57,10 @@ inline void with_edge(const Arena<S> &arena, unsigned slot, int own, int other, 
         constexpr long long row = H::N * tile_size, column = tile_size;
         const Pack<W> one(1.0);
         if constexpr (Arranged || H::Exact)
-            f(TableView<W, S, N>{{own, other}, arena.arranged + at, row, column, one, false});
+            f(TableView<W, S, N, Arranged>{
+                {own, other}, arena.arranged + at, row, column, one, false});
         else
-            f(TableView<W, double, N>{
+            f(TableView<W, double, N, false>{
                 {own, other}, arena.arranged_exact + at, row, column, one, false});
         return;
     }

@@ -92,12 +92,13 @@ void add_all() {
     SOFTMAP_ADD(float, 0, 3, 0, 2, 2, true, false, false, true);
     SOFTMAP_ADD(float, 0, 3, 0, 0, 0, false, false, true, false);
     SOFTMAP_ADD(float, 1, 3, 0, 0, 0, true, true, false, false);
-    SOFTMAP_ADD(float, 1, 3, 0, 2, 2, true, true, false, false);
-    SOFTMAP_ADD(float, 1, 3, 0, 0, 4, true, true, false, false);
-    SOFTMAP_ADD(float, 1, 3, 0, 4, 0, true, true, false, false);
+    SOFTMAP_ADD(float, 1, 3, 0, 2, 2, true, true, false, true);
+    SOFTMAP_ADD(float, 1, 3, 0, 0, 4, true, true, false, true);
+    SOFTMAP_ADD(float, 1, 3, 0, 4, 0, true, true, false, true);
     SOFTMAP_ADD(float, 2, 5, 2, 0, 0, true, true, false, false);
     SOFTMAP_ADD(float, 2, 5, 2, 2, 2, true, true, false, true);
     SOFTMAP_ADD(float, 3, 5, 2, 0, 0, true, true, false, false);
+    SOFTMAP_ADD(float, 3, 5, 2, 2, 2, true, true, false, false);
     SOFTMAP_ADD(float, 5, 3, 0, 0, 0, true, false, false, false);
 }
 

@@ -288,9 +288,9 @@ inline double node_energy(const Arena<typename H::S> &arena, const Node<H> &node
         const unsigned slot = node.slot(j);
         const Far<H> far(arena, slot);
         const int other = label[far.place(arena)];
-        with_edge<H, exact, false>(
-            arena, slot, node.labels(), far.labels(),
-            [&](const auto &edge) { energy += edge.entry(own, other).part[0]; });
+        with_edge<H, exact, false>(arena, slot, node.labels(), far.labels(), [&](const auto &edge) {
+            energy += edge.entry(own, other).part[0];
+        });
     }
     return energy;
 }

@@ -3,8 +3,8 @@
 // One thread serves one node: it adds up its messages and sends along the edges that point onwards.
 // Everything is loaded before the first store, since the compiler cannot know that they do not
 // meet. The messages sent backward take part in momentum: a forward half pass reads
-// y = z + β (z - prev) in their place, and the backward one, which makes them anew, finds y the same
-// way and notes what momentum needs.
+// y = z + β (z - prev) in their place, and the backward one, which makes them anew, finds y the
+// same way and notes what momentum needs.
 #pragma once
 
 #include "../families/dense.hpp"
@@ -110,11 +110,11 @@ inline double send_bounded(const Arena<typename H::S> &arena, const Node<H> &nod
     SOFTMAP_UNROLL_ALL
     for (int x = 0; x < N; ++x)
         cost[x] = arena.unary_single[node.cost(x)];
-SOFTMAP_UNROLL_ALL
+    SOFTMAP_UNROLL_ALL
     for (int k = 0; k < H::Early; ++k)
         if (k < early)
             read<H>(msg, node.message(k), N, in[k]);
-SOFTMAP_UNROLL_ALL
+    SOFTMAP_UNROLL_ALL
     for (int k = 0; k < H::Late; ++k)
         if (k < late) {
             read<H>(msg, node.message(early + k), N, in[H::Early + k]);
@@ -126,16 +126,16 @@ SOFTMAP_UNROLL_ALL
                     in[H::Early + k][x] += S(beta) * (in[H::Early + k][x] - before[x]);
             }
         }
-SOFTMAP_UNROLL_ALL
+    SOFTMAP_UNROLL_ALL
     for (int k = 0; k < H::Early + H::Late; ++k)
         if (k < H::Early ? k < early : k - H::Early < late)
             SOFTMAP_UNROLL_ALL
-            for (int x = 0; x < N; ++x)
-                cost[x] += in[k][x];
+    for (int x = 0; x < N; ++x)
+        cost[x] += in[k][x];
     constexpr int begin = Forward ? H::Early : 0, count = Forward ? H::Late : H::Early;
     const int onwards = Forward ? late : early, from = Forward ? early : 0;
     Sent<H, W> sent[most];
-SOFTMAP_UNROLL_ALL
+    SOFTMAP_UNROLL_ALL
     for (int k = 0; k < count; ++k)
         if (k < onwards) {
             Pack<W> a[N];
@@ -143,16 +143,17 @@ SOFTMAP_UNROLL_ALL
             for (int x = 0; x < N; ++x)
                 a[x] = Pack<W>(cost[x] * S(node.tile.share) - in[begin + k][x]);
             const unsigned slot = node.slot(from + k);
-            send<H, W, true, Heat>(arena, slot, N, N, a, sent[k].value, Heat == hard ? infinity : eta);
+            send<H, W, true, Heat>(arena, slot, N, N, a, sent[k].value,
+                                   Heat == hard ? infinity : eta);
             sent[k].shift = normalise<W>(sent[k].value, N);
             sent[k].place = Far<H>(arena, slot).message();
             sent[k].labels = N;
         }
     double product = 0.0;
-SOFTMAP_UNROLL_ALL
+    SOFTMAP_UNROLL_ALL
     for (int k = 0; k < count; ++k)
         if (k < onwards) {
-            product += replace<H, Moving && !Forward>(sent[k], msg, prev, beta);
+            product += replace < H, Moving && !Forward > (sent[k], msg, prev, beta);
             if (shift)
                 shift[node.slot(from + k)] = S(sent[k].shift);
         }
@@ -167,7 +168,7 @@ inline void received(const typename H::S *msg, const typename H::S *prev, const 
     read<H>(msg, place, labels, to);
     if constexpr (Moved) {
         S before[H::N];
-        read<H>(prev, place, labels, before);
+        read<H, true>(prev, place, labels, before);
         SOFTMAP_UNROLL_ALL
         for (int x = 0; x < (H::uniform ? H::N : labels); ++x)
             to[x] += S(beta) * (to[x] - before[x]);
@@ -185,14 +186,14 @@ inline double send_any(const Arena<typename H::S> &arena, const Node<H> &node, t
     SOFTMAP_UNROLL_ALL
     for (int x = 0; x < d; ++x)
         cost[x] = arena.unary_single[node.cost(x)];
-SOFTMAP_UNROLL(4)
+    SOFTMAP_UNROLL(4)
     for (int j = 0; j < early; ++j) {
         received<H, false>(msg, prev, node.message(j), d, beta, in);
         SOFTMAP_UNROLL_ALL
         for (int x = 0; x < d; ++x)
             cost[x] += in[x];
     }
-SOFTMAP_UNROLL(4)
+    SOFTMAP_UNROLL(4)
     for (int j = early; j < early + late; ++j) {
         received<H, Forward && Moving>(msg, prev, node.message(j), d, beta, in);
         SOFTMAP_UNROLL_ALL
@@ -209,11 +210,12 @@ SOFTMAP_UNROLL(4)
         const unsigned slot = node.slot(j);
         const Far<H> far(arena, slot);
         Sent<H, W> sent;
-        send<H, W, true, Heat>(arena, slot, d, far.labels(), a, sent.value, Heat == hard ? infinity : eta);
+        send<H, W, true, Heat>(arena, slot, d, far.labels(), a, sent.value,
+                               Heat == hard ? infinity : eta);
         sent.shift = normalise<W>(sent.value, far.labels());
         sent.place = far.message();
         sent.labels = far.labels();
-        product += replace<H, Moving && !Forward>(sent, msg, prev, beta);
+        product += replace < H, Moving && !Forward > (sent, msg, prev, beta);
         if (shift)
             shift[slot] = S(sent.shift);
     }
@@ -263,14 +265,13 @@ inline double send_split(const Arena<typename H::S> &arena, const Node<H> &node,
     sent.labels = N;
     if (shift)
         shift[slot] = S(sent.shift);
-    return replace<H, Moving && !Forward>(sent, msg, prev, beta);
+    return replace < H, Moving && !Forward > (sent, msg, prev, beta);
 }
 
 // What a node does in a half pass.
 template <class H, bool Forward, int Heat, bool Moving>
-inline double send_node(const Arena<typename H::S> &arena, const Node<H> &node,
-                        typename H::S *msg, typename H::S *prev, double eta, double beta,
-                        typename H::S *shift) {
+inline double send_node(const Arena<typename H::S> &arena, const Node<H> &node, typename H::S *msg,
+                        typename H::S *prev, double eta, double beta, typename H::S *shift) {
     constexpr int W = numbers_of_passes<H>();
     if constexpr (H::bounded)
         return send_bounded<H, Forward, Heat, Moving, W>(arena, node, msg, prev, eta, beta, shift);

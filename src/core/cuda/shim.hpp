@@ -19,9 +19,7 @@ namespace softmap {
 namespace device {
 
 #ifdef __CUDACC_RTC__
-inline long long thread_number() {
-    return (long long)blockIdx.x * blockDim.x + threadIdx.x;
-}
+inline long long thread_number() { return (long long)blockIdx.x * blockDim.x + threadIdx.x; }
 inline int block_number() { return int(blockIdx.x); }
 inline int thread_in_block() { return int(threadIdx.x); }
 inline int block_size() { return int(blockDim.x); }
@@ -49,6 +47,9 @@ inline long long bits_of(double x) { return __double_as_longlong(x); }
 inline double of_bits(long long x) { return __longlong_as_double(x); }
 inline float of_bits(int x) { return __int_as_float(x); }
 inline int whole(double x) { return __double2int_rn(x); }
+
+// A number that is not read again soon: it need not stay in the cache.
+template <class T> inline T read_once(const T *from) { return __ldcs(from); }
 
 // Sum over the threads of a block, known to its first thread; each block adds up in one order.
 struct NearestSum {
@@ -109,6 +110,7 @@ inline double exp_double(double x) { return std::exp(x); }
 inline double log_double(double x) { return std::log(x); }
 inline double sqrt_double(double x) { return std::sqrt(x); }
 inline int whole(double x) { return int(std::nearbyint(x)); }
+template <class T> inline T read_once(const T *from) { return *from; }
 
 struct NearestSum {
     static double add(double a, double b) { return a + b; }

@@ -92,7 +92,9 @@ def _run(model: Model, resume: Path | None, **options: Any) -> Result:
     if resume is None:
         return softmap.solve(model, **given)
     if fixed := [
-        f"--{name}" for name in ("method", "goal", "eta", "dtype", "seed", "backend") if name in given
+        f"--{name}"
+        for name in ("method", "goal", "eta", "dtype", "seed", "backend")
+        if name in given
     ]:
         raise softmap.OptionError(
             f"--resume goes on as the run began: {', '.join(fixed)} cannot change"

@@ -118,7 +118,8 @@ class Arena:
         return [
             put(tiling.tiles), unary, narrow, put(tiling.mate), put(tiling.group_tile),
             by_slot["weight"], by_slot["cut"], self.arranged, self.arranged_exact, by_slot["kind"],
-            by_slot["side"], by_slot["reach"], by_slot["place"], put(edges["table"]), put(edges["maps"]),
+            by_slot["side"], by_slot["reach"], by_slot["place"], put(edges["table"]),
+            put(edges["maps"]),
         ]  # fmt: skip
 
     def _arrange_costs(self) -> None:

@@ -16,7 +16,7 @@ from softmap.cuda.arena import Arena
 from softmap.cuda.devices import Device
 from softmap.cuda.engine import CONTROL, RECENT, SAFE, START, WIDE, Heat
 from softmap.cuda.shapes import steepest
-from softmap.cuda.tiling import LANES, Tiling, levels_of
+from softmap.cuda.tiling import Tiling, levels_of
 from softmap.model import Model
 from softmap.model.joining import Joined, joined
 from softmap.relaxation.dual import cost_scale
@@ -120,9 +120,9 @@ class Batch:
 
     def _launch(self, kernel: str, active: Any, arguments: Sequence[Any], *more: Any) -> None:
         """A kernel with one block per active model."""
-        self.device.launch(
+        self.device.launch_blocks(
             kernel,
-            len(active) * self.device.block,
+            len(active),
             [*self.arena.arguments, *arguments, active, self.level_start, self.levels, *more],
         )
 
@@ -194,9 +194,7 @@ class Batch:
     def _heed(self, active: Ints, found: Floats, best: Floats) -> None:
         """As `Annealed.heed`, for all models at once."""
         entropy = found[:, Sum.EDGE_ENTROPY] - found[:, Sum.NODE_ENTROPY]
-        regularised = (
-            found[:, Sum.COST] - entropy / self.eta[active] - found[:, Sum.SMOOTHED]
-        )
+        regularised = found[:, Sum.COST] - entropy / self.eta[active] - found[:, Sum.SMOOTHED]
         ready = regularised < READY * (best - found[:, Sum.BOUND])
         self.eta[active[ready]] *= GROWTH
 
@@ -227,10 +225,9 @@ class Batch:
 
 def _levels(model: Model) -> Ints:
     """Few levels rather than wide ones: a block waits for its threads after each."""
-    level = levels_of(model)
-    colour = model.graph.colouring().astype(np.int64)
-    cyclic = model.m >= 2 * model.n
-    return colour if cyclic and colour.max() < level.max() else level
+    if model.m >= 2 * model.n:
+        return model.graph.colouring().astype(np.int64)
+    return levels_of(model)
 
 
 def _scales(models: Sequence[Model], whole: Joined) -> Floats:
@@ -251,6 +248,6 @@ def _scales(models: Sequence[Model], whole: Joined) -> Floats:
     total = np.bincount(of, weights=width, minlength=count)
     number = np.bincount(of[width > 0], minlength=count)
     scales = total / np.maximum(number, 1)
-    for k in np.flatnonzero(number == 0):
+    for k in np.flatnonzero(number == 0).tolist():
         scales[k] = cost_scale(models[k])
     return scales

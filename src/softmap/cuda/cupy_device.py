@@ -29,7 +29,8 @@ def sources() -> Path:
 class CupyDevice:
     """One GPU, with a stream of its own that waits for no other."""
 
-    block = 128
+    block = 256
+    model_block = 512  # for a model of its own: a level in one go
 
     def __init__(self, cupy: Any) -> None:
         self._cupy = cupy
@@ -99,10 +100,16 @@ class CupyDevice:
 
     def launch(self, kernel: str, threads: int, arguments: Sequence[Any]) -> None:
         """Run a kernel."""
-        function = self._kernels[kernel]
-        blocks = max(1, -(-threads // self.block))
+        self._launch(kernel, max(1, -(-threads // self.block)), self.block, arguments)
+
+    def launch_blocks(self, kernel: str, blocks: int, arguments: Sequence[Any]) -> None:
+        """Run a kernel with a number of blocks, one per model."""
+        self._launch(kernel, blocks, self.model_block, arguments)
+
+    def _launch(self, kernel: str, blocks: int, block: int, arguments: Sequence[Any]) -> None:
         with self._stream:
-            function((blocks,), (self.block,), tuple(_argument(value) for value in arguments))
+            given = tuple(_argument(value) for value in arguments)
+            self._kernels[kernel]((blocks,), (block,), given)
 
     def recorded(self, work: Callable[[], None]) -> Callable[[], None]:
         """A launch graph of what `work` launches."""

@@ -54,6 +54,9 @@ class Device(Protocol):
     def launch(self, kernel: str, threads: int, arguments: Sequence[Any]) -> None:
         """Run a kernel."""
 
+    def launch_blocks(self, kernel: str, blocks: int, arguments: Sequence[Any]) -> None:
+        """Run a kernel with a number of blocks, one per model."""
+
     def recorded(self, work: Callable[[], None]) -> Callable[[], None]:
         """What `work` launches, as something that can be repeated at less cost."""
 
@@ -109,6 +112,10 @@ class HostDevice:
         """Run a kernel, thread by thread."""
         words = np.array([_word(value) for value in arguments], dtype=np.uint64)
         self._module.launch(kernel, threads, words)
+
+    def launch_blocks(self, kernel: str, blocks: int, arguments: Sequence[Any]) -> None:
+        """Run a kernel, block by block: one thread each."""
+        self.launch(kernel, blocks, arguments)
 
     def recorded(self, work: Callable[[], None]) -> Callable[[], None]:
         """The work itself."""

@@ -108,7 +108,7 @@ class Engine:
         self.eta = START[0]
         self.passes_done = self.samples = 0
 
-    # --- what is launched ---------------------------------------------------------------------------
+    # --- what is launched ---
 
     def _levelled(self) -> list[_Level]:
         tiles, start = self.arena.tiling.tiles, self.arena.tiling.level_start
@@ -184,7 +184,7 @@ class Engine:
     def _look_of(self, averaged: bool) -> Callable[[], None]:
         return self._kept(("look", averaged), lambda: self._judge(averaged))
 
-    # --- a run --------------------------------------------------------------------------------------
+    # --- a run ---
 
     def start(self, lam: Floats | None = None) -> None:
         """Begin at λ (0 if None)."""
@@ -239,7 +239,7 @@ class Engine:
         arena.run(arena.kernel("sample"), self.msg, self.control, self.mean, RECENT)
         self.device.launch("sampled", 1, [self.control])
 
-    # --- judgement ----------------------------------------------------------------------------------
+    # --- judgement ---
 
     @property
     def averaged(self) -> bool:
@@ -282,9 +282,7 @@ class Engine:
         )  # fmt: skip
         arena.run(arena.kernel("energies"), self.label, rows[Row.ENERGY])
         if averaged:
-            arena.run(
-                arena.kernel("mean_nodes"), self.mean, self.mean_mu, rows[Row.MEAN_NODE_COST]
-            )
+            arena.run(arena.kernel("mean_nodes"), self.mean, self.mean_mu, rows[Row.MEAN_NODE_COST])
             arena.run(
                 couple, self.msg, self.control, self.share, self.mean_mu, self.shift,
                 rows[Row.MEAN_EDGE_COST], blocks, 0,
@@ -299,7 +297,7 @@ class Engine:
         for forward in (True, False, True):
             self._half(forward, Heat.HARD, self.polished, self.polished)
 
-    # --- to the host --------------------------------------------------------------------------------
+    # --- to the host ---
 
     def lam(self, messages: Any, what: int) -> Floats:
         """λ in the order of the model: -M (0), as the bound cuts it (1), or couplings κ (2)."""

@@ -17,7 +17,7 @@ __all__ = ["SHARED", "Shape", "shape_of", "steepest"]
 Ints = NDArray[np.int64]
 SHARED = len(core.KINDS)  # tables that several edges share
 REGISTERS = 32  # labels up to which nodes and messages are held in registers
-SPLIT = (core.KINDS.index("tables"), core.KINDS.index("linear"))  # with a thread per edge
+SPLIT = tuple(core.KINDS.index(name) for name in ("tables", "potts", "linear"))  # thread per edge
 BOUNDS = ((2, 2), (0, 4), (4, 0))  # half-edges to earlier and later levels that are, too
 
 
@@ -60,7 +60,8 @@ class Shape:
 def shape_of(model: Model, tiling: Tiling, dtype: str) -> Shape:
     """One family and one label count if the model is like that, else the general shape."""
     widest = int(model.num_labels.max())
-    general = Shape(dtype, -1, widest, 0, 0, 0, tiling.spread, False)
+    room = max(4, 1 << (widest - 1).bit_length())  # few shapes, so that few are compiled
+    general = Shape(dtype, -1, room, 0, 0, 0, tiling.spread, False)
     if len(model.potentials) != 1 or model.num_labels.min() != widest:
         return general
     potential = model.potentials[0]

@@ -205,7 +205,11 @@ def _slots(graph: Graph, direction: Ints, place: Ints, group: Ints) -> Ints:
 def _arrange(tiles: NDArray[np.void], spread: bool) -> None:
     """Where costs and messages of each tile begin, and what it has of the chains."""
     labels = tiles["labels"].astype(np.int64)
-    padded = labels if spread else np.where((labels < 3) | (labels % 4 == 0), labels, -(-labels // 4) * 4)
+    padded = (
+        labels
+        if spread
+        else np.where((labels < 3) | (labels % 4 == 0), labels, -(-labels // 4) * 4)
+    )
     early, late = tiles["early"].astype(np.int64), tiles["late"].astype(np.int64)
     chains = np.maximum(np.maximum(early, late), 1)
     tiles["width"] = padded

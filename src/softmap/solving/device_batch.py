@@ -58,8 +58,7 @@ class _Progress:
 
     def affordable(self, wanted: int) -> int:
         """Passes until the next check, or until the first limit of work."""
-        spent = self.passes[self.active] * self.work_of[self.active]
-        left = (self.max_work[self.active] - spent) // self.work_of[self.active]
+        left = self.max_work[self.active] / self.work_of[self.active] - self.passes[self.active]
         return max(1, int(min(wanted, left.min())))
 
     def stop(self, seconds: float) -> None:
@@ -80,7 +79,10 @@ class _Progress:
             (Status.OPTIMAL, (gap <= self.gap[active]) & (gap <= PROVED)),
             (Status.GAP, gap <= self.gap[active]),
             (Status.LP_GAP, lp_gap <= self.lp_gap[active]),
-            (Status.WORK_LIMIT, self.passes[active] * self.work_of[active] >= self.max_work[active]),
+            (
+                Status.WORK_LIMIT,
+                self.passes[active] * self.work_of[active] >= self.max_work[active],
+            ),
             (Status.TIME_LIMIT, seconds >= self.time_limit[active]),
             (Status.STALLED, batch.passes_done - self.improved[active] > patience),
         )
@@ -96,7 +98,7 @@ def relax_batch(models: Sequence[Model], each: Sequence[Options]) -> list[Result
     from softmap.cuda.batch import Batch
 
     began = time.perf_counter()
-    dtype = each[0].dtype or "float32"
+    dtype = each[0].dtype
     batch = Batch(models, find_device(), dtype)
     setup, started = time.perf_counter() - began, time.perf_counter()
     progress, looks = _Progress(batch, models, each), []
@@ -131,7 +133,7 @@ def _results(
     ]
 
 
-def _result(  # noqa: PLR0913 - what a result is made of
+def _result(
     found: Any,
     k: int,
     model: Model,
@@ -155,8 +157,9 @@ def _result(  # noqa: PLR0913 - what a result is made of
         point = PrimalPoint(point.model, labels=labels)
     bound = _lowered(float(found.bound[k]), model.constant)
     status = progress.status[k] or Status.STALLED
-    best = {"bound": bound, "primal": primal, "energy": energy}
-    rows = [_no_better(row, best) for row in rows[:-1]] + [replace(rows[-1], **best)]
+    rows = [_no_better(row, bound, primal, energy) for row in rows[:-1]] + [
+        replace(rows[-1], bound=bound, primal=primal, energy=energy)
+    ]
     return Result(
         model=model, method="anneal", status=status, labels=labels, energy=energy, bound=bound,
         primal=primal, lam=found.lam[halves], eta=rows[-1].eta, trace=Trace(rows),
@@ -166,13 +169,13 @@ def _result(  # noqa: PLR0913 - what a result is made of
     )  # fmt: skip
 
 
-def _no_better(row: Row, best: dict[str, float]) -> Row:
+def _no_better(row: Row, bound: float, primal: float, energy: float) -> Row:
     """A row that says no more than the result, whose last digits come from elsewhere."""
     return replace(
         row,
-        bound=min(row.bound, best["bound"]),
-        primal=max(row.primal, best["primal"]),
-        energy=max(row.energy, best["energy"]),
+        bound=min(row.bound, bound),
+        primal=max(row.primal, primal),
+        energy=max(row.energy, energy),
     )
 
 

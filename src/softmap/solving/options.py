@@ -41,7 +41,7 @@ class Options:
     max_work: int | None = None
     updates: int | None = None
     threads: int | None = None
-    dtype: str | None = None
+    dtype: str = None  # type: ignore[assignment] - that of the backend
     seed: int = 0
     warm_start: ArrayLike | Result | None = None
     checkpoint: str | Path | None = None

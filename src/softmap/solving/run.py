@@ -109,7 +109,7 @@ class Run:
     def advance(self) -> Status | None:
         """Go on to the next check, or to the first limit on the way."""
         pace = 1 if self.algorithm.sweeping else max(1, self.model.n // 10)
-        if self.options.time_limit and not self.pace.known("step"):
+        if self.options.time_limit and not self.pace.known("step") and not self.algorithm.frugal:
             self._guess()
         while self.done < self.next_check:
             if status := self.limit() or self.relaxed() or self._out_of_time():
