@@ -148,9 +148,11 @@ def test_grids_go_by_cyclic_diagonals_and_other_graphs_in_order():
     assert (levels_of(grid) == np.add.outer(np.arange(40), np.arange(30)).ravel() % 16).all()
     tree = softmap.generators.random_tree(200, seed=1)
     assert (levels_of(tree) == tree.graph.levels(np.arange(200))).all()
-    path = np.stack([np.arange(299), np.arange(1, 300)], axis=1)
-    chain = softmap.Model(np.zeros((300, 2)), path, softmap.Potts(np.ones(299)))
-    assert levels_of(chain).max() < 3
+    path = np.stack([np.arange(1999), np.arange(1, 2000)], axis=1)
+    chain = softmap.Model(np.zeros((2000, 2)), path, softmap.Potts(np.ones(1999)))
+    assert levels_of(chain).max() == 1
+    cyclic = softmap.generators.erdos_renyi(400, 2, seed=1)
+    assert (levels_of(cyclic) == cyclic.graph.colouring()).all()
 
 
 def test_what_the_device_cannot_price_is_left_to_the_host():

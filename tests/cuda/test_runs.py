@@ -10,29 +10,10 @@ from typer.testing import CliRunner
 
 import softmap
 from small_models import random_model
-from softmap.cuda import Engine, HostDevice, describe, find_device
+from softmap.cuda import Engine, HostDevice, describe
 from softmap.errors import InfeasibleModel, MissingExtra, OptionError
 from softmap.relaxation import lp
 from strategies import FAMILIES
-
-
-def usable() -> bool:
-    """Whether there is a device."""
-    try:
-        return not isinstance(find_device(), HostDevice)
-    except (MissingExtra, OptionError):
-        return False
-
-
-@pytest.fixture(params=["host", pytest.param("cuda", marks=pytest.mark.gpu)])
-def place(request, monkeypatch):
-    """Where the kernels run."""
-    if request.param == "host":
-        monkeypatch.setenv("SOFTMAP_CUDA", "host")
-    elif not usable():
-        pytest.skip("needs a CUDA device")
-    return request.param
-
 
 GRIDS = {
     "potts": lambda: softmap.generators.potts_grid(9, 10, 3, seed=1),

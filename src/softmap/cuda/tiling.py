@@ -22,6 +22,7 @@ Ints = NDArray[np.int64]
 LANES = 32
 CYCLE = 16  # levels of a grid: more of them converge no better, and are less wide
 MOST_LEVELS = 12  # of the natural order; a graph with more of them, and cycles, is coloured
+DEEPEST = 1024  # levels of the natural order of any graph that is not
 FEW_LEVELS = 12  # up to which nodes are sorted by the levels of their neighbours, too
 FEW_HALVES = 16  # of a node, up to which they are sorted node by node
 NEAR = 0.5  # part of the edges whose ends lie side by side, from which on labels are spread
@@ -59,7 +60,8 @@ def levels_of(model: Model) -> Ints:
         node = np.arange(model.n)
         return (node // width + node % width) % CYCLE
     level = model.graph.levels(np.arange(model.n)).astype(np.int64)
-    if level.max(initial=0) >= MOST_LEVELS and model.m >= 2 * model.n:
+    levels = int(level.max(initial=0)) + 1
+    if levels > DEEPEST or (levels > MOST_LEVELS and model.m >= 2 * model.n):
         level = model.graph.colouring().astype(np.int64)
     return level
 

@@ -9,8 +9,7 @@ from dataclasses import replace
 import numpy as np
 from numpy.typing import NDArray
 
-from softmap.algorithms.base import Algorithm, Floats, Proposal, Verdict
-from softmap.algorithms.registry import make
+from softmap.algorithms.base import Floats, Proposal, Verdict
 from softmap.labels import LabelSearch, round_nodes
 from softmap.machine import usable_cores
 from softmap.model import Model
@@ -19,6 +18,7 @@ from softmap.relaxation.bounds import reduced_nodes
 from softmap.relaxation.consistency import tighten
 from softmap.relaxation.gaps import relative_gap
 from softmap.relaxation.point import PrimalPoint
+from softmap.solving.backends import method_on
 from softmap.solving.interrupts import Interrupts
 from softmap.solving.judge import Judge
 from softmap.solving.options import Options
@@ -66,7 +66,9 @@ class Run:
         self.model = tighten(self.units.model)
         self.threads = options.threads or usable_cores()
         eta = self.units.eta(options.eta)
-        self.algorithm = algorithm = _algorithm(options, eta, self.threads)
+        self.algorithm = algorithm = method_on(
+            options.backend, options.method, eta=eta, threads=self.threads, dtype=options.dtype
+        )
         warm = self.units.warm_start(options.warm_start)
         self.state = algorithm.init(self.model, warm, options.seed)
         self.judge: Judge = algorithm.judge_by(Judge(self.model, self.threads))
@@ -244,11 +246,11 @@ class Run:
         wanted = self.options.goal != "lp" or not self.algorithm.frugal
         due = wanted and (last or self.done >= 4 * self.decoded_at)
         if due or (wanted and not math.isfinite(self.search.energy)):
-            self._find_labels(proposal, verdict, primal)
+            self._find_labels(proposal.lam, verdict.nodes[0], primal)
         if due:
             self.decoded_at = self.done
         elif wanted and self.closed():
-            self._find_labels(proposal, verdict, self.judge.primal)
+            self._find_labels(proposal.lam, verdict.nodes[0], self.judge.primal)
         if not last and self._slow():
             self._solve_exactly()
         snapshot = self._noted(self._row(proposal, verdict))
@@ -305,18 +307,8 @@ class Run:
             slack=verdict.slack,
         )
 
-    def _find_labels(self, proposal: Proposal, verdict: Verdict, primal: float) -> None:
+    def _find_labels(self, lam: Floats, nodes: Floats, primal: float) -> None:
         """Search for labels around λ; `primal` tells how much of the gap the LP may still close."""
-        self._search(proposal.lam, verdict.nodes[0], primal)
-
-    def _last_labels(self) -> None:
-        """Labels of a run that has not looked for any: those its last marginals are rounded to."""
-        labels = self.algorithm.rounded(self.state)
-        if labels is not None and not math.isfinite(self.search.energy):
-            self.keep_labels(labels)
-            self.note(StageName.LABELS)
-
-    def _search(self, lam: Floats, nodes: Floats, primal: float) -> None:
         search, bound = self.search, self.judge.bound
         if not self.pace.in_time(self.left, "labels", "end"):
             if not math.isfinite(search.energy):
@@ -346,7 +338,7 @@ class Run:
             mass = np.add.reduceat(nodes, self.model.node_offset[:-1])
             nodes /= np.repeat(mass, self.model.num_labels)
             self.judge.accept(found.lam, nodes)
-            self._search(found.lam, nodes, self.judge.primal)
+            self._find_labels(found.lam, nodes, self.judge.primal)
 
     def gaps(self) -> tuple[float, float]:
         """Relative LP gap and relative MAP gap."""
@@ -379,7 +371,10 @@ class Run:
 
     def result(self, status: Status) -> Result:
         """The best of the run."""
-        self._last_labels()
+        rounded = self.algorithm.rounded(self.state)
+        if rounded is not None and math.isinf(self.search.energy):
+            self.keep_labels(rounded)
+            self.note(StageName.LABELS)
         judge, search = self.judge, self.search
         found = Result(
             model=self.given,
@@ -404,12 +399,3 @@ class Run:
             tolerances=(self.options.lp_gap, self.options.gap),
         )
         return self.units.result(found, self.model)
-
-
-def _algorithm(options: Options, eta: float | None, threads: int) -> Algorithm:
-    """The method, on the backend that was asked for."""
-    if options.backend == "cpu":
-        return make(options.method, eta=eta, threads=threads, dtype=options.dtype)
-    from softmap.cuda.anneal import CudaAnneal
-
-    return CudaAnneal.configured(eta, threads, options.dtype)
