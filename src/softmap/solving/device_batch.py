@@ -98,7 +98,7 @@ def relax_batch(models: Sequence[Model], each: Sequence[Options]) -> list[Result
     from softmap.cuda.batch import Batch
 
     began = time.perf_counter()
-    dtype = each[0].dtype
+    dtype = each[0].precision
     batch = Batch(models, find_device(), dtype)
     setup, started = time.perf_counter() - began, time.perf_counter()
     progress, looks = _Progress(batch, models, each), []

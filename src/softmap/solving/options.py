@@ -41,7 +41,7 @@ class Options:
     max_work: int | None = None
     updates: int | None = None
     threads: int | None = None
-    dtype: str = None  # type: ignore[assignment] - that of the backend
+    dtype: str | None = None
     seed: int = 0
     warm_start: ArrayLike | Result | None = None
     checkpoint: str | Path | None = None
@@ -71,6 +71,11 @@ class Options:
             raise wrong("goal", self.goal, _choice(GOALS))
         if self.on_snapshot is not None and not callable(self.on_snapshot):
             raise wrong("on_snapshot", self.on_snapshot, "a function of one snapshot, or None")
+
+    @property
+    def precision(self) -> str:
+        """The precision of the iterates: as asked for, or that of the backend."""
+        return str(self.dtype)
 
     def _check_method(self) -> None:
         if not isinstance(self.method, str):

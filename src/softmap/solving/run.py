@@ -62,13 +62,12 @@ class Run:
     ) -> None:
         started = time.perf_counter()
         self.given, self.options = model, options
-        self.units = Units(model, options.dtype)
+        self.units = Units(model, options.precision)
         self.model = tighten(self.units.model)
         self.threads = options.threads or usable_cores()
         eta = self.units.eta(options.eta)
-        self.algorithm = algorithm = method_on(
-            options.backend, options.method, eta=eta, threads=self.threads, dtype=options.dtype
-        )
+        how = {"eta": eta, "threads": self.threads, "dtype": options.precision}
+        self.algorithm = algorithm = method_on(options.backend, options.method, **how)
         warm = self.units.warm_start(options.warm_start)
         self.state = algorithm.init(self.model, warm, options.seed)
         self.judge: Judge = algorithm.judge_by(Judge(self.model, self.threads))
