@@ -1,4 +1,4 @@
-# Each of these does its own set-up: make demo | test | check | adversary | bench | docs | data-report | wheel | sanitize
+# Each of these does its own set-up: make demo | test | test-gpu | check | adversary | bench | docs | data-report | wheel | sanitize
 # With another interpreter: make test PYTHON=python3.13 VENV=.venv-3.13
 # The compiled core (src/core) is rebuilt when its sources have changed.
 
@@ -25,7 +25,7 @@ export PATH := $(ZIG):$(PATH)
 endif
 endif
 
-.PHONY: demo test check adversary lint bench docs data-report wheel sanitize stubs clean
+.PHONY: demo test test-gpu check adversary lint bench docs data-report wheel sanitize stubs clean
 .DEFAULT_GOAL := demo
 
 $(BIN)/python:
@@ -63,6 +63,11 @@ demo: $(BUILT) $(VENV)/installed-plot
 
 test: $(BUILT) $(VENV)/installed-test
 	$(BIN)/python -m pytest -n $(WORKERS)
+
+# On a machine with a CUDA device; CUDA=cuda12 for drivers of that series.
+CUDA ?= cuda13
+test-gpu: $(BUILT) $(VENV)/installed-test $(VENV)/installed-$(CUDA)
+	$(BIN)/python -m pytest -m gpu tests/cuda
 
 check:
 	$(MAKE) STRICT=1 lint

@@ -6,6 +6,21 @@
 // are good to about 1e-13, and always inlined: passes spend their time in them.
 #pragma once
 
+// Loops that a GPU has to have unrolled, or its registers become memory; `count` times, all of them
+// if 0. Processors do not need to be told.
+#ifdef __CUDACC_RTC__
+#define SOFTMAP_TEXT_OF(text) #text
+#define SOFTMAP_UNROLL(count) _Pragma(SOFTMAP_TEXT_OF(unroll(count)))
+#define SOFTMAP_UNROLL_ALL _Pragma("unroll")
+#else
+#define SOFTMAP_UNROLL(count)
+#define SOFTMAP_UNROLL_ALL
+#endif
+
+#ifdef SOFTMAP_DEVICE
+#include "cuda/numbers.hpp" // single numbers of several kinds, for the kernels of a GPU
+#else
+
 #include <bit>
 #include <cstdint>
 #include <cstring>
@@ -67,6 +82,8 @@ template <int W> struct alignas(W == 1 ? 8 : 8 * native) Pack {
     using Bits = typename detail::Parts<W>::Bits;
     static constexpr int parts = detail::Parts<W>::count;
     static constexpr int width = detail::Parts<W>::width;
+    static constexpr double safe = 600.0;  // exp(-safe) is far from underflow, products too
+    static constexpr double tiny = 1e-300; // the least number a logarithm is taken of
 
     Part part[parts];
 
@@ -265,3 +282,5 @@ class Room {
 };
 
 } // namespace softmap
+
+#endif // SOFTMAP_DEVICE

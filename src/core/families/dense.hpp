@@ -19,11 +19,13 @@ inline Pack<W> soft_minimum(Index count, Value value, Pack<W> *work, double eta)
     const Pack<W> cold(-eta);
     Pack<W> low = value(0), mass(1.0);
     const auto gather = [&](Pack<W> *room, Index number) {
+        SOFTMAP_UNROLL(N > 0 ? N : 1)
         for (Index x = 1; x < number; ++x) {
             const Pack<W> next = value(x);
             room[x] = greatest(next, low);
             low = least(next, low);
         }
+        SOFTMAP_UNROLL(N > 0 ? N : 1)
         for (Index x = 1; x < number; ++x)
             mass += exp(cold * (room[x] - low));
     };
@@ -51,12 +53,15 @@ void dense_by_edges(const Edges &edges, const Pack<W> *a, Pack<W> *out, Pack<W> 
     const auto from = [&](Index y) {
         return [&edges, a, y](Index x) { return a[x] + edges.entry(x, y); };
     };
-    if (eta == infinity)
+    if (eta == infinity) {
+        SOFTMAP_UNROLL(N > 0 ? N : 1)
         for (Index y = 0; y < receivers; ++y)
             out[y] = hard_minimum<W>(senders, from(y));
-    else
+    } else {
+        SOFTMAP_UNROLL(N > 0 ? N : 1)
         for (Index y = 0; y < receivers; ++y)
             out[y] = soft_minimum<N, W>(senders, from(y), work, eta);
+    }
 }
 
 // The same for one edge: lanes are labels of the receiver, those past the last repeat it.

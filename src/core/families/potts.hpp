@@ -7,8 +7,6 @@
 
 namespace softmap {
 
-inline constexpr double safe_exponent = 600.0; // exp(-600) is far from underflow, products too
-
 template <int W> struct PottsEdges : EdgesBase<W, PottsEdges<W>> {
     static constexpr bool closed_transport = true;
     static constexpr bool often_dense = true; // spins that want to differ
@@ -28,12 +26,15 @@ template <int W> struct PottsEdges : EdgesBase<W, PottsEdges<W>> {
     Pack<W> entry(Index x, Index y) const { return x == y ? Pack<W>(0.0) : weight; }
 
     void message(const Pack<W> *a, Pack<W> *out, double *room, double eta) const {
-        if (!plain)
-            dense_message(*this, a, out, room, eta);
-        else if (eta == infinity)
-            hard(a, out);
-        else
-            soft(a, out, eta);
+        plain ? plain_message(a, out, room, eta) : dense_message(*this, a, out, room, eta);
+    }
+
+    // The same where `plain` is known to hold, in closed form.
+    void plain_message(const Pack<W> *a, Pack<W> *out, double *, double eta) const {
+        eta == infinity ? hard(a, out) : soft(a, out, eta);
+    }
+    void mild_message(const Pack<W> *a, Pack<W> *out, double *room, double eta) const {
+        plain_message(a, out, room, eta);
     }
 
     // What both ends have stays where it is; the rest may go anywhere.
@@ -70,6 +71,7 @@ template <int W> struct PottsEdges : EdgesBase<W, PottsEdges<W>> {
 
     void hard(const Pack<W> *a, Pack<W> *out) const {
         const Pack<W> far = hard_minimum<W>(this->senders, [&](Index x) { return a[x]; }) + weight;
+        SOFTMAP_UNROLL_ALL
         for (Index y = 0; y < this->receivers; ++y)
             out[y] = least(a[y], far);
     }
@@ -80,20 +82,23 @@ template <int W> struct PottsEdges : EdgesBase<W, PottsEdges<W>> {
         const Pack<W> cold(-eta), small(-1.0 / eta);
         const Pack<W> low = hard_minimum<W>(labels, [&](Index x) { return a[x]; });
         Pack<W> mass(0.0);
+        SOFTMAP_UNROLL_ALL
         for (Index x = 0; x < labels; ++x) {
             out[x] = exp(cold * (a[x] - low));
             mass += out[x];
         }
-        if (eta * greatest_weight <= safe_exponent) {
+        if (eta * greatest_weight <= Pack<W>::safe) {
             const Pack<W> q = exp(cold * weight);
             const Pack<W> stay = 1.0 - q, leave = q * mass;
+            SOFTMAP_UNROLL_ALL
             for (Index y = 0; y < labels; ++y)
                 out[y] = low + small * log(stay * out[y] + leave);
             return;
         }
         const Pack<W> far = low + weight;
+        SOFTMAP_UNROLL_ALL
         for (Index y = 0; y < labels; ++y) {
-            const Pack<W> others = greatest(mass - out[y], Pack<W>(1e-300));
+            const Pack<W> others = greatest(mass - out[y], Pack<W>(Pack<W>::tiny));
             const Pack<W> best = least(a[y], far);
             const Pack<W> both = exp(cold * (a[y] - best)) + exp(cold * (far - best)) * others;
             out[y] = best + small * log(both);

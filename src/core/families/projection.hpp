@@ -93,7 +93,7 @@ template <int W> struct ProjectionEdges : EdgesBase<W, ProjectionEdges<W>> {
         for (Index s = 0; s < this->senders; ++s)
             mass[map[s]] += exp(cold * (a[s] - out[map[s]]));
         for (Index y = 0; y < this->receivers; ++y) // +inf stays where no state is allowed
-            out[y] += small * log(greatest(mass[y], Pack<W>(1e-300)));
+            out[y] += small * log(greatest(mass[y], Pack<W>(Pack<W>::tiny)));
     }
 };
 

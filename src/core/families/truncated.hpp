@@ -48,17 +48,29 @@ template <int W, class Distance> struct TruncatedEdges : EdgesBase<W, TruncatedE
     }
 
     void message(const Pack<W> *a, Pack<W> *out, double *room, double eta) const {
-        const auto work = reinterpret_cast<Pack<W> *>(room);
-        if (!plain)
-            dense_message(*this, a, out, room, eta);
-        else if (eta == infinity)
-            Distance::linear ? hard_linear(a, out) : hard_window(a, out, work);
-        else if (!Distance::linear)
-            soft_window(a, out, work, eta);
-        else if (eta * steepest <= safe_exponent)
-            soft_linear(a, out, work, eta);
+        if (plain && Distance::linear && eta < infinity && eta * steepest > Pack<W>::safe)
+            soft_scaled(a, out, reinterpret_cast<Pack<W> *>(room), eta);
+        else if (plain)
+            plain_message(a, out, room, eta);
         else
-            soft_scaled(a, out, work, eta);
+            dense_message(*this, a, out, room, eta);
+    }
+
+    // In closed form; `plain` holds. Next to no memory: a GPU calls this, too.
+    void plain_message(const Pack<W> *a, Pack<W> *out, double *room, double eta) const {
+        if (eta == infinity || (Distance::linear && eta * steepest <= Pack<W>::safe))
+            mild_message(a, out, room, eta);
+        else
+            soft_window(a, out, reinterpret_cast<Pack<W> *>(room), eta);
+    }
+
+    // The same where sums of exponentials are known to stay within the range of numbers.
+    void mild_message(const Pack<W> *a, Pack<W> *out, double *room, double eta) const {
+        const auto work = reinterpret_cast<Pack<W> *>(room);
+        if constexpr (Distance::linear)
+            eta == infinity ? hard_linear(a, out) : soft_linear(a, out, work, eta);
+        else
+            eta == infinity ? hard_window(a, out, work) : soft_window(a, out, work, eta);
     }
 
     // Whether couplings may be made by `Band`: the same labels are near ones in every lane.
@@ -91,6 +103,7 @@ template <int W, class Distance> struct TruncatedEdges : EdgesBase<W, TruncatedE
     void hard_linear(const Pack<W> *a, Pack<W> *out) const {
         Pack<W> low = a[0], value = a[0];
         out[0] = value;
+        SOFTMAP_UNROLL_ALL
         for (Index y = 1; y < this->receivers; ++y) {
             low = least(a[y], low);
             value = least(a[y], value + weight);
@@ -98,6 +111,7 @@ template <int W, class Distance> struct TruncatedEdges : EdgesBase<W, TruncatedE
         }
         const Pack<W> far = low + ceiling;
         value += weight;
+        SOFTMAP_UNROLL_ALL
         for (Index y = this->receivers - 1; y >= 0; --y) {
             value = least(out[y], value);
             out[y] = least(value, far);
@@ -141,7 +155,7 @@ template <int W, class Distance> struct TruncatedEdges : EdgesBase<W, TruncatedE
         }
     }
 
-    // O(labels) recursion over sums of exponentials; needs η · ceiling <= safe_exponent.
+    // O(labels) recursion over sums of exponentials; needs η · ceiling <= Pack<W>::safe.
     //
     // What lies past the truncation is taken out of the recursion again, and put in at the
     // truncated cost as the difference of two sums. Nothing is lost to cancellation: the total is
@@ -155,6 +169,7 @@ template <int W, class Distance> struct TruncatedEdges : EdgesBase<W, TruncatedE
         const Pack<W> shy = exp(cold * weight * Pack<W>(double(reach - 1)));
         Pack<W> near(0.0), sum(0.0), behind(0.0);
         mass[0] = sum;
+        SOFTMAP_UNROLL_ALL
         for (Index x = 0; x < labels; ++x) {
             out[x] = exp(cold * (a[x] - low));
             near = near * q + out[x];
@@ -162,6 +177,7 @@ template <int W, class Distance> struct TruncatedEdges : EdgesBase<W, TruncatedE
             up[x] = near; // Σ q^(y - x) over x <= y
             mass[x + 1] = sum;
         }
+        SOFTMAP_UNROLL_ALL
         for (Index y = labels - 1; y >= 0; --y) {
             const Index begin = first(y), end = last(y);
             Pack<W> value = up[y] + behind + cut * (sum - (mass[end] - mass[begin]));
@@ -171,7 +187,7 @@ template <int W, class Distance> struct TruncatedEdges : EdgesBase<W, TruncatedE
                 value -= falling * up[begin - 1];
             if (end < labels)
                 value -= shy * down[end];
-            out[y] = low + small * log(greatest(value, Pack<W>(1e-300)));
+            out[y] = low + small * log(greatest(value, Pack<W>(Pack<W>::tiny)));
         }
     }
 

@@ -94,12 +94,15 @@ class Algorithm(ABC):
         Works at one η, which has to be given.
     exact_finish : bool
         Whether a small LP that is still open after very many passes goes to an exact solver.
+    frugal : bool
+        Whether arrays are far away: labels are not looked for where only the LP is asked for.
     """
 
     name: ClassVar[str]
     sweeping: ClassVar[bool] = False
     fixed_eta: ClassVar[bool] = False
     exact_finish: ClassVar[bool] = False
+    frugal: ClassVar[bool] = False
 
     @classmethod
     def configured(cls, eta: float | None, threads: int, dtype: DTypeLike) -> Self:
@@ -127,6 +130,14 @@ class Algorithm(ABC):
     def restart_point(self, state: Any) -> Floats:
         """λ from which another run goes on best."""
         return self.propose(state).lam
+
+    def judge_by(self, host: Any) -> Any:
+        """The judge of a run: the host's, unless the method has a better one."""
+        return host
+
+    def rounded(self, state: Any) -> NDArray[np.int64] | None:
+        """Labels that the last proposal came with, where there are any."""
+        return None
 
     def decode_order(self, model: Model) -> NDArray[np.int64]:
         """The order in which variables are decided when labels are read off a proposed λ.

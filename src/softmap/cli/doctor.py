@@ -42,6 +42,7 @@ def doctor_command(as_json: JsonOption = False) -> None:
         **{name: _installed(name, source) for name, source in OPTIONAL.items()},
         "threads": _threads(),
         "devices": _devices(),
+        "cuda": _cuda(),
         "compiled for": _compiled(),
     }
     results().print(facts_table(facts))
@@ -86,6 +87,13 @@ def _devices() -> str:
     import jax
 
     return ", ".join(str(device) for device in jax.devices())
+
+
+def _cuda() -> str:
+    """What `backend="cuda"` would find."""
+    from softmap.cuda import describe
+
+    return describe()
 
 
 def _compiled() -> str:

@@ -36,7 +36,10 @@ def solve_command(
     eta: Annotated[float | None, typer.Option(help="Inverse temperature (for smp etc.).")] = None,
     seed: Annotated[int | None, typer.Option(help="Seed of what is random [0].")] = None,
     threads: Annotated[int | None, typer.Option(help="Threads [all].")] = None,
-    dtype: Annotated[str | None, typer.Option(help="float32 or float64 [float64].")] = None,
+    dtype: Annotated[str | None, typer.Option(help="float32 or float64 [by backend].")] = None,
+    backend: Annotated[
+        Literal["cpu", "cuda"] | None, typer.Option(help="Where passes run [cpu].")
+    ] = None,
     values: ValuesOption = None,
     form: FormatOption = None,
     output: Annotated[
@@ -61,7 +64,8 @@ def solve_command(
     loaded = softmap.read(str(model), values=values, evidence=evidence, format=form)
     options: dict[str, Any] = {
         "method": method, "goal": goal, "gap": gap, "lp_gap": lp_gap, "time_limit": time_limit,
-        "eta": eta, "seed": seed, "threads": threads, "dtype": dtype, "checkpoint": checkpoint,
+        "eta": eta, "seed": seed, "threads": threads, "dtype": dtype, "backend": backend,
+        "checkpoint": checkpoint,
     }  # fmt: skip
     if mbest is not None:
         other = {"trace": trace, "report": report, "save": save, "resume": resume}
@@ -88,7 +92,9 @@ def _run(model: Model, resume: Path | None, **options: Any) -> Result:
     if resume is None:
         return softmap.solve(model, **given)
     if fixed := [
-        f"--{name}" for name in ("method", "goal", "eta", "dtype", "seed") if name in given
+        f"--{name}"
+        for name in ("method", "goal", "eta", "dtype", "seed", "backend")
+        if name in given
     ]:
         raise softmap.OptionError(
             f"--resume goes on as the run began: {', '.join(fixed)} cannot change"

@@ -12,14 +12,18 @@ from softmap.arguments import count, wrong
 from softmap.errors import OptionError
 from softmap.machine import usable_cores
 from softmap.model import Model, checked_model
+from softmap.solving.device_batch import batchable, relax_batch
 from softmap.solving.options import MOST_THREADS, Options
 from softmap.solving.result import Result
 from softmap.solving.solve import solve
+from softmap.solving.trace import Status
 
 __all__ = ["Answer", "checked_options", "solve_batch"]
 
 OWN = ("warm_start", "checkpoint", "on_snapshot", "threads")  # of one run, not of many
 LIMITS = ("time_limit", "max_work")  # may be one number for all, or one per model
+
+FINAL = (Status.OPTIMAL, Status.GAP, Status.WORK_LIMIT, Status.TIME_LIMIT)
 
 Answer = Result | Exception
 
@@ -59,7 +63,7 @@ def solve_batch(
     each = _per_model(options, len(listed))
     for given in each[:1] if not _listed_limits(options) else each:
         checked_options("solve_batch", given)
-    answers = _solved(listed, each, workers)
+    answers = _answers(listed, each, workers)
     if errors == "raise":
         for answer in answers:
             if isinstance(answer, Exception):
@@ -100,6 +104,36 @@ def _per_model(options: dict[str, Any], size: int) -> list[dict[str, Any]]:
     if not listed:
         return [options] * max(size, 1)
     return [options | {name: options[name][k] for name in listed} for k in range(size)]
+
+
+def _answers(models: list[Model], each: list[dict[str, Any]], workers: int) -> list[Answer]:
+    """Relaxations on a device where that was asked for, everything else by `solve`."""
+    answers: list[Answer | None] = [None] * len(models)
+    if models and each[0].get("backend") == "cuda":
+        each = [options | {"backend": "cpu"} for options in each]
+        for chosen in _buckets(models):
+            options = [Options(**(each[k] | {"backend": "cuda"})) for k in chosen]
+            found = relax_batch([models[k] for k in chosen], options)
+            for k, result in zip(chosen, found, strict=True):
+                done = each[k].get("goal", "map") == "lp" or result.status in FINAL
+                answers[k] = result if done else None
+                each[k] = each[k] | {"warm_start": result}
+    rest = [k for k, answer in enumerate(answers) if answer is None]
+    solved = _solved([models[k] for k in rest], [each[k] for k in rest], workers)
+    for k, answer in zip(rest, solved, strict=True):
+        answers[k] = answer
+    return [answer for answer in answers if answer is not None]
+
+
+def _buckets(models: list[Model]) -> list[list[int]]:
+    """Models that may lie in one launch: those with the same families and label counts."""
+    buckets: dict[Any, list[int]] = {}
+    for k, model in enumerate(models):
+        if batchable(model):
+            families = tuple(sorted({p.family for p in model.potentials}))
+            labels = int(model.num_labels.max()), int(model.num_labels.min())
+            buckets.setdefault((families, labels), []).append(k)
+    return list(buckets.values())
 
 
 def _solved(models: list[Model], each: list[dict[str, Any]], workers: int) -> list[Answer]:

@@ -23,9 +23,9 @@ from softmap.solving.trace import Trace
 
 __all__ = ["Checkpoint", "load", "save"]
 
-KIND, VERSION = "checkpoint", 4
+KIND, VERSION = "checkpoint", 5
 # options that are kept
-SETTINGS = ("method", "eta", "dtype", "seed", "updates", "lp_gap", "gap", "goal")
+SETTINGS = ("method", "eta", "dtype", "seed", "updates", "lp_gap", "gap", "goal", "backend")
 COUNTERS = ("next_check", "done", "decoded_at", "improved_at", "later_work", "next_interlude")
 FLOATS = ("eta", "proved")
 

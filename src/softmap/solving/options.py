@@ -20,7 +20,7 @@ from softmap.solving.trace import Snapshot
 __all__ = ["BACKENDS", "DTYPES", "GOALS", "Options"]
 
 DTYPES = ("float64", "float32")
-BACKENDS = ("cpu",)
+BACKENDS = {"cpu": "float64", "cuda": "float32"}  # with the precision of their iterates
 GOALS = ("map", "lp", "labels", "optimal")
 MOST_THREADS = 4096
 
@@ -41,7 +41,7 @@ class Options:
     max_work: int | None = None
     updates: int | None = None
     threads: int | None = None
-    dtype: str = "float64"
+    dtype: str | None = None
     seed: int = 0
     warm_start: ArrayLike | Result | None = None
     checkpoint: str | Path | None = None
@@ -52,6 +52,8 @@ class Options:
     progress: bool = False
 
     def __post_init__(self) -> None:
+        if not isinstance(self.backend, str) or self.backend not in BACKENDS:
+            raise wrong("backend", self.backend, _choice(tuple(BACKENDS)))
         checked = {
             "lp_gap": not_negative("lp_gap", self.lp_gap),
             "gap": not_negative("gap", self.gap),
@@ -60,7 +62,7 @@ class Options:
             "updates": _optional(count, "updates", self.updates),
             "threads": _optional(_threads, "threads", self.threads),
             "seed": _seed("seed", self.seed),
-            "dtype": _dtype(self.dtype),
+            "dtype": BACKENDS[self.backend] if self.dtype is None else _dtype(self.dtype),
             "eta": _optional(positive, "eta", self.eta),
             "checkpoint": _optional(_target, "checkpoint", self.checkpoint),
             "verbose": flag("verbose", self.verbose),
@@ -71,14 +73,19 @@ class Options:
         self._check_method()
         if not isinstance(self.goal, str) or self.goal not in GOALS:
             raise wrong("goal", self.goal, _choice(GOALS))
-        if not isinstance(self.backend, str) or self.backend not in BACKENDS:
-            raise wrong("backend", self.backend, _choice(BACKENDS))
         if self.on_snapshot is not None and not callable(self.on_snapshot):
             raise wrong("on_snapshot", self.on_snapshot, "a function of one snapshot, or None")
+
+    @property
+    def precision(self) -> str:
+        """The precision of the iterates: as asked for, or that of the backend."""
+        return str(self.dtype)
 
     def _check_method(self) -> None:
         if not isinstance(self.method, str):
             raise wrong("method", self.method, "the name of a method")
+        if self.backend != "cpu" and self.method != "anneal":
+            raise OptionError(f"backend={self.backend!r} runs method 'anneal' only")
         if find(self.method).fixed_eta and self.eta is None:
             raise OptionError(
                 f"method {self.method!r} works at a fixed η: give eta=..., for example 1000.0"

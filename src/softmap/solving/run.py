@@ -10,7 +10,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from softmap.algorithms.base import Floats
-from softmap.algorithms.registry import make
 from softmap.labels import LabelSearch, round_nodes
 from softmap.machine import usable_cores
 from softmap.model import Model
@@ -18,6 +17,7 @@ from softmap.relaxation.bounds import reduced_nodes
 from softmap.relaxation.consistency import tighten
 from softmap.relaxation.gaps import relative_gap
 from softmap.relaxation.point import PrimalPoint
+from softmap.solving.backends import method_on
 from softmap.solving.handover import is_slow, solve_exactly
 from softmap.solving.interrupts import Interrupts
 from softmap.solving.judge import Judge
@@ -62,20 +62,21 @@ class Run:
         self, model: Model, options: Options, interrupts: Interrupts | None = None
     ) -> None:
         started = time.perf_counter()
-        require_memory(model, options.dtype)
+        if options.backend == "cpu":
+            require_memory(model, options.precision)
         self.given, self.options = model, options
-        self.units = Units(model, options.dtype)
+        self.units = Units(model, options.precision)
         self.model = tighten(self.units.model)
         self.threads = options.threads or usable_cores()
         self.warm = warm_start(self.units, options.warm_start)
         eta = self.units.eta(options.eta)
         if eta is None and self.warm is not None:
             eta = self.warm.eta(options.method)
-        algorithm = make(options.method, eta=eta, threads=self.threads, dtype=options.dtype)
-        self.algorithm = algorithm
+        how = {"eta": eta, "threads": self.threads, "dtype": options.precision}
+        self.algorithm = algorithm = method_on(options.backend, options.method, **how)
         begun = None if self.warm is None else self.warm.lam
         self.state = algorithm.init(self.model, begun, options.seed)
-        self.judge = Judge(self.model, self.threads)
+        self.judge: Judge = algorithm.judge_by(Judge(self.model, self.threads))
         self.search = LabelSearch(self.model, algorithm.decode_order(self.model))
         self.trace, self.pace = Trace(), Pace()
         self.interrupts = interrupts or Interrupts()
@@ -115,7 +116,7 @@ class Run:
     def advance(self) -> Status | None:
         """Go on to the next check, or to the first limit on the way."""
         pace = 1 if self.algorithm.sweeping else max(1, self.model.n // 10)
-        if self.options.time_limit and not self.pace.known("step"):
+        if self.options.time_limit and not self.pace.known("step") and not self.algorithm.frugal:
             self._guess()
         while self.done < self.next_check:
             if status := self.limit() or self.relaxed() or self._out_of_time():
@@ -247,12 +248,13 @@ class Run:
             self.eta = proposal.eta
             primal = self.judge.primal
             verdict = self.judge.look(proposal)
-        due = last or self.done >= 4 * self.decoded_at
-        if due or not math.isfinite(self.search.energy):
+        wanted = self.options.goal != "lp" or not self.algorithm.frugal
+        due = wanted and (last or self.done >= 4 * self.decoded_at)
+        if due or (wanted and not math.isfinite(self.search.energy)):
             self.find_labels(proposal.lam, verdict.nodes[0], primal)
         if due:
             self.decoded_at = self.done
-        elif self.closed():
+        elif wanted and self.closed():
             self.find_labels(proposal.lam, verdict.nodes[0], self.judge.primal)
         if not last and is_slow(self):
             solve_exactly(self)
@@ -353,6 +355,10 @@ class Run:
 
     def result(self, status: Status) -> Result:
         """The best of the run."""
+        rounded = self.algorithm.rounded(self.state)
+        if rounded is not None and math.isinf(self.search.energy):
+            self.keep_labels(rounded)
+            self.note(StageName.LABELS)
         judge, search = self.judge, self.search
         found = Result(
             model=self.given,

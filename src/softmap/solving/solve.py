@@ -41,7 +41,7 @@ def solve(  # noqa: PLR0913 - one keyword per thing a user may want to say
     max_work: int | None = None,
     updates: int | None = None,
     threads: int | None = None,
-    dtype: str = "float64",
+    dtype: str | None = None,
     seed: int = 0,
     warm_start: ArrayLike | Result | None = None,
     checkpoint: str | Path | None = None,
@@ -63,11 +63,11 @@ def solve(  # noqa: PLR0913 - one keyword per thing a user may want to say
     time_limit, max_work, updates
         Stop after so many seconds, half-edge messages, or updates of a randomised method.
     threads, seed : int, all threads if left out; of the randomised methods
-    dtype : "float64" or "float32", of the iterates; bounds and primals are float64
+    dtype : "float64" ("cpu") or "float32" ("cuda"), of the iterates; bounds are always float64
     warm_start : λ or an earlier `Result`, also of a model whose costs changed a little
     checkpoint : path, written at intervals, at the end and when interrupted; see `resume`
     on_snapshot : function, called with each `Snapshot`; return False to stop
-    backend : "cpu", the only one
+    backend : "cpu" or "cuda", a GPU (method "anneal" only; extras `cuda12`, `cuda13`)
     eta : float, inverse temperature: fixed for the paper's methods, the first one for "anneal"
     verbose, progress : bool, print a line per check; draw a bar
         Libraries listen to the logger "softmap" instead.
@@ -103,7 +103,7 @@ def iterate(  # noqa: PLR0913 - the keywords of `solve`
     max_work: int | None = None,
     updates: int | None = None,
     threads: int | None = None,
-    dtype: str = "float64",
+    dtype: str | None = None,
     seed: int = 0,
     warm_start: ArrayLike | Result | None = None,
     checkpoint: str | Path | None = None,

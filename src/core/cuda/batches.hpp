@@ -1,0 +1,173 @@
+// Many small models at once: one block of threads per model, which runs whole passes by itself.
+//
+// The models lie one after the other in an arena; the tiles of model k and level l begin at
+// level_start[k · levels + l]. Each model has a control of its own, so that it is annealed, and
+// stopped, by itself; `active` lists those that go on.
+#pragma once
+
+#include "transfer.hpp"
+
+namespace softmap {
+namespace device {
+
+// Tiles first .. last - 1, node by node, by the threads of a block; f(node).
+template <class H, class F>
+inline void each_node(const Arena<typename H::S> &arena, int first, int last, F f) {
+    const int nodes = (last - first) * tile_size;
+    for (int k = thread_in_block(); k < nodes; k += block_size()) {
+        Node<H> node;
+        if (node.take(arena, first + k / tile_size, k % tile_size))
+            f(node);
+    }
+}
+
+// One half pass of one model; returns this thread's part of the restart product.
+template <class H, bool Forward, int Heat, bool Moving>
+inline double half_of(const Arena<typename H::S> &arena, const int *start, int levels,
+                      typename H::S *msg, typename H::S *prev, double eta, double beta,
+                      typename H::S *shift) {
+    double product = 0.0;
+    for (int step = 0; step < levels; ++step) {
+        const int level = Forward ? step : levels - 1 - step;
+        each_node<H>(arena, start[level], start[level + 1], [&](const Node<H> &node) {
+            product +=
+                send_node<H, Forward, Heat, Moving>(arena, node, msg, prev, eta, beta, shift);
+        });
+        wait_for_block();
+    }
+    return product;
+}
+
+// `count` passes of every active model; marginals enter the mean if there is one.
+template <class H, int Heat>
+SOFTMAP_KERNEL batch_passes(SOFTMAP_ARENA_PARAMETERS(typename H::S), typename H::S *msg,
+                            typename H::S *prev, Control *controls, typename H::S *shift,
+                            float *mean, double recent, const int *active, const int *level_start,
+                            int levels, int count) {
+    const auto arena = SOFTMAP_ARENA(typename H::S);
+    const int model = active[block_number()];
+    const int *start = level_start + model * levels;
+    Control &control = controls[model];
+    for (int pass = 0; pass < count; ++pass) {
+        if (thread_in_block() == 0)
+            advance(control);
+        wait_for_block();
+        const double eta = control.eta, beta = control.beta;
+        half_of<H, true, Heat, true>(arena, start, levels, msg, prev, eta, beta, nullptr);
+        const double part =
+            half_of<H, false, Heat, true>(arena, start, levels, msg, prev, eta, beta, shift);
+        const double product = block_sum<NearestSum>(part);
+        const bool sampled_now = mean && (long long)control.passes % sampling == 0;
+        if (sampled_now)
+            each_node<H>(arena, start[0], start[levels], [&](const Node<H> &node) {
+                sample_node(arena, node, msg, control, mean, recent);
+            });
+        wait_for_block();
+        if (thread_in_block() == 0) {
+            control.product = product;
+            control.samples += sampled_now;
+        }
+        wait_for_block();
+    }
+}
+
+// What a judgement says about a model; see softmap.cuda.batch.
+enum : int {
+    found_cost,
+    found_node_entropy,
+    found_smoothed,
+    found_edge_entropy,
+    found_slack,
+    found_energy,
+    found_mean_cost,
+    found_bound,
+    found_size
+};
+
+template <class H>
+SOFTMAP_KERNEL batch_look(SOFTMAP_ARENA_PARAMETERS(typename H::S), const typename H::S *msg,
+                          typename H::S *polished, const Control *controls,
+                          const typename H::S *shift, double *share, double *mu, int *label,
+                          const float *mean, double *mean_mu, double *found, const int *active,
+                          const int *level_start, int levels) {
+    const auto arena = SOFTMAP_ARENA(typename H::S);
+    const int model = active[block_number()];
+    const int *start = level_start + model * levels;
+    const int first = start[0], last = start[levels];
+    const double eta = controls[model].eta;
+    each_node<H>(arena, first, last, [&](const Node<H> &node) {
+        for (int j = 0; j < node.tile.early + node.tile.late; ++j)
+            for (int x = 0; x < node.labels(); ++x) {
+                const Place p = node.message(j);
+                polished[p.at + (long long)x * p.step] = msg[p.at + (long long)x * p.step];
+            }
+    });
+    wait_for_block();
+    half_of<H, true, hard, false>(arena, start, levels, polished, polished, eta, 0.0, nullptr);
+    half_of<H, false, hard, false>(arena, start, levels, polished, polished, eta, 0.0, nullptr);
+    half_of<H, true, hard, false>(arena, start, levels, polished, polished, eta, 0.0, nullptr);
+    double bound = 0.0, energy = 0.0, mean_cost = 0.0;
+    Parts nodes, edges;
+    each_node<H>(arena, first, last, [&](const Node<H> &node) {
+        bound = add_down(bound, node_bound(arena, node, polished));
+        const Parts one = soft_node(arena, node, msg, eta, share, mu, label);
+        nodes.cost += one.cost;
+        nodes.entropy += one.entropy;
+        nodes.soft += one.soft;
+        if (mean)
+            mean_cost += mean_node(arena, node, mean, mean_mu);
+    });
+    wait_for_block();
+    each_node<H>(arena, first, last, [&](const Node<H> &node) {
+        const Parts one = couple_node(arena, node, msg, eta, share, mu, shift, true);
+        edges.cost += one.cost;
+        edges.entropy += one.entropy;
+        edges.soft += one.soft;
+        edges.slack += one.slack;
+        energy += node_energy(arena, node, label);
+        if (mean)
+            mean_cost += couple_node(arena, node, msg, eta, share, mean_mu, shift, false).cost;
+    });
+    const double sums[found_size] = {block_sum<NearestSum>(nodes.cost + edges.cost),
+                                     block_sum<NearestSum>(nodes.entropy),
+                                     block_sum<NearestSum>(nodes.soft + edges.soft),
+                                     block_sum<NearestSum>(edges.entropy),
+                                     block_sum<NearestSum>(edges.slack),
+                                     block_sum<NearestSum>(energy),
+                                     block_sum<NearestSum>(mean_cost),
+                                     block_sum<LowerSum>(bound)};
+    if (thread_in_block() == 0)
+        for (int k = 0; k < found_size; ++k)
+            found[model * found_size + k] = sums[k];
+}
+
+// Keep what was the best of a run so far: λ (1), the point (2, or 4 for the mean), labels (8).
+template <class H>
+SOFTMAP_KERNEL batch_keep(SOFTMAP_ARENA_PARAMETERS(typename H::S), const typename H::S *msg,
+                          const typename H::S *polished, const double *mu, const double *mean_mu,
+                          const int *label, typename H::S *best_lam, typename H::S *best_msg,
+                          double *best_mu, int *best_label, const int *what, const int *active,
+                          const int *level_start, int levels) {
+    const auto arena = SOFTMAP_ARENA(typename H::S);
+    const int number = block_number(), model = active[number], kept = what[number];
+    const int *start = level_start + model * levels;
+    each_node<H>(arena, start[0], start[levels], [&](const Node<H> &node) {
+        for (int x = 0; x < node.labels(); ++x) {
+            for (int j = 0; j < node.tile.early + node.tile.late; ++j) {
+                const Place p = node.message(j);
+                const long long at = p.at + (long long)x * p.step;
+                if (kept & 1)
+                    best_lam[at] = polished[at];
+                if (kept & 6)
+                    best_msg[at] = msg[at];
+            }
+            if (kept & 6)
+                best_mu[node.cost(x)] = kept & 4 ? mean_mu[node.cost(x)] : mu[node.cost(x)];
+        }
+        if (kept & 8)
+            best_label[node.place()] = label[node.place()];
+    });
+}
+
+} // namespace device
+} // namespace softmap

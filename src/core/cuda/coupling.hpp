@@ -1,0 +1,211 @@
+// Edge marginals for given node marginals, and what they cost: core/couplings.hpp for one edge in
+// one thread.
+//
+// Masses exp(-η (C + κ_i + κ_j)) are computed again wherever they are needed, so that no table has
+// to be stored: `Proj` (Algorithm 4 of the paper) needs their row sums, then the column sums of
+// the scaled rows, then what is missing in each row. Small tables are kept, and improved by
+// exchanges. Forbidden pairs are not for here: the price is +inf where one would get mass.
+#pragma once
+
+#include "edges.hpp"
+
+#include <type_traits>
+
+namespace softmap {
+namespace device {
+
+inline constexpr double negligible = 1e-15; // as in core/couplings.hpp
+inline constexpr int exchanged = 36;        // as in core/transport.hpp
+inline constexpr double barred = 1e300;
+
+struct Coupled {
+    double cost, entropy, slack;
+};
+
+using Real = Pack<exact>;
+
+// The marginals of an edge before they are made feasible.
+template <class Edge> struct Masses {
+    const Edge &edge;
+    const double *row, *col; // κ
+    double eta, low;
+
+    double total(int x, int y) const { return edge.entry(x, y).part[0] + row[x] + col[y]; }
+    double excess(int x, int y) const {
+        const double above = total(x, y) - low;
+        return above < barred ? above : barred;
+    }
+    double of(double above) const {
+        const double mass = above < barred ? Arithmetic<exact>::exp(-eta * above) : 0.0;
+        return mass > trace ? mass : 0.0;
+    }
+    double at(int x, int y) const { return of(excess(x, y)); }
+};
+
+inline double priced(double mass, double cost) { return mass > 0.0 ? mass * cost : 0.0; }
+inline double smaller(double a, double b) { return a < b ? a : b; }
+inline double larger(double a, double b) { return a > b ? a : b; }
+inline double distance(double a, double b) { return a > b ? a - b : b - a; }
+
+// Moves of mass among two rows and two columns, as `exchange` of core/transport.hpp.
+inline void exchange(const double *cost, double *plan, int rows, int cols) {
+    SOFTMAP_UNROLL(1)
+    for (int x = 1; x < rows; ++x)
+        SOFTMAP_UNROLL(1)
+    for (int z = 0; z < x; ++z) {
+        double *upper = plan + x * cols, *under = plan + z * cols;
+        const double *above = cost + x * cols, *below = cost + z * cols;
+        SOFTMAP_UNROLL(1)
+        for (int y = 1; y < cols; ++y)
+            SOFTMAP_UNROLL(1)
+        for (int w = 0; w < y; ++w) {
+            const double gain = (above[y] - below[y]) - (above[w] - below[w]);
+            const double moved = gain > 0.0   ? smaller(upper[y], under[w])
+                                 : gain < 0.0 ? -smaller(upper[w], under[y])
+                                              : 0.0;
+            upper[y] -= moved;
+            under[w] -= moved;
+            upper[w] += moved;
+            under[y] += moved;
+        }
+    }
+}
+
+// What `Proj` scales rows and columns by, and what they lack then.
+template <int N> struct Scaling {
+    double row[N], col[N], rest_p[N], rest_q[N];
+    double missing;
+};
+
+template <int N, class Edge>
+inline Coupled shrink(const Masses<Edge> &mass, const double *p, const double *q, int rows,
+                      int cols, Scaling<N> &s) {
+    Coupled out{0.0, 0.0, 0.0};
+    double sum = 0.0, mean = 0.0;
+    SOFTMAP_UNROLL(1)
+    for (int x = 0; x < rows; ++x) {
+        double of_row = 0.0;
+        SOFTMAP_UNROLL(1)
+        for (int y = 0; y < cols; ++y) {
+            const double above = mass.excess(x, y), one = mass.of(above);
+            of_row += one;
+            mean += one > 0.0 ? one * above : 0.0;
+        }
+        s.row[x] = of_row;
+        sum += of_row;
+    }
+    const double scale = 1.0 / sum;
+    out.entropy = mass.eta * mean * scale + log_double(sum);
+    SOFTMAP_UNROLL(1)
+    for (int x = 0; x < rows; ++x) {
+        const double have = s.row[x] * scale;
+        out.slack += distance(have, p[x]);
+        s.row[x] = have > 0.0 ? smaller(p[x] / have, 1.0) * scale : 0.0;
+    }
+    SOFTMAP_UNROLL(1)
+    for (int y = 0; y < cols; ++y) {
+        double have = 0.0;
+        SOFTMAP_UNROLL(1)
+        for (int x = 0; x < rows; ++x)
+            have += mass.at(x, y) * s.row[x];
+        out.slack += distance(have, q[y]);
+        s.col[y] = have > 0.0 ? smaller(q[y] / have, 1.0) : 0.0;
+        s.rest_q[y] = larger(q[y] - have * s.col[y], 0.0);
+    }
+    return out;
+}
+
+// The price of the completed coupling; `plan` (row by row) is filled if there is room for it.
+template <int N, class Edge>
+inline double complete(const Masses<Edge> &mass, const double *p, int rows, int cols, Scaling<N> &s,
+                       double *plan, double *cost) {
+    double price = 0.0;
+    s.missing = 0.0;
+    SOFTMAP_UNROLL(1)
+    for (int x = 0; x < rows; ++x) {
+        double have = 0.0;
+        SOFTMAP_UNROLL(1)
+        for (int y = 0; y < cols; ++y) {
+            const double one = mass.at(x, y) * s.row[x] * s.col[y];
+            const double each = mass.edge.entry(x, y).part[0];
+            have += one;
+            price += priced(one, each);
+            if (plan) {
+                plan[x * cols + y] = one;
+                cost[x * cols + y] = each;
+            }
+        }
+        s.rest_p[x] = larger(p[x] - have, 0.0);
+        s.missing += s.rest_p[x];
+    }
+    if (!(s.missing > negligible))
+        return price;
+    SOFTMAP_UNROLL(1)
+    for (int x = 0; x < rows; ++x)
+        SOFTMAP_UNROLL(1)
+    for (int y = 0; y < cols; ++y) {
+        const double one = s.rest_p[x] / s.missing * s.rest_q[y];
+        price += priced(one, mass.edge.entry(x, y).part[0]);
+        if (plan)
+            plan[x * cols + y] += one;
+    }
+    return price;
+}
+
+template <int N, class Edge>
+inline Coupled couple_table(const Edge &edge, const double *row, const double *col, const double *p,
+                            const double *q, int rows, int cols, double eta) {
+    Masses<Edge> mass{edge, row, col, eta, infinity};
+    SOFTMAP_UNROLL(1)
+    for (int x = 0; x < rows; ++x)
+        SOFTMAP_UNROLL(1)
+    for (int y = 0; y < cols; ++y)
+        mass.low = smaller(mass.total(x, y), mass.low);
+    Scaling<N> s;
+    Coupled out = shrink<N>(mass, p, q, rows, cols, s);
+    if (rows * cols > exchanged) {
+        out.cost = complete<N>(mass, p, rows, cols, s, nullptr, nullptr);
+        return out;
+    }
+    double plan[exchanged], cost[exchanged];
+    complete<N>(mass, p, rows, cols, s, plan, cost);
+    exchange(cost, plan, rows, cols);
+    out.cost = 0.0;
+    SOFTMAP_UNROLL(1)
+    for (int k = 0; k < rows * cols; ++k)
+        out.cost += priced(plan[k], cost[k]);
+    return out;
+}
+
+// The coupling of one edge, with the entropy and the slack of its marginals if `soft`.
+template <class H, class S>
+inline Coupled couple_edge(const Arena<S> &arena, unsigned slot, const double *row,
+                           const double *col, const double *p, const double *q, int rows, int cols,
+                           double eta, bool soft) {
+    Coupled out{0.0, 0.0, 0.0};
+    with_edge<H, exact, false>(arena, slot, rows, cols, [&](const auto &edge) {
+        if constexpr (std::remove_cvref_t<decltype(edge)>::closed_transport) {
+            if (H::Plain || edge.knows_transport()) {
+                Real room[4 * H::N + 4];
+                double *work = reinterpret_cast<double *>(room);
+                const Real *from = reinterpret_cast<const Real *>(p);
+                const Real *into = reinterpret_cast<const Real *>(q);
+                out.cost = edge.transport_cost(from, into, work).part[0];
+                if (soft) {
+                    const auto found =
+                        edge.softened(reinterpret_cast<const Real *>(row),
+                                      reinterpret_cast<const Real *>(col), from, into, work, eta);
+                    out.entropy = found.entropy.part[0];
+                    out.slack = found.slack.part[0];
+                }
+                return;
+            }
+        }
+        if constexpr (!H::Plain || !std::remove_cvref_t<decltype(edge)>::closed_transport)
+            out = couple_table<H::N>(edge, row, col, p, q, rows, cols, eta);
+    });
+    return out;
+}
+
+} // namespace device
+} // namespace softmap

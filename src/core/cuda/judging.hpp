@@ -1,0 +1,325 @@
+// What the messages of a run prove: a bound rounded down, a point of the local polytope, labels.
+//
+// The bound is that of λ as core/chains.hpp cuts it: every node's share goes to the edges that lead
+// onwards from it. λ is made of the messages by two operations, each rounded once (`lam_of`), and
+// everything after that is rounded down, so that the sum is certainly no larger than what λ proves.
+#pragma once
+
+#include "coupling.hpp"
+#include "passes.hpp"
+
+namespace softmap {
+namespace device {
+
+// θ̂_i / n_i of one label, in double.
+template <class H, class S>
+inline double share_of(const Arena<S> &arena, const Node<H> &node, const S *msg, int x) {
+    double sum = arena.unary[node.cost(x)];
+    SOFTMAP_UNROLL(1)
+    for (int j = 0; j < node.tile.early + node.tile.late; ++j) {
+        const Place p = node.message(j);
+        sum = add_nearest(sum, double(msg[p.at + (long long)x * p.step]));
+    }
+    return multiply_nearest(sum, node.tile.share);
+}
+
+// λ of a half-edge at one label: cut, or simply -M.
+inline double lam_of(double share, double message, bool onwards) {
+    if (!onwards)
+        return -message;
+    return share < infinity ? add_nearest(share, -message) : 0.0;
+}
+
+// At most the least reduced cost of a node, plus those of the edges that lead onwards from it.
+template <class H>
+inline double node_bound(const Arena<typename H::S> &arena, const Node<H> &node,
+                         const typename H::S *msg) {
+    using Low = Pack<lowered>;
+    const int d = node.labels(), early = node.tile.early, late = node.tile.late;
+    double share[H::N], sum = infinity;
+    for (int x = 0; x < d; ++x) {
+        const double cost = arena.unary[node.cost(x)];
+        share[x] = share_of(arena, node, msg, x);
+        double reduced = cost;
+        SOFTMAP_UNROLL(1)
+        for (int j = 0; j < early + late; ++j) {
+            const Place p = node.message(j);
+            const double own = double(msg[p.at + (long long)x * p.step]);
+            reduced = add_down(reduced, -lam_of(share[x], own, j >= early));
+        }
+        if (cost < infinity)
+            sum = smaller(reduced, sum);
+    }
+    SOFTMAP_UNROLL(1)
+    for (int j = early; j < early + late; ++j) {
+        Low a[H::N], out[H::N];
+        const Place p = node.message(j);
+        for (int x = 0; x < d; ++x)
+            a[x] = share[x] < infinity
+                       ? Low(lam_of(share[x], double(msg[p.at + (long long)x * p.step]), true))
+                       : Low(infinity);
+        const unsigned slot = node.slot(j);
+        const Far<H> far(arena, slot);
+        send<H, lowered, false, hard>(arena, slot, d, far.labels(), a, out, infinity);
+        const Place q = far.message();
+        const long long costs = far.cost(arena);
+        double low = infinity;
+        for (int y = 0; y < far.labels(); ++y) {
+            const double got = double(msg[q.at + (long long)y * q.step]);
+            if (arena.unary[costs + (long long)y * tile_size] < infinity)
+                low = smaller(add_down(out[y].part[0], -got), low);
+        }
+        sum = add_down(sum, low);
+    }
+    return sum;
+}
+
+template <class H>
+SOFTMAP_KERNEL bounds(SOFTMAP_ARENA_PARAMETERS(typename H::S), const typename H::S *msg,
+                      double *partial, int count) {
+    const auto arena = SOFTMAP_ARENA(typename H::S);
+    Node<H> node;
+    double sum = 0.0;
+    if (node.find(arena, 0, count))
+        sum = node_bound(arena, node, msg);
+    deliver<LowerSum>(partial, sum);
+}
+
+// Sums over nodes and edges of what a judgement adds up.
+struct Parts {
+    double cost = 0.0, entropy = 0.0, soft = 0.0, slack = 0.0;
+};
+
+// Node marginals μ_i ∝ exp(-η share): they, the shares and their best labels by tile; the cost of
+// the node, (|N_i| - n_i) H_i, and (chains that end there) · soft minimum.
+template <class H>
+inline Parts soft_node(const Arena<typename H::S> &arena, const Node<H> &node,
+                       const typename H::S *msg, double eta, double *share, double *mu,
+                       int *label) {
+    Parts out;
+    const int d = node.labels();
+    double own[H::N], low = infinity, total = 0.0, mean = 0.0;
+    int best = 0;
+    for (int x = 0; x < d; ++x) {
+        own[x] = share_of(arena, node, msg, x);
+        share[node.cost(x)] = own[x];
+        best = own[x] < low ? x : best;
+        low = smaller(own[x], low);
+    }
+    for (int x = 0; x < d; ++x) {
+        const double above = smaller(own[x] - low, barred);
+        double mass = own[x] < infinity ? Arithmetic<exact>::exp(-eta * above) : 0.0;
+        mass = mass > trace ? mass : 0.0;
+        own[x] = mass;
+        total += mass;
+        mean += mass > 0.0 ? mass * above : 0.0;
+    }
+    for (int x = 0; x < d; ++x) {
+        const double one = own[x] / total;
+        mu[node.cost(x)] = one;
+        out.cost += priced(one, arena.unary[node.cost(x)]);
+    }
+    const Tile &t = node.tile;
+    const double surplus = double(t.early + t.late) - 1.0 / t.share;
+    out.entropy = surplus * (eta * mean / total + log_double(total));
+    out.soft = t.backward_ends * (low - log_double(total) / eta);
+    label[node.place()] = best;
+    return out;
+}
+
+template <class H>
+SOFTMAP_KERNEL soft_nodes(SOFTMAP_ARENA_PARAMETERS(typename H::S), const typename H::S *msg,
+                          const Control *control, double *share, double *mu, int *label,
+                          double *partial, int blocks, int count) {
+    const auto arena = SOFTMAP_ARENA(typename H::S);
+    Node<H> node;
+    Parts sum;
+    if (node.find(arena, 0, count))
+        sum = soft_node(arena, node, msg, control->eta, share, mu, label);
+    deliver<NearestSum>(partial, sum.cost);
+    deliver<NearestSum>(partial + blocks, sum.entropy);
+    deliver<NearestSum>(partial + 2 * blocks, sum.soft);
+}
+
+// Weighted mean of node marginals over a run.
+template <class H>
+inline void sample_node(const Arena<typename H::S> &arena, const Node<H> &node,
+                        const typename H::S *msg, const Control &control, float *mean,
+                        double recent) {
+    using S = typename H::S;
+    const int d = node.labels();
+    const double newest = (recent + 1.0) / (control.samples + 1.0 + recent);
+    float own[H::N], low = float(infinity), total = 0.0f;
+    for (int x = 0; x < d; ++x)
+        own[x] = float(arena.unary_single[node.cost(x)]);
+    SOFTMAP_UNROLL(1)
+    for (int j = 0; j < node.tile.early + node.tile.late; ++j) {
+        S in[H::N];
+        read<H>(msg, node.message(j), d, in);
+        for (int x = 0; x < d; ++x)
+            own[x] += float(in[x]);
+    }
+    for (int x = 0; x < d; ++x)
+        low = own[x] < low ? own[x] : low;
+    const float cold = float(-control.eta * node.tile.share);
+    for (int x = 0; x < d; ++x) {
+        own[x] = own[x] < float(infinity) ? Arithmetic<single>::exp(cold * (own[x] - low)) : 0.0f;
+        total += own[x];
+    }
+    for (int x = 0; x < d; ++x) {
+        float &kept = mean[node.cost(x)];
+        kept += float(newest) * (own[x] / total - kept);
+    }
+}
+
+template <class H>
+SOFTMAP_KERNEL sample(SOFTMAP_ARENA_PARAMETERS(typename H::S), const typename H::S *msg,
+                      const Control *control, float *mean, double recent, int count) {
+    const auto arena = SOFTMAP_ARENA(typename H::S);
+    Node<H> node;
+    if (node.find(arena, 0, count))
+        sample_node(arena, node, msg, *control, mean, recent);
+}
+
+SOFTMAP_KERNEL sampled(Control *control) {
+    if (thread_number() == 0)
+        control->samples += 1.0;
+}
+
+// The mean as node marginals, and their cost.
+template <class H>
+inline double mean_node(const Arena<typename H::S> &arena, const Node<H> &node, const float *mean,
+                        double *mu) {
+    double total = 0.0, cost = 0.0;
+    for (int x = 0; x < node.labels(); ++x)
+        total += double(mean[node.cost(x)]);
+    for (int x = 0; x < node.labels(); ++x) {
+        const double one = double(mean[node.cost(x)]) / total;
+        mu[node.cost(x)] = one;
+        cost += priced(one, arena.unary[node.cost(x)]);
+    }
+    return cost;
+}
+
+template <class H>
+SOFTMAP_KERNEL mean_nodes(SOFTMAP_ARENA_PARAMETERS(typename H::S), const float *mean, double *mu,
+                          double *partial, int count) {
+    const auto arena = SOFTMAP_ARENA(typename H::S);
+    Node<H> node;
+    double cost = 0.0;
+    if (node.find(arena, 0, count))
+        cost = mean_node(arena, node, mean, mu);
+    deliver<NearestSum>(partial, cost);
+}
+
+// One end of an edge: its marginals p and κ = share - M.
+struct End {
+    long long cost;
+    Place message;
+    int labels;
+
+    template <class S>
+    void load(const double *share, const double *mu, const S *msg, double *p, double *kappa) const {
+        for (int x = 0; x < labels; ++x) {
+            const double own = share[cost + (long long)x * tile_size];
+            const double got = double(msg[message.at + (long long)x * message.step]);
+            p[x] = mu[cost + (long long)x * tile_size];
+            kappa[x] = own < infinity ? own - got : infinity;
+        }
+    }
+};
+
+// The cost of the edges that lead onwards from a node, for node marginals μ near
+// exp(-η (C + κ_i + κ_j)) with κ = share - M; entropy, slack and what the messages took off if
+// `soft`.
+template <class H>
+inline Parts couple_node(const Arena<typename H::S> &arena, const Node<H> &node,
+                         const typename H::S *msg, double eta, const double *share,
+                         const double *mu, const typename H::S *shift, bool soft) {
+    Parts out;
+    const int early = node.tile.early;
+    SOFTMAP_UNROLL(1)
+    for (int j = early; j < early + node.tile.late; ++j) {
+        const unsigned slot = node.slot(j), mate = arena.mate[slot];
+        const Far<H> far(arena, slot);
+        const End own{node.cost(0), node.message(j), node.labels()};
+        const End other{far.cost(arena), far.message(), far.labels()};
+        // rows belong to the first end, as everywhere: which one is scaled first matters
+        const bool first = arena.side[slot] == 0;
+        const End from = first ? own : other, into = first ? other : own;
+        double p[H::N], row[H::N], q[H::N], col[H::N];
+        from.load(share, mu, msg, p, row);
+        into.load(share, mu, msg, q, col);
+        const Coupled found = couple_edge<H>(arena, first ? slot : mate, row, col, p, q,
+                                             from.labels, into.labels, eta, soft);
+        out.cost += found.cost;
+        out.entropy += found.entropy;
+        out.slack += found.slack;
+        if (soft)
+            out.soft += double(shift[mate]);
+    }
+    return out;
+}
+
+template <class H>
+SOFTMAP_KERNEL couple_edges(SOFTMAP_ARENA_PARAMETERS(typename H::S), const typename H::S *msg,
+                            const Control *control, const double *share, const double *mu,
+                            const typename H::S *shift, double *partial, int blocks, int soft,
+                            int count) {
+    const auto arena = SOFTMAP_ARENA(typename H::S);
+    Node<H> node;
+    Parts sum;
+    if (node.find(arena, 0, count))
+        sum = couple_node(arena, node, msg, control->eta, share, mu, shift, soft != 0);
+    deliver<NearestSum>(partial, sum.cost);
+    deliver<NearestSum>(partial + blocks, sum.entropy);
+    deliver<NearestSum>(partial + 2 * blocks, sum.soft);
+    deliver<NearestSum>(partial + 3 * blocks, sum.slack);
+}
+
+// The energy of labels: that of a node and of the edges that lead onwards from it.
+template <class H>
+inline double node_energy(const Arena<typename H::S> &arena, const Node<H> &node,
+                          const int *label) {
+    const int own = label[node.place()], early = node.tile.early;
+    double energy = arena.unary[node.cost(own)];
+    SOFTMAP_UNROLL(1)
+    for (int j = early; j < early + node.tile.late; ++j) {
+        const unsigned slot = node.slot(j);
+        const Far<H> far(arena, slot);
+        const int other = label[far.place(arena)];
+        with_edge<H, exact, false>(arena, slot, node.labels(), far.labels(), [&](const auto &edge) {
+            energy += edge.entry(own, other).part[0];
+        });
+    }
+    return energy;
+}
+
+template <class H>
+SOFTMAP_KERNEL energies(SOFTMAP_ARENA_PARAMETERS(typename H::S), const int *label, double *partial,
+                        int count) {
+    const auto arena = SOFTMAP_ARENA(typename H::S);
+    Node<H> node;
+    double energy = 0.0;
+    if (node.find(arena, 0, count))
+        energy = node_energy(arena, node, label);
+    deliver<NearestSum>(partial, energy);
+}
+
+// Σ of each row of `partial`; rows from `nearest` on are rounded down.
+SOFTMAP_KERNEL totals(const double *partial, double *total, int blocks, int rows, int nearest) {
+    const int row = block_number();
+    if (row >= rows)
+        return;
+    double sum = 0.0;
+    for (int k = thread_in_block(); k < blocks; k += block_size()) {
+        const double one = partial[(long long)row * blocks + k];
+        sum = row < nearest ? add_nearest(sum, one) : add_down(sum, one);
+    }
+    sum = row < nearest ? block_sum<NearestSum>(sum) : block_sum<LowerSum>(sum);
+    if (thread_in_block() == 0)
+        total[row] = sum;
+}
+
+} // namespace device
+} // namespace softmap

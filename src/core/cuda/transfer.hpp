@@ -1,0 +1,82 @@
+// Between the order of the model and that of the tiles.
+#pragma once
+
+#include "judging.hpp"
+
+namespace softmap {
+namespace device {
+
+// λ in the order of the model: -M, cut as for a bound, or κ = share - M of all half-edges.
+enum : int { plain_lam, cut_lam, couplings_of };
+
+template <class H>
+SOFTMAP_KERNEL to_lam(SOFTMAP_ARENA_PARAMETERS(typename H::S), const typename H::S *msg,
+                      const long long *half_offset, double *out, int what, int count) {
+    using S = typename H::S;
+    const auto arena = SOFTMAP_ARENA(S);
+    Node<H> node;
+    if (!node.find(arena, 0, count))
+        return;
+    for (int x = 0; x < node.labels(); ++x) {
+        const double share = what == plain_lam ? 0.0 : share_of(arena, node, msg, x);
+        for (int j = 0; j < node.tile.early + node.tile.late; ++j) {
+            const Place p = node.message(j);
+            const double own = double(msg[p.at + (long long)x * p.step]);
+            const bool cut = what == couplings_of || (what == cut_lam && j >= node.tile.early);
+            out[half_offset[node.slot(j)] + x] = lam_of(share, own, cut);
+        }
+    }
+}
+
+template <class H>
+SOFTMAP_KERNEL from_lam(SOFTMAP_ARENA_PARAMETERS(typename H::S), const double *lam,
+                        const long long *half_offset, typename H::S *msg, int count) {
+    using S = typename H::S;
+    const auto arena = SOFTMAP_ARENA(S);
+    Node<H> node;
+    if (!node.find(arena, 0, count))
+        return;
+    for (int j = 0; j < node.tile.early + node.tile.late; ++j) {
+        const Place p = node.message(j);
+        for (int x = 0; x < node.labels(); ++x)
+            msg[p.at + (long long)x * p.step] = S(-lam[half_offset[node.slot(j)] + x]);
+    }
+}
+
+// Node arrays: by tile from the order of the model, or back.
+template <class H, class A>
+SOFTMAP_KERNEL node_order(SOFTMAP_ARENA_PARAMETERS(typename H::S), const long long *node_offset,
+                          A *by_tile, double *by_node, int back, int count) {
+    const auto arena = SOFTMAP_ARENA(typename H::S);
+    Node<H> node;
+    if (!node.find(arena, 0, count))
+        return;
+    for (int x = 0; x < node.labels(); ++x) {
+        double &other = by_node[node_offset[node.place()] + x];
+        if (back)
+            other = double(by_tile[node.cost(x)]);
+        else
+            by_tile[node.cost(x)] = A(other);
+    }
+}
+
+// Tables of all edges as each end reads them, weights included: equal entries of a group's slots
+// side by side, since every slot reads its own.
+template <class H, class A>
+SOFTMAP_KERNEL arrange(SOFTMAP_ARENA_PARAMETERS(typename H::S), A *out, int count) {
+    const auto arena = SOFTMAP_ARENA(typename H::S);
+    Node<H> node;
+    if (!node.find(arena, 0, count))
+        return;
+    for (int j = 0; j < node.tile.early + node.tile.late; ++j) {
+        const auto table = raw_table<exact, 0>(arena, node.slot(j), H::N, H::N);
+        A *begin = out + (long long)(node.tile.group + j) * tile_size * H::N * H::N + node.lane;
+        SOFTMAP_UNROLL(1)
+        for (int x = 0; x < H::N; ++x)
+            for (int y = 0; y < H::N; ++y)
+                begin[(long long)(x * H::N + y) * tile_size] = A(table.entry(x, y).part[0]);
+    }
+}
+
+} // namespace device
+} // namespace softmap

@@ -1,0 +1,253 @@
+"""The relaxations of many small models at once, one block of threads per model."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from enum import IntEnum
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from softmap.algorithms.sweeps.anneal import FIRST_ETA, GROWTH, MEMORY, READY, easily_coupled
+from softmap.cuda.arena import Arena
+from softmap.cuda.devices import Device
+from softmap.cuda.engine import CONTROL, RECENT, SAFE, START, WIDE, Heat
+from softmap.cuda.shapes import steepest
+from softmap.cuda.tiling import Tiling, levels_of
+from softmap.model import Model
+from softmap.model.joining import Joined, joined
+from softmap.relaxation.dual import cost_scale
+
+__all__ = ["Batch", "Judged", "Relaxed"]
+
+Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
+LAM, POINT, MEAN, LABELS = 1, 2, 4, 8  # what `batch_keep` keeps
+
+
+class Sum(IntEnum):
+    """Columns of what a look finds; see ``src/core/cuda/batches.hpp``."""
+
+    COST = 0
+    NODE_ENTROPY = 1
+    SMOOTHED = 2
+    EDGE_ENTROPY = 3
+    SLACK = 4
+    ENERGY = 5
+    MEAN_COST = 6
+    BOUND = 7
+
+
+@dataclass
+class Judged:
+    """One look at the active models: their numbers, η then, and the best of each so far."""
+
+    models: Ints
+    passes: int
+    seconds: float
+    eta: Floats
+    smoothed: Floats
+    slack: Floats
+    bound: Floats
+    primal: Floats
+    energy: Floats
+
+
+@dataclass
+class Relaxed:
+    """What a batch has found, for all models; without the constants of the models."""
+
+    whole: Joined
+    bound: Floats
+    primal: Floats
+    energy: Floats
+    eta: Floats
+    lam: Floats
+    messages: Floats
+    labels: Ints
+    nodes: Floats
+    coupling: Floats
+    looks: list[Judged] = field(default_factory=list)
+
+
+class Batch:
+    """Models on a device, annealed and judged each by itself."""
+
+    def __init__(self, models: Sequence[Model], device: Device, dtype: str) -> None:
+        self.device, self.count = device, len(models)
+        self.whole = whole = joined(models)
+        part = np.repeat(np.arange(self.count), np.diff(whole.node))
+        level = _levels(whole.model)
+        self.levels = int(level.max()) + 1
+        self.arena = arena = Arena(
+            whole.model, device, dtype, Tiling.of(whole.model, part * self.levels + level)
+        )
+        size, costs = arena.tiling.message_size, arena.tiling.cost_size
+        self.averaging = easily_coupled(whole.model)
+        names = ("msg", "prev", "polished", "best_lam", "best_msg")
+        self.messages = {name: device.zeros(size, dtype) for name in names}
+        self.shift = device.zeros(len(arena.tiling.mate), dtype)
+        self.share, self.mu, self.best_mu = (device.zeros(costs, np.float64) for _ in range(3))
+        self.mean = device.zeros(costs, np.float32) if self.averaging else None
+        self.mean_mu = device.zeros(costs, np.float64) if self.averaging else None
+        self.label, self.best_label = (device.zeros(arena.threads, np.int32) for _ in range(2))
+        self.found = device.zeros(self.count * len(Sum), np.float64)
+        start = np.full(self.count * self.levels + 1, len(arena.tiling.tiles))
+        known = arena.tiling.level_start  # up to the last level that has a node
+        start[: len(known)] = known
+        self.level_start = device.upload(start.astype(np.int32))
+        self.scale = _scales(models, whole)
+        self._steepest = steepest(whole.model)
+        self._begin()
+        device.prepare(self._kernels())
+
+    def _begin(self) -> None:
+        count = self.count
+        self.eta = FIRST_ETA / self.scale
+        self.passes_done = 0
+        self.bound, self.primal = np.full(count, -np.inf), np.full(count, np.inf)
+        self.energy, self.point_eta = np.full(count, np.inf), np.ones(count)
+        self.controls = self.device.upload(np.tile(START, count))
+
+    def _kernels(self) -> list[str]:
+        kernel = self.arena.kernel
+        names = [kernel("batch_passes", str(int(heat))) for heat in (Heat.MILD, Heat.COLD)]
+        names += [kernel(name) for name in ("batch_look", "batch_keep", "to_lam")]
+        return [*names, kernel("node_order", "double")]
+
+    def _launch(self, kernel: str, active: Any, arguments: Sequence[Any], *more: Any) -> None:
+        """A kernel with one block per active model."""
+        self.device.launch_blocks(
+            kernel,
+            len(active),
+            [*self.arena.arguments, *arguments, active, self.level_start, self.levels, *more],
+        )
+
+    @property
+    def heat(self) -> Heat:
+        """Whether all closed forms are within the range of numbers."""
+        safe = WIDE if self.arena.shape.kind == 2 else SAFE[self.arena.dtype]
+        return Heat.MILD if float(self.eta.max()) * self._steepest <= safe else Heat.COLD
+
+    def step(self, active: Ints, count: int) -> None:
+        """`count` passes of the active models."""
+        self._write_controls()
+        m = self.messages
+        self._launch(
+            self.arena.kernel("batch_passes", str(int(self.heat))),
+            self.device.upload(active.astype(np.int32)),
+            [m["msg"], m["prev"], self.controls, self.shift, self.mean, RECENT],
+            count,
+        )
+        self.passes_done += count
+
+    def _write_controls(self) -> None:
+        """η and the memory of momentum, as the last judgement has set them."""
+        now = self.device.fetch(self.controls).reshape(self.count, -1)
+        now[:, CONTROL.index("eta")] = self.eta
+        now[:, CONTROL.index("longest")] = np.maximum(MEMORY * np.sqrt(self.eta * self.scale), 10.0)
+        self.device.put(self.controls, now.reshape(-1))
+
+    def look(self, active: Ints, began: float) -> Judged:
+        """Judge the active models, keep the best, and raise η where it is time."""
+        m, chosen = self.messages, self.device.upload(active.astype(np.int32))
+        self._launch(
+            self.arena.kernel("batch_look"),
+            chosen,
+            [m["msg"], m["polished"], self.controls, self.shift, self.share, self.mu, self.label,
+             self.mean, self.mean_mu, self.found],
+        )  # fmt: skip
+        found = self.device.fetch(self.found).reshape(self.count, len(Sum))[active]
+        averaged = self.averaging and self.passes_done >= 10
+        means = found[:, Sum.MEAN_COST] if averaged else np.full(len(active), np.inf)
+        self._keep(active, chosen, found, means)
+        judged = Judged(
+            active, self.passes_done, time.perf_counter() - began, self.eta[active].copy(),
+            found[:, Sum.SMOOTHED], found[:, Sum.SLACK], self.bound[active], self.primal[active],
+            self.energy[active],
+        )  # fmt: skip
+        self._heed(active, found, np.minimum(found[:, Sum.COST], means))
+        return judged
+
+    def _keep(self, active: Ints, chosen: Any, found: Floats, means: Floats) -> None:
+        best = np.minimum(found[:, Sum.COST], means)
+        what = np.where(found[:, Sum.BOUND] > self.bound[active], LAM, 0)
+        better = best < self.primal[active]
+        what |= np.where(better, np.where(means < found[:, Sum.COST], MEAN, POINT), 0)
+        what |= np.where(found[:, Sum.ENERGY] < self.energy[active], LABELS, 0)
+        self.bound[active] = np.maximum(self.bound[active], found[:, Sum.BOUND])
+        self.primal[active] = np.minimum(self.primal[active], best)
+        self.energy[active] = np.minimum(self.energy[active], found[:, Sum.ENERGY])
+        self.point_eta[active[better]] = self.eta[active[better]]
+        m = self.messages
+        self._launch(
+            self.arena.kernel("batch_keep"),
+            chosen,
+            [m["msg"], m["polished"], self.mu, self.mean_mu, self.label, m["best_lam"],
+             m["best_msg"], self.best_mu, self.best_label,
+             self.device.upload(what.astype(np.int32))],
+        )  # fmt: skip
+
+    def _heed(self, active: Ints, found: Floats, best: Floats) -> None:
+        """As `Annealed.heed`, for all models at once."""
+        entropy = found[:, Sum.EDGE_ENTROPY] - found[:, Sum.NODE_ENTROPY]
+        regularised = found[:, Sum.COST] - entropy / self.eta[active] - found[:, Sum.SMOOTHED]
+        ready = regularised < READY * (best - found[:, Sum.BOUND])
+        self.eta[active[ready]] *= GROWTH
+
+    def relaxed(self, looks: list[Judged]) -> Relaxed:
+        """Everything found, on the host."""
+        m = self.messages
+        return Relaxed(
+            self.whole, self.bound, self.primal, self.energy, self.point_eta,
+            self._lam(m["best_lam"], 1), self._lam(m["msg"], 0),
+            self.device.fetch(self.best_label)[self.arena.tiling.place].astype(np.int64),
+            self._by_node(self.best_mu), self._lam(m["best_msg"], 2), looks,
+        )  # fmt: skip
+
+    def _lam(self, messages: Any, what: int) -> Floats:
+        arena = self.arena
+        out = self.device.zeros(int(self.whole.model.half_offset[-1]), np.float64)
+        arena.run(arena.kernel("to_lam"), messages, arena.offsets()[0], out, what)
+        found: Floats = self.device.fetch(out)
+        return found
+
+    def _by_node(self, array: Any) -> Floats:
+        arena = self.arena
+        out = self.device.zeros(self.whole.model.unary.size, np.float64)
+        arena.run(arena.kernel("node_order", "double"), arena.offsets()[1], array, out, 1)
+        found: Floats = self.device.fetch(out)
+        return found
+
+
+def _levels(model: Model) -> Ints:
+    """Few levels rather than wide ones: a block waits for its threads after each."""
+    if model.m >= 2 * model.n:
+        return model.graph.colouring().astype(np.int64)
+    return levels_of(model)
+
+
+def _scales(models: Sequence[Model], whole: Joined) -> Floats:
+    """`cost_scale` of every model."""
+    model, count = whole.model, len(models)
+    finite = np.where(np.isfinite(model.unary), model.unary, np.nan)
+    with np.errstate(invalid="ignore"):
+        low = np.fmin.reduceat(finite, model.node_offset[:-1])
+        high = np.fmax.reduceat(finite, model.node_offset[:-1])
+    widths = [np.nan_to_num(high - low)]
+    for first, last, potential in model.groups():
+        least, greatest = potential.extremes(*model.end_labels(first, last))
+        widths.append(greatest - least)
+    of = np.concatenate(
+        [np.repeat(np.arange(count), np.diff(starts)) for starts in (whole.node, whole.edge)]
+    )
+    width = np.concatenate(widths)
+    total = np.bincount(of, weights=width, minlength=count)
+    number = np.bincount(of[width > 0], minlength=count)
+    scales = total / np.maximum(number, 1)
+    for k in np.flatnonzero(number == 0).tolist():
+        scales[k] = cost_scale(models[k])
+    return scales

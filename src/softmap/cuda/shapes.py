@@ -1,0 +1,109 @@
+"""What a kernel is compiled for: label counts, family, half-edges per node."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from softmap import core
+from softmap.cuda.tiling import Tiling
+from softmap.model import Model
+from softmap.model.potentials import Potential
+
+__all__ = ["SHARED", "Shape", "shape_of", "steepest"]
+
+Ints = NDArray[np.int64]
+SHARED = len(core.KINDS)  # tables that several edges share
+REGISTERS = 32  # labels up to which nodes and messages are held in registers
+SPLIT = tuple(core.KINDS.index(name) for name in ("tables", "potts", "linear"))  # thread per edge
+BOUNDS = ((2, 2), (0, 4), (4, 0))  # half-edges to earlier and later levels that are, too
+
+
+@dataclass(frozen=True)
+class Shape:
+    """The parameters of `Shape` in ``src/core/cuda/arena.hpp``."""
+
+    dtype: str
+    kind: int
+    labels: int
+    reach: int
+    early: int
+    late: int
+    spread: bool
+    plain: bool
+    exact: bool = False
+    split: bool = False
+
+    @property
+    def name(self) -> str:
+        """As C++ writes it."""
+        number = {"float32": "float", "float64": "double"}[self.dtype]
+        numbers = (self.kind, self.labels, self.reach, self.early, self.late)
+        flags = (str(flag).lower() for flag in (self.spread, self.plain, self.exact, self.split))
+        return f"Shape<{', '.join([number, *map(str, numbers), *flags])}>"
+
+    def bounded(self, early: int, late: int) -> Shape:
+        """For nodes with so many half-edges: all of them in registers, where that is possible."""
+        if self.kind >= 0 and self.labels <= REGISTERS:
+            for most in BOUNDS:
+                if early <= most[0] and late <= most[1]:
+                    return replace(self, early=most[0], late=most[1], split=self.kind in SPLIT)
+        return self
+
+    def ways(self, forward: bool) -> int:
+        """Threads that work for one node in a half pass."""
+        return (self.late if forward else self.early) if self.split else 1
+
+
+def shape_of(model: Model, tiling: Tiling, dtype: str) -> Shape:
+    """One family and one label count if the model is like that, else the general shape."""
+    widest = int(model.num_labels.max())
+    room = max(4, 1 << (widest - 1).bit_length())  # few shapes, so that few are compiled
+    general = Shape(dtype, -1, room, 0, 0, 0, tiling.spread, False)
+    if len(model.potentials) != 1 or model.num_labels.min() != widest:
+        return general
+    potential = model.potentials[0]
+    rows, cols = model.end_labels(0, model.m)
+    data = potential.kernel_data(rows, cols)
+    kind = core.KINDS.index(data.kind)
+    if data.kind == "projection":
+        return general
+    if data.kind == "tables" and (data.offset is not None or not data.stride):
+        kind = SHARED
+    reach, plain, exact = 0, False, False
+    if kind == core.KINDS.index("tables") and data.table is not None:
+        exact = bool(_representable(data.table, dtype) and data.weight is None)
+    if data.kind in ("linear", "quadratic"):
+        keys = np.unique(potential.tile_key(rows, cols))
+        reach = int(keys[0]) if len(keys) == 1 else 0
+    if data.weight is not None and data.kind != "tables":
+        plain = bool((data.weight >= 0).all() and np.isfinite(data.weight).all())
+    return Shape(dtype, kind, widest, reach, 0, 0, tiling.spread, plain, exact)
+
+
+def _representable(values: NDArray[np.float64], dtype: str, at_once: int = 1 << 22) -> bool:
+    """Whether no value changes when it is rounded."""
+    return all(
+        np.array_equal(part.astype(dtype), part)
+        for part in (values[k : k + at_once] for k in range(0, len(values), at_once))
+    )
+
+
+def steepest(model: Model) -> float:
+    """The largest cost that sums of exponentials of a closed form may meet."""
+    most = 0.0
+    for first, last, potential in model.groups():
+        if last > first:
+            most = max(most, _steepest(potential, *model.end_labels(first, last)))
+    return most
+
+
+def _steepest(potential: Potential, rows: Ints, cols: Ints) -> float:
+    data = potential.kernel_data(rows, cols)
+    if data.weight is None or data.kind == "tables":
+        return 0.0
+    if data.kind == "potts":
+        return float(np.abs(data.weight).max())
+    return float((np.abs(data.weight) * potential.tile_key(rows, cols)).max())

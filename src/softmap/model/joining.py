@@ -1,0 +1,99 @@
+"""Several models side by side as one: no edge leads from one to another."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from softmap.model.model import Model
+from softmap.model.potentials import (
+    Potential,
+    Potts,
+    Tables,
+    TruncatedLinear,
+    TruncatedQuadratic,
+)
+
+__all__ = ["Joined", "joined"]
+
+Ints = NDArray[np.int64]
+
+
+@dataclass(frozen=True, eq=False)
+class Joined:
+    """The joint model, and where each part begins in its arrays (with the end of the last)."""
+
+    model: Model
+    node: Ints
+    edge: Ints
+    state: Ints
+    half_state: Ints
+
+
+def joined(models: Sequence[Model]) -> Joined:
+    """The disjoint union of models without auxiliary nodes; constants are left out.
+
+    Groups of the same family become one where they can be told apart no more.
+    """
+    node = _starts([model.n for model in models])
+    edge = _starts([model.m for model in models])
+    parts = [model.edges.astype(np.int64) + at for model, at in zip(models, node, strict=False)]
+    potentials, sizes = _potentials(models)
+    whole = Model.__new__(Model)
+    whole.__dict__.update(
+        unary=np.concatenate([model.unary for model in models]),
+        num_labels=np.concatenate([model.num_labels for model in models]),
+        n=int(node[-1]),
+        m=int(edge[-1]),
+        num_variables=int(node[-1]),
+        edges=np.concatenate(parts).astype(np.int32),
+        potentials=tuple(potentials),
+        group_start=_starts(sizes),
+        constant=0.0,
+        auxiliaries=models[0].auxiliaries,
+        shape=None,
+    )
+    state = whole.node_offset[node]
+    return Joined(whole, node, edge, state, whole.half_offset[2 * edge])
+
+
+def _starts(sizes: Sequence[int]) -> Ints:
+    return np.concatenate([[0], np.cumsum(sizes, dtype=np.int64)]).astype(np.int64)
+
+
+def _potentials(models: Sequence[Model]) -> tuple[list[Potential], list[int]]:
+    groups = [p for model in models for p in model.potentials]
+    sizes = [int(size) for model in models for size in np.diff(model.group_start)]
+    kinds = {type(p) for p in groups}
+    if len(kinds) == 1:
+        together = _together(kinds.pop(), groups)
+        if together is not None:
+            return [together], [sum(sizes)]
+    return groups, sizes
+
+
+def _together(kind: type[Any], groups: list[Potential]) -> Potential | None:
+    arrays = [p.arrays() for p in groups]
+    if kind is Potts:
+        return Potts(np.concatenate([a["weights"] for a in arrays]))
+    if kind in (TruncatedLinear, TruncatedQuadratic):
+        both = (np.concatenate([a[name] for a in arrays]) for name in ("weights", "truncation"))
+        potential: Potential = kind(*both)
+        return potential
+    if kind is Tables:
+        shapes = {pair for a in arrays for pair in _shapes(a)}
+        if len(shapes) == 1:
+            flat = np.concatenate([a["flat"] for a in arrays])
+            return Tables(flat.reshape(-1, *shapes.pop()))
+    return None
+
+
+def _shapes(arrays: dict[str, NDArray[Any]]) -> set[tuple[int, int]]:
+    rows, cols = arrays["rows"], arrays["cols"]
+    if len(rows) and (rows == rows[0]).all() and (cols == cols[0]).all():
+        return {(int(rows[0]), int(cols[0]))}
+    return set(zip(rows.tolist(), cols.tolist(), strict=True))

@@ -1,0 +1,190 @@
+"""Many models on a device: relaxations of all at once, each with limits and a result of its own."""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from softmap.model import Model
+from softmap.relaxation.gaps import cost_step
+from softmap.relaxation.point import PrimalPoint
+from softmap.solving.options import Options
+from softmap.solving.proof import Proof
+from softmap.solving.result import Result
+from softmap.solving.run import EARLY, PATIENCE
+from softmap.solving.trace import PROVED, Row, Status, Trace
+
+__all__ = ["batchable", "relax_batch"]
+
+Floats = NDArray[np.float64]
+ORDINARY = (2.0**-30, 2.0**30)  # costs that single precision takes as they are
+
+
+def batchable(model: Model) -> bool:
+    """Whether a model may share a launch with others: no hard constraints, ordinary costs."""
+    from softmap.cuda.judge import judged_on_device
+
+    if not model.m or not np.isfinite(model.unary).all() or not judged_on_device(model):
+        return False
+    rows, cols = model.num_labels[model.edges].T
+    largest = max(p.largest(rows, cols) for p in model.potentials) if model.potentials else 0.0
+    most = max(float(np.abs(model.unary).max()), largest)
+    return ORDINARY[0] < most < ORDINARY[1]
+
+
+class _Progress:
+    """Which models of a batch go on, and why the others do not."""
+
+    def __init__(self, batch: Any, models: Sequence[Model], each: Sequence[Options]) -> None:
+        self.batch, self.each = batch, each
+        count = len(models)
+        self.status: list[Status | None] = [None] * count
+        self.passes = np.zeros(count, dtype=np.int64)
+        self.work_of = 2.0 * np.array([model.m for model in models])
+        self.max_work = np.array([_or_inf(o.max_work) for o in each])
+        self.time_limit = np.array([_or_inf(o.time_limit) for o in each])
+        self.lp_gap = np.array([o.lp_gap for o in each])
+        self.gap = np.array([o.gap for o in each])
+        self.constant = np.array([model.constant for model in models])
+        self.models = models
+        self.best_gap, self.improved = np.full(count, np.inf), np.zeros(count)
+        self.active = np.arange(count)
+
+    def affordable(self, wanted: int) -> int:
+        """Passes until the next check, or until the first limit of work."""
+        left = self.max_work[self.active] / self.work_of[self.active] - self.passes[self.active]
+        return max(1, int(min(wanted, left.min())))
+
+    def stop(self, seconds: float) -> None:
+        """Note what has ended, after a look."""
+        batch, active = self.batch, self.active
+        lower = batch.bound[active]
+        unit = np.minimum(np.abs(lower), np.abs(lower + self.constant[active]))
+        small = unit < batch.scale[active]
+        for k in np.flatnonzero(small):
+            unit[k] = max(unit[k], cost_step(self.models[int(active[k])]))
+        lp_gap = np.maximum(batch.primal[active] - lower, 0.0) / np.maximum(unit, 1e-300)
+        gap = np.maximum(batch.energy[active] - lower, 0.0) / np.maximum(unit, 1e-300)
+        better = lp_gap < 0.99 * self.best_gap[active]
+        self.best_gap[active[better]] = lp_gap[better]
+        self.improved[active[better]] = batch.passes_done
+        patience = np.maximum(PATIENCE, self.passes[active] // 2)
+        reasons = (
+            (Status.OPTIMAL, (gap <= self.gap[active]) & (gap <= PROVED)),
+            (Status.GAP, gap <= self.gap[active]),
+            (Status.LP_GAP, lp_gap <= self.lp_gap[active]),
+            (
+                Status.WORK_LIMIT,
+                self.passes[active] * self.work_of[active] >= self.max_work[active],
+            ),
+            (Status.TIME_LIMIT, seconds >= self.time_limit[active]),
+            (Status.STALLED, batch.passes_done - self.improved[active] > patience),
+        )
+        for status, holds in reasons:
+            for k in active[holds]:
+                self.status[k] = self.status[k] or status
+        self.active = np.array([k for k in active if self.status[k] is None], dtype=np.int64)
+
+
+def relax_batch(models: Sequence[Model], each: Sequence[Options]) -> list[Result]:
+    """The relaxations of models that are `batchable`, in blocks of one launch."""
+    from softmap.cuda import find_device
+    from softmap.cuda.batch import Batch
+
+    began = time.perf_counter()
+    dtype = each[0].precision
+    batch = Batch(models, find_device(), dtype)
+    setup, started = time.perf_counter() - began, time.perf_counter()
+    progress, looks = _Progress(batch, models, each), []
+    while len(progress.active):
+        done = batch.passes_done
+        wanted = next((early - done for early in EARLY if done < early), max(20, done // 8))
+        count = progress.affordable(wanted)
+        batch.step(progress.active, count)
+        progress.passes[progress.active] += count
+        looks.append(batch.look(progress.active, started))
+        progress.stop(time.perf_counter() - started)
+    return _results(batch.relaxed(looks), models, each, progress, setup)
+
+
+def _results(
+    found: Any, models: Sequence[Model], each: Sequence[Options], progress: _Progress, setup: float
+) -> list[Result]:
+    rows: list[list[Row]] = [[] for _ in models]
+    for look in found.looks:
+        columns = (look.eta, look.bound, look.smoothed, look.primal, look.energy, look.slack)
+        for at, k in enumerate(look.models.tolist()):
+            eta, bound, smoothed, primal, energy, slack = (float(c[at]) for c in columns)
+            constant = models[k].constant
+            work = 2 * models[k].m * look.passes
+            rows[k].append(
+                Row(work, float(look.passes), look.seconds, eta, _lowered(bound, constant),
+                    smoothed + constant, primal + constant, energy + constant, slack)
+            )  # fmt: skip
+    return [
+        _result(found, k, model, options, rows[k], progress, setup)
+        for k, (model, options) in enumerate(zip(models, each, strict=True))
+    ]
+
+
+def _result(
+    found: Any,
+    k: int,
+    model: Model,
+    options: Options,
+    rows: list[Row],
+    progress: _Progress,
+    setup: float,
+) -> Result:
+    whole = found.whole
+    nodes = slice(int(whole.node[k]), int(whole.node[k + 1]))
+    states = slice(int(whole.state[k]), int(whole.state[k + 1]))
+    halves = slice(int(whole.half_state[k]), int(whole.half_state[k + 1]))
+    labels = found.labels[nodes].copy()
+    energy = float(model.energy(labels))
+    primal = min(float(found.primal[k]) + model.constant, energy)
+    point = PrimalPoint(
+        model if model.constant == 0 else model.replace(constant=0.0),
+        found.nodes[states], None, found.coupling[halves], float(found.eta[k]),
+    )  # fmt: skip
+    if primal == energy:
+        point = PrimalPoint(point.model, labels=labels)
+    bound = _lowered(float(found.bound[k]), model.constant)
+    status = progress.status[k] or Status.STALLED
+    rows = [_no_better(row, bound, primal, energy) for row in rows[:-1]] + [
+        replace(rows[-1], bound=bound, primal=primal, energy=energy)
+    ]
+    return Result(
+        model=model, method="anneal", status=status, labels=labels, energy=energy, bound=bound,
+        primal=primal, lam=found.lam[halves], eta=rows[-1].eta, trace=Trace(rows),
+        work=rows[-1].work, sweeps=rows[-1].sweeps, seconds=rows[-1].seconds, setup_seconds=setup,
+        threads=1, messages=found.messages[halves], point=point, lp_bound=bound, proof=Proof(),
+        tolerances=(options.lp_gap, options.gap),
+    )  # fmt: skip
+
+
+def _no_better(row: Row, bound: float, primal: float, energy: float) -> Row:
+    """A row that says no more than the result, whose last digits come from elsewhere."""
+    return replace(
+        row,
+        bound=min(row.bound, bound),
+        primal=max(row.primal, primal),
+        energy=max(row.energy, energy),
+    )
+
+
+def _or_inf(limit: float | None) -> float:
+    return math.inf if limit is None else limit
+
+
+def _lowered(value: float, constant: float) -> float:
+    total = value + constant
+    part = total - value
+    error = (value - (total - part)) + (constant - part)
+    return math.nextafter(total, -math.inf) if error < 0 else total
