@@ -62,8 +62,7 @@ def solve(  # noqa: PLR0913 - one keyword per thing a user may want to say
     time_limit, max_work, updates
         Stop after so many seconds, half-edge messages, or updates of a randomised method.
     threads : int, all available ones if left out
-    dtype : "float64" (default on "cpu") or "float32" (on "cuda"), of the iterates; bounds and
-        primals are float64
+    dtype : "float64" (on "cpu") or "float32" (on "cuda"), of the iterates; bounds are float64
     seed : int, of the randomised methods
     warm_start : λ or an earlier `Result`, also of a model whose costs changed a little
     checkpoint : path, written at intervals, at the end and when interrupted; see `resume`
