@@ -34,9 +34,7 @@ def solve_command(
     seed: Annotated[int | None, typer.Option(help="Seed of what is random [0].")] = None,
     threads: Annotated[int | None, typer.Option(help="Threads [all].")] = None,
     dtype: Annotated[str | None, typer.Option(help="float32 or float64 [by backend].")] = None,
-    backend: Annotated[
-        Literal["cpu", "cuda"] | None, typer.Option(help="Where passes run [cpu].")
-    ] = None,
+    backend: Annotated[str | None, typer.Option(help="cpu or cuda [cpu].")] = None,
     values: ValuesOption = None,
     output: Annotated[Path | None, typer.Option(help="Write the labelling (.MPE).")] = None,
     trace: Annotated[Path | None, typer.Option(help="Write the run, a row per check.")] = None,
@@ -63,12 +61,8 @@ def solve_command(
         "lp_gap": lp_gap,
         "time_limit": time_limit,
         "eta": eta,
-        "seed": seed,
-        "threads": threads,
-        "dtype": dtype,
-        "backend": backend,
         "checkpoint": checkpoint,
-    }
+    } | {"seed": seed, "threads": threads, "dtype": dtype, "backend": backend}
     if mbest is not None:
         other = {"trace": trace, "report": report, "save": save, "resume": resume}
         return solve_ranked(loaded, mbest, options | other, output, as_json)
