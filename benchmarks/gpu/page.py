@@ -72,7 +72,7 @@ Medians of seven; kernels compiled before. A copy within the device moves {found
 {chr(10).join(passes_table(found))}
 
 Bytes are those a pass has to move, each number once per half pass (`bytes_of_pass`). A judgement proves a bound and prices a point. At large η, where sums of exponentials leave the range of numbers, a truncated linear pass takes
-{1e3 * linear["pass_s_cold"]:.2f} ms. Potts passes are somewhat slower than aimed at: between levels the device runs empty. Random graphs stay at half of the aim: what is sent lands anywhere, and whole sectors are moved for 12 bytes.
+{1e3 * linear["pass_s_cold"]:.2f} ms. Potts passes are a little slower than aimed at, and random graphs reach half of the aim, where every message is sent to another place in memory.
 
 ![Roofline](../images/gpu-roofline.svg)
 
@@ -81,7 +81,7 @@ Bytes are those a pass has to move, each number once per half pass (`bytes_of_pa
 {chr(10).join(certify_table(found))}
 
 *Loop* is everything between the first pass and the certificate: passes, judgements, and what the host does in between. *With set-up* adds tiles, the upload of the costs and the recording of launches, which the host does in numpy.
-The last column counts passes of the CPU solver on two cores of the same machine, as many as the device needed, and no checks.
+The last column counts passes of the CPU solver on two cores of the same machine, as many as the device needed, and no checks; its loops were those for AVX2 (`SOFTMAP_CPU=v3`), messages in double precision.
 
 ## A batch
 

@@ -287,7 +287,13 @@ def test_an_option_that_is_no_number_is_named(name, value):
         Options(**{name: value})
 
 
-@pytest.mark.parametrize("name", ["lp_gap", "gap", "seed", "dtype", "method", "backend"])
+def test_the_precision_is_that_of_the_backend_unless_given():
+    assert Options().precision == "float64"
+    assert Options(backend="cuda").precision == "float32"
+    assert Options(backend="cuda", dtype="float64").precision == "float64"
+
+
+@pytest.mark.parametrize("name", ["lp_gap", "gap", "seed", "method", "backend"])
 def test_an_option_that_must_be_given_is_not_none(name):
     with pytest.raises(OptionError, match=f"{name}=None: expected"):
         Options(**{name: None})

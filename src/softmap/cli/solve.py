@@ -37,9 +37,7 @@ def solve_command(
     seed: Annotated[int | None, typer.Option(help="Seed of what is random [0].")] = None,
     threads: Annotated[int | None, typer.Option(help="Threads [all].")] = None,
     dtype: Annotated[str | None, typer.Option(help="float32 or float64 [by backend].")] = None,
-    backend: Annotated[
-        Literal["cpu", "cuda"] | None, typer.Option(help="Where passes run [cpu].")
-    ] = None,
+    backend: Annotated[str | None, typer.Option(help="cpu or cuda [cpu].")] = None,
     values: ValuesOption = None,
     form: FormatOption = None,
     output: Annotated[

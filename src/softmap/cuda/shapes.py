@@ -70,11 +70,12 @@ def shape_of(model: Model, tiling: Tiling, dtype: str) -> Shape:
     kind = core.KINDS.index(data.kind)
     if data.kind == "projection":
         return general
-    if data.kind == "tables" and (data.offset is not None or not data.stride):
+    own = data.offset is None and data.stride and data.weight is None
+    if data.kind == "tables" and not own:  # times a weight, which a bound has to round down
         kind = SHARED
     reach, plain, exact = 0, False, False
     if kind == core.KINDS.index("tables") and data.table is not None:
-        exact = bool(_representable(data.table, dtype) and data.weight is None)
+        exact = _representable(data.table, dtype)
     if data.kind in ("linear", "quadratic"):
         keys = np.unique(potential.tile_key(rows, cols))
         reach = int(keys[0]) if len(keys) == 1 else 0
