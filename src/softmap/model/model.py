@@ -32,6 +32,7 @@ from softmap.model.inputs import (
 )
 from softmap.model.potentials import Potential
 from softmap.model.potentials.base import LARGEST_COST, Costs, Ints, integers, largest
+from softmap.model.running import NO_RUNNING, Running, check_running
 from softmap.model.sums import careful_sums
 
 __all__ = ["Auxiliaries", "Model", "checked_model"]
@@ -69,6 +70,7 @@ class Model:
     group_start: Ints
     constant: float
     auxiliaries: Auxiliaries
+    running: Running
     shape: tuple[int, ...] | None
 
     def __init__(
@@ -92,6 +94,7 @@ class Model:
             group_start=group_start,
             constant=finite_number(constant, "constant"),
             auxiliaries=NO_AUXILIARIES,
+            running=NO_RUNNING,
             shape=None,
         )
         self._check_costs()
@@ -147,6 +150,11 @@ class Model:
             p.has_forbidden() for p in self.potentials
         )
 
+    @property
+    def num_visible(self) -> int:
+        """Variables without the running ones, which factors over many variables count with."""
+        return self.num_variables - len(self.running)
+
     def groups(self) -> Iterator[tuple[int, int, Potential]]:
         """The groups of edges of one family: (first edge, last edge + 1, potential)."""
         for g, potential in enumerate(self.potentials):
@@ -194,17 +202,24 @@ class Model:
 
     def __repr__(self) -> str:
         families = "+".join(dict.fromkeys(p.family for p in self.potentials)) or "no edges"
-        aux = f" (+{self.n - self.num_variables} auxiliary)" if len(self.auxiliaries) else ""
-        return f"Model({self.num_variables} variables{aux}, {self.m} edges, {families})"
+        aux = f" (+{self.n - self.num_visible} auxiliary)" if self.n > self.num_visible else ""
+        return f"Model({self.num_visible} variables{aux}, {self.m} edges, {families})"
 
     # --- energies -------------------------------------------------------------------------------
 
     def complete(self, labels: ArrayLike) -> Ints:
-        """Labels of all nodes: the given ones, then the states of auxiliary nodes."""
-        chosen = checked_labels(labels, self.num_labels[: self.num_variables])
+        """Labels of all nodes: the given ones, then those that follow from them."""
+        chosen = self.with_running(labels)
         if not len(self.auxiliaries):
             return chosen
         return np.concatenate([chosen, self.auxiliaries.states(chosen)], axis=-1)
+
+    def with_running(self, labels: ArrayLike) -> Ints:
+        """Labels of all variables, those of running ones included; they may be there already."""
+        counts = self.num_labels[: self.num_variables]
+        if not len(self.running) or np.shape(labels)[-1:] == counts.shape:
+            return checked_labels(labels, counts)
+        return self.running.follow(checked_labels(labels, counts[: self.num_visible]))
 
     def energy(self, labels: ArrayLike) -> Any:
         """Cost of a labelling, or of each of a batch; +inf where a hard constraint is broken.
@@ -261,7 +276,7 @@ class Model:
     def condition(self, evidence: Mapping[int, int]) -> Model:
         """The model with variables fixed: every other label of theirs is forbidden."""
         unary = self.unary.copy()
-        for i, x in checked_evidence(evidence, self.num_labels[: self.num_variables]):
+        for i, x in checked_evidence(evidence, self.num_labels[: self.num_visible]):
             block = unary[self.node_slice(i)]
             kept = block[x]
             block[:] = np.inf
@@ -271,8 +286,8 @@ class Model:
     def with_shape(self, shape: Sequence[int]) -> Model:
         """The same model, known to be a grid of this shape (for pictures)."""
         sides = tuple(integers(shape, "shape").reshape(-1).tolist())
-        if min(sides, default=0) < 1 or math.prod(sides) != self.num_variables:
-            raise ModelError(f"a grid of shape {sides} has not {self.num_variables} variables")
+        if min(sides, default=0) < 1 or math.prod(sides) != self.num_visible:
+            raise ModelError(f"a grid of shape {sides} has not {self.num_visible} variables")
         return self._with(shape=sides)
 
     def with_auxiliaries(self, auxiliaries: Auxiliaries) -> Model:
@@ -283,6 +298,11 @@ class Model:
         """
         auxiliaries = check_auxiliaries(self, auxiliaries)
         return self._with(auxiliaries=auxiliaries, num_variables=self.n - len(auxiliaries))
+
+    def with_running_variables(self, running: Running) -> Model:
+        """The same model, whose last variables are running: their labels follow from the others."""
+        counts = self.num_labels[: self.num_variables]
+        return self._with(running=check_running(running, counts))
 
     @classmethod
     def from_factors(
@@ -301,7 +321,7 @@ class Model:
         factors : iterable of (scope, costs), or of factors over many variables
             `costs` has one axis per variable of the scope. Arity 0 adds to the constant, 1 to the
             unary costs, 2 to the edge of that pair; 3 and more become an auxiliary variable.
-            Running variables of `AtMostOne` and its like come after all others.
+            Labellings do not show what `AtMostOne` and its like count with.
         groups : list of (edges, potential) kept as they are, for structured potentials
         """
         pieces = assemble(num_labels, factors, groups, constant)
@@ -314,6 +334,7 @@ class Model:
     def from_pieces(cls, pieces: Pieces) -> Model:
         """A model of parts whose auxiliary nodes fit by construction: they are not checked."""
         model = cls(pieces.unary, None, pieces.groups, constant=pieces.constant)
+        model = model._with(running=pieces.running)
         auxiliaries = pieces.auxiliaries
         if not len(auxiliaries):
             return model
@@ -325,6 +346,7 @@ class Model:
         aux = self.auxiliaries
         arrays: list[NDArray[Any]] = [self.unary, self.num_labels, self.edges, self.group_start]
         arrays += [aux.start, aux.member, aux.stride, np.array([self.constant])]
+        arrays += self.running.arrays().values() if len(self.running) else []
         for potential in self.potentials:
             digest.update(potential.family.encode())
             arrays += potential.arrays().values()

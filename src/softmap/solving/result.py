@@ -93,6 +93,10 @@ class Result(Gaps):
     proof: Proof
     tolerances: tuple[float, float] = (1e-4, 1e-6)
 
+    def __post_init__(self) -> None:
+        # running variables are not for the user
+        object.__setattr__(self, "labels", self.labels[: self.model.num_visible])
+
     @property
     def found(self) -> bool:
         """Whether `labels` obey all hard constraints; if not, the energy is +inf."""
@@ -214,7 +218,7 @@ def _restored(model: Model, header: dict[str, Any], arrays: Arrays) -> Result:
         model=model,
         method=str(header["method"]),
         status=Status[header["status"]],
-        labels=_sized("labels", arrays["labels"], model.num_variables, "i"),
+        labels=_sized("labels", arrays["labels"], model.num_visible, "i"),
         lam=_sized("lam", arrays["lam"], size, "f"),
         messages=_sized("messages", arrays["messages"], size, "f"),
         trace=Trace.from_array(arrays["trace"]),
