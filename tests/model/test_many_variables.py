@@ -160,13 +160,15 @@ def test_results_do_not_show_running_variables(tmp_path):
     assert model.num_variables > model.num_visible == n
     seen = []
     result = softmap.solve(model, on_snapshot=lambda shot: seen.append(shot.labels.shape))
-    assert result.labels.shape == (n,) and set(seen) == {(n,)}
+    assert result.labels.shape == (n,)
+    assert set(seen) == {(n,)}
     assert model.energy(result.labels) == result.energy == pytest.approx(result.bound)
     result.save(tmp_path / "result.npz")
     assert softmap.load_result(tmp_path / "result.npz") == result
     softmap.io.write(model, tmp_path / "model.npz")
     again = softmap.io.read(tmp_path / "model.npz")
-    assert again.fingerprint() == model.fingerprint() and again.num_visible == n
+    assert again.fingerprint() == model.fingerprint()
+    assert again.num_visible == n
     ranked = softmap.solve_mbest(model, 4)
     every = np.array(list(itertools.product((0, 1), repeat=n)))
     costs = np.sort(model.energy(every))
@@ -174,7 +176,8 @@ def test_results_do_not_show_running_variables(tmp_path):
     assert len({tuple(entry.labels.tolist()) for entry in ranked}) == 4
     apart = softmap.solve_mbest(model, 2, diversity=2)
     far = (every != apart[0].labels).sum(axis=1) >= 2
-    assert apart[1].proved and apart[1].energy == pytest.approx(model.energy(every[far]).min())
+    assert apart[1].proved
+    assert apart[1].energy == pytest.approx(model.energy(every[far]).min())
     with pytest.raises(softmap.ModelError, match="variable"):
         model.condition({n: 0})
 

@@ -31,6 +31,7 @@ MOST_ENTRIES = 1 << 26  # of all tables of one chain
 MOST_STATES = 64  # of a count that is not held in digits, though that would lose something
 CONVEX_STATES = 12  # the same where nothing is lost
 BASE = 4  # of digits
+FEW_LABELS = 3  # of a variable, up to which labels that move all states alike stay apart
 
 Scope = tuple[int, ...]
 
@@ -84,8 +85,8 @@ def _needs_digits(factor: Cardinality) -> bool:
 
 
 def _unroll(automaton: Automaton, found: Chain) -> None:
-    names, moves = automaton.variables, automaton.moves
-    k = len(names)
+    k = len(automaton.variables)
+    names, moves = _by_classes(automaton, found)
     states = [len(m) for m in moves]
     entries = sum(states[t] * moves[t].shape[1] * states[t + 1] for t in range(1, k - 2))
     if entries > MOST_ENTRIES:
@@ -105,12 +106,30 @@ def _unroll(automaton: Automaton, found: Chain) -> None:
     found.factors.append(((before, names[k - 2], names[k - 1]), costs))
 
 
+def _by_classes(automaton: Automaton, found: Chain) -> tuple[Scope, list[Ints]]:
+    """Names and moves where labels that move all states alike have become one.
+
+    A new variable holds the class of the label, so that tables have its few labels on their axis.
+    """
+    names, short = [], []
+    for v, moves in zip(automaton.variables, automaton.moves, strict=True):
+        d = moves.shape[1]
+        kept, kinds = np.unique(moves, axis=1, return_inverse=True)
+        if d > FEW_LABELS and 2 * kept.shape[1] <= d:
+            v, moves = found.follow((v,), kinds.reshape(-1), kept.shape[1]), kept
+        names.append(v)
+        short.append(moves)
+    return tuple(names), short
+
+
 def _count_in_digits(factor: Cardinality, sizes: Sequence[int], found: Chain) -> None:
     """Digits of the count, the last one first; then one table of the costs over all of them."""
-    counted: list[tuple[int, Ints]] = [
-        (v, (np.arange(d) == label).astype(np.int64))
-        for v, d, label in zip(factor.variables, sizes, factor.label.tolist(), strict=True)
-    ]
+    counted: list[tuple[int, Ints]] = []
+    for t, (v, d) in enumerate(zip(factor.variables, sizes, strict=True)):
+        ones = factor.ones(t, d)
+        if d > FEW_LABELS:
+            v, ones = found.follow((v,), ones, 2), np.arange(2)
+        counted.append((v, ones))
     digits: list[int] = []
     while counted:
         digit, counted = _last_digit(counted, found)

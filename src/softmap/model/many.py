@@ -27,8 +27,8 @@ from softmap.model.potentials.base import (
 )
 
 __all__ = [
-    "AllDifferent", "AtMostOne", "Automaton", "Cardinality", "ExactlyOne", "Linear", "Many", "Max",
-    "Or", "Parity", "dense", "final_costs", "joint",
+    "AllDifferent", "Among", "AtMostOne", "Automaton", "Cardinality", "ExactlyOne", "Linear",
+    "Many", "Max", "Or", "Parity", "Regular", "dense", "final_costs", "joint",
 ]  # fmt: skip
 
 MOST_SUMS = 1 << 16
@@ -93,6 +93,10 @@ class Cardinality(Many):
         if self.costs.shape != (k + 1,):
             raise ModelError(f"expected {k + 1} costs, one for each count, not {self.costs.shape}")
 
+    def ones(self, t: int, d: int) -> Ints:
+        """1 for each label of variable t that counts."""
+        return (np.arange(d) == self.label[t]).astype(np.int64)
+
     def _cap(self) -> int:
         """The count from which on all costs are the same."""
         changes = np.flatnonzero(self.costs[1:] != self.costs[:-1])
@@ -121,9 +125,47 @@ class Cardinality(Many):
         most = self.states - 1
         moves = []
         for t, d in enumerate(sizes):
-            counted = np.arange(min(t, most) + 1)[:, None] + (np.arange(d) == self.label[t])
+            counted = np.arange(min(t, most) + 1)[:, None] + self.ones(t, d)
             moves.append(np.where(counted >= cap, -1 if lost else cap, counted))
         return [Automaton(self.variables, moves, self.costs[: min(most, len(sizes)) + 1])]
+
+
+class Among(Cardinality):
+    """`costs[c]` where c of the variables have a label of their set of `labels`."""
+
+    def __init__(self, variables: Any, labels: Sequence[Sequence[int]], costs: ArrayLike) -> None:
+        super().__init__(variables, 0, costs)
+        self.labels = [integers(own, "labels").reshape(-1) for own in labels]
+        if len(self.labels) != len(self.variables):
+            raise ModelError(
+                f"expected a set of labels for each of {len(self.variables)} variables"
+            )
+
+    def ones(self, t: int, d: int) -> Ints:
+        """1 for each label of variable t that counts."""
+        return np.isin(np.arange(d), self.labels[t]).astype(np.int64)
+
+
+class Regular(Many):
+    """The labels, one after the other, are a word that an automaton accepts; else forbidden.
+
+    `moves[s, x]` is the state after state s and label x, or -1; the first state is 0, and
+    `costs[s]` is the cost of the last one.
+    """
+
+    def __init__(self, variables: Any, moves: ArrayLike, costs: ArrayLike) -> None:
+        super().__init__(variables)
+        self.moves, self.costs = integers(moves, "moves"), _checked_costs(costs)
+        sound = self.moves.ndim == 2 and self.costs.shape == self.moves.shape[:1]
+        if not sound or self.moves.min() < -1 or self.moves.max() >= len(self.moves):
+            raise ModelError("expected moves from each state by each label, and a cost of each")
+
+    def automata(self, sizes: Sequence[int]) -> list[Automaton]:
+        """One: its own."""
+        if max(sizes) > self.moves.shape[1]:
+            raise ModelError(f"Regular needs moves by {max(sizes)} labels")
+        moves = [self.moves[:, :d] for d in sizes]
+        return [Automaton(self.variables, [moves[0][:1], *moves[1:]], self.costs)]
 
 
 def _checked_costs(costs: Any) -> Costs:

@@ -72,7 +72,10 @@ def running_of(parts: Sequence[tuple[tuple[int, ...], Ints]]) -> Running:
         return NO_RUNNING
     known: dict[tuple[tuple[int, ...], bytes], int] = {}
     maps: list[Ints] = []
-    start, member, stride, offset, size = [0], [], [], [], 0
+    start, size = [0], 0
+    member: list[int] = []
+    stride: list[int] = []
+    offset: list[int] = []
     for scope, labels in parts:
         key = labels.shape, labels.tobytes()
         if key not in known:

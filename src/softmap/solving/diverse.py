@@ -143,7 +143,5 @@ def _step(num_labels: int, label: int, distance: int) -> Costs:
 
 
 def _with_counts(labels: Ints, earlier: list[Ints], distance: int) -> Ints:
-    counts = [
-        np.minimum(distance, np.cumsum(labels[: len(other)] != other)) for other in earlier
-    ]
+    counts = [np.minimum(distance, np.cumsum(labels[: len(other)] != other)) for other in earlier]
     return np.concatenate([labels, *counts]).astype(np.int64)
