@@ -9,8 +9,10 @@ import sys
 
 import numpy as np
 import pytest
+from hypothesis import given, settings
 
 import softmap
+from io_helpers import damaged, reads_or_refuses, refuses
 from softmap.io import parse_cfn, parse_wcsp
 
 INF = math.inf
@@ -216,10 +218,7 @@ BAD = {
 
 @pytest.mark.parametrize("text", BAD)
 def test_what_is_wrong_is_said(text):
-    line, message = BAD[text]
-    with pytest.raises(softmap.FormatError, match=message) as caught:
-        parse_wcsp(text)
-    assert caught.value.line == line
+    refuses(parse_wcsp, text, *BAD[text])
 
 
 HEAD = b'{problem {name a mustbe "<9"} variables {a 2 b 2 c 2} functions {f {scope [a b c] type '
@@ -240,3 +239,15 @@ BAD_CFN = {
 def test_what_is_wrong_in_cfn_is_said(text):
     with pytest.raises(softmap.FormatError, match=BAD_CFN[text]):
         parse_cfn(HEAD + text)
+
+
+@given(damaged([_wcsp(words, _unary(name)) for name, (words, _, _) in CASES.items()]))
+@settings(max_examples=150)
+def test_damaged_wcsp(text):
+    reads_or_refuses(parse_wcsp, text)
+
+
+@given(damaged([_cfn(params, _unary(name)) for name, (_, params, _) in CASES.items()]))
+@settings(max_examples=150)
+def test_damaged_cfn(text):
+    reads_or_refuses(parse_cfn, text)
