@@ -169,6 +169,8 @@ def test_results_do_not_show_running_variables(tmp_path):
     again = softmap.io.read(tmp_path / "model.npz")
     assert again.fingerprint() == model.fingerprint()
     assert again.num_visible == n
+    result.report(tmp_path / "page.html")
+    assert (tmp_path / "page.html").stat().st_size > 1000
     ranked = softmap.solve_mbest(model, 4)
     every = np.array(list(itertools.product((0, 1), repeat=n)))
     costs = np.sort(model.energy(every))

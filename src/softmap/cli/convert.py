@@ -43,4 +43,4 @@ def convert_command(
         raise softmap.OptionError("--integer is for .lp and .mps files")
     else:
         softmap.write(model, target)
-    messages().print(f"wrote {target}: {model.num_variables:,} variables, {model.m:,} edges")
+    messages().print(f"wrote {target}: {model.num_visible:,} variables, {model.m:,} edges")

@@ -114,9 +114,10 @@ def _by_classes(automaton: Automaton, found: Chain) -> tuple[Scope, list[Ints]]:
     names, short = [], []
     for v, moves in zip(automaton.variables, automaton.moves, strict=True):
         d = moves.shape[1]
-        kept, kinds = np.unique(moves, axis=1, return_inverse=True)
-        if d > FEW_LABELS and 2 * kept.shape[1] <= d:
-            v, moves = found.follow((v,), kinds.reshape(-1), kept.shape[1]), kept
+        if d > FEW_LABELS:
+            kept, kinds = np.unique(moves, axis=1, return_inverse=True)
+            if 2 * kept.shape[1] <= d:
+                v, moves = found.follow((v,), kinds.reshape(-1), kept.shape[1]), kept
         names.append(v)
         short.append(moves)
     return tuple(names), short

@@ -40,12 +40,12 @@ def families(model: Model) -> dict[str, int]:
 
 def model_facts(model: Model) -> dict[str, str]:
     """Sizes of a model, as name and words."""
-    counts = model.num_labels[: model.num_variables]
+    counts = model.num_labels[: model.num_visible]
     low, high = int(counts.min()), int(counts.max())
     varied = f"{low} to {high}, {counts.mean():.1f} on average"
     arities = {f"of arity {k}": count for k, count in arity_counts(model).items()}
     facts = {
-        "variables": f"{model.num_variables:,}",
+        "variables": f"{model.num_visible:,}",
         "edges": f"{model.m:,}",
         "labels": f"{low} each" if low == high else varied,
         "arities": _listed(arities) or "unary only",

@@ -109,7 +109,7 @@ def _picture(result: Subject) -> str:
     if shape is None or len(shape) != 2:
         return ""
     labels = np.asarray(result.labels).reshape(shape)
-    count = int(result.model.num_labels[: result.model.num_variables].max())
+    count = int(result.model.num_labels[: result.model.num_visible].max())
     colours = ",".join(f"rgb({r},{g},{b})" for r, g, b in palette(min(count, 32)).tolist())
     return (
         '<section aria-labelledby="h-labelling"><h2 id="h-labelling">Labelling</h2>'
