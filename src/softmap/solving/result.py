@@ -93,10 +93,6 @@ class Result(Gaps):
     proof: Proof
     tolerances: tuple[float, float] = (1e-4, 1e-6)
 
-    def __post_init__(self) -> None:
-        # running variables are not for the user
-        object.__setattr__(self, "labels", self.labels[: self.model.num_visible])
-
     @property
     def found(self) -> bool:
         """Whether `labels` obey all hard constraints; if not, the energy is +inf."""
