@@ -100,7 +100,8 @@ def measured(checks: Ints, n: int, snr: float, words: int, limit: float) -> Row:
         bp_errors += bool(belief_propagation(checks, ratios).any())
         bp_seconds.append(time.perf_counter() - begin)
         begin = time.perf_counter()
-        result = softmap.solve(with_word(model, ratios), time_limit=limit, threads=1)
+        word = with_word(model, ratios)
+        result = softmap.solve(word, goal="lp", time_limit=limit, threads=1)
         seconds.append(time.perf_counter() - begin)
         wrong = bool(result.labels.any()) or not result.found
         errors += wrong
