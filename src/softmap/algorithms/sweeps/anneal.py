@@ -23,7 +23,7 @@ SETTLED = 0.2  # without a primal point, raise η when the smoothed dual moved b
 READY = 0.65  # raise η when the gap of the regularised problem is below this part of the LP gap
 MEMORY = 2.0  # Nesterov's t is at most this times √(η · scale): beyond, marginals oscillate
 FALL = 1e-6  # part of itself by which the smoothed dual may fall between checks, by rounding
-CALMER = 4.0  # factor by which momentum is cut where the smoothed dual fell
+CALMER = 16.0  # factor by which momentum is cut where the smoothed dual fell
 SAMPLE = 5  # passes between samples of the averaged marginals
 RECENT = 8.0  # sample k counts like k**RECENT: about the last tenth of all passes
 
