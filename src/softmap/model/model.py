@@ -64,6 +64,7 @@ class Model(Structure):
     shape : of the grid that the variables are, or None; labellings have it
     names : `Names` of the variables and states, or None
     auxiliaries : what the auxiliary nodes stand for
+    running : how the last variables, which labellings do not show, follow from the others
 
     Examples
     --------
