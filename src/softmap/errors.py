@@ -12,6 +12,7 @@ __all__ = [
     "InfeasibleModel",
     "MissingExtra",
     "ModelError",
+    "NotEnoughMemory",
     "OptionError",
     "SoftmapError",
     "WriteError",
@@ -119,6 +120,27 @@ class WriteError(SoftmapError, OSError):
 
     def __reduce__(self) -> tuple[type[WriteError], tuple[str, str]]:
         return WriteError, (self.filename, self.reason)
+
+
+class NotEnoughMemory(SoftmapError, MemoryError):
+    """A run would need more memory than there is; nothing was allocated.
+
+    Attributes
+    ----------
+    needed, available : int
+        Bytes.
+    """
+
+    def __init__(self, needed: int, available: int) -> None:
+        super().__init__(
+            f"solving this model takes about {needed:,} bytes of memory; {available:,} are "
+            "available (dtype='float32' takes less, softmap.distributed spreads a model over "
+            "processes)"
+        )
+        self.needed, self.available = needed, available
+
+    def __reduce__(self) -> tuple[type[NotEnoughMemory], tuple[int, int]]:
+        return NotEnoughMemory, (self.needed, self.available)
 
 
 class MissingExtra(SoftmapError, ImportError):

@@ -68,7 +68,7 @@ template <int W, bool counting, bool ascending, class Step> class Trail {
             end_steps_[k] = steps_ += own * P(double(before));
         path_ = step_(path_, label(k));
     }
-    // Forwards: the k-th label, the `place`-th of its block, is now part of the window.
+    // Forwards: the k-th label is now part of the window.
     void enter(Index k) {
         if constexpr (counting)
             steps_ = step_(steps_ + sum_, label(k));

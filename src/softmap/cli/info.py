@@ -56,12 +56,16 @@ def _object(model: Model) -> dict[str, Any]:
 
 
 def _structure(model: Model) -> dict[str, str]:
+    from softmap.solving.memory import memory_needed
+
     components = model.graph.components()
     colours = model.graph.colouring()
     return {
         "connected components": f"{int(components.max()) + 1:,}",
         "colours": f"{int(colours.max()) + 1}",
         "memory": _memory(model.nbytes),
+        "memory to solve": f"about {_memory(memory_needed(model))} "
+        f"({_memory(memory_needed(model, 'float32'))} in float32)",
         "arc consistency": _consistency(model),
     }
 

@@ -21,9 +21,13 @@ Ints = NDArray[np.int64]
 
 @dataclass(frozen=True, eq=False)
 class Sample:
-    """One graph with features: (n, k) of variables, (m, 2) edges, (m, l) features of edges.
+    """One graph with features.
 
-    Without `pairs` every edge has the one feature 1.
+    Attributes
+    ----------
+    nodes : (n, k) features of variables
+    edges : (m, 2) variables
+    pairs : (m, l) features of edges; without them every edge has the one feature 1
     """
 
     nodes: ArrayLike

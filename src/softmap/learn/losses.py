@@ -42,8 +42,14 @@ class Inference:
 class Round:
     """One round of a fit: bounds on the least objective, and the inferences it took.
 
-    `lower` bounds the least objective from below (-inf where a loss has no such bound), `upper` is
-    a certified upper bound on the objective at the weights of this round.
+    Attributes
+    ----------
+    lower
+        A bound on the least objective, from below; -inf where a loss has no such bound.
+    upper
+        A certified upper bound on the objective at the weights of this round.
+    inferences
+        What was solved, each with its certified gap.
     """
 
     lower: float

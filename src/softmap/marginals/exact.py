@@ -27,6 +27,8 @@ class ExactMarginals:
 
     Attributes
     ----------
+    model, eta
+        Of which, and at which inverse temperature.
     nodes, edges
         Flat over `model.node_offset` and `model.edge_offset`.
     log_partition : float

@@ -47,6 +47,7 @@ class SoftMarginals:
     model : Model, with +inf on states that hard constraints rule out
     eta : float
     lam : λ at which the marginals were read off; also a warm start
+    curvature : what the marginals and their derivatives are made from
     """
 
     model: Model

@@ -12,10 +12,11 @@ from softmap import core
 from softmap.errors import OptionError
 from softmap.model import Model
 from softmap.model.layout import layout
+from softmap.model.potentials import Potts
 from softmap.relaxation import polytope
 from softmap.relaxation.dual import Floats
 
-__all__ = ["Beliefs", "Coupled", "MadePoint", "PrimalPoint", "couple"]
+__all__ = ["Beliefs", "Coupled", "MadePoint", "PrimalPoint", "couple", "needs_coupling"]
 
 Ints = NDArray[np.int64]
 
@@ -62,6 +63,15 @@ def couple(
     return Coupled(total, float(entropy.sum()), float(slack.sum()), plan)
 
 
+def needs_coupling(model: Model) -> bool:
+    """Whether the point depends on κ: not where every edge gets its cheapest transport anyway."""
+    plain = (
+        isinstance(p, Potts) and bool(((p.weights >= 0) & np.isfinite(p.weights)).all())
+        for p in model.potentials
+    )
+    return not all(plain)
+
+
 @dataclass(frozen=True, eq=False)
 class Beliefs:
     """What passes over a model have come to: marginals that agree nearly.
@@ -96,7 +106,8 @@ class PrimalPoint:
     nodes : node marginals, or None where the point is a labelling
     labels : the labelling, where `nodes` is None
     coupling, eta
-        What `couple` takes; at η = ∞ every edge gets its cheapest transport instead.
+        What `couple` takes; at η = ∞ every edge gets its cheapest transport instead. Without
+        `coupling`, 0: where the point does not depend on it (`needs_coupling`).
     """
 
     model: Model
@@ -120,10 +131,12 @@ class PrimalPoint:
         nodes = self.node_marginals()
         if self.nodes is None:
             edges = polytope.integral(self.model, self._labels())[1]
-        elif math.isinf(self.eta) or self.coupling is None:
+        elif math.isinf(self.eta):
             edges = polytope.transport(self.model, self.nodes)
         else:
-            found = couple(self.model, nodes, self.coupling, self.eta, plans=True)
+            zero = np.zeros(int(self.model.half_offset[-1]))
+            coupling = zero if self.coupling is None else self.coupling
+            found = couple(self.model, nodes, coupling, self.eta, plans=True)
             if found.plan is None or math.isinf(found.cost):
                 raise OptionError("no coupling of these node marginals avoids forbidden pairs")
             return MadePoint(nodes, found.plan, found.cost)

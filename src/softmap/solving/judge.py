@@ -18,7 +18,7 @@ from softmap.model import Model
 from softmap.model.layout import layout
 from softmap.relaxation import polytope
 from softmap.relaxation.bounds import reduced_nodes
-from softmap.relaxation.point import PrimalPoint, couple
+from softmap.relaxation.point import PrimalPoint, couple, needs_coupling
 
 __all__ = ["Judge"]
 
@@ -36,7 +36,7 @@ class Judge:
 
     def __init__(self, model: Model, threads: int) -> None:
         self.model, self.threads = model, threads
-        self._layout = layout(model)
+        self._layout, self._keeps_coupling = layout(model), needs_coupling(model)
         self.bound = -math.inf
         self.lam: Floats = np.zeros(int(model.half_offset[-1]))
         self.primal = math.inf
@@ -53,10 +53,11 @@ class Judge:
         priced = [
             couple(self.model, p, coupling, proposal.eta, threads=self.threads) for p in nodes
         ]
+        kept = coupling if self._keeps_coupling else None
         for found, candidate in zip(priced, nodes, strict=True):
             if found.cost < self.primal:
                 self.primal = found.cost
-                self.point = PrimalPoint(self.model, candidate, None, coupling, proposal.eta)
+                self.point = PrimalPoint(self.model, candidate, None, kept, proposal.eta)
         costs = tuple(found.cost for found in priced)
         return Verdict(bound, costs, priced[0].entropy, priced[0].slack, nodes)
 

@@ -16,6 +16,7 @@ __all__ = ["Pace", "Timed", "width_of"]
 PASS, CHECK, LABELS, BRIEF, LEAST, END = 3.0, 12.0, 9.0, 15.0, 5.0, 2.0
 WARM_UP = 0.02  # seconds that a first call may take whatever the model
 SQUARE = 8.0  # pairs of labels per label of a message for which the guess of CHECK was made
+CLOSING = 0.4  # of a time limit that a last check and the search for labels may take
 SLACK = 0.05  # seconds by which a time limit may be overrun knowingly
 
 
@@ -61,8 +62,14 @@ class Pace:
         fits = (kind for kind in ("check", "brief") if self.in_time(left, kind, "end"))
         return next(fits, "least")
 
-    def after(self, left: float) -> tuple[str, ...]:
-        """What is to follow the last step: a check that there is time for, and the result."""
+    def after(self, left: float, limit: float | None) -> tuple[str, ...]:
+        """What is to follow the last step: a check, labels and the result.
+
+        Where they would take much of the limit, the most thorough check that there is time for.
+        """
+        whole = "check", "labels", "end"
+        if limit is not None and self.expected(*whole) <= CLOSING * limit:
+            return whole
         return self.kind_of_check(left), "end"
 
     def in_time(self, left: float, *kinds: str) -> bool:

@@ -9,7 +9,7 @@ from dataclasses import replace
 import numpy as np
 from numpy.typing import NDArray
 
-from softmap.algorithms.base import Floats, Proposal, Verdict
+from softmap.algorithms.base import Floats
 from softmap.algorithms.registry import make
 from softmap.labels import LabelSearch, round_nodes
 from softmap.machine import usable_cores
@@ -21,6 +21,7 @@ from softmap.relaxation.point import PrimalPoint
 from softmap.solving.handover import is_slow, solve_exactly
 from softmap.solving.interrupts import Interrupts
 from softmap.solving.judge import Judge
+from softmap.solving.memory import require_memory
 from softmap.solving.options import Options
 from softmap.solving.pace import Pace, width_of
 from softmap.solving.proof import Proof
@@ -35,6 +36,7 @@ __all__ = ["Run"]
 EARLY = (5, 10, 20)  # the first checks, in passes
 FIRST_INTERLUDE = 5  # passes before an exact search is tried for the first time
 SHARE = 0.4  # of the time limit that the relaxation may take where more is to follow
+FIRST = 20  # passes that come before anything else: without them, later stages have little to hold
 # A run gives up when neither gap has improved for so many passes, and for half of all passes.
 PATIENCE = 400
 
@@ -60,6 +62,7 @@ class Run:
         self, model: Model, options: Options, interrupts: Interrupts | None = None
     ) -> None:
         started = time.perf_counter()
+        require_memory(model, options.dtype)
         self.given, self.options = model, options
         self.units = Units(model, options.dtype)
         self.model = tighten(self.units.model)
@@ -120,9 +123,7 @@ class Run:
             goal = min(self.next_check, self.options.updates or self.next_check)
             count = min(pace, goal - self.done, self.affordable())
             if self.options.time_limit is not None:
-                count = max(
-                    1, min(count, self.pace.fitting("step", self.left, *self.pace.after(self.left)))
-                )
+                count = max(1, min(count, self.pace.fitting("step", self.left, *self._after())))
             with self.pace.timed("step", count) as step:
                 self.algorithm.step(self.state, count)
             self.done += count
@@ -143,8 +144,11 @@ class Run:
 
     def _out_of_time(self) -> Status | None:
         """Whether the next step, and what follows it, would take longer than the time limit."""
-        late = not self.pace.in_time(self.left, "step", *self.pace.after(self.left))
+        late = not self.pace.in_time(self.left, "step", *self._after())
         return Status.TIME_LIMIT if late else None
+
+    def _after(self) -> tuple[str, ...]:
+        return self.pace.after(self.left, self.options.time_limit)
 
     @property
     def bound(self) -> float:
@@ -172,19 +176,7 @@ class Run:
 
     def note(self, stage: StageName) -> Snapshot:
         """A row about a turn of a later stage."""
-        row = Row(
-            work=self.work,
-            sweeps=self.sweeps,
-            seconds=self.seconds,
-            eta=self.eta,
-            bound=self.bound,
-            smoothed=math.nan,
-            primal=self.judge.primal,
-            energy=self.search.energy,
-            slack=math.nan,
-            stage=stage,
-        )
-        return self._noted(row)
+        return self._noted(self._row(stage))
 
     def recall(self) -> tuple[Snapshot, Status | None]:
         """Begin with what an earlier result knows; it may be all that was asked for."""
@@ -230,7 +222,8 @@ class Run:
         if not more or not limit:
             return None
         overtaken = self.judge.bound < self.proved and math.isfinite(self.search.energy)
-        done = self.seconds > SHARE * limit or has_settled(self.trace, overtaken=overtaken)
+        enough = self.seconds > SHARE * limit and self.done >= FIRST
+        done = enough or has_settled(self.trace, overtaken=overtaken)
         return Status.RELAXED if done else None
 
     def check(self, *, last: bool = False, least: bool = False) -> Snapshot:
@@ -241,7 +234,8 @@ class Run:
         only the bound is looked at, and labels are found quickly or not at all.
         """
         kind = "least" if least else self.pace.kind_of_check(self.left)
-        if kind != "check" and len(self.trace) and self.checked_at == self.done:
+        same = len(self.trace) and self.checked_at == self.done
+        if same and (kind != "check" or self.decoded_at == self.done):
             return self.note(StageName.RELAX)  # nothing has changed
         self.checked_at = self.done
         if kind != "check":
@@ -262,7 +256,7 @@ class Run:
             self.find_labels(proposal.lam, verdict.nodes[0], self.judge.primal)
         if not last and is_slow(self):
             solve_exactly(self)
-        snapshot = self._noted(self._row(proposal, verdict))
+        snapshot = self._noted(self._row(StageName.RELAX, proposal.smoothed, verdict.slack))
         self.algorithm.heed(self.state, verdict)
         self.next_check = self.done + self.interval()
         return snapshot
@@ -303,17 +297,18 @@ class Run:
         self.trace.rows.append(snapshot.row)
         return snapshot
 
-    def _row(self, proposal: Proposal, verdict: Verdict) -> Row:
+    def _row(self, stage: StageName, smoothed: float | None = None, slack: float = math.nan) -> Row:
         return Row(
             work=self.work,
             sweeps=self.sweeps,
             seconds=self.seconds,
-            eta=proposal.eta,
+            eta=self.eta,
             bound=self.bound,
-            smoothed=math.nan if proposal.smoothed is None else proposal.smoothed,
+            smoothed=math.nan if smoothed is None else smoothed,
             primal=self.judge.primal,
             energy=self.search.energy,
-            slack=verdict.slack,
+            slack=slack,
+            stage=stage,
         )
 
     def find_labels(self, lam: Floats, nodes: Floats, primal: float) -> None:

@@ -158,7 +158,7 @@ class WarmStart:
             run.judge.glance(lam)
             return
         nodes = _allowed(run, checked_marginals(run.model, point.nodes))
-        if point.coupling is None or math.isinf(point.eta):
+        if math.isinf(point.eta):
             run.judge.glance(lam)
             if self.same:  # the cheapest transport on every edge takes long
                 run.judge.accept(lam, nodes)
@@ -166,7 +166,9 @@ class WarmStart:
         exponent = scaled(known.model).exponent
         with np.errstate(over="ignore", under="ignore"):
             eta = self.units.eta(float(np.ldexp(point.eta, exponent)))
-            coupling = self.units.warm(np.ldexp(point.coupling, -exponent))
+            coupling = lam  # where the point does not depend on it
+            if point.coupling is not None:
+                coupling = self.units.warm(np.ldexp(point.coupling, -exponent))
         assert eta is not None
         run.judge.look(Proposal(lam, eta, coupling=coupling, nodes=(nodes,)))
 

@@ -1,0 +1,43 @@
+"""Charts of `benchmarks.wide`: python -m benchmarks.wide_chart ROWS.jsonl OUT.png."""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+from typing import Any
+
+import matplotlib as mpl
+
+mpl.use("Agg")
+import matplotlib.pyplot as plt
+
+Row = dict[str, Any]
+
+
+def draw(rows: list[Row], out: Path) -> None:
+    """Cost of a pass and of a check against the number of labels."""
+    figure, (passes, checks) = plt.subplots(1, 2, figsize=(9, 3.5))
+    for family in dict.fromkeys(r["family"] for r in rows if r["what"] == "labels"):
+        mine = [r for r in rows if r["what"] == "labels" and r["family"] == family]
+        counts = [r["labels"] for r in mine]
+        passes.plot(counts, [r["ns per edge and label"] for r in mine], "o-", label=family)
+    judged = [r for r in rows if r["what"] == "checks"]
+    counts = list(dict.fromkeys(r["labels"] for r in judged))
+    for place, name in enumerate(("first η", "thirty times that")):
+        ratio = [[r["check / pass"] for r in judged if r["labels"] == d][place] for d in counts]
+        checks.plot(counts, ratio, "o-", label=name)
+    passes.set(title="one pass: ns per edge and label", xscale="log", xlabel="labels")
+    checks.set(title="one check ÷ one pass", xscale="log", xlabel="labels")
+    for axis in (passes, checks):
+        axis.set_ylim(bottom=0)
+        axis.grid(alpha=0.3)
+        axis.legend(fontsize=8)
+    figure.tight_layout()
+    figure.savefig(out, dpi=110)
+    plt.close(figure)
+
+
+if __name__ == "__main__":
+    source, target = map(Path, sys.argv[1:3])
+    draw([json.loads(line) for line in source.read_text().splitlines()], target)

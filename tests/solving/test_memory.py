@@ -1,0 +1,56 @@
+"""Memory is said beforehand, and a run that would need more than there is does not begin."""
+
+from __future__ import annotations
+
+import pickle
+
+import numpy as np
+import pytest
+
+import softmap
+from softmap import machine
+from softmap.solving import memory
+from softmap.solving.memory import memory_needed
+
+
+def test_a_run_that_does_not_fit_says_how_much_it_needs(monkeypatch):
+    model = softmap.generators.potts_grid(150, 150, 8, seed=0)
+    monkeypatch.setattr(memory, "available_memory", lambda: 1_000_000)
+    with pytest.raises(softmap.NotEnoughMemory, match="bytes of memory; 1,000,000 are") as caught:
+        softmap.solve(model, max_work=1)
+    assert isinstance(caught.value, MemoryError)
+    assert caught.value.needed == memory_needed(model) - model.nbytes
+    again = pickle.loads(pickle.dumps(caught.value))
+    assert (again.needed, again.available) == (caught.value.needed, 1_000_000)
+    monkeypatch.setattr(memory, "available_memory", lambda: None)
+    assert softmap.solve(model, max_work=1).bound <= softmap.solve(model, max_work=1).energy
+
+
+def test_single_precision_needs_less_and_more_pixels_more():
+    small, large = (softmap.generators.potts_grid(n, n, 4, seed=0) for n in (40, 80))
+    assert memory_needed(small, "float32") < memory_needed(small)
+    assert 3.9 < memory_needed(large) / memory_needed(small) < 4.3
+
+
+def test_what_the_machine_says(monkeypatch, tmp_path):
+    (tmp_path / "meminfo").write_text("MemTotal: 9 kB\nMemAvailable:   77 kB\n")
+    monkeypatch.setattr(machine, "MEMINFO", tmp_path / "meminfo")
+    monkeypatch.setattr(machine, "GROUP", tmp_path)
+    assert machine.available_memory() == 77 * 1024
+    (tmp_path / "memory.max").write_text("9000\n")
+    (tmp_path / "memory.current").write_text("1000\n")
+    assert machine.available_memory() == 8000
+    (tmp_path / "memory.max").write_text("max\n")
+    assert machine.available_memory() == 77 * 1024
+    monkeypatch.setattr(machine, "MEMINFO", tmp_path / "none")
+    assert machine.available_memory() is None
+
+
+def test_the_point_of_a_potts_model_is_the_same_without_messages():
+    model = softmap.generators.potts_grid(12, 12, 5, seed=1)
+    found = softmap.solve(model, goal="lp", lp_gap=1e-3)
+    assert found.point.coupling is None
+    made = found.point.make()
+    assert made.cost == pytest.approx(found.primal, rel=1e-12)
+    assert softmap.relaxation.polytope.violation(model, made.nodes, made.edges).max < 1e-12
+    assert np.array_equal(made.edges, found.edge_marginals)
