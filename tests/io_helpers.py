@@ -5,8 +5,10 @@ from __future__ import annotations
 import itertools
 
 import numpy as np
+import pytest
 from hypothesis import strategies as st
 
+import softmap
 from softmap.model import Model
 
 
@@ -23,6 +25,24 @@ def same_energies(first: Model, second: Model, rtol: float = 1e-9) -> bool:
         return False
     x = labellings(first)
     return np.allclose(first.energy(x), second.energy(x), rtol=rtol, atol=1e-8)
+
+
+def refuses(parse, text: bytes, line: int | None, expected: str) -> None:
+    """The error for a bad file names the line, where there is one, and what was expected."""
+    with pytest.raises(softmap.FormatError) as caught:
+        parse(text)
+    assert expected in str(caught.value)
+    if line is not None:
+        assert caught.value.line == line
+
+
+def reads_or_refuses(parse, text: bytes) -> None:
+    """Whatever a file holds: a model without NaN, or one of our errors."""
+    try:
+        model = parse(text)
+    except softmap.SoftmapError:
+        return
+    assert not np.isnan(model.energy(labellings(model, 3))).any()
 
 
 TOKENS = [

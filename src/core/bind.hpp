@@ -63,5 +63,6 @@ void bind_paper(nb::module_ &m);
 void bind_proof(nb::module_ &m);
 void bind_labels(nb::module_ &m);
 void bind_exact(nb::module_ &m);
+void bind_text(nb::module_ &m);
 
 } // namespace softmap

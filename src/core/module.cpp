@@ -27,4 +27,5 @@ NB_MODULE(_native, m) {
     bind_labels(m);
     bind_proof(m);
     bind_exact(m);
+    bind_text(m);
 }

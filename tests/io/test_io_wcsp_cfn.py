@@ -57,7 +57,7 @@ BAD_WCSP = {
     b"toy 2 2 1 9\n2 2\n2 0 0 0 0": (3, "twice"),
     b"toy 1 2 9 9\n2\n1 0 0 0": (3, "functions"),
     b"toy 1 2 1 9\n2\n1 0 0 0 7": (3, "end of the file"),
-    b"toy 1 2 1 9\n2\n1 0 -1 salldiff var": (3, "'salldiff'; global"),
+    b"toy 1 2 1 9\n2\n1 0 -1 salldiff var": (3, "cost"),
     b"toy 2 99999999 1 9\n99999999 99999999\n2 0 1 0 0": (None, "costs"),
     b"toy 1 999999999999 0 9\n999999999999": (None, "costs"),
 }
@@ -173,7 +173,7 @@ BAD_CFN = [
     (b'{problem {mustbe "<1"} variables {a 2} functions {f {scope [a] costs [1 nan]}}}', "NaN"),
     (b'{problem {mustbe "<1"} variables {a 2} functions {f {scope [a] costs g}}}', "'f' to have"),
     (b'{problem {mustbe "<1"} variables {a 2} functions {f {scope [a] costs f}}}', "'f' to have"),
-    (b'{problem {mustbe "<1"} variables {a 2} functions {f {scope [a] type salldiff}}}', "global"),
+    (b'{problem {mustbe "<1"} variables {a 2} functions {f {scope [a] type salldiff}}}', "params"),
     (b'{problem {mustbe "<1"} variables {a 2} functions {f {scope [a] costs [1 2]}', "'}'"),
     (b'{problem {mustbe "<1"} variables {a 2} functions {f {scope [a] costs [1 2', "']'"),
     (b'{problem {mustbe "<1"} variables {a 99999999999} functions {}}', "costs"),

@@ -24,7 +24,7 @@ from softmap import (
     Parity,
     lp,
 )
-from softmap.model import many
+from softmap.model import chains, many
 
 INF = math.inf
 KINDS = ["most", "exactly", "or", "count", "parity", "linear", "max", "different"]
@@ -92,17 +92,96 @@ def test_the_relaxation_of_the_chain_is_that_of_the_table(made, seed):
     table = many.dense(factor, sizes)
     assume(np.isfinite(table).any())
     whole = Model.from_factors(sizes, [*unary, (tuple(range(len(sizes))), table)])
-    dense, many.DENSE = many.DENSE, 1  # chains also where a table would be small
+    dense, chains.DENSE = chains.DENSE, 1  # chains also where a table would be small
     try:
         model = Model.from_factors(sizes, [*unary, factor])
-        chosen = rng.integers(0, sizes)
-        running = many.extended(sizes, [factor], chosen)
     finally:
-        many.DENSE = dense
+        chains.DENSE = dense
+    chosen = rng.integers(0, sizes)
     assert lp.solve(model).value == pytest.approx(lp.solve(whole).value, abs=1e-7)
-    assert model.energy(running) == pytest.approx(whole.energy(chosen)) or (
-        model.energy(running) == whole.energy(chosen) == INF
-    )
+    _same_energy(model, whole, chosen)
+
+
+def _same_energy(model, whole, chosen):
+    """Running variables follow from the labels; in a batch, too."""
+    expected = whole.energy(chosen)
+    assert model.num_visible == len(chosen)
+    assert model.energy(chosen) == pytest.approx(expected)
+    assert model.energy(np.stack([chosen, chosen])).tolist() == pytest.approx([expected] * 2)
+    assert model.energy(model.with_running(chosen)) == pytest.approx(expected)
+
+
+@st.composite
+def counted(draw):
+    """A count of more variables than there are digits, and whether its costs are convex."""
+    k = draw(st.integers(5, 11))
+    c = np.arange(k + 1.0)
+    kind = draw(st.sampled_from(["square", "budget", "concave", "any"]))
+    middle = draw(st.integers(0, k))
+    costs = {
+        "square": 0.3 * (c - middle) ** 2,
+        "budget": np.where(c > middle, INF, -0.2 * c),
+        "concave": np.sqrt(c),
+        "any": np.array([draw(st.sampled_from([0.0, 1.0, -1.5, INF])) for _ in c]),
+    }[kind]
+    assume(np.isfinite(costs).any())
+    label = [draw(st.integers(0, 1)) for _ in range(k)]
+    return Cardinality(range(k), label, costs), kind in ("square", "budget")
+
+
+@given(counted(), st.integers(2, 5), st.integers(0, 2**32 - 1))
+@settings(max_examples=40)
+def test_counts_in_digits_cost_the_same_and_lose_nothing_where_costs_are_convex(made, base, seed):
+    """The digit relaxation: never above the hull, and the hull itself for convex costs."""
+    factor, convex = made
+    assert factor.convex or not convex
+    k = len(factor.variables)
+    rng = np.random.default_rng(seed)
+    unary = [((i,), rng.normal(size=2)) for i in range(k)]
+    whole = Model.from_factors([2] * k, [*unary, factor])  # a chain: the hull
+    kept = chains.BASE, chains.MOST_STATES, chains.CONVEX_STATES
+    chains.BASE, chains.MOST_STATES, chains.CONVEX_STATES = base, 1, 1
+    try:
+        model = Model.from_factors([2] * k, [*unary, factor])
+    finally:
+        chains.BASE, chains.MOST_STATES, chains.CONVEX_STATES = kept
+    _same_energy(model, whole, rng.integers(0, 2, k))
+    hull, found = lp.solve(whole).value, lp.solve(model).value
+    assert found <= hull + 1e-7
+    if factor.convex:
+        assert found == pytest.approx(hull, abs=1e-7)
+
+
+def test_results_do_not_show_running_variables(tmp_path):
+    rng = np.random.default_rng(1)
+    n = 9
+    unary = [((i,), rng.normal(size=2)) for i in range(n)]
+    model = Model.from_factors([2] * n, [*unary, Parity(range(n)), AtMostOne(range(1, 9))])
+    assert model.num_variables > model.num_visible == n
+    seen = []
+    result = softmap.solve(model, on_snapshot=lambda shot: seen.append(shot.labels.shape))
+    assert result.labels.shape == (n,)
+    assert set(seen) == {(n,)}
+    assert model.energy(result.labels) == result.energy == pytest.approx(result.bound)
+    result.save(tmp_path / "result.npz")
+    assert softmap.load_result(tmp_path / "result.npz") == result
+    softmap.io.write(model, tmp_path / "model.npz")
+    again = softmap.io.read(tmp_path / "model.npz")
+    assert again.fingerprint() == model.fingerprint()
+    assert again.num_visible == n
+    result.report(tmp_path / "page.html")
+    assert (tmp_path / "page.html").stat().st_size > 1000
+    ranked = softmap.solve_mbest(model, 4)
+    every = np.array(list(itertools.product((0, 1), repeat=n)))
+    costs = np.sort(model.energy(every))
+    assert [entry.energy for entry in ranked] == pytest.approx(costs[:4].tolist())
+    assert len({tuple(entry.labels.tolist()) for entry in ranked}) == 4
+    apart = softmap.solve_mbest(model, 2, diversity=2)
+    far = (every != apart[0].labels).sum(axis=1) >= 2
+    assert apart[1].proved
+    assert apart[1].energy == pytest.approx(model.energy(every[far]).min())
+    with pytest.raises(softmap.ModelError, match="variable"):
+        model.condition({n: 0})
 
 
 CASES = {
@@ -126,8 +205,8 @@ def test_solve_keeps_its_promises(name, dtype):
     whole = Model.from_factors([2] * n, [*unary, *pairs, *tables])
     best, _ = brute_force(whole)
     result = softmap.solve(model, dtype=dtype)
-    assert model.num_variables > n
-    assert whole.energy(result.labels[:n]) == pytest.approx(result.energy)
+    assert model.num_variables > n == len(result.labels)
+    assert whole.energy(result.labels) == pytest.approx(result.energy)
     assert result.bound <= best + 1e-9
     assert result.energy == pytest.approx(best)
     relaxed = lp.solve(model).value

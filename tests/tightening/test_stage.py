@@ -94,3 +94,14 @@ def test_the_tree_of_pairs_turns_domains_over():
         nodes[tight.model.node_slice(tight.first_pair + p)] = joint.sum(axis=other).ravel()
     labels = tree_labels(tight, nodes, np.zeros(3, dtype=np.int64))
     assert model.energy(labels) == -2.0
+
+
+def test_passes_are_expected_to_take_longer_once_clusters_were_added(monkeypatch):
+    model = softmap.generators.potts_grid(6, 6, 3, weight=0.5, seed=4)
+    run = stage.Stage(model, *start(model))
+    run._pass(20)
+    monkeypatch.setattr(run, "_pass", lambda count: True)
+    pace, size = run.pace, run.tight.model.unary.size
+    assert run.grow()
+    assert run.tight.model.unary.size > size
+    assert run.pace == pytest.approx(pace * run.tight.model.unary.size / size)

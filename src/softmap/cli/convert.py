@@ -51,4 +51,4 @@ def convert_command(
     else:
         options: dict[str, Any] = {} if scale is None else {"scale": scale}
         softmap.write(model, target, **options)
-    messages().print(f"wrote {target}: {model.num_variables:,} variables, {model.m:,} edges")
+    messages().print(f"wrote {target}: {model.num_visible:,} variables, {model.m:,} edges")

@@ -36,10 +36,10 @@ def _object(model: Model) -> dict[str, Any]:
     """The fields of `--json`."""
     from softmap.model.facts import arity_counts, families
 
-    counts = model.num_labels[: model.num_variables]
+    counts = model.num_labels[: model.num_visible]
     consistent = _consistent(model)
     return {
-        "variables": model.num_variables,
+        "variables": model.num_visible,
         "edges": model.m,
         "labels_min": int(counts.min()),
         "labels_max": int(counts.max()),

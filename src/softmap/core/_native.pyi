@@ -887,3 +887,11 @@ class ExactSearch:
         stop: StopFlag | None = None,
     ) -> dict:
         """Search on, for so many seconds and backtracks; what is known then."""
+
+def decimals(
+    text: bytes,
+    values: Annotated[NDArray[numpy.float64], dict(shape=(None,), order="C", device="cpu")],
+) -> tuple[int, list[int]]:
+    """
+    Decimal numbers between blanks; how many there are (-1: look elsewhere), and number, begin and end of each token that is none, or not exact.
+    """

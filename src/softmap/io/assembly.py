@@ -11,11 +11,13 @@ from numpy.typing import NDArray
 
 from softmap.errors import FormatError, ModelError
 from softmap.model import Auxiliaries, Model
+from softmap.model.chains import chains
 from softmap.model.factors import Pieces
 from softmap.model.inputs import FlatUnary
-from softmap.model.many import Many, chains
+from softmap.model.many import Many
 from softmap.model.potentials import Potential, Projection, Tables
 from softmap.model.potentials.base import LARGEST_COST, RANGE, beyond, frozen, largest
+from softmap.model.running import running_of
 
 __all__ = ["Assembly", "Costs", "Ints", "check_range", "gather", "gather_transposed"]
 
@@ -52,6 +54,7 @@ class Assembly:
         self._larger: dict[tuple[int, ...], tuple[tuple[int, ...], Costs]] = {}
         self._alike: list[tuple[Ints, Costs]] = []
         self._running: list[int] = []
+        self._follow: list[tuple[tuple[int, ...], Ints]] = []
 
     def add_constant(self, value: float) -> None:
         """Add to every energy."""
@@ -93,13 +96,14 @@ class Assembly:
             self._alike.append((scopes, costs))
 
     def add_many(self, factor: Many) -> None:
-        """Add a factor over many variables; its running variables come after all others."""
+        """Add a factor over many variables; running variables come after all others."""
         sizes = self.num_labels[list(factor.variables)].tolist()
         try:
             chain = chains(factor, sizes, len(self.num_labels) + len(self._running))
         except ModelError as error:
             raise FormatError(str(error), self.name) from error
         self._running += chain.num_labels
+        self._follow += chain.running
         for scope, costs in chain.factors:
             self.add_factor(scope, costs)
 
@@ -124,8 +128,11 @@ class Assembly:
         try:
             larger = [*_stacked(list(self._larger.values())), *self._alike]
             if larger:
-                return _with_larger(self.unary, self.num_labels, groups, larger, self.constant)
-            return Model(self._rows(), None, groups, constant=self.constant)
+                model = _with_larger(self.unary, self.num_labels, groups, larger, self.constant)
+            else:
+                model = Model(self._rows(), None, groups, constant=self.constant)
+            running = running_of(self._follow)
+            return model.with_running_variables(running) if self._follow else model
         except ModelError as error:
             raise FormatError(str(error), self.name) from error
 

@@ -11,14 +11,17 @@ import numpy as np
 
 from softmap.errors import FormatError, ModelError, shown
 from softmap.io.assembly import Assembly, Costs
+from softmap.io.blocks import Blocks, blank_comments
 from softmap.io.factors import factors_of
 from softmap.io.limits import check_arity, check_entries
 from softmap.io.named import Named
-from softmap.io.streams import Content
+from softmap.io.streams import Content, open_content
 from softmap.io.tokens import quote
 from softmap.model import Model, checked_model
 
-__all__ = ["NO_QUOTES", "Conditional", "Network", "check_names", "conditionals", "names_of"]
+__all__ = [
+    "NO_QUOTES", "Conditional", "Network", "check_names", "conditionals", "names_of", "open_blocks",
+]  # fmt: skip
 
 NO_QUOTES = re.compile(r"[^\"\n,;(){}/*%\\\x00-\x1f]+")
 
@@ -114,6 +117,15 @@ class Network:
                 costs = 0.0 - np.log(part.table)
             assembly.add_factor((*part.parents, part.child), costs)
         return Named(assembly.build(), tuple(self.variables), tuple(self.states))
+
+
+def open_blocks(
+    data: bytes | Content, line_mark: bytes, pair: tuple[bytes, bytes] | None = None
+) -> tuple[Blocks, Network]:
+    """A cursor over a text of blocks without its comments, and a network to be filled from it."""
+    content = open_content(data)
+    blocks = Blocks(content, blank_comments(content.data, line_mark, pair))
+    return blocks, Network(content, blocks.line)
 
 
 def conditionals(model: Model) -> list[Conditional]:

@@ -9,10 +9,10 @@ import numpy as np
 
 from softmap.io.assembly import Costs
 from softmap.io.atomic import write_text
-from softmap.io.bayes import NO_QUOTES, Network, check_names, conditionals, names_of
-from softmap.io.blocks import Blocks, blank_comments, plain_numbers
+from softmap.io.bayes import NO_QUOTES, Network, check_names, conditionals, names_of, open_blocks
+from softmap.io.blocks import Blocks, plain_numbers
 from softmap.io.named import Named
-from softmap.io.streams import Content, Source, load, open_content
+from softmap.io.streams import Content, Source, load
 from softmap.model import Model
 
 __all__ = ["format_bif", "named_bif", "parse_bif", "read_bif", "write_bif"]
@@ -33,9 +33,7 @@ def read_bif(source: Source) -> Model:
 
 def named_bif(data: bytes | Content) -> Named:
     """The same with the names of variables and states."""
-    content = open_content(data)
-    blocks = Blocks(content, blank_comments(content.data, b"//", (b"/*", b"*/")))
-    network = Network(content, blocks.line)
+    blocks, network = open_blocks(data, b"//", (b"/*", b"*/"))
     while not blocks.done():
         kind = blocks.word("network, variable or probability")
         if kind == "network":

@@ -9,9 +9,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from softmap.errors import FormatError
+from softmap.errors import FormatError, ModelError
 from softmap.io.assembly import Assembly, Costs, check_range
+from softmap.io.cfn_globals import read_global
 from softmap.io.cfn_tokens import Tokens
+from softmap.io.global_costs import Global, factors_of_global, global_size
 from softmap.io.limits import check_arity, check_entries
 from softmap.io.shared import SharedCollector
 from softmap.io.streams import Content, Source, load, open_content
@@ -38,6 +40,7 @@ class _Function:
     table: Costs | None
     shares: str | None
     at: int
+    found: Global | None = None
 
 
 class _Reader:
@@ -143,23 +146,39 @@ class _Reader:
         if tokens.peek() == "defaultcost":
             tokens.word("defaultcost")
             default = tokens.number("a default cost")
-        if tokens.peek() in ("type", "params"):
-            raise tokens.error("costs (global cost functions are not supported)")
-        tokens.word("costs")
         function = _Function(scope, None, None, at)
-        if tokens.at_opening():
-            function.table = self._table(scope, default)
+        if tokens.peek() == "type":
+            self._global(function)
         else:
-            function.shares = tokens.text("costs, or the name of a function to share them with")
+            self._costs(function, default)
         if not tokens.closes(closing):
             raise tokens.error(f"the end of function {name!r}")
         if name in self.functions:
             raise tokens.error("a new function name", name)
         self.functions[name] = function
 
+    def _costs(self, function: _Function, default: float | None) -> None:
+        tokens, scope = self.tokens, function.scope
+        tokens.word("costs")
+        if tokens.at_opening():
+            check_arity(len(scope), tokens.content.name)
+            function.table = self._table(scope, default)
+        else:
+            function.shares = tokens.text("costs, or the name of a function to share them with")
+
+    def _global(self, function: _Function) -> None:
+        """`type: name, params: {...}`; what it costs is known when all functions are."""
+        sizes = [self.num_labels[i] for i in function.scope]
+        found = read_global(self.tokens, function.scope, sizes, self.variables, self.labels)
+        if self.sign < 0 and found.metric != "hard" and not found.weights:
+            raise self.tokens.error("costs of a sum to be minimised", found.name)
+        self._reserve(global_size(found))
+        function.found = found
+
     def _scope(self) -> list[int]:
         tokens = self.tokens
         scope: list[int] = []
+        seen: set[int] = set()
         closing = tokens.opening("'[' of a scope")
         while not tokens.closes(closing):
             word = tokens.text("a variable")
@@ -168,10 +187,10 @@ class _Reader:
                 i = int(word)
             if i < 0:
                 raise tokens.error("a variable", word)
-            if i in scope:
+            if i in seen:
                 raise tokens.error("a scope that names no variable twice", word)
             scope.append(i)
-            check_arity(len(scope), tokens.content.name)
+            seen.add(i)
         return scope
 
     def _table(self, scope: list[int], default: float | None) -> Costs:
@@ -195,7 +214,7 @@ class _Reader:
         content = self.tokens.content
         content.release()
         tables = self._resolve()
-        self._forbid({id(t): t for _, t, _ in tables}.values())
+        top = self._forbid({id(t): t for _, t, _ in tables}.values())
         assembly = Assembly(np.array(self.num_labels), content.name)
         shared = SharedCollector(assembly)
         for function, table, is_shared in tables:
@@ -204,13 +223,29 @@ class _Reader:
             else:
                 assembly.add_factor(function.scope, table)
         shared.flush()
+        self._add_globals(assembly, top)
         return assembly.build()
+
+    def _add_globals(self, assembly: Assembly, top: float) -> None:
+        for function in self.functions.values():
+            if function.found is None:
+                continue
+            try:
+                factors = factors_of_global(function.found, top)
+            except ModelError as error:
+                self.tokens.at = function.at
+                line = self.tokens.line()
+                raise FormatError(str(error), self.tokens.content.name, line) from error
+            for factor in factors:
+                assembly.add_many(factor)
 
     def _resolve(self) -> list[tuple[_Function, Costs, bool]]:
         """The table of every function, and whether another function uses it as well."""
         targets = {f.shares for f in self.functions.values() if f.shares is not None}
         found = []
         for name, function in self.functions.items():
+            if function.found is not None:
+                continue
             owner = self.functions.get(function.shares) if function.shares else function
             shape = tuple(self.num_labels[i] for i in function.scope)
             if owner is None or owner.table is None or owner.table.shape != shape:
@@ -220,8 +255,8 @@ class _Reader:
             found.append((function, owner.table, bool(function.shares) or name in targets))
         return found
 
-    def _forbid(self, tables: Iterable[Costs]) -> None:
-        """Forbid what cannot be part of a solution better than the bound.
+    def _forbid(self, tables: Iterable[Costs]) -> float:
+        """Forbid what cannot be part of a solution better than the bound; from where, for others.
 
         Without negative costs that is every cost from the bound on; negative ones of other
         functions may still make up for it.
@@ -234,3 +269,4 @@ class _Reader:
         least = [min(0.0, float(table.min())) for table in lists]
         for table, own in zip(lists, least, strict=True):
             table[table + (sum(least) - own) >= self.bound] = np.inf
+        return self.bound - sum(least)

@@ -36,9 +36,10 @@ class Conjunctions:
         """Rows of k literals each, and what each row costs; a variable may stand there twice."""
         if not len(literals):
             return
-        keys = np.sort(2 * np.abs(literals) + (literals > 0), axis=1)  # by variable
-        ordered = np.where(keys & 1, keys >> 1, -(keys >> 1))
-        again = keys[:, 1:] >> 1 == keys[:, :-1] >> 1
+        keys = _sorted_rows(2 * np.abs(literals) + (literals > 0))  # by variable
+        variable = keys >> 1
+        ordered = np.where(keys & 1, variable, -variable)
+        again = variable[:, 1:] == variable[:, :-1]
         if again.any():
             odd = again.any(axis=1)
             self._add_odd(ordered[odd], costs[odd])
@@ -105,6 +106,19 @@ class Conjunctions:
             self.assembly.add_tables(scopes[first], tables)
         else:
             self.assembly.add_alike(scopes[first], tables)
+
+
+def _sorted_rows(keys: Ints) -> Ints:
+    """Each row in order; of few columns, pairs of whole columns are exchanged."""
+    k = keys.shape[1]
+    if k > 4:
+        return np.sort(keys, axis=1)
+    columns = [keys[:, a] for a in range(k)]
+    for last in range(k - 1, 0, -1):
+        for a in range(last):
+            one, other = columns[a], columns[a + 1]
+            columns[a], columns[a + 1] = np.minimum(one, other), np.maximum(one, other)
+    return np.column_stack(columns) if k else keys
 
 
 def _numbered(scopes: Ints, n: int) -> tuple[Ints, Ints]:

@@ -8,10 +8,10 @@ from collections.abc import Iterator
 import numpy as np
 
 from softmap.io.atomic import write_text
-from softmap.io.bayes import NO_QUOTES, Network, check_names, conditionals, names_of
-from softmap.io.blocks import Blocks, blank_comments, plain_numbers
+from softmap.io.bayes import NO_QUOTES, Network, check_names, conditionals, names_of, open_blocks
+from softmap.io.blocks import Blocks, plain_numbers
 from softmap.io.named import Named
-from softmap.io.streams import Content, Source, load, open_content
+from softmap.io.streams import Content, Source, load
 from softmap.model import Model
 
 __all__ = ["format_net", "named_net", "parse_net", "read_net", "write_net"]
@@ -33,9 +33,7 @@ def read_net(source: Source) -> Model:
 
 def named_net(data: bytes | Content) -> Named:
     """The same with the names of variables and states."""
-    content = open_content(data)
-    blocks = Blocks(content, blank_comments(content.data, b"%"))
-    network = Network(content, blocks.line)
+    blocks, network = open_blocks(data, b"%")
     while not blocks.done():
         kind = blocks.word("net, node or potential")
         if kind in ("net", "class"):

@@ -20,6 +20,7 @@ from softmap.io.streams import Content, Source, implausible, load, open_content
 from softmap.model import Auxiliaries, Model, checked_model
 from softmap.model.names import Names
 from softmap.model.potentials import FAMILIES, Potential, Projection, SharedTables, Tables
+from softmap.model.running import NO_RUNNING, Running
 
 __all__ = ["array_of", "model_arrays", "model_from_arrays", "parse_npz", "read_npz", "write_npz"]
 
@@ -84,6 +85,8 @@ def model_arrays(model: Model) -> dict[str, Any]:
         arrays["names"] = np.array(text)
     if len(aux):
         arrays |= {"aux.start": aux.start, "aux.member": aux.member, "aux.stride": aux.stride}
+    if len(model.running):
+        arrays |= {f"running.{name}": array for name, array in model.running.arrays().items()}
     for g, potential in enumerate(model.potentials):
         for name, array in potential.arrays().items():
             arrays[f"{g}.{name}"] = array
@@ -189,13 +192,16 @@ def _tables(arrays: dict[str, NDArray[Any]]) -> NDArray[Any] | list[NDArray[Any]
 def _with_structure(
     model: Model, arrays: dict[str, NDArray[Any]], num_variables: int, name: object
 ) -> Model:
-    """Put auxiliary variables and the grid's shape back."""
+    """Put auxiliary and running variables and the grid's shape back."""
     if num_variables != model.n:
         empty = np.zeros(0, dtype=np.int64)
         parts = [arrays.get(f"aux.{k}", empty) for k in ("start", "member", "stride")]
         if len(parts[0]) != model.n - num_variables + 1:
             raise FormatError("the auxiliary variables do not fit the model", name)
         model = model.with_auxiliaries(Auxiliaries(*parts))
+    if "running.start" in arrays:
+        names = NO_RUNNING.arrays()
+        model = model.with_running_variables(Running(*(arrays[f"running.{k}"] for k in names)))
     shape = arrays["shape"].tolist() if "shape" in arrays else []
     if "names" in arrays:
         model = _with_names(model, str(arrays["names"]))

@@ -9,16 +9,17 @@ import numpy as np
 
 from softmap.errors import FormatError
 from softmap.io.assembly import Assembly, Costs, Ints
+from softmap.io.global_costs import global_size
 from softmap.io.limits import MOST_AXES, check_arity, check_entries
 from softmap.io.shared import SharedCollector
 from softmap.io.streams import Content, Source, load, open_content
 from softmap.io.tokens import Numbers
+from softmap.io.wcsp_globals import read_global, words_as_numbers
 from softmap.model import Model
 
 __all__ = ["parse_wcsp", "read_wcsp"]
 
 _NAME = re.compile(rb"\s*(\S+)")
-_HINT = "; global and intensional cost functions are not supported"
 
 
 def parse_wcsp(data: bytes | Content) -> Model:
@@ -28,7 +29,7 @@ def parse_wcsp(data: bytes | Content) -> Model:
     if name is None:
         message = "expected 'name variables labels functions upper-bound', found nothing"
         raise FormatError(message, content.name, 1, expected="a header")
-    return _Reader(Numbers(content, name.end(), _HINT)).model()
+    return _Reader(Numbers(words_as_numbers(content, name.end()), name.end())).model()
 
 
 def read_wcsp(source: Source) -> Model:
@@ -75,7 +76,10 @@ class _Reader:
         scope = numbers.wholes(abs(arity), "variables of a scope", 0, n - 1)
         if len(set(scope.tolist())) < len(scope):
             raise numbers.fail(numbers.at - 1, "a scope that names no variable twice")
-        default = numbers.whole("a default cost (no global cost function)", 0, 2**200)
+        default = numbers.whole("a default cost, or -1 before a global cost function", -1, 2**200)
+        if default == -1:
+            self._global(scope.tolist())
+            return
         count = numbers.whole("the number of tuples", -len(self.declared))
         if count < 0:
             table = self._known(scope, -count)
@@ -87,6 +91,17 @@ class _Reader:
             self.shared.add(scope.tolist(), table)
         else:
             self.assembly.add_factor(scope.tolist(), table)
+
+    def _global(self, scope: list[int]) -> None:
+        numbers = self.numbers
+        if not scope:
+            raise numbers.fail(numbers.at, "variables of a global cost function")
+        sizes = self.num_labels[scope].tolist()
+        found, factors = read_global(numbers, scope, sizes, float(self.top))
+        self.entries += global_size(found)
+        self._check_size()
+        for factor in factors:
+            self.assembly.add_many(factor)
 
     def _known(self, scope: Ints, number: int) -> Costs:
         table = self.declared[number - 1]

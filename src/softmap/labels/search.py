@@ -65,6 +65,8 @@ class LabelSearch:
         """The better of rounding and decoding; where neither is feasible, decide step by step."""
         model = self.model
         candidates = [round_nodes(model, nodes), decode(model, lam, self.order)]
+        if len(model.running):  # the others may be right where these are not
+            candidates += [model.with_running(x[: model.num_visible]) for x in candidates]
         energies = [float(model.energy(labels)) for labels in candidates]
         if math.isfinite(min(energies)):  # else polishing may mend either
             candidates = [candidates[int(np.argmin(energies))]]

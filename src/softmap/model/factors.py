@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -12,8 +12,9 @@ from numpy.typing import ArrayLike, NDArray
 
 from softmap.errors import ModelError, shown
 from softmap.model.auxiliaries import NO_AUXILIARIES, Auxiliaries
+from softmap.model.chains import chains
 from softmap.model.inputs import FlatUnary, Group, finite_number, groups_of, offsets
-from softmap.model.many import Many, chains
+from softmap.model.many import Many
 from softmap.model.names import Names
 from softmap.model.potentials import Projection, Tables
 from softmap.model.potentials.base import (
@@ -27,6 +28,7 @@ from softmap.model.potentials.base import (
     largest,
     numbers,
 )
+from softmap.model.running import NO_RUNNING, Running, running_of
 
 __all__ = ["Factor", "Pieces", "assemble", "checked_counts"]
 
@@ -38,12 +40,13 @@ Scope = tuple[int, ...]
 
 @dataclass(frozen=True)
 class Pieces:
-    """What a `Model` is built from; its last nodes are the auxiliary ones."""
+    """What a `Model` is built from; its last nodes are auxiliary, those before them running."""
 
     unary: list[Costs] | FlatUnary
     groups: list[Group]
     constant: float
     auxiliaries: Auxiliaries = NO_AUXILIARIES
+    running: Running = NO_RUNNING
 
 
 def assemble(
@@ -60,10 +63,11 @@ def assemble(
     begin = offsets(counts)
     unary = np.zeros(int(begin[-1]))
     tables: dict[Scope, tuple[Scope, Costs]] = {}
+    running: list[tuple[Scope, Ints]] = []
     total = finite_number(constant, "constant")
     for number, factor in enumerate(_listed(factors)):
         if isinstance(factor, Many):
-            _unroll(number, factor, given, sizes, tables, unary, begin)
+            running += _unroll(number, factor, given, sizes, tables, unary, begin)
             continue
         variables, table = _checked(number, factor, given, names)
         if table.ndim == 0:
@@ -79,7 +83,8 @@ def assemble(
         parts.append((np.array([s for s, _ in pairs]), Tables([t for _, t in pairs])))
     parts += groups_of(groups)
     rows = [*np.split(unary, begin[1:-1]), *(np.zeros(d) for d in sizes[len(given) :])]
-    return _with_auxiliaries(rows, parts, larger, total)
+    pieces = _with_auxiliaries(rows, parts, larger, total)
+    return replace(pieces, running=running_of(running)) if running else pieces
 
 
 def checked_counts(num_labels: ArrayLike) -> Ints:
@@ -110,7 +115,7 @@ def _unroll(
     tables: dict[Scope, tuple[Scope, Costs]],
     unary: Costs,
     begin: Ints,
-) -> None:
+) -> list[tuple[Scope, Ints]]:
     """Write a factor over many variables out as a chain; its running variables join `sizes`."""
     odd = [i for i in factor.variables if not 0 <= i < len(given)]
     if odd:
@@ -123,6 +128,7 @@ def _unroll(
             unary[begin[scope[0]] : begin[scope[0] + 1]] += costs
         else:
             _merge(tables, scope, costs)
+    return chain.running
 
 
 def _checked(

@@ -41,12 +41,12 @@ def families(model: Model) -> dict[str, int]:
 
 def model_facts(model: Model) -> dict[str, str]:
     """Sizes of a model, as name and words."""
-    counts = model.num_labels[: model.num_variables]
+    counts = model.num_labels[: model.num_visible]
     low, high = int(counts.min()), int(counts.max())
     varied = f"{low} to {high}, {counts.mean():.1f} on average"
     arities = {f"of arity {k}": count for k, count in arity_counts(model).items()}
     facts = {
-        "variables": f"{model.num_variables:,}",
+        "variables": f"{model.num_visible:,}",
         "edges": f"{model.m:,}",
         "labels": f"{low} each" if low == high else varied,
         "arities": _listed(arities) or "unary only",
@@ -57,7 +57,7 @@ def model_facts(model: Model) -> dict[str, str]:
         facts["grid"] = " × ".join(str(size) for size in model.shape)
     if model.names is not None:
         some = [str(name) for name in model.names.variables[:4]]
-        facts["names"] = ", ".join(some) + (", …" if model.num_variables > len(some) else "")
+        facts["names"] = ", ".join(some) + (", …" if model.num_visible > len(some) else "")
     if len(model.auxiliaries):
         facts["auxiliary variables"] = (
             f"{len(model.auxiliaries):,} (one per factor of three or more)"

@@ -20,6 +20,7 @@ def fingerprint(model: Model) -> str:
     aux = model.auxiliaries
     arrays: list[NDArray[Any]] = [model.unary, model.num_labels, model.edges, model.group_start]
     arrays += [aux.start, aux.member, aux.stride, np.array([model.constant])]
+    arrays += model.running.arrays().values() if len(model.running) else []
     for potential in model.potentials:
         digest.update(potential.family.encode())
         arrays += potential.arrays().values()

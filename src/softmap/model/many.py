@@ -1,17 +1,14 @@
 """Factors over many variables without their tables: counts, budgets, parities, maxima.
 
-Each is an automaton: a state that every variable moves on, and a cost of the last state. Written
-out, that is a chain of *running* variables (the state so far), each tied to the one before and to
-one variable of the factor by a small table. A chain is a tree, so its linear relaxation is the
-convex hull of the factor itself: nothing is lost against the table with all joint states, and the
-size grows with the number of variables, not exponentially.
+Each is an automaton: a state that every variable moves on, and a cost of the last state.
+`softmap.model.chains` writes it out.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -30,12 +27,10 @@ from softmap.model.potentials.base import (
 )
 
 __all__ = [
-    "AllDifferent", "AtMostOne", "Automaton", "Cardinality", "Chain", "ExactlyOne", "Linear",
-    "Many", "Max", "Or", "Parity", "chains", "dense", "extended",
+    "AllDifferent", "Among", "AtMostOne", "Automaton", "Cardinality", "ExactlyOne", "Linear",
+    "Many", "Max", "Or", "Parity", "Regular", "dense", "final_costs", "joint",
 ]  # fmt: skip
 
-DENSE = 64  # joint states up to which a factor is one table
-MOST_ENTRIES = 1 << 26  # of all tables of one chain
 MOST_SUMS = 1 << 16
 _FAILED = 1 << 61  # stands for all sums that cannot hold any more
 
@@ -47,14 +42,6 @@ class Automaton:
     variables: tuple[int, ...]
     moves: list[Ints]
     costs: Costs
-
-
-@dataclass
-class Chain:
-    """Tables of a chain; its running variables are numbered from the first free number on."""
-
-    num_labels: list[int] = field(default_factory=list)
-    factors: list[tuple[tuple[int, ...], Costs]] = field(default_factory=list)
 
 
 class Many:
@@ -106,17 +93,79 @@ class Cardinality(Many):
         if self.costs.shape != (k + 1,):
             raise ModelError(f"expected {k + 1} costs, one for each count, not {self.costs.shape}")
 
+    def ones(self, t: int, d: int) -> Ints:
+        """1 for each label of variable t that counts."""
+        return (np.arange(d) == self.label[t]).astype(np.int64)
+
+    def _cap(self) -> int:
+        """The count from which on all costs are the same."""
+        changes = np.flatnonzero(self.costs[1:] != self.costs[:-1])
+        return int(changes[-1]) + 1 if len(changes) else 0
+
+    @property
+    def states(self) -> int:
+        """How many counts have to be told apart."""
+        cap = self._cap()
+        return max(cap, 1) if self.costs[cap] == np.inf else cap + 1
+
+    @property
+    def convex(self) -> bool:
+        """Whether costs rise by more and more: finite in one range, with no smaller rise later."""
+        finite = np.flatnonzero(np.isfinite(self.costs))
+        if not len(finite) or finite[-1] - finite[0] >= len(finite):
+            return False
+        rises = np.diff(self.costs[finite])
+        slack = 1e-12 * np.abs(self.costs[finite]).max()  # of rounding
+        return bool((rises[1:] >= rises[:-1] - slack).all())
+
     def automata(self, sizes: Sequence[int]) -> list[Automaton]:
         """One: the count so far, as far as costs still tell counts apart."""
-        changes = np.flatnonzero(self.costs[1:] != self.costs[:-1])
-        cap = int(changes[-1]) + 1 if len(changes) else 0
+        cap = self._cap()
         lost = bool(self.costs[cap] == np.inf)  # as many, or more: no way back
-        most = max(cap - 1, 0) if lost else cap
+        most = self.states - 1
         moves = []
         for t, d in enumerate(sizes):
-            counted = np.arange(min(t, most) + 1)[:, None] + (np.arange(d) == self.label[t])
+            counted = np.arange(min(t, most) + 1)[:, None] + self.ones(t, d)
             moves.append(np.where(counted >= cap, -1 if lost else cap, counted))
         return [Automaton(self.variables, moves, self.costs[: min(most, len(sizes)) + 1])]
+
+
+class Among(Cardinality):
+    """`costs[c]` where c of the variables have a label of their set of `labels`."""
+
+    def __init__(self, variables: Any, labels: Sequence[Sequence[int]], costs: ArrayLike) -> None:
+        super().__init__(variables, 0, costs)
+        self.labels = [integers(own, "labels").reshape(-1) for own in labels]
+        if len(self.labels) != len(self.variables):
+            raise ModelError(
+                f"expected a set of labels for each of {len(self.variables)} variables"
+            )
+
+    def ones(self, t: int, d: int) -> Ints:
+        """1 for each label of variable t that counts."""
+        return np.isin(np.arange(d), self.labels[t]).astype(np.int64)
+
+
+class Regular(Many):
+    """The labels, one after the other, are a word that an automaton accepts; else forbidden.
+
+    `moves[s, x]` is the state after state s and label x, or -1; the first state is 0, and
+    `costs[s]` is the cost of the last one.
+    """
+
+    def __init__(self, variables: Any, moves: ArrayLike, costs: ArrayLike) -> None:
+        super().__init__(variables)
+        self.moves, self.costs = integers(moves, "moves"), _checked_costs(costs)
+        sound = self.moves.ndim == 2 and self.costs.shape == self.moves.shape[:1]
+        if not sound or self.moves.min() < -1 or self.moves.max() >= len(self.moves):
+            raise ModelError("expected moves from each state by each label, and a cost of each")
+
+    def automata(self, sizes: Sequence[int]) -> list[Automaton]:
+        """One: its own."""
+        if max(sizes) > self.moves.shape[1]:
+            raise ModelError(f"Regular needs moves by {max(sizes)} labels")
+        moves = [self.moves[:, :d] for d in sizes]
+        return [Automaton(self.variables, [moves[0][:1], *moves[1:]], self.costs)]
 
 
 def _checked_costs(costs: Any) -> Costs:
@@ -286,51 +335,6 @@ class AllDifferent(Many):
         return found
 
 
-def chains(factor: Many, sizes: Sequence[int], free: int) -> Chain:
-    """The tables of a factor whose variables have `sizes` labels; `free` is the first free number.
-
-    The last running variables are left out: the first table of a chain holds its first two
-    variables, the last one its last two.
-    """
-    known = dict(zip(factor.variables, sizes, strict=True))
-    found = Chain()
-    for automaton in factor.automata(sizes):
-        own = [known[v] for v in automaton.variables]
-        if math.prod(own) <= DENSE or len(own) <= 2:
-            found.factors.append((automaton.variables, _joint(automaton, own)))
-        else:
-            _unroll(automaton, found, free)
-    return found
-
-
-def extended(
-    num_labels: Sequence[int], factors: Sequence[Any], labels: Sequence[int] | Ints
-) -> Ints:
-    """Labels of a model made of such factors: the given ones, then those of running variables.
-
-    They come in the order of `Model.from_factors(num_labels, factors)`.
-    """
-    given = list(np.asarray(labels).tolist())
-    running: list[int] = []
-    for factor in factors:
-        if not isinstance(factor, Many):
-            continue
-        for automaton in factor.automata([num_labels[v] for v in factor.variables]):
-            own = [num_labels[v] for v in automaton.variables]
-            if math.prod(own) > DENSE and len(own) > 2:
-                running += _states(automaton, given)
-    return np.array(given + running, dtype=np.int64)
-
-
-def _states(automaton: Automaton, labels: list[int]) -> list[int]:
-    """The state after each variable but the first and the last two; 0 once all is lost."""
-    state, found = 0, []
-    for v, moves in zip(automaton.variables, automaton.moves, strict=True):
-        state = int(moves[state, labels[v]]) if state >= 0 else -1
-        found.append(max(state, 0))
-    return found[1:-2]
-
-
 def dense(factor: Many, sizes: Sequence[int]) -> Costs:
     """The table with all joint states: what the factor means."""
     known = dict(zip(factor.variables, sizes, strict=True))
@@ -341,41 +345,19 @@ def dense(factor: Many, sizes: Sequence[int]) -> Costs:
         shape = [1] * len(sizes)
         for axis, d in zip(axes, own, strict=True):
             shape[axis] = d
-        total += _joint(automaton, own).reshape(shape)
+        total += joint(automaton).reshape(shape)
     return total
 
 
-def _joint(automaton: Automaton, sizes: Sequence[int]) -> Costs:
+def joint(automaton: Automaton) -> Costs:
+    """The table of one automaton."""
     state: Ints = np.zeros((), dtype=np.int64)
     for moves in automaton.moves:
         state = np.where(state[..., None] >= 0, moves[state], -1)
-    return _final(automaton.costs, state)
+    return final_costs(automaton.costs, state)
 
 
-def _final(costs: Costs, state: Ints) -> Costs:
-    padded = np.append(costs, np.inf)  # state -1 is forbidden
+def final_costs(costs: Costs, state: Ints) -> Costs:
+    """Costs of last states; -1 is forbidden."""
+    padded = np.append(costs, np.inf)
     return padded[state]
-
-
-def _unroll(automaton: Automaton, found: Chain, free: int) -> None:
-    names, moves = automaton.variables, automaton.moves
-    k = len(names)
-    states = [len(m) for m in moves]
-    entries = sum(states[t] * moves[t].shape[1] * states[t + 1] for t in range(1, k - 2))
-    if entries > MOST_ENTRIES:
-        raise ModelError(
-            f"a chain over {k} variables would need tables of {entries:.3g} entries; "
-            f"expected at most {MOST_ENTRIES:.3g}"
-        )
-    before = names[0]
-    state = moves[0][0]  # after the first variable, by its label
-    for t in range(1, k - 2):
-        reached = np.where(state[:, None] >= 0, moves[t][state], -1)
-        table = np.where(reached[..., None] == np.arange(states[t + 1]), 0.0, np.inf)
-        running = free + len(found.num_labels)
-        found.num_labels.append(states[t + 1])
-        found.factors.append(((before, names[t], running), table))
-        before, state = running, np.arange(states[t + 1])
-    reached = np.where(state[:, None] >= 0, moves[k - 2][state], -1)
-    last = np.where(reached[..., None] >= 0, moves[k - 1][reached], -1)
-    found.factors.append(((before, names[k - 2], names[k - 1]), _final(automaton.costs, last)))

@@ -31,6 +31,7 @@ from softmap.model.inputs import (
 from softmap.model.names import Names, checked_names, named_counts
 from softmap.model.potentials import Potential
 from softmap.model.potentials.base import LARGEST_COST, Ints, integers, largest
+from softmap.model.running import NO_RUNNING, Running, check_running
 from softmap.model.structure import CARRIED, Structure
 from softmap.model.sums import careful_sums
 
@@ -63,6 +64,7 @@ class Model(Structure):
     shape : of the grid that the variables are, or None; labellings have it
     names : `Names` of the variables and states, or None
     auxiliaries : what the auxiliary nodes stand for
+    running : how the last variables, which labellings do not show, follow from the others
 
     Examples
     --------
@@ -93,6 +95,7 @@ class Model(Structure):
             group_start=group_start,
             constant=finite_number(constant, "constant"),
             auxiliaries=NO_AUXILIARIES,
+            running=NO_RUNNING,
             shape=None,
             names=None,
         )
@@ -122,8 +125,8 @@ class Model(Structure):
 
     def __repr__(self) -> str:
         families = "+".join(dict.fromkeys(p.family for p in self.potentials)) or "no edges"
-        aux = f" (+{self.n - self.num_variables} auxiliary)" if len(self.auxiliaries) else ""
-        return f"Model({self.num_variables} variables{aux}, {self.m} edges, {families})"
+        aux = f" (+{self.n - self.num_visible} auxiliary)" if self.n > self.num_visible else ""
+        return f"Model({self.num_visible} variables{aux}, {self.m} edges, {families})"
 
     def _repr_html_(self) -> str:
         return html_table("softmap.Model", model_facts(self))
@@ -131,13 +134,23 @@ class Model(Structure):
     # --- energies -------------------------------------------------------------------------------
 
     def complete(self, labels: ArrayLike) -> Ints:
-        """Labels of all nodes: the given ones, then the states of auxiliary nodes."""
+        """Labels of all nodes: the given ones, then those that follow from them."""
         if isinstance(labels, Mapping):
             labels = self._names().labels(labels)
-        chosen = checked_labels(labels, self.num_labels[: self.num_variables], self.shape)
+        chosen = self.with_running(labels)
         if not len(self.auxiliaries):
             return chosen
         return np.concatenate([chosen, self.auxiliaries.states(chosen)], axis=-1)
+
+    def with_running(self, labels: ArrayLike) -> Ints:
+        """Labels of all variables, those of running ones included; they may be there already."""
+        counts = self.num_labels[: self.num_variables]
+        if not len(self.running):
+            return checked_labels(labels, counts, self.shape)
+        if np.shape(labels)[-1:] == counts.shape:
+            return checked_labels(labels, counts)
+        chosen = checked_labels(labels, counts[: self.num_visible], self.shape)
+        return self.running.follow(chosen)
 
     def energy(self, labels: ArrayLike) -> Any:
         """Cost of a labelling, or of each of a batch; +inf where a hard constraint is broken.
@@ -201,7 +214,7 @@ class Model(Structure):
         if self.names is not None and isinstance(evidence, Mapping):
             evidence = self.names.evidence(evidence)
         unary = self.unary.copy()
-        for i, x in checked_evidence(evidence, self.num_labels[: self.num_variables]):
+        for i, x in checked_evidence(evidence, self.num_labels[: self.num_visible]):
             block = unary[self.node_slice(i)]
             kept = block[x]
             block[:] = np.inf
@@ -211,8 +224,8 @@ class Model(Structure):
     def with_shape(self, shape: Sequence[int]) -> Model:
         """The same model, known to be a grid of this shape: labellings have it."""
         sides = tuple(integers(shape, "shape").reshape(-1).tolist())
-        if min(sides, default=0) < 1 or math.prod(sides) != self.num_variables:
-            raise ModelError(f"a grid of shape {sides} has not {self.num_variables} variables")
+        if min(sides, default=0) < 1 or math.prod(sides) != self.num_visible:
+            raise ModelError(f"a grid of shape {sides} has not {self.num_visible} variables")
         return self._with(shape=sides)
 
     def with_names(self, names: Any, states: Any = None) -> Model:
@@ -221,7 +234,7 @@ class Model(Structure):
         `names` is a list, or maps names to lists of states; `states` holds one list for all
         variables, one for each, or maps names to lists.
         """
-        counts = self.num_labels[: self.num_variables]
+        counts = self.num_labels[: self.num_visible]
         return self._with(names=checked_names(names, states, counts))
 
     def _names(self) -> Names:
@@ -237,6 +250,11 @@ class Model(Structure):
         """
         auxiliaries = check_auxiliaries(self, auxiliaries)
         return self._with(auxiliaries=auxiliaries, num_variables=self.n - len(auxiliaries))
+
+    def with_running_variables(self, running: Running) -> Model:
+        """The same model, whose last variables are running: their labels follow from the others."""
+        counts = self.num_labels[: self.num_variables]
+        return self._with(running=check_running(running, counts))
 
     @classmethod
     def grid(
@@ -287,8 +305,8 @@ class Model(Structure):
         factors : iterable of (scope, costs), or of factors over many variables
             `costs` has one axis per variable of the scope. Arity 0 adds to the constant, 1 to the
             unary costs, 2 to the edge of that pair; 3 and more become an auxiliary variable.
-            Scopes are numbers, or names where there are any. Running variables of `AtMostOne` and
-            its like come after all others.
+            Scopes are numbers, or names where there are any. Labellings do not show what
+            `AtMostOne` and its like count with.
         names, states : see `with_names`
         groups : list of (edges, potential) kept as they are, for structured potentials
         """
@@ -306,6 +324,7 @@ class Model(Structure):
     def from_pieces(cls, pieces: Pieces) -> Model:
         """A model of parts whose auxiliary nodes fit by construction: they are not checked."""
         model = cls(pieces.unary, None, pieces.groups, constant=pieces.constant)
+        model = model._with(running=pieces.running)
         auxiliaries = pieces.auxiliaries
         if not len(auxiliaries):
             return model

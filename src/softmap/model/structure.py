@@ -14,6 +14,7 @@ from softmap.model.inputs import checked_number, offsets
 from softmap.model.names import Names
 from softmap.model.potentials import Potential
 from softmap.model.potentials.base import Costs, Ints
+from softmap.model.running import Running
 
 __all__ = ["CARRIED", "Structure"]
 
@@ -31,6 +32,7 @@ class Structure:
     group_start: Ints
     constant: float
     auxiliaries: Auxiliaries
+    running: Running
     shape: tuple[int, ...] | None
     names: Names | None
 
@@ -60,6 +62,11 @@ class Structure:
         return bool(np.isposinf(self.unary).any()) or any(
             p.has_forbidden() for p in self.potentials
         )
+
+    @property
+    def num_visible(self) -> int:
+        """Variables without the running ones, which factors over many variables count with."""
+        return self.num_variables - len(self.running)
 
     def groups(self) -> Iterator[tuple[int, int, Potential]]:
         """The groups of edges of one family: (first edge, last edge + 1, potential)."""

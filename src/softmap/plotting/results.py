@@ -35,7 +35,7 @@ def result_figure(result: Drawn, path: Path | None = None) -> Any:
     figure = empty_figure(12.0 if picture else 8.5, 3.6)
     axes = list(figure.subplots(1, 3 if picture else 2))
     if picture:
-        count = int(result.model.num_labels[: result.model.num_variables].max())
+        count = int(result.model.num_labels[: result.model.num_visible].max())
         draw_labelling(np.asarray(result.labels).reshape(shape), count, axes.pop(0))
     draw_convergence(result.trace.columns(), *axes)
     if path is not None:

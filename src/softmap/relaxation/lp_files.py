@@ -149,7 +149,7 @@ def read_solution(model: Model, source: Source) -> Imported:
 
 def _labels(model: Model, marginals: Floats) -> NDArray[np.int64] | None:
     """The labels of weight one of all variables, if each has one."""
-    count = model.num_variables
+    count = model.num_visible
     best = np.zeros(count, dtype=np.int64)
     for i in range(count):
         own = marginals[model.node_slice(i)]

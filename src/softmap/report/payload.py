@@ -49,7 +49,7 @@ def likeliest(
 
 def _variables(result: Subject) -> dict[str, Any]:
     model = result.model
-    count = model.num_variables
+    count = model.num_visible
     kept = int(min(KEPT, model.num_labels[:count].max()))
     state, mass = likeliest(result.node_marginals, model.node_offset[: count + 1], kept)
     grid = model.shape if model.shape is not None and len(model.shape) == 2 else None

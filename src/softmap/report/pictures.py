@@ -64,7 +64,7 @@ def _photo(given: Any) -> str:
 def _labelling(result: Subject, shape: tuple[int, ...]) -> str:
     """Labels without an order have colours far apart; others run from dark to bright."""
     model, labels = result.model, np.asarray(result.labels).reshape(shape)
-    count = int(model.num_labels[: model.num_variables].max())
+    count = int(model.num_labels[: model.num_visible].max())
     ordered = any(p.family.startswith("truncated") for p in model.potentials)
     words = f"The labelling, {shape[0]} rows by {shape[1]} columns"
     if ordered or count > 256:
@@ -89,8 +89,8 @@ def _labelling(result: Subject, shape: tuple[int, ...]) -> str:
 def _doubt(result: Subject, shape: tuple[int, ...]) -> str:
     """Where the relaxation is fractional: 1 minus the largest LP value of each pixel."""
     model = result.model
-    start = model.node_offset[: model.num_variables]
-    largest = np.maximum.reduceat(result.node_marginals, start)[: model.num_variables]
+    begin = model.node_offset[: model.num_visible + 1]
+    largest = np.maximum.reduceat(result.node_marginals[: begin[-1]], begin[:-1])
     doubt = np.clip(1.0 - largest, 0.0, 1.0)
     unsure = int((doubt > FRACTIONAL).sum())
     if not unsure:
@@ -121,7 +121,8 @@ def _cover(result: Subject, scopes: tuple[tuple[int, ...], ...]) -> str:
     if shape is None or len(shape) != 2:
         return ""
     members = np.concatenate([np.asarray(scope, dtype=np.int64) for scope in scopes])
-    held: NDArray[np.int64] = np.bincount(members, minlength=result.model.num_variables)
+    visible = result.model.num_visible
+    held: NDArray[np.int64] = np.bincount(members, minlength=visible)[:visible]
     most = int(held.max())
     uri = shade_uri(np.sqrt(held / max(1, most)).reshape(shape))
     words = f"Where the clusters lie: up to {most} at one pixel"

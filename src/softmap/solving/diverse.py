@@ -32,7 +32,7 @@ def next_diverse(
 
     The bound is +inf where it is proved that no labelling of finite cost is far enough away.
     """
-    if distance > len(flat.num_labels):
+    if distance > len(earlier[0]):  # running variables follow from these, and do not count
         return None, np.inf
     best, bound = _by_prices(flat, earlier, distance, deadline)
     size = len(earlier) * int(flat.num_labels.sum()) * (distance + 1) ** 2
@@ -83,8 +83,8 @@ def _at_price(
 
     A labelling that is far enough away agrees with each earlier one in at most n - d variables.
     """
-    n = len(flat.num_labels)
-    start = np.cumsum(flat.num_labels) - flat.num_labels
+    n = len(earlier[0])
+    start = (np.cumsum(flat.num_labels) - flat.num_labels)[:n]
     unary = flat.unary.copy()
     for labels in earlier:
         unary[start + labels] += price
@@ -100,7 +100,7 @@ def _at_price(
 
 
 def _differences(one: Ints, other: Ints) -> int:
-    return int((one != other).sum())
+    return int((one[: len(other)] != other).sum())
 
 
 # --- counters -------------------------------------------------------------------------------------
@@ -108,11 +108,11 @@ def _differences(one: Ints, other: Ints) -> int:
 
 def _with_counters(flat: FlatModel, earlier: list[Ints], distance: int) -> FlatModel:
     """The model with counters c_i = min(d, differences among variables 0..i), the last one d."""
-    n = len(flat.num_labels)
+    n = len(earlier[0])
     labels, unary = [flat.num_labels], [flat.unary]
     scopes, tables, arity = [flat.scope], [flat.tables], [np.diff(flat.scope_start)]
     for k, other in enumerate(earlier):
-        first = n * (k + 1)
+        first = len(flat.num_labels) + n * k
         for i in range(n):
             table = _step(int(flat.num_labels[i]), int(other[i]), distance)
             scope = [i, first + i] if i == 0 else [first + i - 1, i, first + i]
@@ -143,5 +143,5 @@ def _step(num_labels: int, label: int, distance: int) -> Costs:
 
 
 def _with_counts(labels: Ints, earlier: list[Ints], distance: int) -> Ints:
-    counts = [np.minimum(distance, np.cumsum(labels != other)) for other in earlier]
+    counts = [np.minimum(distance, np.cumsum(labels[: len(other)] != other)) for other in earlier]
     return np.concatenate([labels, *counts]).astype(np.int64)

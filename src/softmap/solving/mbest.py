@@ -130,6 +130,7 @@ def _sorted(model: Model, found: list[tuple[Ints, float]]) -> list[tuple[Ints, f
 
 def _ranked(model: Model, labels: Ints, bound: float, gap: float) -> RankedLabelling:
     energy = float(model.energy(labels))
+    labels = labels[: model.num_visible]
     bound = min(bound, energy)
     proved = relative_gap(energy - bound, model_unit(model, bound)) <= gap
     shaped = labels if model.shape is None else labels.reshape(model.shape)
@@ -153,8 +154,8 @@ def _apart(first: Result, distance: int, deadline: float) -> Iterator[tuple[Ints
             return
         labels = min(options, key=units.model.energy)
         bound = max(bound, units.bound(proved))  # fewer labellings are left than before
-        earlier.append(labels)
-        yield labels, bound
+        earlier.append(labels[: units.model.num_visible])
+        yield earlier[-1], bound
 
 
 def _moved(model: Model, earlier: list[Ints], distance: int) -> Ints | None:
@@ -162,7 +163,7 @@ def _moved(model: Model, earlier: list[Ints], distance: int) -> Ints | None:
 
     What a change costs is judged by pairs alone, each change for itself.
     """
-    last, n = earlier[-1], model.num_variables
+    last, n = earlier[-1], model.num_visible
     cost = model.unary[: model.node_offset[n]].copy()
     for e in np.flatnonzero((model.edges < n).all(axis=1)).tolist():
         i, j = model.edges[e].tolist()
@@ -217,8 +218,8 @@ class _Partition:
         self._waiting: list[tuple[float, int, _Part]] = []
         self._searched: list[tuple[float, int, _Part]] = []
         self._lost = math.inf  # bound of parts in which no labelling was found
-        best = first.labels.reshape(-1)
-        self._push(_Part(best, 0, frozenset(), first.bound, best, first.energy))
+        labels = self.model.with_running(first.labels)
+        self._push(_Part(labels, 0, frozenset(), first.bound, labels, first.energy))
 
     def __iter__(self) -> Iterator[tuple[Ints, float]]:
         """The next best labelling and a bound on all that were left before it."""
@@ -301,13 +302,14 @@ class _Partition:
             return None
         tried = np.repeat(part.start[None], len(allowed), axis=0)
         tried[:, i] = allowed
+        tried = self.model.with_running(tried[:, : self.model.num_visible])
         energies = self.given.energy(tried)
         best = int(np.argmin(energies))
         return tried[best] if math.isfinite(energies[best]) else None
 
     def _split(self, part: _Part, labels: Ints) -> None:
         """What is left of a part without one labelling: a part for each variable to differ in."""
-        for depth in range(part.depth, self.n):
+        for depth in range(part.depth, len(self.bounds.order)):
             before = part.barred if depth == part.depth else frozenset()
             barred = before | {int(labels[self.bounds.order[depth]])}
             proved = self.bounds.of(labels, depth, barred)
@@ -336,7 +338,7 @@ class _PartBounds:
         terms = model.n + int(np.bincount(model.edges.ravel(), minlength=1).max(initial=0)) + 8
         total = float(np.maximum.reduceat(size, model.node_offset[:-1]).sum())
         self.base = dual_bound(model, lam) - 4 * EPS * terms * total  # errors of all sums below
-        self.order = np.argsort([self._margin(i) for i in range(model.num_variables)])
+        self.order = np.argsort([self._margin(i) for i in range(model.num_visible)])
         self._labels: Ints | None = None
 
     def _margin(self, i: int) -> float:

@@ -155,7 +155,7 @@ class Result(Gaps):
             return None
         from softmap.tightening.point import TightenedPoint, tightened_point
 
-        labels = self.labels.ravel() if self.found else None
+        labels = self.model.with_running(self.labels) if self.found else None
         primal, nodes = tightened_point(self.model, proof.clusters, proof.beliefs, labels)
         return TightenedPoint(proof.clusters, self.bound, primal, nodes)
 
@@ -298,7 +298,7 @@ def _restored(model: Model, header: dict[str, Any], arrays: Arrays) -> Result:
         model=model,
         method=str(header["method"]),
         status=Status[header["status"]],
-        labels=_sized("labels", arrays["labels"], model.num_variables, "i"),
+        labels=_sized("labels", arrays["labels"], model.num_visible, "i"),
         lam=_sized("lam", arrays["lam"], size, "f"),
         messages=_sized("messages", arrays["messages"], size, "f"),
         trace=Trace.from_array(arrays["trace"]),

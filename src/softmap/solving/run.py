@@ -364,7 +364,7 @@ class Run:
             model=self.given,
             method=self.algorithm.name,
             status=status,
-            labels=search.labels,
+            labels=search.labels[: self.given.num_visible],
             energy=search.energy,
             bound=self.bound,
             primal=judge.primal,

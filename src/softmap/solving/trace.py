@@ -158,7 +158,7 @@ class Snapshot(Gaps):
     labels: NDArray[np.int64]
 
     def __post_init__(self) -> None:
-        own = self.labels.copy()  # a view could be made writeable again
+        own = self.labels[: self.model.num_visible].copy()  # a view could be made writeable again
         if self.model.shape is not None:
             own = own.reshape(self.model.shape)
         own.flags.writeable = False

@@ -135,7 +135,7 @@ class WarmStart:
         known = self.result
         if known is None:
             return
-        run.keep_labels(known.labels.reshape(-1))
+        run.keep_labels(run.given.with_running(known.labels))
         self._point(run, known)
         if not self.same:
             run.search.improve(run.judge.bound, run.options.seed)
@@ -250,6 +250,7 @@ def _fits(units: Units, result: Result) -> bool:
     ours, theirs = units.given, result.model
     return (
         ours.num_variables == theirs.num_variables
+        and ours.num_visible == theirs.num_visible
         and np.array_equal(ours.num_labels, theirs.num_labels)
         and np.array_equal(ours.edges, theirs.edges)
     )
@@ -260,7 +261,7 @@ def _check(units: Units, result: Result) -> None:
     model, point = units.given, result.point
     try:
         check_lam(model, result.lam)
-        model.complete(result.labels.reshape(-1))
+        model.complete(result.labels)
         check_eta(result.eta)
         if point.coupling is not None:
             check_lam(model, point.coupling)

@@ -11,9 +11,14 @@ from softmap.model.potentials.base import Ints
 from softmap.relaxation.dual import Floats
 from softmap.tightening.regions import Tightened, blocks
 
-__all__ = ["candidates", "polished", "tree_labels"]
+__all__ = ["candidates", "load", "polished", "tree_labels"]
 
 TINY = 1e-30  # marginals below count as this
+
+
+def load() -> None:
+    """Import what `tree_labels` needs: it takes long enough to be done before the end is near."""
+    import scipy.sparse.csgraph  # noqa: F401
 
 
 def candidates(tight: Tightened, nodes: Floats) -> list[Ints]:

@@ -22,7 +22,7 @@ from softmap.relaxation.dual import Floats, check_lam, cost_scale, reduced_unary
 from softmap.relaxation.point import Beliefs
 from softmap.tightening.carry import carry
 from softmap.tightening.clusters import belief_costs
-from softmap.tightening.labels import candidates, polished
+from softmap.tightening.labels import candidates, load, polished
 from softmap.tightening.order import arrange
 from softmap.tightening.regions import Scope, Tightened, build
 from softmap.tightening.selection import Limits, select, unions
@@ -220,6 +220,7 @@ class Stage:
         self.state.eta = max(lower, BELIEFS / self.scale)
         if not self._pass(WARM if have else 2 * WARM):
             return False
+        load()
         proposal = self.algorithm.propose(self.state)
         nodes, eta = proposal.nodes[0][self.states], self.state.eta
         assert proposal.coupling is not None
@@ -241,6 +242,7 @@ class Stage:
         began = time.perf_counter()
         new = build(self.base, [*self.tight.clusters, *fresh])
         lam = carry(self.tight, self.algorithm.restart_point(self.state), new)
+        self.pace *= new.model.unary.size / self.tight.model.unary.size  # until a pass is timed
         self._enter(new, lam, eta if have else FIRST_ETA / self.scale)
         self.building = (time.perf_counter() - began) / new.model.unary.size
         return True

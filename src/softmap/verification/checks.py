@@ -94,7 +94,7 @@ def _ulp(value: float) -> float:
 
 def _labels(result: Result) -> Any:
     model, labels = result.model, np.asarray(result.labels).reshape(-1)
-    counts = model.num_labels[: model.num_variables]
+    counts = model.num_labels[: model.num_visible]
     if labels.shape != counts.shape or labels.dtype.kind not in "iu":
         raise ValueError(f"labels are not {len(counts)} whole numbers")
     if ((labels < 0) | (labels >= counts)).any():

@@ -19,6 +19,8 @@ Floats = NDArray[np.float64]
 def energy_terms(model: Model, labels: NDArray[np.int64]) -> list[float]:
     """The costs that a labelling of the variables pays, one by one."""
     states = np.asarray(labels, dtype=np.int64)
+    if len(model.running):
+        states = model.running.follow(states)
     if len(model.auxiliaries):
         states = np.concatenate([states, model.auxiliaries.states(states)])
     terms: list[float] = [model.constant, *model.unary[model.node_offset[:-1] + states].tolist()]

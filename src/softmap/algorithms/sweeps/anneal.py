@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import ClassVar, Protocol, Self
 
 import numpy as np
@@ -10,7 +10,7 @@ from numpy.typing import DTypeLike
 
 from softmap import core
 from softmap.algorithms.base import Algorithm, Floats, Proposal, State, Verdict
-from softmap.algorithms.sweeps.chains import ChainMarginals, Chains, Messages, polish
+from softmap.algorithms.sweeps.chains import CLOCK, ChainMarginals, Chains, Messages, polish
 from softmap.model import Model
 from softmap.relaxation.dual import cost_scale
 
@@ -22,6 +22,8 @@ SETTLED = 0.2  # without a primal point, raise η when the smoothed dual moved b
 # part of what smoothing costs the bound
 READY = 0.65  # raise η when the gap of the regularised problem is below this part of the LP gap
 MEMORY = 2.0  # Nesterov's t is at most this times √(η · scale): beyond, marginals oscillate
+FALL = 1e-6  # part of itself by which the smoothed dual may fall between checks, by rounding
+CALMER = 16.0  # factor by which momentum is cut where the smoothed dual fell
 SAMPLE = 5  # passes between samples of the averaged marginals
 RECENT = 8.0  # sample k counts like k**RECENT: about the last tenth of all passes
 
@@ -71,6 +73,8 @@ class AnnealState(State):
     smoothed: float = -np.inf
     previous: float = -np.inf
     node_entropy: float = 0.0
+    memory: float = MEMORY
+    good: Floats = field(default_factory=lambda: np.zeros(0))
 
 
 class Annealed(Algorithm):
@@ -105,7 +109,10 @@ class Annealed(Algorithm):
         self.scale = cost_scale(model)
         eta = self.first_eta or FIRST_ETA / self.scale
         mean = np.zeros(model.unary.size)
-        return AnnealState(messages=self.engine.start(lam), eta=eta, mean=mean)
+        messages = self.engine.start(lam)
+        # momentum over factors of many variables may lead downhill: then there is a way back
+        good = messages.msg.copy() if len(model.auxiliaries) else np.zeros(0)
+        return AnnealState(messages=messages, eta=eta, mean=mean, good=good)
 
     def step(self, state: AnnealState, count: int) -> None:
         """`count` passes; every few of them the node marginals enter the average."""
@@ -116,8 +123,9 @@ class Annealed(Algorithm):
             state.passes += now
             count -= now
             if state.passes % SAMPLE == 0:
-                longest = MEMORY * np.sqrt(state.eta * self.scale)
-                state.messages.clock[0] = min(state.messages.clock[0], max(longest, 10.0))
+                longest = state.memory * np.sqrt(state.eta * self.scale)
+                most = max(longest, 10.0 if state.memory == MEMORY else 1.0)
+                state.messages.clock[0] = min(state.messages.clock[0], most)
                 if self.averaging:
                     self._sample(state)
 
@@ -161,9 +169,24 @@ class Annealed(Algorithm):
             ready = regularised < READY * gap
         else:
             ready = state.smoothed - state.previous < SETTLED * (verdict.bound - state.smoothed)
+        fell = not state.smoothed >= state.previous - FALL * abs(state.previous)
+        if fell and len(state.good):
+            self._go_back(state)
+            return
         state.previous = state.smoothed
+        if len(state.good):
+            state.good[:] = state.messages.msg
         if ready:
             state.eta *= GROWTH
+            state.previous = -np.inf
+
+    def _go_back(self, state: AnnealState) -> None:
+        """To the messages of the check before, with less momentum from now on."""
+        messages = state.messages
+        messages.msg[:] = state.good
+        messages.prev[:] = messages.msg[: len(messages.prev)]
+        messages.clock[:] = CLOCK
+        state.memory /= CALMER
 
 
 class Anneal(Annealed):

@@ -1,0 +1,167 @@
+"""Factors over many variables as small tables and *running* variables, which nobody gets to see.
+
+An automaton becomes a chain: a running variable for the state so far, tied to the one before and to
+one variable of the factor. A chain is a tree, so its linear relaxation is the convex hull of the
+factor: nothing is lost against the table with all joint states, and the size grows with the number
+of variables times the square of the number of states.
+
+Counts of many variables have too many states for that. They are counted in digits: a chain holds
+the last digit and lets a carry out now and then, the carries are counted in the same way, and one
+table holds the costs by all digits. Every labelling costs what it should. The linear relaxation of
+that, the *digit relaxation*, keeps the mean of the count: it is the convex hull where costs are
+convex (budgets are), and may be below it elsewhere.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from softmap.errors import ModelError
+from softmap.model.many import Automaton, Cardinality, Many, final_costs, joint
+from softmap.model.potentials.base import Costs, Ints
+
+__all__ = ["Chain", "chains"]
+
+DENSE = 64  # joint states up to which a factor is one table
+MOST_ENTRIES = 1 << 26  # of all tables of one chain
+MOST_STATES = 64  # of a count that is not held in digits, though that would lose something
+CONVEX_STATES = 12  # the same where nothing is lost
+BASE = 4  # of digits
+FEW_LABELS = 3  # of a variable, up to which labels that move all states alike stay apart
+
+Scope = tuple[int, ...]
+
+
+@dataclass
+class Chain:
+    """Tables and running variables, which are numbered from `free` on.
+
+    The label of a running variable follows from those before it: `running` holds their numbers,
+    and an array of labels with one axis for each.
+    """
+
+    free: int
+    num_labels: list[int] = field(default_factory=list)
+    factors: list[tuple[Scope, Costs]] = field(default_factory=list)
+    running: list[tuple[Scope, Ints]] = field(default_factory=list)
+
+    def follow(self, scope: Scope, states: Ints, count: int) -> int:
+        """A new variable with `count` labels that has label `states[...]`; -1 is forbidden."""
+        number = self.free + len(self.num_labels)
+        table = np.where(states[..., None] == np.arange(count), 0.0, np.inf)
+        self.num_labels.append(count)
+        self.factors.append(((*scope, number), table))
+        self.running.append((scope, np.maximum(states, 0)))
+        return number
+
+
+def chains(factor: Many, sizes: Sequence[int], free: int) -> Chain:
+    """The tables of a factor whose variables have `sizes` labels; `free` is the first free number.
+
+    The last running variables are left out: the first table of a chain holds its first two
+    variables, the last one its last two.
+    """
+    known = dict(zip(factor.variables, sizes, strict=True))
+    found = Chain(free)
+    if isinstance(factor, Cardinality) and _needs_digits(factor):
+        _count_in_digits(factor, sizes, found)
+        return found
+    for automaton in factor.automata(sizes):
+        own = [known[v] for v in automaton.variables]
+        if math.prod(own) <= DENSE or len(own) <= 2:
+            found.factors.append((automaton.variables, joint(automaton)))
+        else:
+            _unroll(automaton, found)
+    return found
+
+
+def _needs_digits(factor: Cardinality) -> bool:
+    most = CONVEX_STATES if factor.convex else MOST_STATES
+    return factor.states > most and len(factor.variables) > BASE
+
+
+def _unroll(automaton: Automaton, found: Chain) -> None:
+    k = len(automaton.variables)
+    names, moves = _by_classes(automaton, found)
+    states = [len(m) for m in moves]
+    entries = sum(states[t] * moves[t].shape[1] * states[t + 1] for t in range(1, k - 2))
+    if entries > MOST_ENTRIES:
+        raise ModelError(
+            f"a chain over {k} variables would need tables of {entries:.3g} entries; "
+            f"expected at most {MOST_ENTRIES:.3g}"
+        )
+    before = names[0]
+    state = moves[0][0]  # after the first variable, by its label
+    for t in range(1, k - 2):
+        reached = np.where(state[:, None] >= 0, moves[t][state], -1)
+        before = found.follow((before, names[t]), reached, states[t + 1])
+        state = np.arange(states[t + 1])
+    reached = np.where(state[:, None] >= 0, moves[k - 2][state], -1)
+    last = np.where(reached[..., None] >= 0, moves[k - 1][reached], -1)
+    costs = final_costs(automaton.costs, last)
+    found.factors.append(((before, names[k - 2], names[k - 1]), costs))
+
+
+def _by_classes(automaton: Automaton, found: Chain) -> tuple[Scope, list[Ints]]:
+    """Names and moves where labels that move all states alike have become one.
+
+    A new variable holds the class of the label, so that tables have its few labels on their axis.
+    """
+    names, short = [], []
+    for v, moves in zip(automaton.variables, automaton.moves, strict=True):
+        d = moves.shape[1]
+        if d > FEW_LABELS:
+            kept, kinds = np.unique(moves, axis=1, return_inverse=True)
+            if 2 * kept.shape[1] <= d:
+                v, moves = found.follow((v,), kinds.reshape(-1), kept.shape[1]), kept
+        names.append(v)
+        short.append(moves)
+    return tuple(names), short
+
+
+def _count_in_digits(factor: Cardinality, sizes: Sequence[int], found: Chain) -> None:
+    """Digits of the count, the last one first; then one table of the costs over all of them."""
+    counted: list[tuple[int, Ints]] = []
+    for t, (v, d) in enumerate(zip(factor.variables, sizes, strict=True)):
+        ones = factor.ones(t, d)
+        if d > FEW_LABELS:
+            v, ones = found.follow((v,), ones, 2), np.arange(2)
+        counted.append((v, ones))
+    digits: list[int] = []
+    while counted:
+        digit, counted = _last_digit(counted, found)
+        digits.append(digit)
+    scope = tuple(digits[::-1])
+    shape = [found.num_labels[v - found.free] for v in scope]
+    count = np.zeros((), dtype=np.int64)
+    for d in shape:
+        count = BASE * count[..., None] + np.arange(d)
+    k = len(sizes)
+    costs = np.where(count <= k, factor.costs[np.minimum(count, k)], np.inf)
+    found.factors.append((scope, costs))
+
+
+def _last_digit(
+    counted: list[tuple[int, Ints]], found: Chain
+) -> tuple[int, list[tuple[int, Ints]]]:
+    """The variable that holds the last digit of a count, and the carries, to be counted in turn.
+
+    The sum so far runs through `BASE` variables at a time, and is then cut to its last digit.
+    """
+    before, state, most = *counted[0], 1
+    carries: list[tuple[int, Ints]] = []
+    for t, (v, ones) in enumerate(counted[1:], 1):
+        most = min(most + 1, t + 1)
+        before = found.follow((before, v), state[:, None] + ones, most + 1)
+        state = np.arange(most + 1)
+        last = t == len(counted) - 1
+        if most >= BASE and (last or t % BASE == BASE - 1):
+            carry = found.follow((before,), state // BASE, most // BASE + 1)
+            carries.append((carry, np.arange(most // BASE + 1)))
+            before = found.follow((before,), state % BASE, BASE)
+            state, most = np.arange(BASE), BASE - 1
+    return before, carries
