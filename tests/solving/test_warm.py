@@ -103,3 +103,13 @@ def test_states_that_are_forbidden_now_have_no_weight():
     assert result.found
     assert result.bound <= result.energy
     assert verify(result, barred).holds
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_a_start_from_the_relaxation_alone_ends_no_earlier_than_a_cold_run(seed):
+    model = softmap.generators.erdos_renyi(20, seed=seed)
+    relaxed = softmap.solve(model, goal="lp", lp_gap=1e-3)
+    cold, warm = softmap.solve(model), softmap.solve(model, warm_start=relaxed)
+    assert warm.status is cold.status
+    assert warm.energy <= cold.energy
+    assert warm.bound >= cold.bound - 1e-9 * abs(cold.bound)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, field, fields
 from functools import cached_property
 from typing import Any
 
@@ -55,6 +55,8 @@ class CudaState(State):
     smoothed: float = -np.inf
     previous: float = -np.inf
     node_entropy: float = 0.0
+    memory: float = MEMORY
+    good: Floats = field(default_factory=lambda: np.zeros(0))  # there is no way back on a device
 
 
 class DeviceProposal:

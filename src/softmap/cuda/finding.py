@@ -38,7 +38,7 @@ def describe() -> str:
     try:
         import cupy
     except ImportError:
-        return f"none (CuPy is not installed: pip install 'softmap[{EXTRA}]')"
+        return f"none (CuPy is not installed: pip install '.[{EXTRA}]' in a clone)"
     try:
         return ", ".join(_described(cupy, k) for k in range(cupy.cuda.runtime.getDeviceCount()))
     except Exception as error:

@@ -73,7 +73,10 @@ class WarmStart:
         return 0.0 if known is None else known.relative_gap(known.gap)
 
     def enough(self, run: Run) -> bool:
-        """Whether the MAP gap is no larger than the one that the earlier run ended with."""
+        """Whether the MAP gap is no larger than the one at which the earlier run gave up."""
+        known = self.result
+        if known is None or known.status not in GIVEN_UP:
+            return False  # it had other ends: the relaxation alone, a limit, a wider gap
         return run.gaps()[1] <= self.reached
 
     @property
