@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from softmap.algorithms.base import Floats, Verdict
+from softmap.algorithms.base import Floats, Proposal, Verdict
 from softmap.cuda.engine import Engine
 from softmap.model import Model
 from softmap.relaxation.point import PrimalPoint
@@ -97,7 +97,12 @@ class DeviceJudge:
         self._host.point, self._point_here = value, False
 
     def look(self, proposal: Any) -> Verdict:
-        """Judge where the engine stood at its last look."""
+        """Judge where the engine stood at its last look, or arrays of the host."""
+        if isinstance(proposal, Proposal):
+            before = self.bound, self.primal
+            verdict: Verdict = self._host.look(proposal)
+            self._forget(before)
+            return verdict
         engine, found = self._engine, self._engine.found
         if found.bound > self.bound:
             engine.device.copy(engine.polished, engine.best_lam)
@@ -120,6 +125,10 @@ class DeviceJudge:
         """Look at the solution of an exact LP solver."""
         before = self.bound, self.primal
         self._host.accept(lam, nodes)
+        self._forget(before)
+
+    def _forget(self, before: tuple[float, float]) -> None:
+        """What lies on the device is the best only while nothing of the host is better."""
         self._lam_here = self._lam_here and self.bound == before[0]
         self._point_here = self._point_here and self.primal == before[1]
 

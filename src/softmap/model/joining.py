@@ -17,6 +17,7 @@ from softmap.model.potentials import (
     TruncatedLinear,
     TruncatedQuadratic,
 )
+from softmap.model.running import NO_RUNNING
 
 __all__ = ["Joined", "joined"]
 
@@ -55,7 +56,9 @@ def joined(models: Sequence[Model]) -> Joined:
         group_start=_starts(sizes),
         constant=0.0,
         auxiliaries=models[0].auxiliaries,
+        running=NO_RUNNING,
         shape=None,
+        names=None,
     )
     state = whole.node_offset[node]
     return Joined(whole, node, edge, state, whole.half_offset[2 * edge])

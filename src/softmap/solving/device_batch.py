@@ -27,10 +27,12 @@ ORDINARY = (2.0**-30, 2.0**30)  # costs that single precision takes as they are
 
 
 def batchable(model: Model) -> bool:
-    """Whether a model may share a launch with others: no hard constraints, ordinary costs."""
+    """Whether a model may share a launch with others: ordinary variables and costs only."""
     from softmap.cuda.judge import judged_on_device
 
-    if not model.m or not np.isfinite(model.unary).all() or not judged_on_device(model):
+    if not model.m or len(model.running) or not np.isfinite(model.unary).all():
+        return False
+    if not judged_on_device(model):
         return False
     rows, cols = model.num_labels[model.edges].T
     largest = max(p.largest(rows, cols) for p in model.potentials) if model.potentials else 0.0
