@@ -61,7 +61,14 @@ $(VENV)/installed-%: pyproject.toml | $(BUILT)
 demo: $(BUILT) $(VENV)/installed-plot
 	$(BIN)/softmap demo --out demo
 
-test: $(BUILT) $(VENV)/installed-test
+# The kernels of the CUDA backend, compiled for the host.
+$(VENV)/device: $(CORE) | $(BUILT)
+	$(BIN)/cmake --build $(VENV)/build --target _device
+	cp $(VENV)/build/_device.* \
+	  "$$($(BIN)/python -c 'from softmap import core; print(core.native.__file__.rpartition("/")[0])')"
+	@touch $@
+
+test: $(BUILT) $(VENV)/device $(VENV)/installed-test
 	$(BIN)/python -m pytest -n $(WORKERS)
 
 # On a machine with a CUDA device; CUDA=cuda12 for drivers of that series.

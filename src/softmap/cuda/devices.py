@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
 from softmap.cuda.shapes import Shape
+from softmap.errors import OptionError
 
 __all__ = ["Device", "HostDevice", "Launch"]
 
@@ -75,7 +76,13 @@ class HostDevice:
     general = 128  # labels of the general shape
 
     def __init__(self) -> None:
-        self._module: Any = import_module("softmap.core._device")
+        try:
+            self._module: Any = import_module("softmap.core._device")
+        except ImportError as error:
+            raise OptionError(
+                "SOFTMAP_CUDA=host: the kernels are not compiled for the host; `make test` in a "
+                "clone does that"
+            ) from error
         self._names = frozenset(self._module.names())
 
     def offers(self, shape: Shape) -> bool:
