@@ -9,7 +9,7 @@ import sys
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 
 import softmap
 from io_helpers import damaged, reads_or_refuses, refuses
@@ -242,6 +242,7 @@ def test_what_is_wrong_in_cfn_is_said(text):
 
 
 @given(damaged([_wcsp(words, _unary(name)) for name, (words, _, _) in CASES.items()]))
+@example(b"toy 2 2 1 9\n2 2\n2 0 1 -1 1e999 var 7\n")  # no name of a function, and infinite
 @settings(max_examples=150)
 def test_damaged_wcsp(text):
     reads_or_refuses(parse_wcsp, text)

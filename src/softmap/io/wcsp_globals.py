@@ -61,11 +61,12 @@ def read_global(
 
 
 def _word(numbers: Numbers, words: tuple[str, ...], what: str) -> str:
-    code = -int(numbers.values[numbers.at]) - _FIRST if numbers.left else -1
-    if not 0 <= code < len(_WORDS) or _WORDS[code] not in words:
+    code = -float(numbers.values[numbers.at]) - _FIRST if numbers.left else -1.0
+    known = 0 <= code < len(_WORDS) and _WORDS[int(code)] in words  # code may be infinite
+    if not known:
         raise numbers.fail(numbers.at, f"{what} ({', '.join(words)})")
     numbers.at += 1
-    return _WORDS[code]
+    return _WORDS[int(code)]
 
 
 def _knapsack(numbers: Numbers, found: Global) -> None:
