@@ -8,7 +8,7 @@ from pathlib import Path
 
 DOCS = Path(__file__).resolve().parents[2] / "docs"
 STORED, PAGE = DOCS / "benchmarks" / "gpu.json", DOCS / "benchmarks" / "gpu.md"
-PICTURE = DOCS / "images" / "gpu-roofline.svg"
+PICTURE = DOCS / "images" / "gpu-bandwidth.svg"
 NAMES = {
     "potts": "Potts, 1024 × 1024, 16 labels",
     "linear": "truncated linear, 1024 × 1024, 16 labels",
@@ -74,7 +74,7 @@ Medians of seven; kernels compiled before. A copy within the device moves {found
 Bytes are those a pass has to move, each number once per half pass (`bytes_of_pass`). A judgement proves a bound and prices a point. At large η, where sums of exponentials leave the range of numbers, a truncated linear pass takes
 {1e3 * linear["pass_s_cold"]:.2f} ms. Potts passes are a little slower than aimed at, and random graphs reach half of the aim, where every message is sent to another place in memory.
 
-![Roofline](../images/gpu-roofline.svg)
+![Share of the bandwidth of a copy that a pass reaches](../images/gpu-bandwidth.svg)
 
 ## Time to a certified gap
 
@@ -91,7 +91,7 @@ the gap asked for.
 """
 
 
-def roofline(found):
+def bandwidth_chart(found):
     import matplotlib
 
     matplotlib.use("Agg")
@@ -115,7 +115,7 @@ def roofline(found):
 def main():
     found = json.loads(STORED.read_text("utf-8"))
     PAGE.write_text(page(found), "utf-8")
-    roofline(found)
+    bandwidth_chart(found)
 
 
 if __name__ == "__main__":
