@@ -11,10 +11,13 @@ INSTALL := $(PIP) install --quiet
 CORE := CMakeLists.txt $(shell find src/core -type f)
 STUB := src/softmap/core/_native.pyi
 
-# STRICT=1 takes warnings in src/core for errors. The choice is remembered in the build folder.
+# STRICT=1 takes warnings in src/core for errors; LEVELS=all compiles the inner loops for every
+# instruction set. Both choices are remembered in the build folder.
 STRICT ?=
-BUILT := $(VENV)/built$(if $(STRICT),-strict)
-WERROR := $(if $(STRICT),--config-settings=cmake.define.SOFTMAP_WERROR=ON)
+LEVELS ?=
+BUILT := $(VENV)/built$(if $(STRICT),-strict)$(if $(LEVELS),-$(LEVELS))
+DEFINE := --config-settings=cmake.define
+CHOICES := $(if $(STRICT),$(DEFINE).SOFTMAP_WERROR=ON) $(if $(LEVELS),$(DEFINE).SOFTMAP_LEVELS=$(LEVELS))
 
 # Without a C++ compiler, the one of the ziglang wheel is put on the path, under the usual names.
 ifeq ($(origin CXX),default)
@@ -47,10 +50,10 @@ $(ZIG)/c++: tools/zig.sh | $(BIN)/python
 	ln -sf c++ $(ZIG)/ranlib
 endif
 
-$(VENV)/built $(VENV)/built-strict: pyproject.toml $(CORE) | $(VENV)/tools $(if $(ZIG),$(ZIG)/c++)
+$(sort $(VENV)/built $(BUILT)): pyproject.toml $(CORE) | $(VENV)/tools $(if $(ZIG),$(ZIG)/c++)
 	@echo "Building the compiled core ..."
 	$(INSTALL) --no-build-isolation --no-deps --editable . \
-	  --config-settings=build-dir=$(abspath $(VENV))/build $(WERROR)
+	  --config-settings=build-dir=$(abspath $(VENV))/build $(CHOICES)
 	@touch $(VENV)/built $@
 
 # One stamp per extra, so that each target installs what it needs, once per change of pyproject.toml.

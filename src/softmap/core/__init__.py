@@ -1,8 +1,8 @@
 """The compiled loops: arrays in, arrays out, for the instruction set of this machine.
 
 The inner loops (``src/core``) are compiled once per instruction set: ``v2``, ``v3`` and ``v4`` on
-x86-64, ``plain`` elsewhere; a build from source makes ``v2`` and the best that the machine runs, a
-wheel all of them. Importing this package loads the best ones that are there and that the processor
+x86-64, ``plain`` elsewhere; a build from source makes the best ones that the machine runs, a wheel
+all of them. Importing this package loads the best ones that are there and that the processor
 runs. The environment variable ``SOFTMAP_CPU`` asks for others.
 
 >>> from softmap import core
@@ -47,7 +47,13 @@ def available() -> tuple[str, ...]:
     if machine not in _X86_64:
         raise ImportError("softmap needs a processor with SSE4.2 (x86-64-v2)")
     levels = _X86_64[: _X86_64.index(machine) + 1]
-    return tuple(level for level in levels if find_spec(f"{__name__}._kernels_{level}"))
+    built = tuple(level for level in levels if find_spec(f"{__name__}._kernels_{level}"))
+    if not built:
+        raise ImportError(
+            f"softmap was built for a newer processor than this one (x86-64-{machine}): install it "
+            "anew here, or build it with --config-settings=cmake.define.SOFTMAP_LEVELS=all"
+        )
+    return built
 
 
 def _chosen() -> str:
