@@ -1,7 +1,8 @@
 """Run under mpiexec by distributed/test_mpi.py.
 
 cases FOLDER        solve the cases on 1, 2, 4 and 8 processes; what each group finds as JSON
-folder MODEL OUT    solve the model in parts in a folder, with as many checkpoints as possible
+folder MODEL OUT    solve the model in parts in a folder, with as many checkpoints as possible, again
+                    and again until killed
 """
 
 import json
@@ -74,7 +75,8 @@ def solve_folder(comm, model: str, out: str) -> None:
     comm.Barrier()
     checkpoint = Path(out) / "run"
     options = OPTIONS | {"max_passes": 100_000, "checkpoint_every": 0.0}
-    distributed.solve(model, comm, checkpoint=checkpoint, **options)
+    for _ in range(100):  # in case nobody kills it
+        distributed.solve(model, comm, checkpoint=checkpoint, **options)
 
 
 if __name__ == "__main__":
