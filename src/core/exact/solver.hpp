@@ -18,7 +18,7 @@ struct Options {
     double relative_gap = 1e-9;
     double absolute_gap = 0.0;
     bool presolve = true;        // variables and labels taken out before the search
-    bool ascent = true;          // root bound by message passing; not needed when λ is given
+    bool ascent = true;          // root bound raised by message passing
     double max_dp_entries = 1e9; // table entries kept by dynamic programming
     double dp_rate = 1.5e8;      // table entries per second it is expected to do
     double ascent_rate = 4e8;    // table entries per second that message passing looks at
@@ -247,9 +247,12 @@ inline bool Solver::solve_component(Work &w, const std::vector<int> &vars, doubl
     const auto way = plan(w, vars, share);
     if (way.feasible && way.work < options_.small_dp)
         return program(w, way.order);
-    if (options_.ascent && in_.lam.empty()) {
+    if (options_.ascent) {
         const double work = std::min(2.0, 0.15 * seconds_ * share) * options_.ascent_rate;
+        const auto turn = control_.deadline;
+        control_.to_the_end(); // what the bound has not reached by then, no later call adds
         Ascent(w, vars).run(probing_ ? 5 : 200, 1e-3, work, control_);
+        control_.deadline = turn;
         if (w.infeasible)
             return true;
         normalise(w);

@@ -46,6 +46,11 @@ class ExactResult:
     counts: dict[str, Any]
 
     @property
+    def root_bound(self) -> float:
+        """What was proved before the first decision."""
+        return float(self.counts["root_bound"])
+
+    @property
     def optimal(self) -> bool:
         """Whether the labelling is proved optimal, up to the rounding slack and the gap asked."""
         return self.complete and self.labels is not None
@@ -106,7 +111,7 @@ class ExactSearch:
     lam : λ by which costs are moved first: one block per scope entry, see `flat_lam`
     relative_gap, absolute_gap : how much better a labelling must be to be looked for
     presolve : whether variables and labels are taken out first; only tests leave it away
-    ascent : whether the root is bounded by message passing where no λ is given
+    ascent : whether the bound of the root is raised by message passing
     dp_limit : table entries of dynamic programming, at most
     seconds : what there is over all calls, by which dynamic programming is planned
     """

@@ -126,7 +126,7 @@ class Search(Stage):
     def applies(self) -> bool:
         self._flat: FlatModel | None = None
         self._search: ExactSearch | None = None
-        self._bound = -math.inf  # of the λ it started from
+        self._bound = -math.inf  # of the λ it started from, or of its root
         model = self.run.model
         tied = model.edges[:, 0] >= model.num_variables
         pairs = np.diff(model.edge_offset)[~tied].sum() if model.m else 0
@@ -183,6 +183,7 @@ class Search(Stage):
             run.keep_labels(found.labels)
         proof = Proof(ProofKind.SEARCH, nodes=found.nodes)
         run.keep_bound(found.lower_bound, proof)
+        self._bound = max(self._bound, found.root_bound)
         self.active = not found.complete
 
 
