@@ -145,6 +145,7 @@ class Solver {
     std::vector<std::vector<int>> components(Work &w);
     bool program(Work &w, const std::vector<int> &order);
     EliminationPlan plan(Work &w, const std::vector<int> &vars, double share);
+    bool raise(Work &w, const std::vector<int> &vars, double share);
     bool solve_component(Work &w, const std::vector<int> &vars, double share);
     void set_up(Search &search, Work &w, const std::vector<int> &vars, double share);
     bool collect(const Search &search, Work &w, const std::vector<int> &vars, Sums &sums);
@@ -242,21 +243,28 @@ inline EliminationPlan Solver::plan(Work &w, const std::vector<int> &vars, doubl
     return second.feasible ? second : best;
 }
 
+// Raises the bound of the component by message passing: long where it begins from nothing, a few
+// sweeps where λ is given. False when there is no labelling.
+inline bool Solver::raise(Work &w, const std::vector<int> &vars, double share) {
+    const bool given = !in_.lam.empty();
+    const double seconds = std::min(2.0, (given ? 0.02 : 0.15) * seconds_ * share);
+    const int sweeps = probing_ ? 5 : given ? 20 : 200;
+    const auto turn = control_.deadline;
+    control_.to_the_end(); // what the bound has not reached by then, no later call adds
+    Ascent(w, vars).run(sweeps, given ? 1e-2 : 1e-3, seconds * options_.ascent_rate, control_);
+    control_.deadline = turn;
+    if (!w.infeasible)
+        normalise(w);
+    return !w.infeasible;
+}
+
 // Adds the bound of the component to the sums; true when it is solved.
 inline bool Solver::solve_component(Work &w, const std::vector<int> &vars, double share) {
     const auto way = plan(w, vars, share);
     if (way.feasible && way.work < options_.small_dp)
         return program(w, way.order);
-    if (options_.ascent) {
-        const double work = std::min(2.0, 0.15 * seconds_ * share) * options_.ascent_rate;
-        const auto turn = control_.deadline;
-        control_.to_the_end(); // what the bound has not reached by then, no later call adds
-        Ascent(w, vars).run(probing_ ? 5 : 200, 1e-3, work, control_);
-        control_.deadline = turn;
-        if (w.infeasible)
-            return true;
-        normalise(w);
-    }
+    if (options_.ascent && !raise(w, vars, share))
+        return true;
     now_->search = std::make_unique<Search>(control_);
     Search &search = *now_->search;
     set_up(search, w, vars, share);

@@ -164,7 +164,7 @@ def _primal(result: Result) -> Statement:
         found = membership(model, result.node_marginals, result.edge_marginals)
     except (OptionError, ValueError, IndexError) as error:
         return Statement("primal", Verdict.FALSE, f"the point cannot be made ({error})")
-    slack = ROUNDING * found.size + 2 * model.unary.size * TINIEST
+    slack = ROUNDING * found.size + found.grain + 2 * model.unary.size * TINIEST
     near = abs(found.cost - result.primal) <= slack
     inside = found.outside <= FEASIBLE
     said = (

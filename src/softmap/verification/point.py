@@ -10,10 +10,12 @@ from numpy.typing import NDArray
 
 from softmap.model import Model
 from softmap.verification.dual import blocks
+from softmap.verification.exact import TINIEST
 
 __all__ = ["Membership", "energy_terms", "membership"]
 
 Floats = NDArray[np.float64]
+EPSILON = 2.0**-52  # between 1 and the next number
 
 
 def energy_terms(model: Model, labels: NDArray[np.int64]) -> list[float]:
@@ -32,33 +34,46 @@ def energy_terms(model: Model, labels: NDArray[np.int64]) -> list[float]:
 
 @dataclass(frozen=True)
 class Membership:
-    """A point: how far it is outside the polytope, its cost, and the size of the cost's terms."""
+    """A point: how far it is outside the polytope, its cost, and how exact that is.
+
+    Attributes
+    ----------
+    outside
+        The largest violation of any constraint.
+    cost, size
+        The sum of costs times masses, and of their sizes.
+    grain
+        What the cost may change by when masses are rounded to the numbers near 1, and products.
+    """
 
     outside: float
     cost: float
     size: float
+    grain: float
 
 
 def membership(model: Model, nodes: Floats, edges: Floats) -> Membership:
     """Normalisation, marginalisation, signs, forbidden states and pairs; and ⟨C, μ⟩."""
     sums = np.add.reduceat(nodes, model.node_offset[:-1])
     outside = [float(np.abs(sums - 1).max()), float(-nodes.min())]
-    terms = [model.constant]
-    outside.append(_price(model.unary, nodes, terms))
+    terms, grains = [model.constant], [0.0]
+    outside.append(_price(model.unary, nodes, terms, grains))
     for block in blocks(model):
         mu = edges[block.entries(model)]
         rows, cols = nodes[block.states(model, 0)], nodes[block.states(model, 1)]
         outside.append(float(np.abs(mu.sum(axis=2) - rows).max()))
         outside.append(float(np.abs(mu.sum(axis=1) - cols).max()))
         outside.append(float(-mu.min()))
-        outside.append(_price(block.cost, mu, terms))
+        outside.append(_price(block.cost, mu, terms, grains))
     worst = math.nan if any(map(math.isnan, outside)) else max(outside)
-    return Membership(worst, math.fsum(terms), math.fsum(map(abs, terms)))
+    grain = math.fsum(grains)
+    return Membership(worst, math.fsum(terms), math.fsum(map(abs, terms)), grain)
 
 
-def _price(cost: Floats, mass: Floats, terms: list[float]) -> float:
-    """Add the products of costs and masses to `terms`; the largest mass on a forbidden place."""
+def _price(cost: Floats, mass: Floats, terms: list[float], grains: list[float]) -> float:
+    """Add costs times masses to `terms` and what they are exact to; the largest forbidden mass."""
     barred = np.isposinf(cost)
     used = ~barred & (mass != 0)
     terms += (cost[used] * mass[used]).tolist()
+    grains += np.maximum(EPSILON * np.abs(cost[used]), TINIEST).tolist()
     return float(np.abs(mass[barred]).max(initial=0.0))
