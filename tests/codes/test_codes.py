@@ -68,7 +68,9 @@ def test_the_nearest_point_of_the_hull(seed, k):
     for v, parity, p in zip(values, odd, out, strict=True):
         corners, wrong = words_of(k, parity), words_of(k, 1 - parity)
         distance = np.where(wrong == 1, 1 - p, p).sum(axis=1)
-        assert (p >= 0).all() and (p <= 1).all() and (distance >= 1 - 1e-12).all()
+        assert (p >= 0).all()
+        assert (p <= 1).all()
+        assert (distance >= 1 - 1e-12).all()
         assert ((corners - p) @ (v - p) <= 1e-9).all()  # no corner lies on the side of v
         np.testing.assert_allclose(p, numpy_twins.parity_hull(v, bool(parity)), atol=1e-9)
 
@@ -177,18 +179,22 @@ def test_most_words_of_a_good_channel_are_proved_as_solve_proves_them():
 def test_limits_of_zero_still_give_a_bound():
     code = ParityCode([[0, 1], [1, 2]])
     found = code.decode([-2.0, 1.0, 1.5], rounds=0, steps=0, sweeps=0)
-    assert not found.found and not found.proved
+    assert not found.found
+    assert not found.proved
     assert found.bounds == -2.0 == code.bound([-2.0, 1.0, 1.5], np.zeros(4))
 
 
 def test_matrices_and_words_of_any_shape():
     matrix = np.array([[1, 1, 0, 1], [0, 1, 1, 0]])
     code = ParityCode.from_matrix(matrix)
-    assert code.checks == [(0, 1, 3), (1, 2)] and repr(code) == "ParityCode(4 bits, 2 checks)"
+    assert code.checks == [(0, 1, 3), (1, 2)]
+    assert repr(code) == "ParityCode(4 bits, 2 checks)"
     words = words_of(4)
     np.testing.assert_array_equal(code.syndrome(words), words @ matrix.T % 2)
     free = ParityCode([], 3).decode([-1.0, 2.0, 0.0])
-    assert free.words.tolist() == [1, 0, 0] and free.proved and free.bounds == -1.0
+    assert free.words.tolist() == [1, 0, 0]
+    assert free.proved
+    assert free.bounds == -1.0
     assert len(code.decode(np.zeros((0, 4))).words) == 0
 
 

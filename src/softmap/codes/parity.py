@@ -122,10 +122,8 @@ class ParityCode:
         costs = self._ratios(ratios)
         table = np.atleast_2d(costs)
         parities = np.broadcast_to(self._odd(odd, len(table)), (len(table), len(self.checks)))
-        limits = [
-            count(name, value, 0, MOST)
-            for name, value in (("rounds", rounds), ("steps", steps), ("sweeps", sweeps))
-        ]
+        rounds, steps = count("rounds", rounds, 0, MOST), count("steps", steps, 0, MOST)
+        sweeps = count("sweeps", sweeps, 0, MOST)
         workers = usable_cores() if threads is None else count("threads", threads, 1, 4096)
         words = np.empty((len(table), self.num_bits), np.uint8)
         lam = np.empty((len(table), len(self._member)))
@@ -134,10 +132,11 @@ class ParityCode:
             own = slice(first, first + AT_ONCE * workers)
             core.decode(
                 self._start, self._member, self._degree, table[own],
-                np.ascontiguousarray(parities[own]), *limits, words[own], lam[own], found[own],
-                workers,
+                np.ascontiguousarray(parities[own]), rounds, steps, sweeps, words[own], lam[own],
+                found[own], workers,
             )  # fmt: skip
-        parts = words, found[:, 0], found[:, 1], found[:, 2] > 0, lam, found[:, 3].astype(np.int64)
+        proved, iterations = found[:, 2] > 0, found[:, 3].astype(np.int64)
+        parts: list[Any] = [words, found[:, 0], found[:, 1], proved, lam, iterations]
         return Decoded(*(part[0] if costs.ndim == 1 else part for part in parts))
 
     def bound(self, ratios: ArrayLike, lam: ArrayLike, odd: ArrayLike | None = None) -> float:
@@ -145,13 +144,15 @@ class ParityCode:
         costs, given = self._ratios(ratios), numbers(lam, "lam")
         if costs.ndim != 1 or given.shape != self._member.shape or not np.isfinite(given).all():
             raise OptionError("expected the ratios of one word, and λ as `decode` gives it")
-        table = [self._start, self._member, self._degree, costs, self._odd(odd, 1)[0]]
-        return float(core.code_bound(*table, np.ascontiguousarray(given)))
+        flat, parities = np.ascontiguousarray(given), self._odd(odd, 1)[0]
+        return core.code_bound(self._start, self._member, self._degree, costs, parities, flat)
 
     def model(self, ratios: ArrayLike | None = None, odd: ArrayLike | None = None) -> Model:
         """The same problem for `softmap.solve`, which goes on where the relaxation is not tight."""
         parities = self._odd(odd, 1)[0]
-        factors = [Parity(row, bool(p)) for row, p in zip(self.checks, parities, strict=True)]
+        factors: list[Any] = [
+            Parity(row, bool(p)) for row, p in zip(self.checks, parities, strict=True)
+        ]
         model = Model.from_factors([2] * self.num_bits, factors)
         if ratios is None:
             return model
