@@ -205,3 +205,43 @@ def least_dual(model: Model, eta: float) -> tuple[float, np.ndarray]:
     options = {"maxiter": 20_000, "maxfun": 100_000, "ftol": 1e-16, "gtol": 1e-12}
     found = minimize(dual.value, start, jac=dual.gradient, method="L-BFGS-B", options=options)
     return float(found.fun), found.x
+
+
+def soft_minimum(values, eta):
+    """-1/η log Σ exp(-η v), the least value at η = inf; +inf of nothing."""
+    if not len(values):
+        return np.inf
+    low = values.min()
+    return low if eta == np.inf else low - np.log(np.exp(-eta * (values - low)).sum()) / eta
+
+
+def parity_hull(v, odd):
+    """The nearest point of the hull of all words of one parity, by sorting."""
+    u = np.clip(v, 0.0, 1.0)
+    corner = u > 0.5
+    if corner.sum() % 2 == odd:
+        corner[np.argmin(np.abs(u - 0.5))] ^= True
+    if np.where(corner, 1 - u, u).sum() >= 1:
+        return u
+    q = np.where(corner, 1 - v, v)
+    down = np.sort(q)[::-1]
+    shifts = (1 - np.cumsum(down)) / np.arange(1, len(q) + 1)
+    shift = shifts[np.flatnonzero(down + shifts > 0)[-1]]
+    q = np.maximum(q + shift, 0.0)
+    return np.where(corner, 1 - q, q)
+
+
+def parity_cone(v):
+    """The nearest costs of which no two add up to less than 0, by sorting."""
+    order = np.argsort(v, kind="stable")
+    low, rest = order[0], v[order[1:]]
+    if v[low] + rest[0] >= 0:
+        return v
+    size = -v[low]
+    for count in range(len(rest) + 1):
+        size = (-v[low] + rest[:count].sum()) / (count + 1)
+        if count == len(rest) or rest[count] >= size:
+            break
+    out = np.maximum(v, max(size, 0.0))
+    out[low] = -max(size, 0.0)
+    return out

@@ -64,5 +64,6 @@ void bind_proof(nb::module_ &m);
 void bind_labels(nb::module_ &m);
 void bind_exact(nb::module_ &m);
 void bind_text(nb::module_ &m);
+void bind_codes(nb::module_ &m);
 
 } // namespace softmap

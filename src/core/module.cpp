@@ -28,4 +28,5 @@ NB_MODULE(_native, m) {
     bind_proof(m);
     bind_exact(m);
     bind_text(m);
+    bind_codes(m);
 }

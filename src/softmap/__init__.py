@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 __version__ = "0.2.0"
 
 if TYPE_CHECKING:
-    from softmap import distributed, generators, interop, io, learn, plotting
+    from softmap import codes, distributed, generators, interop, io, learn, plotting
     from softmap.algorithms.registry import METHODS
     from softmap.errors import (
         CheckpointError,
@@ -116,6 +116,7 @@ _HOME = {
 
 # Public name -> the module that it is.
 _MODULES = {
+    "codes": "codes",
     "distributed": "distributed",
     "generators": "generators",
     "interop": "interop",
@@ -164,6 +165,7 @@ __all__ = [
     "__version__",
     "arc_consistency",
     "certificate",
+    "codes",
     "denoise",
     "distributed",
     "exact_marginals",

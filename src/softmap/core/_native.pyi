@@ -895,3 +895,90 @@ def decimals(
     """
     Decimal numbers between blanks; how many there are (-1: look elsewhere), and number, begin and end of each token that is none, or not exact.
     """
+
+def parity_messages(
+    values: Annotated[NDArray[numpy.float64], dict(shape=(None, None), order="C", device="cpu")],
+    odd: Annotated[
+        NDArray[numpy.uint8], dict(shape=(None,), order="C", device="cpu", writable=False)
+    ],
+    eta: float,
+) -> None:
+    """
+    Messages of parity factors, one per row, in place of the costs sent to them.
+    """
+
+def parity_minima(
+    values: Annotated[NDArray[numpy.float64], dict(shape=(None, None), order="C", device="cpu")],
+    odd: Annotated[
+        NDArray[numpy.uint8], dict(shape=(None,), order="C", device="cpu", writable=False)
+    ],
+    out: Annotated[NDArray[numpy.float64], dict(shape=(None,), order="C", device="cpu")],
+) -> None:
+    """
+    Numbers no larger than the least cost of a labelling of each row's parity.
+    """
+
+def parity_hulls(
+    values: Annotated[NDArray[numpy.float64], dict(shape=(None, None), order="C", device="cpu")],
+    odd: Annotated[
+        NDArray[numpy.uint8], dict(shape=(None,), order="C", device="cpu", writable=False)
+    ],
+) -> None:
+    """Projects rows to the convex hull of all labellings of their parity."""
+
+def parity_cones(
+    values: Annotated[NDArray[numpy.float64], dict(shape=(None, None), order="C", device="cpu")],
+) -> None:
+    """
+    Projects rows to the costs at which no even labelling costs less than nothing.
+    """
+
+def decode(
+    start: Annotated[
+        NDArray[numpy.int64], dict(shape=(None,), order="C", device="cpu", writable=False)
+    ],
+    member: Annotated[
+        NDArray[numpy.int32], dict(shape=(None,), order="C", device="cpu", writable=False)
+    ],
+    degree: Annotated[
+        NDArray[numpy.int64], dict(shape=(None,), order="C", device="cpu", writable=False)
+    ],
+    costs: Annotated[
+        NDArray[numpy.float64], dict(shape=(None, None), order="C", device="cpu", writable=False)
+    ],
+    odd: Annotated[
+        NDArray[numpy.uint8], dict(shape=(None, None), order="C", device="cpu", writable=False)
+    ],
+    rounds: int,
+    steps: int,
+    sweeps: int,
+    words: Annotated[NDArray[numpy.uint8], dict(shape=(None, None), order="C", device="cpu")],
+    lam: Annotated[NDArray[numpy.float64], dict(shape=(None, None), order="C", device="cpu")],
+    found: Annotated[NDArray[numpy.float64], dict(shape=(None, None), order="C", device="cpu")],
+    threads: int,
+) -> None:
+    """
+    Decodes words; `found` gets cost, bound, whether it is proved, and the iterations.
+    """
+
+def code_bound(
+    start: Annotated[
+        NDArray[numpy.int64], dict(shape=(None,), order="C", device="cpu", writable=False)
+    ],
+    member: Annotated[
+        NDArray[numpy.int32], dict(shape=(None,), order="C", device="cpu", writable=False)
+    ],
+    degree: Annotated[
+        NDArray[numpy.int64], dict(shape=(None,), order="C", device="cpu", writable=False)
+    ],
+    costs: Annotated[
+        NDArray[numpy.float64], dict(shape=(None,), order="C", device="cpu", writable=False)
+    ],
+    odd: Annotated[
+        NDArray[numpy.uint8], dict(shape=(None,), order="C", device="cpu", writable=False)
+    ],
+    lam: Annotated[
+        NDArray[numpy.float64], dict(shape=(None,), order="C", device="cpu", writable=False)
+    ],
+) -> float:
+    """A number no larger than the bound that λ proves."""

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -23,11 +24,17 @@ class Graph:
     start : int64[n + 1]
         The half-edges of node `i` are `half[start[i]:start[i + 1]]`, ascending.
     half : int64[2m]
+    remembered : dict
+        What others have made from the graph and may need again, for a model with other costs.
     """
 
     node: NDArray[np.int32]
     start: NDArray[np.int64]
     half: NDArray[np.int64]
+    remembered: dict[str, Any] = field(default_factory=dict, repr=False, compare=False)
+
+    def __getstate__(self) -> dict[str, Any]:
+        return self.__dict__ | {"remembered": {}}
 
     @classmethod
     def from_edges(cls, edges: NDArray[np.int32], n: int) -> Graph:

@@ -177,7 +177,7 @@ class Model(Structure):
         potentials: Sequence[Potential] | None = None,
         constant: float | None = None,
     ) -> Model:
-        """The same graph with other costs; what is not given is shared.
+        """The same graph with other costs; what is not given is shared, as is the graph.
 
         `unary` holds the costs of all nodes, flat as in `Model.unary` or as the constructor takes
         them; `potentials` has one entry per group.
@@ -193,7 +193,7 @@ class Model(Structure):
                 )
         if constant is not None:
             changed["constant"] = finite_number(constant, "constant")
-        new = self._with(**changed)
+        new = self._with(graph=self.graph, **changed)
         new._check_costs()
         if potentials is not None and len(self.auxiliaries):
             check_auxiliaries(new, self.auxiliaries)

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -19,6 +20,7 @@ Ints = NDArray[np.int64]
 LANES = core.LANES
 # By table entries: a tile with fewer edges than this wastes more lanes than it gains.
 FILLED = ((16, 2), (64, 3), (1 << 60, 5))
+REMEMBERED = 1 << 18  # edges up to which the graph keeps its plans
 LONGEST = 31 * LANES  # of a strip: its labels should lie in few pages, and in different cache sets
 
 
@@ -27,24 +29,74 @@ def chain_schedule(model: Model, dtype: DTypeLike = np.float64) -> Schedule:
 
     Node i lies on `max(#earlier neighbours, #later neighbours)` chains.
     """
-    rank = np.arange(model.n)
-    level = model.graph.levels(rank).astype(np.int64)
-    return level_schedule(model, rank, level, dtype)
+
+    def make() -> Plan:
+        rank = np.arange(model.n)
+        return _plan(model, rank, model.graph.levels(rank).astype(np.int64))
+
+    return _remembered(model, "chains", make).filled(model, dtype)
 
 
 def colour_schedule(model: Model, dtype: DTypeLike = np.float64) -> Schedule:
     """Stars by colour: levels are colours, and nodes keep the whole of their costs."""
-    level = model.graph.colouring().astype(np.int64)
-    plan = level_schedule(model, np.arange(model.n), level, dtype)
-    return replace(plan, share=np.ones_like(plan.share))
+
+    def make() -> Plan:
+        level = model.graph.colouring().astype(np.int64)
+        plan = _plan(model, np.arange(model.n), level)
+        plan.arrays["share"] = np.ones_like(plan.arrays["share"])
+        return plan
+
+    return _remembered(model, "colours", make).filled(model, dtype)
 
 
 def level_schedule(model: Model, rank: Ints, level: Ints, dtype: DTypeLike) -> Schedule:
     """Chains in the order `rank`, for nodes in levels that no edge stays within."""
+    return _plan(model, rank, level).filled(model, dtype)
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What costs cannot change of a schedule: models that share a graph may share it."""
+
+    strips: _Strips
+    arrays: dict[str, NDArray[Any]]
+    table_size: int
+
+    def filled(self, model: Model, dtype: DTypeLike) -> Schedule:
+        """The schedule, with the costs of a model in one precision."""
+        blocks, edge = self.arrays["blocks"], self.arrays["edge"]
+        weight, truncation = np.zeros(len(edge)), np.zeros(len(edge))
+        table = aligned(self.table_size, dtype)
+        core.pack_lanes(layout(model, dtype), blocks.reshape(-1), edge, weight, truncation, table)
+        unary = self.strips.arranged(model)
+        return Schedule(
+            unary=unary, weight=weight, truncation=truncation, table=table, **self.arrays
+        )
+
+
+def _remembered(model: Model, name: str, make: Callable[[], Plan]) -> Plan:
+    """The plan that was made before for a model with this graph and these shapes, or a new one.
+
+    It is kept with the graph and goes with it. Threads that come at the same time may both make
+    one, which are equal.
+    """
+    if model.m > REMEMBERED:
+        return make()
+    shapes = (model.num_labels, model.group_start, kinds(model), _tile_keys(model))
+    known = model.graph.remembered.get(name)
+    if known is not None and all(map(np.array_equal, known[0], shapes)):
+        plan: Plan = known[1]
+        return plan
+    plan = make()
+    model.graph.remembered[name] = shapes, plan
+    return plan
+
+
+def _plan(model: Model, rank: Ints, level: Ints) -> Plan:
     levels = int(level.max()) + 1
     strips = _Strips(model, level)
     nodes = strips.nodes
-    packing = _Packing(model, rank, level, strips, np.dtype(dtype))
+    packing = _Packing(model, rank, level, strips)
     halves, pull_start = _pulls(model, nodes)
     pull_at, pull_step = packing.half_at[halves], packing.half_step[halves]
     rows = _rows(strips, model.graph.degree[nodes], pull_start, pull_at, pull_step)
@@ -53,36 +105,33 @@ def level_schedule(model: Model, rank: Ints, level: Ints, dtype: DTypeLike) -> S
     chains = np.maximum(np.maximum(later, earlier), 1)
     forward = _by_level(packing.early_level, levels)
     backward = _by_level(packing.late_level, levels)
-    return Schedule(
-        rank=rank,
-        row_start=_starts(level[nodes[rows[:, RowColumn.FIRST]]], levels),
-        rows=rows,
-        nodes=nodes,
-        node_at=strips.at,
-        node_step=strips.step,
-        unary=strips.arranged(model),
-        share=np.append(1.0 / chains[nodes], np.zeros(LANES)),
-        pull_start=pull_start,
-        pull_at=pull_at,
-        pull_step=pull_step,
-        blocks=packing.blocks,
-        edge=packing.edge,
-        early_at=packing.early_at,
-        early_step=packing.early_step,
-        late_at=packing.late_at,
-        late_step=packing.late_step,
-        weight=packing.weight,
-        truncation=packing.truncation,
-        table=packing.table,
-        forward_start=forward[0],
-        forward=forward[1],
-        forward_ends=(chains - later).astype(np.float64),
-        backward_start=backward[0],
-        backward=backward[1],
-        backward_ends=(chains - earlier).astype(np.float64),
-        half_at=packing.half_at,
-        half_step=packing.half_step,
-    )
+    arrays: dict[str, NDArray[Any]] = {
+        "rank": rank,
+        "row_start": _starts(level[nodes[rows[:, RowColumn.FIRST]]], levels),
+        "rows": rows,
+        "nodes": nodes,
+        "node_at": strips.at,
+        "node_step": strips.step,
+        "share": np.append(1.0 / chains[nodes], np.zeros(LANES)),
+        "pull_start": pull_start,
+        "pull_at": pull_at,
+        "pull_step": pull_step,
+        "blocks": packing.blocks,
+        "edge": packing.edge,
+        "early_at": packing.early_at,
+        "early_step": packing.early_step,
+        "late_at": packing.late_at,
+        "late_step": packing.late_step,
+        "forward_start": forward[0],
+        "forward": forward[1],
+        "forward_ends": (chains - later).astype(np.float64),
+        "backward_start": backward[0],
+        "backward": backward[1],
+        "backward_ends": (chains - earlier).astype(np.float64),
+        "half_at": packing.half_at,
+        "half_step": packing.half_step,
+    }
+    return Plan(strips, arrays, packing.table_size)
 
 
 def _offsets(sizes: Ints) -> Ints:
@@ -209,10 +258,8 @@ def _lined_up(keys: Ints, place: Ints) -> Ints:
 class _Packing:
     """Edges in tiles and single blocks: where their messages, tables and lanes lie."""
 
-    def __init__(
-        self, model: Model, rank: Ints, level: Ints, strips: _Strips, dtype: np.dtype[Any]
-    ) -> None:
-        self.model, self.dtype = model, dtype
+    def __init__(self, model: Model, rank: Ints, level: Ints, strips: _Strips) -> None:
+        self.kinds = kinds(model)
         edges = np.arange(model.m)
         side = (rank[model.edges[:, 0]] > rank[model.edges[:, 1]]).astype(np.int64)
         self.early, self.late = model.edges[edges, side], model.edges[edges, 1 - side]
@@ -227,7 +274,6 @@ class _Packing:
         self._cut_blocks(_strip_runs(code[order]))
         self._place(order)
         self._ends(strips)
-        self._lanes()
 
     def _cut_blocks(self, strips: _Runs) -> None:
         """Strips into tiles; what would fill too few lanes stays single."""
@@ -245,7 +291,7 @@ class _Packing:
 
     def _place(self, order: Ints) -> None:
         head, block, step = self.head, self.block, self.step
-        kind, tiled = kinds(self.model)[self.keys[2, head]], self.tiled[head]
+        kind, tiled = self.kinds[self.keys[2, head]], self.tiled[head]
         opener = np.maximum.accumulate(np.where(self.opens, np.arange(len(head)), 0))
         sizes = _padded(np.where(self.opens, self.keys[4:6, head] * step, 0))
         begin = _offsets(sizes.ravel())[:-1].reshape(2, -1)[:, opener]
@@ -291,15 +337,6 @@ class _Packing:
                 self.blocks[:, column] = ~np.logical_or.reduceat(odd, begin)
             found += [at, step]
         self.early_at, self.early_step, self.late_at, self.late_step = found
-
-    def _lanes(self) -> None:
-        """Parameters and tables of tiled edges, lane by lane."""
-        self.weight, self.truncation = np.zeros(len(self.edge)), np.zeros(len(self.edge))
-        self.table = aligned(self.table_size, self.dtype)
-        core.pack_lanes(
-            layout(self.model, self.dtype), self.blocks.reshape(-1), self.edge, self.weight,
-            self.truncation, self.table,
-        )  # fmt: skip
 
 
 def _tile_keys(model: Model) -> Ints:

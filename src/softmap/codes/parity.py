@@ -1,0 +1,198 @@
+"""Decoding of codes by linear programming, without a `Model`: made once, used for many words."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from softmap import core
+from softmap.arguments import count
+from softmap.errors import ModelError, OptionError
+from softmap.machine import usable_cores
+from softmap.model import Model, Parity
+from softmap.model.potentials.base import Costs, frozen, integers, numbers
+
+__all__ = ["Decoded", "ParityCode"]
+
+LARGEST_RATIO = 1e100
+AT_ONCE = 64  # words between two looks at Ctrl-C, for each thread
+MOST = 1 << 40  # of any number of iterations
+
+Bytes = NDArray[np.uint8]
+
+
+@dataclass(frozen=True, eq=False)
+class Decoded:
+    """What was found for each word that was received; of one word, without the first axis.
+
+    Attributes
+    ----------
+    words : uint8 array, the best codewords; where none was found, bits that break a parity
+    costs : of the codewords; +inf where none was found
+    bounds : no codeword costs less
+    proved : whether no codeword is likelier, which λ proves exactly, without a tolerance
+    lam : λ, one number for each bit of each check, in the order of the checks
+    iterations : of all kinds
+    """
+
+    words: Bytes
+    costs: Costs
+    bounds: Costs
+    proved: NDArray[np.bool_]
+    lam: Costs
+    iterations: NDArray[np.int64]
+
+    @property
+    def found(self) -> NDArray[np.bool_]:
+        """Whether there is a codeword, proved or not."""
+        return np.isfinite(self.costs)
+
+
+class ParityCode:
+    """All words of bits with even parity on each check, such as a low-density parity-check code.
+
+    Parameters
+    ----------
+    checks : list of lists of bits, one for each check; or an (m, k) array
+    num_bits : int, one more than the largest bit of a check if left out
+
+    Examples
+    --------
+    >>> import softmap
+    >>> code = softmap.codes.ParityCode([[0, 1, 2], [2, 3, 4]])
+    >>> found = code.decode([-1.0, 2.0, 0.5, 3.0, 4.0])
+    >>> found.words, bool(found.proved)
+    (array([0, 0, 0, 0, 0], dtype=uint8), True)
+    """
+
+    def __init__(self, checks: Iterable[Any], num_bits: int | None = None) -> None:
+        rows = [Parity(row).variables for row in _listed(checks)]
+        most = max((max(row) for row in rows), default=-1) + 1
+        if min((min(row) for row in rows), default=0) < 0:
+            raise ModelError("bits are numbered from 0 on")
+        self.num_bits = (
+            max(most, 1) if num_bits is None else count("num_bits", num_bits, 1, 1 << 31)
+        )
+        if most > self.num_bits:
+            raise ModelError(f"bit {most - 1} is outside 0..{self.num_bits - 1}")
+        self.checks = rows
+        member = [bit for row in rows for bit in row]
+        self._member = frozen(np.array(member, dtype=np.int32), np.int32)
+        self._start = frozen(np.cumsum([0, *map(len, rows)]), np.int64)
+        self._degree = frozen(np.bincount(self._member, minlength=self.num_bits), np.int64)
+
+    @classmethod
+    def from_matrix(cls, matrix: Any) -> ParityCode:
+        """The code of a parity-check matrix of 0 and 1, dense or of scipy.sparse."""
+        dense = matrix.toarray() if hasattr(matrix, "toarray") else matrix
+        table = integers(dense, "matrix")
+        if table.ndim != 2 or not table.shape[1] or ((table != 0) & (table != 1)).any():
+            raise ModelError("expected a matrix of 0 and 1 with a column for each bit")
+        return cls([np.flatnonzero(row) for row in table], table.shape[1])
+
+    def __repr__(self) -> str:
+        return f"ParityCode({self.num_bits} bits, {len(self.checks)} checks)"
+
+    def decode(
+        self,
+        ratios: ArrayLike,
+        odd: ArrayLike | None = None,
+        *,
+        rounds: int = 50,
+        steps: int = 300,
+        sweeps: int = 300,
+        threads: int | None = 1,
+    ) -> Decoded:
+        """The likeliest codewords, with a proof where the linear relaxation has one.
+
+        Parameters
+        ----------
+        ratios : float array of shape (bits,) or (words, bits)
+            The cost of a 1 at each place: log-likelihood ratios of 0 against 1.
+        odd : checks whose parity is odd, as 0 and 1; of shape (checks,) or (words, checks)
+        rounds, steps, sweeps : int
+            The most iterations of belief propagation, towards a proof of its word, and of the
+            linear program where there is no word or no proof.
+        threads : int, words that are decoded at the same time; all there are if None
+        """
+        costs = self._ratios(ratios)
+        table = np.atleast_2d(costs)
+        parities = np.broadcast_to(self._odd(odd, len(table)), (len(table), len(self.checks)))
+        rounds, steps = count("rounds", rounds, 0, MOST), count("steps", steps, 0, MOST)
+        sweeps = count("sweeps", sweeps, 0, MOST)
+        workers = usable_cores() if threads is None else count("threads", threads, 1, 4096)
+        words = np.empty((len(table), self.num_bits), np.uint8)
+        lam = np.empty((len(table), len(self._member)))
+        found = np.empty((len(table), 4))
+        for first in range(0, len(table), AT_ONCE * workers):
+            own = slice(first, first + AT_ONCE * workers)
+            core.decode(
+                self._start, self._member, self._degree, table[own],
+                np.ascontiguousarray(parities[own]), rounds, steps, sweeps, words[own], lam[own],
+                found[own], workers,
+            )  # fmt: skip
+        proved, iterations = found[:, 2] > 0, found[:, 3].astype(np.int64)
+        parts: list[Any] = [words, found[:, 0], found[:, 1], proved, lam, iterations]
+        return Decoded(*(part[0] if costs.ndim == 1 else part for part in parts))
+
+    def bound(self, ratios: ArrayLike, lam: ArrayLike, odd: ArrayLike | None = None) -> float:
+        """A number that no codeword costs less than, whatever λ is; rounded down."""
+        costs, given = self._ratios(ratios), numbers(lam, "lam")
+        if costs.ndim != 1 or given.shape != self._member.shape or not np.isfinite(given).all():
+            raise OptionError("expected the ratios of one word, and λ as `decode` gives it")
+        flat, parities = np.ascontiguousarray(given), self._odd(odd, 1)[0]
+        return core.code_bound(self._start, self._member, self._degree, costs, parities, flat)
+
+    def model(self, ratios: ArrayLike | None = None, odd: ArrayLike | None = None) -> Model:
+        """The same problem for `softmap.solve`, which goes on where the relaxation is not tight."""
+        parities = self._odd(odd, 1)[0]
+        factors: list[Any] = [
+            Parity(row, bool(p)) for row, p in zip(self.checks, parities, strict=True)
+        ]
+        model = Model.from_factors([2] * self.num_bits, factors)
+        if ratios is None:
+            return model
+        costs = self._ratios(ratios)
+        if costs.ndim != 1:
+            raise OptionError("expected the ratios of one word")
+        unary = model.unary.copy()
+        unary[1 : 2 * self.num_bits : 2] += costs
+        return model.replace(unary=unary)
+
+    def syndrome(self, words: ArrayLike) -> Bytes:
+        """The parity of each check; shape (..., checks)."""
+        given = integers(words, "words")
+        if given.shape[-1:] != (self.num_bits,):
+            raise OptionError(f"expected words of {self.num_bits} bits, not {given.shape}")
+        if not self.checks:
+            return np.zeros((*given.shape[:-1], 0), np.uint8)
+        sums = np.add.reduceat(given[..., self._member], self._start[:-1], axis=-1)
+        return (sums % 2).astype(np.uint8)
+
+    def _ratios(self, ratios: ArrayLike) -> Costs:
+        costs = numbers(ratios, "ratios")
+        if costs.ndim not in (1, 2) or costs.shape[-1] != self.num_bits:
+            raise OptionError(f"expected ratios of {self.num_bits} bits, not {costs.shape}")
+        if not (np.abs(costs) <= LARGEST_RATIO).all():
+            raise OptionError(f"expected ratios within ±{LARGEST_RATIO:g}")
+        return np.ascontiguousarray(costs)
+
+    def _odd(self, odd: ArrayLike | None, words: int) -> Bytes:
+        if odd is None:
+            return np.zeros((1, len(self.checks)), np.uint8)
+        given = np.asarray(odd)
+        given = given.astype(np.int64) if given.dtype == bool else integers(given, "odd")
+        shapes = (len(self.checks),), (1, len(self.checks)), (words, len(self.checks))
+        if given.shape not in shapes or ((given != 0) & (given != 1)).any():
+            raise OptionError(f"odd: expected 0 or 1 for each of {len(self.checks)} checks")
+        return np.atleast_2d(given).astype(np.uint8)
+
+
+def _listed(checks: Any) -> list[Any]:
+    if isinstance(checks, str | bytes) or not np.iterable(checks):
+        raise ModelError("expected a list of the bits of each check")
+    return list(checks)
