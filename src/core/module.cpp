@@ -16,8 +16,8 @@ static void use(nb::object table) {
 NB_MODULE(_native, m) {
     using namespace softmap;
     m.doc() = "The compiled core of softmap.";
-    nb::set_leak_warnings(
-        false); // what lives until the interpreter ends, as in a traceback, is no leak
+    // What lives until the interpreter ends, as in a traceback, is no leak.
+    nb::set_leak_warnings(false);
     m.def("use", &use, nb::arg("table"), "Take the inner loops from a library of kernels.");
     m.def("level", [] { return kernels->level; }, "The instruction set of the inner loops.");
     m.def("width", [] { return kernels->width; }, "Doubles in one of its vector registers.");
