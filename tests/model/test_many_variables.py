@@ -243,3 +243,17 @@ def test_wrong_arguments(case):
     make, message = BAD[case]
     with pytest.raises(softmap.ModelError, match=message):
         make()
+
+
+def test_variables_may_be_named_where_they_have_names():
+    states = {"sun": 2, "rain": 2, "snow": 2}
+    named = softmap.Model.from_factors(states, [softmap.ExactlyOne(["rain", "snow", "sun"])])
+    plain = softmap.Model.from_factors([2, 2, 2], [softmap.ExactlyOne([1, 2, 0])])
+    for labels in itertools.product((0, 1), repeat=3):
+        assert named.energy(labels) == plain.energy(labels)
+    with pytest.raises(softmap.ModelError, match=r"names or numbers, not \('sun', 'hail'\)"):
+        softmap.Model.from_factors(states, [softmap.AtMostOne(["sun", "hail"])])
+    with pytest.raises(softmap.ModelError, match="variable numbers, not"):
+        softmap.Model.from_factors([2, 2], [softmap.Parity(["a", "b"])])
+    with pytest.raises(softmap.ModelError, match="twice"):
+        softmap.Model.from_factors(states, [softmap.Or(["sun", 0])])

@@ -70,7 +70,7 @@ class ParityCode:
     """
 
     def __init__(self, checks: Iterable[Any], num_bits: int | None = None) -> None:
-        rows = [Parity(row).variables for row in _listed(checks)]
+        rows = [Parity(integers(row, "checks")).variables for row in _listed(checks)]
         most = max((max(row) for row in rows), default=-1) + 1
         if min((min(row) for row in rows), default=0) < 0:
             raise ModelError("bits are numbered from 0 on")

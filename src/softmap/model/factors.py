@@ -67,6 +67,7 @@ def assemble(
     total = finite_number(constant, "constant")
     for number, factor in enumerate(_listed(factors)):
         if isinstance(factor, Many):
+            factor = factor.over(_scope(number, factor.variables, names))
             running += _unroll(number, factor, given, sizes, tables, unary, begin)
             continue
         variables, table = _checked(number, factor, given, names)

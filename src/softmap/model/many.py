@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from copy import copy
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -45,17 +46,28 @@ class Automaton:
 
 
 class Many:
-    """A factor over many variables."""
+    """A factor over many variables, which are given by number, or by name where they have names."""
 
-    variables: tuple[int, ...]
+    variables: tuple[Any, ...]
 
-    def __init__(self, variables: Sequence[int] | ArrayLike) -> None:
-        given = integers(variables, f"{type(self).__name__} variables")
-        if given.ndim != 1 or not given.size:
-            raise ModelError(f"{type(self).__name__} needs a list of variables")
-        self.variables = tuple(given.tolist())
+    def __init__(self, variables: Sequence[Any] | ArrayLike) -> None:
+        if _has_names(variables):
+            self.variables = tuple(variables)  # type: ignore[arg-type]
+        else:
+            given = integers(variables, f"{type(self).__name__} variables")
+            if given.ndim != 1 or not given.size:
+                raise ModelError(f"{type(self).__name__} needs a list of variables")
+            self.variables = tuple(given.tolist())
         if len(set(self.variables)) != len(self.variables):
             raise ModelError(f"{type(self).__name__} names a variable twice")
+
+    def over(self, variables: tuple[int, ...]) -> Self:
+        """The same factor over other variables, as many."""
+        if len(set(variables)) != len(variables):
+            raise ModelError(f"{type(self).__name__} names a variable twice")
+        other = copy(self)
+        other.variables = variables
+        return other
 
     def automata(self, sizes: Sequence[int]) -> list[Automaton]:
         """What the factor is the sum of; `sizes` are the label counts of its variables."""
@@ -74,6 +86,11 @@ class Many:
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({len(self.variables)} variables)"
+
+
+def _has_names(variables: Any) -> bool:
+    listed = not isinstance(variables, str | bytes) and np.ndim(variables) == 1
+    return listed and any(isinstance(v, str) for v in variables)
 
 
 class Cardinality(Many):

@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import math
 import time
+from contextlib import suppress
 from dataclasses import replace
 
 import numpy as np
 from numpy.typing import NDArray
 
 from softmap.algorithms.base import Floats
+from softmap.errors import InfeasibleModel
 from softmap.labels import LabelSearch, round_nodes
+from softmap.labels.feasible import find_feasible
 from softmap.machine import usable_cores
 from softmap.model import Model
 from softmap.relaxation.bounds import reduced_nodes
@@ -322,7 +325,17 @@ class Run:
             return
         with self.pace.timed("labels"):
             search.look(lam, nodes, bound=bound, primal=primal, work=self.state.work)
+            if not math.isfinite(search.energy):
+                self._obey(nodes)
         self.judge.credit(search.labels, search.energy)
+
+    def _obey(self, nodes: Floats) -> None:
+        """Look for any labels that obey the hard constraints, for a part of what passes took."""
+        with suppress(InfeasibleModel):  # the bound of the relaxation is of use all the same
+            found = find_feasible(self.model, nodes, seconds=self.left, work=self.state.work // 2)
+            if found is not None:
+                self.search.take(found)
+                self.search.improve(self.judge.bound, self.state.work)
 
     def gaps(self) -> tuple[float, float]:
         """Relative LP gap and relative MAP gap."""
