@@ -121,6 +121,14 @@ class Algorithm(ABC):
     def propose(self, state: Any) -> Proposal:
         """Where it stands."""
 
+    def glimpse(self, state: Any) -> Proposal:
+        """Enough for a bound and for rounding, where that costs less than `sketch`."""
+        return self.sketch(state)
+
+    def sketch(self, state: Any) -> Proposal:
+        """Enough for a bound and one point, where that costs less than all of `propose`."""
+        return self.propose(state)
+
     def heed(self, state: Any, verdict: Verdict) -> None:  # noqa: B027 - most have nothing to do
         """Learn what the judge found, before the next step."""
 
