@@ -148,8 +148,5 @@ class Algorithm(ABC):
         return None
 
     def decode_order(self, model: Model) -> NDArray[np.int64]:
-        """The order in which variables are decided when labels are read off a proposed λ.
-
-        Last variable first: λ of a chain method stands as a forward pass has left it.
-        """
+        """The order in which variables are decided when labels are read off a proposed λ."""
         return np.arange(model.num_variables)[::-1]

@@ -6,11 +6,12 @@ from dataclasses import dataclass, field, replace
 from typing import ClassVar, Protocol, Self
 
 import numpy as np
-from numpy.typing import DTypeLike
+from numpy.typing import DTypeLike, NDArray
 
 from softmap import core
 from softmap.algorithms.base import Algorithm, Floats, Proposal, State, Verdict
 from softmap.algorithms.sweeps.chains import CLOCK, ChainMarginals, Chains, Messages, polish
+from softmap.algorithms.sweeps.ordering import decoding_order
 from softmap.model import Model
 from softmap.relaxation.dual import cost_scale
 
@@ -214,3 +215,6 @@ class Anneal(Annealed):
 
     name = "anneal"
     engine_type = Chains
+
+    def decode_order(self, model: Model) -> NDArray[np.int64]:
+        return decoding_order(model.graph, model.num_variables)

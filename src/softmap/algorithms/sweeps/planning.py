@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
 from softmap import core
+from softmap.algorithms.sweeps.ordering import pass_order
 from softmap.algorithms.sweeps.schedule import Column, RowColumn, Schedule, Way, aligned
 from softmap.model import Model
 from softmap.model.layout import kinds, layout
@@ -23,13 +24,11 @@ LONGEST = 31 * LANES  # of a strip: its labels should lie in few pages, and in d
 
 
 def chain_schedule(model: Model, dtype: DTypeLike = np.float64) -> Schedule:
-    """Monotonic chains in the natural order of the nodes, with independent nodes by level.
+    """Monotonic chains in the order of `pass_order`, with independent nodes by level.
 
     Node i lies on `max(#earlier neighbours, #later neighbours)` chains.
     """
-    rank = np.arange(model.n)
-    level = model.graph.levels(rank).astype(np.int64)
-    return level_schedule(model, rank, level, dtype)
+    return level_schedule(model, *pass_order(model.graph), dtype)
 
 
 def colour_schedule(model: Model, dtype: DTypeLike = np.float64) -> Schedule:
