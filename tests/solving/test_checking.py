@@ -12,6 +12,7 @@ from softmap.algorithms.sweeps.anneal import Anneal
 from softmap.relaxation.consistency import tighten
 from softmap.solving.checking import EARLY, FAR, passes_to_next
 from softmap.solving.judge import Judge
+from softmap.solving.pace import Pace
 
 
 @given(st.integers(0, 10_000), st.floats(0.0, 1e12))
@@ -103,3 +104,12 @@ def test_no_point_is_judged_twice(monkeypatch):
         model = generators.random_grid(8, 8, 3, seed=2)
         solve(model, goal=goal, max_work=2 * model.m * 45, threads=1)
         assert len(seen) == len(set(seen))
+
+
+def test_a_step_is_made_where_it_and_the_least_check_fit():
+    pace = Pace()
+    pace._each = {"step": 1.0, "check": 9.0, "labels": 9.0, "brief": 3.6, "least": 1.0, "end": 0.2}
+    assert pace.after(4.0, 4.0) == ("least", "end")  # a brief check would leave no time for a step
+    assert pace.in_time(4.0, "step", *pace.after(4.0, 4.0))
+    assert pace.after(5.0, 5.0) == ("brief", "end")
+    assert pace.after(60.0, 60.0) == ("check", "labels", "end")

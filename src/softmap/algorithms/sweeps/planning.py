@@ -34,12 +34,29 @@ def chain_schedule(model: Model, dtype: DTypeLike = np.float64) -> Schedule:
 def colour_schedule(model: Model, dtype: DTypeLike = np.float64) -> Schedule:
     """Stars by colour: levels are colours, and nodes keep the whole of their costs."""
     level = model.graph.colouring().astype(np.int64)
-    plan = level_schedule(model, np.arange(model.n), level, dtype)
+    plan = _schedule(model, np.arange(model.n), level, dtype)
     return replace(plan, share=np.ones_like(plan.share))
 
 
 def level_schedule(model: Model, rank: Ints, level: Ints, dtype: DTypeLike) -> Schedule:
     """Chains in the order `rank`, for nodes in levels that no edge stays within."""
+    plan = _schedule(model, rank, level, dtype)
+    return replace(plan, **_leading_pulls(plan))
+
+
+def _leading_pulls(plan: Schedule) -> dict[str, Any]:
+    """Of straight rows, only the places of messages into the first node: the others follow."""
+    rows = plan.rows[plan.rows[:, RowColumn.WAY] == Way.STRAIGHT]
+    kept = np.ones(len(plan.nodes), dtype=bool)
+    for k in range(1, LANES):
+        kept[(rows[:, RowColumn.FIRST] + k)[rows[:, RowColumn.NODES] > k]] = False
+    counts = np.diff(plan.pull_start)
+    of_kept = np.repeat(kept, counts)
+    start, at, step = _offsets(counts * kept), plan.pull_at[of_kept], plan.pull_step[of_kept]
+    return {"pull_start": start, "pull_at": at, "pull_step": step}
+
+
+def _schedule(model: Model, rank: Ints, level: Ints, dtype: DTypeLike) -> Schedule:
     levels = int(level.max()) + 1
     strips = _Strips(model, level)
     nodes = strips.nodes
