@@ -121,6 +121,14 @@ class Algorithm(ABC):
     def propose(self, state: Any) -> Proposal:
         """Where it stands."""
 
+    def glimpse(self, state: Any) -> Proposal:
+        """Enough for a bound and for rounding, where that costs less than `sketch`."""
+        return self.sketch(state)
+
+    def sketch(self, state: Any) -> Proposal:
+        """Enough for a bound and one point, where that costs less than all of `propose`."""
+        return self.propose(state)
+
     def heed(self, state: Any, verdict: Verdict) -> None:  # noqa: B027 - most have nothing to do
         """Learn what the judge found, before the next step."""
 
@@ -140,8 +148,5 @@ class Algorithm(ABC):
         return None
 
     def decode_order(self, model: Model) -> NDArray[np.int64]:
-        """The order in which variables are decided when labels are read off a proposed λ.
-
-        Last variable first: λ of a chain method stands as a forward pass has left it.
-        """
+        """The order in which variables are decided when labels are read off a proposed λ."""
         return np.arange(model.num_variables)[::-1]

@@ -56,6 +56,7 @@ class CudaState(State):
     previous: float = -np.inf
     node_entropy: float = 0.0
     memory: float = MEMORY
+    gain: float = 1.0
     good: Floats = field(default_factory=lambda: np.zeros(0))  # there is no way back on a device
 
 
@@ -143,6 +144,13 @@ class CudaAnneal(Annealed):
         found = self.cuda.look()
         state.node_entropy, state.smoothed = found.node_entropy, found.smoothed
         return DeviceProposal(self.cuda, state.eta, found.smoothed)  # type: ignore[return-value]
+
+    def glimpse(self, state: CudaState) -> Proposal:  # type: ignore[override]
+        return self.propose(state)
+
+    def sketch(self, state: CudaState, lam: Floats | None = None) -> Proposal:  # type: ignore[override]
+        """One look at the device finds all there is."""
+        return self.propose(state)
 
     def judge_by(self, host: Any) -> Any:
         """A judge on the device, where it can price all edges; else the host's."""

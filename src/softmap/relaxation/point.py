@@ -55,10 +55,11 @@ def couple(
     `Proj` (Algorithm 4), improved by exchanges of mass in small tables; cheapest transport for
     Potts edges and where `Proj` would need a forbidden pair.
     """
-    cost, entropy, slack = np.empty((3, model.m))
+    terms, (entropy, slack) = np.empty(model.m + 2), np.empty((2, model.m))
     plan = np.empty(int(model.edge_offset[-1])) if plans else None
+    cost = terms[: model.m]
     core.couple(layout(model), coupling, eta, nodes, None, plan, cost, entropy, slack, threads)
-    terms = np.append(cost, [polytope.node_cost(model, nodes), model.constant])
+    terms[model.m :] = polytope.node_cost(model, nodes), model.constant
     total = float(core.careful_sum(terms)) if np.isfinite(terms).all() else math.inf
     return Coupled(total, float(entropy.sum()), float(slack.sum()), plan)
 

@@ -14,10 +14,11 @@ from numpy.typing import NDArray
 from softmap.model import Model
 from softmap.relaxation.gaps import cost_step
 from softmap.relaxation.point import PrimalPoint
+from softmap.solving.checking import EARLY
 from softmap.solving.options import Options
 from softmap.solving.proof import Proof
 from softmap.solving.result import Result
-from softmap.solving.run import EARLY, PATIENCE
+from softmap.solving.run import PATIENCE
 from softmap.solving.trace import PROVED, Row, Status, Trace
 
 __all__ = ["batchable", "relax_batch"]

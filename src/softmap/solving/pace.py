@@ -13,7 +13,7 @@ from softmap.model.potentials import Potts, Projection, TruncatedLinear, Truncat
 __all__ = ["Pace", "Timed", "width_of"]
 
 # What is guessed to take how long, in evaluations of the bound, before it was done the first time
-PASS, CHECK, LABELS, BRIEF, LEAST, END = 3.0, 12.0, 9.0, 15.0, 5.0, 2.0
+PASS, CHECK, LABELS, BRIEF, LEAST, END = 3.0, 12.0, 9.0, 8.0, 5.0, 2.0
 WARM_UP = 0.02  # seconds that a first call may take whatever the model
 SQUARE = 8.0  # pairs of labels per label of a message for which the guess of CHECK was made
 CLOSING = 0.4  # of a time limit that a last check and the search for labels may take
@@ -65,12 +65,13 @@ class Pace:
     def after(self, left: float, limit: float | None) -> tuple[str, ...]:
         """What is to follow the last step: a check, labels and the result.
 
-        Where they would take much of the limit, the most thorough check that there is time for.
+        Where they would take much of the limit, the most thorough check that there is time for
+        after one more step.
         """
         whole = "check", "labels", "end"
         if limit is not None and self.expected(*whole) <= CLOSING * limit:
             return whole
-        return self.kind_of_check(left), "end"
+        return self.kind_of_check(left - self.expected("step")), "end"
 
     def in_time(self, left: float, *kinds: str) -> bool:
         """Whether one repetition of each kind fits into the seconds left."""

@@ -16,12 +16,11 @@ from softmap.labels import LabelSearch, round_nodes
 from softmap.labels.feasible import find_feasible
 from softmap.machine import usable_cores
 from softmap.model import Model
-from softmap.relaxation.bounds import reduced_nodes
 from softmap.relaxation.consistency import tighten
 from softmap.relaxation.gaps import relative_gap
 from softmap.relaxation.point import PrimalPoint
 from softmap.solving.backends import method_on
-from softmap.solving.handover import is_slow, solve_exactly
+from softmap.solving.checking import check, passes_to_next
 from softmap.solving.interrupts import Interrupts
 from softmap.solving.judge import Judge
 from softmap.solving.memory import require_memory
@@ -36,7 +35,6 @@ from softmap.solving.warm import warm_start
 
 __all__ = ["Run"]
 
-EARLY = (5, 10, 20)  # the first checks, in passes
 FIRST_INTERLUDE = 5  # passes before an exact search is tried for the first time
 SHARE = 0.4  # of the time limit that the relaxation may take where more is to follow
 FIRST = 20  # passes that come before anything else: without them, later stages have little to hold
@@ -54,9 +52,9 @@ class Run:
         hard constraints rule out.
     done : int
         Steps of the algorithm so far.
-    next_check, checked_at, decoded_at, improved_at : int
-        Steps at the next check, the last one, the last search for labels, and (in passes) when a
-        gap last improved.
+    next_check, checked_at, refined_at, decoded_at, improved_at : int
+        Steps at the next check, the last one, the last that asked for all there is, the last search
+        for labels, and (in passes) when a gap last improved.
     gave_up, storable : bool
         Neither gap has improved for long; a run resumed from here goes on as this one would.
     """
@@ -85,7 +83,7 @@ class Run:
         self.interrupts = interrupts or Interrupts()
         self.done, self.earlier = 0, 0.0
         self.best_gaps: tuple[float, float] = (math.inf, math.inf)
-        self.improved_at, self.decoded_at, self.checked_at = 0, 0, 0
+        self.improved_at, self.decoded_at, self.checked_at, self.refined_at = 0, 0, 0, 0
         self.proved, self.proof, self.later_work = -math.inf, Proof(), 0
         self.next_interlude = FIRST_INTERLUDE
         self.eta = 1.0  # of the last check
@@ -107,12 +105,9 @@ class Run:
         return self.state.work / max(1, 2 * self.model.m)
 
     def interval(self) -> int:
-        """Steps until the next check: growing, so that judging stays a small part of the run."""
+        """Steps until the next check."""
         if self.algorithm.sweeping:
-            for early in EARLY:
-                if self.done < early:
-                    return early - self.done
-            return max(20, self.done // 8)
+            return passes_to_next(self.done, self.gaps()[0] / max(self.options.lp_gap, 1e-12))
         total = self.options.updates
         return max(1, total // 40) if total else max(2 * self.model.m, self.done // 5)
 
@@ -178,9 +173,11 @@ class Run:
         """Half-edge messages of the relaxation, and what later stages count in their place."""
         return self.state.work + self.later_work
 
-    def note(self, stage: StageName) -> Snapshot:
-        """A row about a turn of a later stage."""
-        return self._noted(self._row(stage))
+    def note(
+        self, stage: StageName, smoothed: float | None = None, slack: float = math.nan
+    ) -> Snapshot:
+        """A row about a check, or about a turn of a later stage."""
+        return self._noted(self._row(stage, smoothed, slack))
 
     def recall(self) -> tuple[Snapshot, Status | None]:
         """Begin with what an earlier result knows; it may be all that was asked for."""
@@ -231,63 +228,10 @@ class Run:
         return Status.RELAXED if done else None
 
     def check(self, *, last: bool = False, least: bool = False) -> Snapshot:
-        """Judge where the algorithm stands, and let it heed the verdict.
+        """Judge where the algorithm stands; see `checking.check`."""
+        return check(self, last=last, least=least)
 
-        Labels are searched for at growing intervals, at the last check, where the LP gap is closed,
-        and at every check until some obey the hard constraints. Where time runs out (or `least`),
-        only the bound is looked at, and labels are found quickly or not at all.
-        """
-        kind = "least" if least else self.pace.kind_of_check(self.left)
-        same = len(self.trace) and self.checked_at == self.done
-        if same and (kind != "check" or self.decoded_at == self.done):
-            return self.note(StageName.RELAX)  # nothing has changed
-        self.checked_at = self.done
-        if kind != "check":
-            self.next_check = self.done + self.interval()
-            with self.pace.timed(kind):
-                return self._brief() if kind == "brief" and self.done else self._least()
-        with self.pace.timed("check"):
-            proposal = self.algorithm.propose(self.state)
-            self.eta = proposal.eta
-            primal = self.judge.primal
-            verdict = self.judge.look(proposal)
-        wanted = self.options.goal != "lp" or not self.algorithm.frugal
-        due = wanted and (last or self.done >= 4 * self.decoded_at)
-        if due or (wanted and not math.isfinite(self.search.energy)):
-            self.find_labels(proposal.lam, verdict.nodes[0], primal)
-        if due:
-            self.decoded_at = self.done
-        elif wanted and self.closed():
-            self.find_labels(proposal.lam, verdict.nodes[0], self.judge.primal)
-        if not last and is_slow(self):
-            solve_exactly(self)
-        snapshot = self._noted(self._row(StageName.RELAX, proposal.smoothed, verdict.slack))
-        self.algorithm.heed(self.state, verdict)
-        self.next_check = self.done + self.interval()
-        return snapshot
-
-    def _brief(self) -> Snapshot:
-        """A check without a point of the polytope: the bound, and labels by rounding."""
-        proposal = self.algorithm.propose(self.state)
-        self.eta = proposal.eta
-        self.judge.glance(proposal.lam)
-        if proposal.nodes:
-            self.keep_labels(round_nodes(self.model, proposal.nodes[0]))
-        return self.note(StageName.RELAX)
-
-    def _least(self) -> Snapshot:
-        """A check that costs little: the bound, and labels where there are none yet."""
-        lam = self._restart_point() if self.done else self.judge.lam
-        if self.done or not math.isfinite(self.judge.bound):
-            self.judge.glance(lam)
-        if not math.isfinite(self.search.energy):
-            theta = reduced_nodes(self.model, lam, self.threads) if self.done else self.model.unary
-            least = np.minimum.reduceat(theta, self.model.node_offset[:-1])
-            chosen = theta <= np.repeat(least, self.model.num_labels)
-            self.keep_labels(round_nodes(self.model, chosen.astype(float)))
-        return self.note(StageName.RELAX)
-
-    def _restart_point(self) -> Floats:
+    def restart_point(self) -> Floats:
         """λ where the algorithm stands, computed once."""
         if self._restart is None or self._restart[0] != self.done:
             self._restart = self.done, self.algorithm.restart_point(self.state)
@@ -302,7 +246,7 @@ class Run:
         self.trace.rows.append(snapshot.row)
         return snapshot
 
-    def _row(self, stage: StageName, smoothed: float | None = None, slack: float = math.nan) -> Row:
+    def _row(self, stage: StageName, smoothed: float | None, slack: float) -> Row:
         return Row(
             work=self.work,
             sweeps=self.sweeps,
@@ -324,7 +268,9 @@ class Run:
                 self.keep_labels(round_nodes(self.model, nodes))
             return
         with self.pace.timed("labels"):
-            search.look(lam, nodes, bound=bound, primal=primal, work=self.state.work)
+            # where only the LP is asked for, labels are read off and improved once
+            work = 0 if self.options.goal == "lp" else self.state.work
+            search.look(lam, nodes, bound=bound, primal=primal, work=work)
             if not math.isfinite(search.energy):
                 self._obey(nodes)
         self.judge.credit(search.labels, search.energy)
@@ -389,7 +335,7 @@ class Run:
             seconds=self.seconds,
             setup_seconds=self.setup_seconds,
             threads=self.threads,
-            messages=self._restart_point(),
+            messages=self.restart_point(),
             point=judge.point or PrimalPoint(self.model, labels=search.labels),
             lp_bound=judge.bound,
             proof=self.proof,

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import ClassVar, Protocol, Self
 
 import numpy as np
-from numpy.typing import DTypeLike
+from numpy.typing import DTypeLike, NDArray
 
 from softmap import core
 from softmap.algorithms.base import Algorithm, Floats, Proposal, State, Verdict
 from softmap.algorithms.sweeps.chains import CLOCK, ChainMarginals, Chains, Messages, polish
+from softmap.algorithms.sweeps.ordering import decoding_order
 from softmap.model import Model
 from softmap.relaxation.dual import cost_scale
 
@@ -63,7 +64,10 @@ class Engine(Protocol):
 
 @dataclass(kw_only=True)
 class AnnealState(State):
-    """Messages, η, and the running average of node marginals."""
+    """Messages, η, and the running average of node marginals.
+
+    `gain` is the part of the gap that was left when the average was priced, too, the last time.
+    """
 
     messages: Messages
     eta: float
@@ -74,6 +78,7 @@ class AnnealState(State):
     previous: float = -np.inf
     node_entropy: float = 0.0
     memory: float = MEMORY
+    gain: float = 1.0
     good: Floats = field(default_factory=lambda: np.zeros(0))
 
 
@@ -139,9 +144,6 @@ class Annealed(Algorithm):
         weight = (RECENT + 1.0) / (state.samples + RECENT)
         state.mean += weight * (nodes - state.mean)
 
-    def _marginals(self, state: AnnealState) -> ChainMarginals:
-        return self.engine.marginals(state.messages.msg, state.messages.shift, state.eta)
-
     def restart_point(self, state: AnnealState) -> Floats:
         return self.engine.lam(state.messages.msg)
 
@@ -149,12 +151,23 @@ class Annealed(Algorithm):
         hard, messages = polish(state.passes), state.messages.msg
         # a copy of the messages and κ are large: not both at once
         early = self.engine.bounding(messages, hard) if hard else None
-        found = self._marginals(state)
-        lam = self.engine.bounding(messages, hard) if early is None else early
+        found = self.sketch(state, early)
+        average = (state.mean.copy(),) if state.samples > 1 else ()
+        return replace(found, nodes=found.nodes + average)
+
+    def glimpse(self, state: AnnealState) -> Proposal:
+        messages = state.messages.msg
+        nodes = self.engine.nodes(messages, state.eta)
+        return Proposal(self.engine.bounding(messages, 0), state.eta, None, (nodes,))
+
+    def sketch(self, state: AnnealState, lam: Floats | None = None) -> Proposal:
+        """λ without hard passes (unless given one), and the current marginals only."""
+        found = self.engine.marginals(state.messages.msg, state.messages.shift, state.eta)
+        if lam is None:
+            lam = self.engine.bounding(state.messages.msg, 0)
         state.node_entropy = float((self.engine.surplus * found.node_entropy).sum())
         state.smoothed = found.smoothed
-        nodes = (found.nodes, state.mean.copy()) if state.samples > 1 else (found.nodes,)
-        return Proposal(lam, state.eta, found.coupling, nodes, found.smoothed)
+        return Proposal(lam, state.eta, found.coupling, (found.nodes,), found.smoothed)
 
     def heed(self, state: AnnealState, verdict: Verdict) -> None:
         """Raise η once the entropy, not the optimisation, makes most of the gap.
@@ -162,7 +175,7 @@ class Annealed(Algorithm):
         Where hard constraints leave no primal point to compare with, once the smoothed dual moves
         by little of what smoothing costs the bound.
         """
-        gap = min(verdict.primals) - verdict.bound
+        gap = self._gap(state, verdict)
         if np.isfinite(gap):
             entropy = verdict.edge_entropy - state.node_entropy
             regularised = verdict.primals[0] - entropy / state.eta - state.smoothed
@@ -180,6 +193,14 @@ class Annealed(Algorithm):
             state.eta *= GROWTH
             state.previous = -np.inf
 
+    def _gap(self, state: AnnealState, verdict: Verdict) -> float:
+        """The LP gap of all that was proposed, or as it would be with what a sketch left out."""
+        gap, first = min(verdict.primals) - verdict.bound, verdict.primals[0] - verdict.bound
+        if len(verdict.primals) == 1 and state.samples > 1:
+            return gap * state.gain
+        state.gain = gap / first if 0 < first < np.inf else 1.0
+        return gap
+
     def _go_back(self, state: AnnealState) -> None:
         """To the messages of the check before, with less momentum from now on."""
         messages = state.messages
@@ -194,3 +215,6 @@ class Anneal(Annealed):
 
     name = "anneal"
     engine_type = Chains
+
+    def decode_order(self, model: Model) -> NDArray[np.int64]:
+        return decoding_order(model.graph, model.num_variables)

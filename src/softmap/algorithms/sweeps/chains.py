@@ -108,11 +108,16 @@ class Chains:
         """Marginals `μ_i ∝ exp(-η θ̂_i / n_i)` after a full pass; `shift` is that pass's."""
         theta = self._shares(messages)
         nodes, entropy, minima = self._soft_nodes(theta, eta)
+        smoothed = self._value(shift, minima)
         coupling = np.empty(int(self.model.half_offset[-1]))
         core.couplings(self._layout, self.plan.native, messages, theta, coupling, self.threads)
-        ends = self.plan.backward_ends
-        terms = np.concatenate([shift[self._real], ends * minima, [self.model.constant]])
-        return ChainMarginals(nodes, entropy, coupling, float(core.careful_sum(terms)))
+        return ChainMarginals(nodes, entropy, coupling, smoothed)
+
+    def _value(self, shift: Floats, minima: Floats) -> float:
+        """-L(λ) from what a pass took off the edges, and the soft minima of shares."""
+        ends = self.plan.backward_ends * minima
+        terms = np.concatenate([shift[self._real], ends, [self.model.constant]])
+        return float(core.careful_sum(terms))
 
     def bounding(self, messages: Floats, hard: int = POLISH) -> Floats:
         """λ whose plain bound is the chain bound after `hard` hard passes and a half.
@@ -127,6 +132,7 @@ class Chains:
             msg[:] = messages
         shift = np.empty(len(self.plan.edge))
         self._run(2 * hard + 1, Messages(msg, msg, np.ones(3), shift), np.inf, False)
+        del shift  # as long as there are edges
         theta = self._shares(msg)
         lam = np.empty(int(self.model.half_offset[-1]))
         core.cut_chains(

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
 from softmap import core
+from softmap.algorithms.sweeps.ordering import pass_order
 from softmap.algorithms.sweeps.schedule import Column, RowColumn, Schedule, Way, aligned
 from softmap.model import Model
 from softmap.model.layout import kinds, layout
@@ -25,14 +26,13 @@ LONGEST = 31 * LANES  # of a strip: its labels should lie in few pages, and in d
 
 
 def chain_schedule(model: Model, dtype: DTypeLike = np.float64) -> Schedule:
-    """Monotonic chains in the natural order of the nodes, with independent nodes by level.
+    """Monotonic chains in the order of `pass_order`, with independent nodes by level.
 
     Node i lies on `max(#earlier neighbours, #later neighbours)` chains.
     """
 
     def make() -> Plan:
-        rank = np.arange(model.n)
-        return _plan(model, rank, model.graph.levels(rank).astype(np.int64))
+        return _chains(model, *pass_order(model.graph))
 
     return _remembered(model, "chains", make).filled(model, dtype)
 
@@ -51,7 +51,7 @@ def colour_schedule(model: Model, dtype: DTypeLike = np.float64) -> Schedule:
 
 def level_schedule(model: Model, rank: Ints, level: Ints, dtype: DTypeLike) -> Schedule:
     """Chains in the order `rank`, for nodes in levels that no edge stays within."""
-    return _plan(model, rank, level).filled(model, dtype)
+    return _chains(model, rank, level).filled(model, dtype)
 
 
 @dataclass(frozen=True)
@@ -90,6 +90,23 @@ def _remembered(model: Model, name: str, make: Callable[[], Plan]) -> Plan:
     plan = make()
     model.graph.remembered[name] = shapes, plan
     return plan
+
+
+def _chains(model: Model, rank: Ints, level: Ints) -> Plan:
+    plan = _plan(model, rank, level)
+    return replace(plan, arrays=plan.arrays | _leading_pulls(plan.arrays))
+
+
+def _leading_pulls(plan: dict[str, NDArray[Any]]) -> dict[str, NDArray[Any]]:
+    """Of straight rows, only the places of messages into the first node: the others follow."""
+    rows = plan["rows"][plan["rows"][:, RowColumn.WAY] == Way.STRAIGHT]
+    kept = np.ones(len(plan["nodes"]), dtype=bool)
+    for k in range(1, LANES):
+        kept[(rows[:, RowColumn.FIRST] + k)[rows[:, RowColumn.NODES] > k]] = False
+    counts = np.diff(plan["pull_start"])
+    of_kept = np.repeat(kept, counts)
+    start, at, step = _offsets(counts * kept), plan["pull_at"], plan["pull_step"]
+    return {"pull_start": start, "pull_at": at[of_kept], "pull_step": step[of_kept]}
 
 
 def _plan(model: Model, rank: Ints, level: Ints) -> Plan:

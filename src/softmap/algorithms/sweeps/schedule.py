@@ -85,8 +85,9 @@ class Schedule:
         Costs of the nodes.
     share : float64[n + LANES]
         1 / n_i for the k-th of `nodes`, n_i being the number of chains through it.
-    pull_start, pull_at, pull_step : int64[n + 1], int64[2m], int32[2m]
-        Messages into the k-th of `nodes` lie at `pull_at`, `pull_step` from `pull_start[k]` on.
+    pull_start, pull_at, pull_step : int64[n + 1], int64[pulls], int32[pulls]
+        Messages into the k-th of `nodes` lie at `pull_at`, `pull_step` from `pull_start[k]` on. In
+        chain schedules, straight rows have those of their first node only.
     blocks : int64[blocks, 14]
         Tiles and single edges; see `Column`.
     edge : int64[lanes]

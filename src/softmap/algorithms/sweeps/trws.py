@@ -6,10 +6,11 @@ from dataclasses import dataclass
 from typing import Self
 
 import numpy as np
-from numpy.typing import DTypeLike
+from numpy.typing import DTypeLike, NDArray
 
 from softmap.algorithms.base import Algorithm, Floats, Proposal, State
 from softmap.algorithms.sweeps.chains import Chains, Messages
+from softmap.algorithms.sweeps.ordering import decoding_order
 from softmap.model import Model
 from softmap.relaxation.dual import cost_scale
 
@@ -63,3 +64,6 @@ class TRWS(Algorithm):
 
     def restart_point(self, state: TRWSState) -> Floats:
         return self.chains.lam(state.messages.msg)
+
+    def decode_order(self, model: Model) -> NDArray[np.int64]:
+        return decoding_order(model.graph, model.num_variables)

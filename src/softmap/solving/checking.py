@@ -1,0 +1,139 @@
+"""What a check asks: the bound, a point of the polytope and labels are questions of their own.
+
+Each costs as much as one to ten passes, so it is asked where the answer may change something. What
+is asked depends on passes and gaps only, never on a clock, unless a time limit is near.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from softmap.algorithms.base import Floats, Proposal, Verdict
+from softmap.labels import decode, round_nodes
+from softmap.relaxation.bounds import reduced_nodes
+from softmap.solving.handover import is_slow, solve_exactly
+from softmap.solving.trace import Snapshot, StageName
+
+if TYPE_CHECKING:
+    from softmap.solving.run import Run
+
+__all__ = ["check", "passes_to_next"]
+
+EARLY = (5, 10, 20)  # the first checks, in passes
+HASTY = 10  # passes up to which a run for the LP alone asks for a bound and labels only
+HOPE = 4.0  # times the gap asked for, under which everything is asked
+RIVALS = 1.5  # times the gap of the best point, under which labels may become the best point
+STEEP = 2.0  # no gap is expected to fall faster than passes to this power
+FAR = 4.0  # times the gap asked for, beyond which checks are twice as rare
+
+
+def passes_to_next(done: int, ratio: float) -> int:
+    """Passes until the next check, where the gap is `ratio` times what was asked for.
+
+    Intervals grow, so that judging stays a small part of the run; early checks that come long
+    before the gap can be closed are left out.
+    """
+    hopeless = 0.75 * done * max(ratio, 1.0) ** (1 / STEEP) if done else 0.0
+    for early in EARLY:
+        if done < early and (early >= hopeless or early == EARLY[-1]):
+            return early - done
+    return max(20, done // 4 if ratio > FAR else done // 8)
+
+
+def check(run: Run, *, last: bool = False, least: bool = False) -> Snapshot:
+    """Judge where the algorithm stands, and let it heed the verdict.
+
+    Where time runs out (or `least`), only the bound is looked at, and labels are found quickly or
+    not at all.
+    """
+    kind = "least" if least else run.pace.kind_of_check(run.left)
+    same = len(run.trace) and run.checked_at == run.done
+    if same and (kind != "check" or run.decoded_at == run.done):
+        return run.note(StageName.RELAX)  # nothing has changed
+    run.checked_at = run.done
+    if kind == "check" and not last and _hasty(run):
+        kind = "hasty"
+    if kind != "check":
+        with run.pace.timed(kind):
+            snapshot = _least(run) if kind == "least" or not run.done else _brief(run, kind)
+        run.next_check = run.done + run.interval()
+        return snapshot
+    before = run.judge.primal
+    with run.pace.timed("check"):
+        proposal = _proposal(run, last=last)
+        run.eta = proposal.eta
+        verdict = run.judge.look(proposal)
+    _find_labels(run, proposal.lam, verdict, before, last=last)
+    if not last and is_slow(run):
+        solve_exactly(run)
+    snapshot = run.note(StageName.RELAX, proposal.smoothed, verdict.slack)
+    run.algorithm.heed(run.state, verdict)
+    run.next_check = run.done + run.interval()
+    return snapshot
+
+
+def _hasty(run: Run) -> bool:
+    """Whether a point is not worth its price yet: labels give an upper value, too."""
+    early = run.algorithm.sweeping and run.done <= HASTY and run.warm is None
+    return early and run.options.goal == "lp" and not run.algorithm.frugal
+
+
+def _proposal(run: Run, *, last: bool) -> Proposal:
+    """All there is to look at where that may end the run, now and then, and at the end."""
+    near = run.gaps()[0] <= HOPE * run.options.lp_gap
+    tight = run.search.energy <= run.judge.primal < math.inf
+    if not (last or near or tight or run.done >= 2 * run.refined_at):
+        return run.algorithm.sketch(run.state)
+    run.refined_at = run.done
+    return run.algorithm.propose(run.state)
+
+
+def _find_labels(run: Run, lam: Floats, verdict: Verdict, before: float, *, last: bool) -> None:
+    """Search for labels at growing intervals, at the end, and until some obey hard constraints.
+
+    `before` is the cost of the best point before this check.
+    """
+    alone = run.options.goal == "lp"
+    if alone and run.algorithm.frugal:
+        return
+    due = last or (run.done >= 4 * run.decoded_at and (not alone or _rivals(run)))
+    if due or not math.isfinite(run.search.energy):
+        run.find_labels(lam, verdict.nodes[0], before)
+    if due:
+        run.decoded_at = run.done
+    elif run.closed() and not (alone and run.gaps()[1] <= run.options.lp_gap):
+        run.find_labels(lam, verdict.nodes[0], run.judge.primal)
+
+
+def _rivals(run: Run) -> bool:
+    """Whether labels are, or may become, a better point than the best; if never tried, they may."""
+    gap = run.judge.primal - run.judge.bound
+    return not run.decoded_at or not run.search.energy - run.judge.bound > RIVALS * gap
+
+
+def _brief(run: Run, kind: str) -> Snapshot:
+    """A check without a point of the polytope: the bound, and labels as they are read off."""
+    proposal = run.algorithm.glimpse(run.state)
+    run.eta = proposal.eta
+    run.judge.glance(proposal.lam)
+    if proposal.nodes:
+        run.keep_labels(round_nodes(run.model, proposal.nodes[0]))
+    if kind == "hasty" and not run.closed():
+        run.keep_labels(decode(run.model, proposal.lam, run.search.order))
+    return run.note(StageName.RELAX)
+
+
+def _least(run: Run) -> Snapshot:
+    """A check that costs little: the bound, and labels where there are none yet."""
+    lam = run.restart_point() if run.done else run.judge.lam
+    if run.done or not math.isfinite(run.judge.bound):
+        run.judge.glance(lam)
+    if not math.isfinite(run.search.energy):
+        theta = reduced_nodes(run.model, lam, run.threads) if run.done else run.model.unary
+        low = np.minimum.reduceat(theta, run.model.node_offset[:-1])
+        chosen = theta <= np.repeat(low, run.model.num_labels)
+        run.keep_labels(round_nodes(run.model, chosen.astype(float)))
+    return run.note(StageName.RELAX)

@@ -1,0 +1,115 @@
+"""What checks ask, and when."""
+
+import math
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from softmap import generators, solve
+from softmap.algorithms.sweeps.anneal import Anneal
+from softmap.relaxation.consistency import tighten
+from softmap.solving.checking import EARLY, FAR, passes_to_next
+from softmap.solving.judge import Judge
+from softmap.solving.pace import Pace
+
+
+@given(st.integers(0, 10_000), st.floats(0.0, 1e12))
+def test_checks_come_at_growing_intervals(done, ratio):
+    steps = passes_to_next(done, ratio)
+    assert 1 <= steps <= max(EARLY[-1], done // 4)
+    if done >= EARLY[-1]:
+        assert steps >= 20
+        assert passes_to_next(done + 1, ratio) >= steps
+
+
+def test_the_first_check_is_early_and_hopeless_ones_are_left_out():
+    assert passes_to_next(0, math.inf) == passes_to_next(0, math.nan) == EARLY[0]
+    assert passes_to_next(EARLY[0], 1.0) == EARLY[1] - EARLY[0]
+    assert passes_to_next(EARLY[0], 1e4) == EARLY[-1] - EARLY[0]
+    assert passes_to_next(1000, 2 * FAR) == 250
+    assert passes_to_next(1000, FAR / 2) == 125
+
+
+@pytest.fixture
+def begun():
+    model = tighten(generators.random_grid(6, 6, 3, seed=1))
+    method = Anneal()
+    state = method.init(model, None, 0)
+    method.step(state, 30)
+    return model, method, state
+
+
+def test_a_sketch_shows_less_of_the_same_point(begun):
+    model, method, state = begun
+    whole, messages = method.propose(state), state.messages.msg.copy()
+    sketch = method.sketch(state)
+    np.testing.assert_array_equal(sketch.nodes[0], whole.nodes[0])
+    np.testing.assert_array_equal(sketch.coupling, whole.coupling)
+    assert (len(sketch.nodes), len(whole.nodes)) == (1, 2)
+    back = len(state.messages.prev)  # what the next pass begins from
+    np.testing.assert_array_equal(state.messages.msg[:back], messages[:back])
+    polished, plain = (Judge(model, 1).look(p) for p in (whole, sketch))
+    assert plain.bound <= polished.bound + 1e-9
+    assert plain.primals == polished.primals[:1]
+
+
+def test_a_glimpse_gives_the_bound_of_a_sketch(begun):
+    _, method, state = begun
+    smooth = state.messages.msg.copy()
+    glimpse = method.glimpse(state)
+    state.messages.msg[:] = smooth  # both overwrite what the next pass makes anew
+    sketch = method.sketch(state)
+    np.testing.assert_array_equal(glimpse.lam, sketch.lam)
+    np.testing.assert_array_equal(glimpse.nodes[0], sketch.nodes[0])
+
+
+def test_what_a_sketch_left_out_is_guessed_from_the_last_whole_look(begun):
+    model, method, state = begun
+    judge = Judge(model, 1)
+    whole = judge.look(method.propose(state))
+    gap = method._gap(state, whole)
+    assert gap == min(whole.primals) - whole.bound
+    sketched = judge.look(method.sketch(state))
+    assert method._gap(state, sketched) == pytest.approx(
+        gap * (sketched.primals[0] - sketched.bound) / (whole.primals[0] - whole.bound)
+    )
+
+
+def test_a_run_for_the_lp_asks_for_labels_only_where_they_may_help(monkeypatch):
+    from softmap.labels import LabelSearch
+
+    looks = []
+    plain = LabelSearch.look
+    monkeypatch.setattr(
+        LabelSearch, "look", lambda self, *a, **k: (looks.append(k["work"]), plain(self, *a, **k))
+    )
+    model = generators.erdos_renyi(60, 3, seed=0)  # far from tight
+    found = solve(model, goal="lp", lp_gap=1e-3, threads=1)
+    assert found.relative_gap(found.lp_gap) <= 1e-3
+    assert found.energy == model.energy(found.labels)
+    assert 1 <= len(looks) <= 2
+    assert set(looks) == {0}
+
+
+def test_no_point_is_judged_twice(monkeypatch):
+    seen = []
+    plain = Judge.look
+    monkeypatch.setattr(
+        Judge, "look", lambda self, p: (seen.append(p.nodes[0].tobytes()), plain(self, p))[1]
+    )
+    for goal in ("lp", "map"):
+        seen.clear()
+        model = generators.random_grid(8, 8, 3, seed=2)
+        solve(model, goal=goal, max_work=2 * model.m * 45, threads=1)
+        assert len(seen) == len(set(seen))
+
+
+def test_a_step_is_made_where_it_and_the_least_check_fit():
+    pace = Pace()
+    pace._each = {"step": 1.0, "check": 9.0, "labels": 9.0, "brief": 3.6, "least": 1.0, "end": 0.2}
+    assert pace.after(4.0, 4.0) == ("least", "end")  # a brief check would leave no time for a step
+    assert pace.in_time(4.0, "step", *pace.after(4.0, 4.0))
+    assert pace.after(5.0, 5.0) == ("brief", "end")
+    assert pace.after(60.0, 60.0) == ("check", "labels", "end")
