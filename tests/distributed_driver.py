@@ -1,8 +1,8 @@
 """Run under mpiexec by distributed/test_mpi.py.
 
 cases FOLDER        solve the cases on 1, 2, 4 and 8 processes; what each group finds as JSON
-folder MODEL OUT    solve the model in parts in a folder, with as many checkpoints as possible, again
-                    and again until killed
+folder MODEL OUT    solve the model in parts in a folder, with as many checkpoints as possible,
+                    again and again until killed
 """
 
 import json
