@@ -234,3 +234,13 @@ def test_traces_become_frames():
     assert frame["bound"].iloc[-1] == result.trace[len(result.trace) - 1].bound
     assert list(frame.columns)[:3] == ["work", "sweeps", "seconds"]
     assert trace_frame(result.trace).equals(frame)
+
+
+def test_only_the_users_variables_need_names(pgmpy):
+    model = softmap.Model.from_factors([2] * 8, [softmap.Parity(range(8))])
+    assert model.num_visible < model.num_variables
+    network = to_pgmpy(model, list("abcdefgh"))
+    assert set("abcdefgh") < set(network.nodes())
+    assert len(network.nodes()) == model.num_variables
+    with pytest.raises(softmap.ModelError, match="8 different names"):
+        to_pgmpy(model, list("abc"))

@@ -366,6 +366,15 @@ CALLS |= {
     "AllDifferent": (softmap.AllDifferent, {"variables": [0, 1]}),
     "Cardinality": (softmap.Cardinality, {"variables": [0, 1], "label": 1, "costs": [0, 1, 2]}),
     "Parity": (softmap.Parity, {"variables": [0, 1], "odd": True, "penalty": 2.0}),
+    "ParityCode": (softmap.codes.ParityCode, {"checks": [[0, 1]], "num_bits": 3}),
+    "ParityCode.decode": (
+        softmap.codes.ParityCode([[0, 1]]).decode,
+        {"ratios": [1.0, 2.0], "odd": [1], "rounds": 1, "steps": 1, "sweeps": 1, "threads": 1},
+    ),
+    "ParityCode.bound": (
+        softmap.codes.ParityCode([[0, 1]]).bound,
+        {"ratios": [1.0, 2.0], "lam": [0.0, 1.0], "odd": [1]},
+    ),
     "Max": (softmap.Max, {"variables": [0, 1], "costs": [0.0, 1.0]}),
     "Linear": (
         softmap.Linear,

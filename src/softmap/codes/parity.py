@@ -184,8 +184,8 @@ class ParityCode:
     def _odd(self, odd: ArrayLike | None, words: int) -> Bytes:
         if odd is None:
             return np.zeros((1, len(self.checks)), np.uint8)
-        given = np.asarray(odd)
-        given = given.astype(np.int64) if given.dtype == bool else integers(given, "odd")
+        truths = isinstance(odd, np.ndarray) and odd.dtype == bool
+        given = integers(np.asarray(odd, np.int64) if truths else odd, "odd")
         shapes = (len(self.checks),), (1, len(self.checks)), (words, len(self.checks))
         if given.shape not in shapes or ((given != 0) & (given != 1)).any():
             raise OptionError(f"odd: expected 0 or 1 for each of {len(self.checks)} checks")

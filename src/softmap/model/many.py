@@ -50,9 +50,9 @@ class Many:
 
     variables: tuple[Any, ...]
 
-    def __init__(self, variables: Sequence[Any] | ArrayLike) -> None:
+    def __init__(self, variables: Any) -> None:
         if _has_names(variables):
-            self.variables = tuple(variables)  # type: ignore[arg-type]
+            self.variables = tuple(variables)
         else:
             given = integers(variables, f"{type(self).__name__} variables")
             if given.ndim != 1 or not given.size:
@@ -89,8 +89,11 @@ class Many:
 
 
 def _has_names(variables: Any) -> bool:
-    listed = not isinstance(variables, str | bytes) and np.ndim(variables) == 1
-    return listed and any(isinstance(v, str) for v in variables)
+    if isinstance(variables, np.ndarray):
+        return variables.ndim == 1 and variables.dtype.kind == "U"
+    if not isinstance(variables, list | tuple) or not any(isinstance(v, str) for v in variables):
+        return False
+    return all(isinstance(v, str | int | np.integer) for v in variables)
 
 
 class Cardinality(Many):
