@@ -30,14 +30,19 @@ class CupyDevice:
     """One GPU, with a stream of its own that waits for no other."""
 
     block = 256
+    teams = True
     model_block = 512  # for a model of its own: a level in one go
 
     def __init__(self, cupy: Any) -> None:
-        self._cupy = cupy
+        self._cupy = self.xp = cupy
         properties = cupy.cuda.runtime.getDeviceProperties(cupy.cuda.Device().id)
         self.name = properties["name"].decode()
         self._stream = cupy.cuda.Stream(non_blocking=True)
         self._kernels: dict[str, Any] = {}
+
+    def working(self) -> Any:
+        """The stream."""
+        return self._stream
 
     def offers(self, shape: Shape) -> bool:
         """Every shape can be compiled."""
@@ -148,7 +153,8 @@ def _argument(value: Any) -> Any:
 def _part(name: str) -> str:
     """The kernels that are compiled together: those that take long get a compiler of their own."""
     kernel = name.split("<")[0]
-    return name if kernel in ("half_pass", "couple_edges") else "the rest"
+    apart = ("half_pass", "half_pass_together", "couple_edges", "batch_passes", "batch_look")
+    return name if kernel in apart else "the rest"
 
 
 @cache

@@ -109,13 +109,18 @@ class TableStack:
         """Least and greatest finite entry of each table (0 where it has none)."""
         if not len(self):
             return np.zeros(0), np.zeros(0)
-        low = np.minimum.reduceat(self.flat, self.offset)
-        finite = self.flat
-        if not np.isfinite(finite.max()):
-            finite = np.where(np.isfinite(finite), finite, -np.inf)
-        high = np.maximum.reduceat(finite, self.offset)
+        low, high = (self._reduced(op, self.flat) for op in (np.minimum, np.maximum))
+        if not np.isfinite(high).all():
+            finite = np.where(np.isfinite(self.flat), self.flat, -np.inf)
+            high = self._reduced(np.maximum, finite)
         empty = ~np.isfinite(high)
         return np.where(empty, 0.0, low), np.where(empty, 0.0, high)
+
+    def _reduced(self, op: np.ufunc, flat: Costs) -> Costs:
+        """One number per table."""
+        if self.stride:
+            return np.asarray(op.reduce(flat.reshape(-1, self.stride), axis=1))
+        return np.asarray(op.reduceat(flat, self.offset))
 
     def entries(self, k: Any, x: Any, y: Any) -> Costs:
         """Entry (x, y) of tables `k`, broadcast."""
