@@ -24,6 +24,13 @@ from adversary.shrinking import shrunk
 SHARE = 50  # trials handed to a worker at a time
 
 
+def few_shapes() -> None:
+    """Kernels for any label count and family only: to compile them all takes longer than a run."""
+    from softmap.cuda.cupy_device import CupyDevice
+
+    CupyDevice.offers = lambda self, shape: shape.kind < 0  # type: ignore[method-assign]
+
+
 def made(seed: int, backend: str) -> Trial:
     """Trial number `seed` for a backend."""
     return on_device(trial(seed)) if backend == "cuda" else trial(seed)
@@ -45,7 +52,8 @@ def report(seed: int, problem: str, backend: str) -> None:
     if problem.startswith("in a batch"):
         print(f"\n# trials {seed} to {seed + SHARE - 1} {problem}", flush=True)
         return
-    small = shrunk(made(seed, backend), problem)
+    print(f"\n# trial {seed}: {problem}", flush=True)
+    small = shrunk(made(seed, backend), problem, tries=400 if backend == "cpu" else 40)
     print(f"\n# trial {seed}: {problem}\n{small.spec.code()}")
     print(f"softmap.solve(model, **{small.options!r})  # stop after {small.stop_at} snapshots")
     sys.stdout.flush()
@@ -58,6 +66,7 @@ def main() -> int:
     parser.add_argument("--first", type=int, default=1_000_000)
     parser.add_argument("--workers", type=int, default=multiprocessing.cpu_count())
     parser.add_argument("--backend", choices=["cpu", "cuda"], default="cpu")
+    parser.add_argument("--few-shapes", action="store_true", help=few_shapes.__doc__)
     arguments = parser.parse_args()
     end, count, problems = time.monotonic() + arguments.seconds, 0, 0
     seen: dict[str, int] = {}
@@ -65,7 +74,9 @@ def main() -> int:
         lambda _: time.monotonic() < end,
         ((first, arguments.backend) for first in itertools.count(arguments.first, SHARE)),
     )
-    with multiprocessing.get_context("spawn").Pool(arguments.workers) as pool:
+    with multiprocessing.get_context("spawn").Pool(
+        arguments.workers, few_shapes if arguments.few_shapes else None
+    ) as pool:
         for found in pool.imap_unordered(work, _paced(shares, arguments.workers)):
             _done.release()
             count += SHARE

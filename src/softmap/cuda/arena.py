@@ -11,7 +11,7 @@ from numpy.typing import DTypeLike, NDArray
 
 from softmap import core
 from softmap.cuda.devices import Device
-from softmap.cuda.shapes import SHARED, Shape, representable, shape_of
+from softmap.cuda.shapes import SHARED, Shape, representable, room_of, shape_of
 from softmap.cuda.tiling import LANES, Tiling
 from softmap.errors import OptionError
 from softmap.model import Model
@@ -60,7 +60,8 @@ class Arena:
         """The general shape, where the device has no kernels for that of the model."""
         device = self.device
         if not device.offers(self.shape):
-            widest, ragged = getattr(device, "general", self.shape.labels), self.tiling.ragged
+            widest = getattr(device, "general", room_of(self.shape.labels))
+            ragged = self.tiling.ragged
             self.shape = Shape(self.dtype, -1, widest, 0, 0, 0, True, False, ragged=ragged)
             if not self.tiling.spread:
                 self.tiling = _spread(self.tiling)

@@ -77,7 +77,9 @@ class CupyDevice:
         return {name: module.get_function(qualified(name)) for name in names}
 
     def upload(self, array: NDArray[Any]) -> Any:
-        """A copy on the device."""
+        """A copy on the device; an array that is there stays where it is."""
+        if isinstance(array, self._cupy.ndarray):
+            return array
         with self._stream:
             flat = np.ascontiguousarray(array)
             raw = flat.view(np.uint8) if flat.dtype.kind == "V" else flat

@@ -13,7 +13,7 @@ from softmap.cuda.tiling import Tiling
 from softmap.model import Model
 from softmap.model.potentials import Potential
 
-__all__ = ["SHARED", "Shape", "representable", "shape_of", "steepest"]
+__all__ = ["SHARED", "Shape", "representable", "room_of", "shape_of", "steepest"]
 
 Ints = NDArray[np.int64]
 SHARED = len(core.KINDS)  # tables that several edges share
@@ -66,14 +66,18 @@ class Shape:
         return (self.late if forward else self.early) if self.split else 1
 
 
+def room_of(labels: int) -> int:
+    """Labels of a general shape for so many: few shapes, so that few are compiled."""
+    return max(4, 1 << (labels - 1).bit_length())
+
+
 def shape_of(model: Model, tiling: Tiling, dtype: str) -> Shape:
     """One family and one label count if the model is like that, else the general shape.
 
     Whether tables are `exact` is for the caller to find out.
     """
     widest = int(model.num_labels.max())
-    room = max(4, 1 << (widest - 1).bit_length())  # few shapes, so that few are compiled
-    general = Shape(dtype, -1, room, 0, 0, 0, tiling.spread, False, ragged=tiling.ragged)
+    general = Shape(dtype, -1, room_of(widest), 0, 0, 0, tiling.spread, False, ragged=tiling.ragged)
     if len(model.potentials) != 1 or model.num_labels.min() != widest:
         return general
     potential = model.potentials[0]
