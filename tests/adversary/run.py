@@ -21,7 +21,7 @@ from adversary.making import Trial, on_device, trial
 from adversary.promises import broken, broken_together
 from adversary.shrinking import shrunk
 
-SHARE = 50  # trials handed to a worker at a time
+SHARE = 10  # trials handed to a worker at a time
 
 
 def few_shapes() -> None:

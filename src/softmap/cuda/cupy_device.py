@@ -20,6 +20,9 @@ NAMESPACE = "softmap::device::"
 TEXT = '#include "cuda/batches.hpp"\n'
 
 
+_loaded: dict[int, dict[str, Any]] = {}  # kernels of each device, which all runs share
+
+
 def sources() -> Path:
     """The folder of the kernels' text: beside this file, or (in a clone) in ``src/core``."""
     installed = Path(__file__).parent / "kernels"
@@ -35,10 +38,11 @@ class CupyDevice:
 
     def __init__(self, cupy: Any) -> None:
         self._cupy = self.xp = cupy
-        properties = cupy.cuda.runtime.getDeviceProperties(cupy.cuda.Device().id)
+        number = cupy.cuda.Device().id
+        properties = cupy.cuda.runtime.getDeviceProperties(number)
         self.name = properties["name"].decode()
         self._stream = cupy.cuda.Stream(non_blocking=True)
-        self._kernels: dict[str, Any] = {}
+        self._kernels: dict[str, Any] = _loaded.setdefault(number, {})
 
     def working(self) -> Any:
         """The stream."""
@@ -62,7 +66,7 @@ class CupyDevice:
 
         with ThreadPoolExecutor(max_workers=8) as pool:
             for found in pool.map(compiled, parts.values()):
-                self._kernels |= found
+                self._kernels.update(found)
 
     def _compiled(self, names: list[str]) -> dict[str, Any]:
         folder = sources()

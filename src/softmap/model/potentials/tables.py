@@ -31,6 +31,7 @@ from softmap.model.potentials.base import (
 
 __all__ = ["SharedTables", "Tables"]
 
+NARROW = 16  # entries of a table up to which entries are looked at one by one
 ORDINARY = (2.0**-30, 2.0**30)  # factors that shared tables leave to their weights
 
 
@@ -118,9 +119,15 @@ class TableStack:
 
     def _reduced(self, op: np.ufunc, flat: Costs) -> Costs:
         """One number per table."""
-        if self.stride:
-            return np.asarray(op.reduce(flat.reshape(-1, self.stride), axis=1))
-        return np.asarray(op.reduceat(flat, self.offset))
+        if not self.stride:
+            return np.asarray(op.reduceat(flat, self.offset))
+        tables = flat.reshape(-1, self.stride)
+        if self.stride > NARROW:
+            return np.asarray(op.reduce(tables, axis=1))
+        found = tables[:, 0].copy()  # entry by entry, which is faster than many short rows
+        for column in tables.T[1:]:
+            op(found, column, out=found)
+        return found
 
     def entries(self, k: Any, x: Any, y: Any) -> Costs:
         """Entry (x, y) of tables `k`, broadcast."""
