@@ -28,7 +28,8 @@ def few_shapes() -> None:
     """Kernels for any label count and family only: to compile them all takes longer than a run."""
     from softmap.cuda.cupy_device import CupyDevice
 
-    CupyDevice.offers = lambda self, shape: shape.kind < 0  # type: ignore[method-assign]
+    CupyDevice.general = 64  # type: ignore[attr-defined]
+    CupyDevice.offers = lambda self, shape: False  # type: ignore[method-assign]
 
 
 def made(seed: int, backend: str) -> Trial:
@@ -68,6 +69,10 @@ def main() -> int:
     parser.add_argument("--backend", choices=["cpu", "cuda"], default="cpu")
     parser.add_argument("--few-shapes", action="store_true", help=few_shapes.__doc__)
     arguments = parser.parse_args()
+    if arguments.backend == "cuda":  # kernels are compiled once, before many ask for them
+        if arguments.few_shapes:
+            few_shapes()
+        work((arguments.first - SHARE, "cuda"))
     end, count, problems = time.monotonic() + arguments.seconds, 0, 0
     seen: dict[str, int] = {}
     shares = itertools.takewhile(

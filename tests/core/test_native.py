@@ -76,7 +76,9 @@ def test_all_levels_offer_the_same_functions(level):
 def test_loops_for_a_newer_processor_only_are_refused_with_advice(monkeypatch):
     monkeypatch.setattr(core.native, "cpu_level", lambda: "v2")
     monkeypatch.setattr(core, "find_spec", lambda name: name.endswith("v4") or None)
-    with pytest.raises(ImportError, match=r"newer processor than this one \(x86-64-v2\).*LEVELS=all"):
+    with pytest.raises(
+        ImportError, match=r"newer processor than this one \(x86-64-v2\).*LEVELS=all"
+    ):
         core.available()
 
 

@@ -42,7 +42,7 @@ def shaped(name):
     edges = softmap.generators.grid_edges(6, 7)
     weights = rng.random(len(edges))
     costs, few = rng.normal(size=(42, 5)), rng.normal(size=(42, 3))
-    many = rng.normal(size=(42, 8))
+    many = rng.normal(size=(42, 32))
     table = rng.normal(size=(2, 3, 3))
     return {
         "potts": lambda: softmap.Model(few, edges, softmap.Potts(weights)),

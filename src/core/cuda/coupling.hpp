@@ -185,10 +185,11 @@ template <int N> struct Lone {
     const Real *packs(const double *array) const { return reinterpret_cast<const Real *>(array); }
 };
 
-inline constexpr int most_banded = 64; // labels for which there is room in a thread
+// Labels from which on that is faster than tables, and for which there is room in a thread.
+inline constexpr int fewest_banded = 32, most_banded = 64;
 template <class H>
 inline constexpr bool banded_shape =
-    H::Kind == linear && H::N * H::N > exchanged &&H::N <= most_banded;
+    H::Kind == linear && H::N >= fewest_banded && H::N <= most_banded;
 
 // In time proportional to the labels; false where some number is none.
 template <int N, class Edge>

@@ -114,8 +114,8 @@ void add_all() {
     SOFTMAP_ADD(float, 1, 3, 0, 4, 0, true, true, false, true, false);
     SOFTMAP_ADD(float, 2, 5, 2, 0, 0, true, true, false, false, false);
     SOFTMAP_ADD(float, 2, 5, 2, 2, 2, true, true, false, true, false);
-    SOFTMAP_ADD(float, 2, 8, 3, 0, 0, true, true, false, false, false);
-    SOFTMAP_ADD(float, 2, 8, 3, 2, 2, true, true, false, true, false);
+    SOFTMAP_ADD(float, 2, 32, 3, 0, 0, true, true, false, false, false);
+    SOFTMAP_ADD(float, 2, 32, 3, 2, 2, true, true, false, true, false);
     SOFTMAP_ADD(float, 3, 5, 2, 0, 0, true, true, false, false, false);
     SOFTMAP_ADD(float, 3, 5, 2, 2, 2, true, true, false, false, false);
     SOFTMAP_ADD(float, 5, 3, 0, 0, 0, true, false, false, false, false);

@@ -9,16 +9,7 @@ import numpy as np
 from softmap.learn.layer import Problem
 from softmap.marginals.uniform import Costs, Point, optimum, pulled_back
 
-__all__ = ["backward", "cupy_or_none", "forward"]
-
-
-def cupy_or_none() -> Any:
-    """CuPy, if it is installed: without it, tensors are copied to the processor and back."""
-    try:
-        import cupy
-    except ImportError:
-        return None
-    return cupy
+__all__ = ["backward", "forward"]
 
 
 def _costs(problem: Problem, unary: Any, pairwise: Any, xp: Any) -> Costs:

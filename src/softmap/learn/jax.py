@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from softmap.cuda import cupy_or_none
 from softmap.learn import device
 from softmap.learn.layer import Beliefs, Problem, _edges, shapes
 
@@ -80,4 +81,4 @@ def _on_gpu(jax: Any, arrays: Any) -> Any:
         return None
     if {d.platform for array in arrays for d in array.devices()} != {"gpu"}:
         return None
-    return device.cupy_or_none()
+    return cupy_or_none()

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from softmap.cuda import cupy_or_none
 from softmap.learn import device
 from softmap.learn.layer import Beliefs, Problem, _edges, shapes
 
@@ -44,8 +45,8 @@ def _array(tensor: Any) -> Any:
 
 
 def _cupy_for(tensor: Any) -> Any:
-    """CuPy, where the tensor is on a GPU that it can work on."""
-    return device.cupy_or_none() if tensor.is_cuda else None
+    """CuPy, where the tensor is on a GPU and CuPy installed; else the processor does the work."""
+    return cupy_or_none() if tensor.is_cuda else None
 
 
 def _there(cupy: Any, *tensors: Any) -> tuple[Any, ...]:
@@ -57,6 +58,7 @@ def _there(cupy: Any, *tensors: Any) -> tuple[Any, ...]:
 def _function() -> Any:
     import torch
     from torch.autograd.function import once_differentiable
+    from torch.utils.dlpack import from_dlpack
 
     class SoftMap(torch.autograd.Function):
         """Marginals forward, one adjoint solve backward."""
@@ -67,8 +69,8 @@ def _function() -> Any:
             ctx.problem, ctx.cupy = problem, _cupy_for(unary)
             if ctx.cupy is not None:
                 with ctx.cupy.cuda.Device(unary.device.index):
-                    arrays = _there(ctx.cupy, unary, pairwise)
-                    found = device.forward(problem, *arrays, ctx.cupy)
+                    costs = _there(ctx.cupy, unary, pairwise)
+                    found = device.forward(problem, costs[0], costs[1], ctx.cupy)
                 if found is not None:
                     ctx.lam = found[2]
                     return _back(found[:2], (unary, pairwise))
@@ -95,7 +97,7 @@ def _function() -> Any:
 
     def _back(arrays: Any, tensors: Any) -> Any:
         pairs = zip(arrays, tensors, strict=True)
-        return tuple(torch.from_dlpack(a).to(dtype=t.dtype) for a, t in pairs)
+        return tuple(from_dlpack(a).to(dtype=t.dtype) for a, t in pairs)
 
     def _like(array: Any, tensor: Any) -> Any:
         made = torch.from_numpy(array).reshape(tensor.shape)
