@@ -6,23 +6,24 @@
 // terms are positive. The masses that are handed out are made of the same factors.
 #pragma once
 
-#include "cells.hpp"
+#include "families/bands.hpp"
 
 namespace softmap {
 
-template <int W, class Edges> class BandedCoupling {
+// Given: where κ, marginals and room are; see `Cells`.
+template <int W, class Edges, class Given> class BandedCoupling {
   public:
     using P = Pack<W>;
     using Band = typename Edges::Band;
 
-    BandedCoupling(const Cells<W> &cells, const Edges &edges, double eta)
+    BandedCoupling(const Given &cells, const Edges &edges, double eta)
         : t_(cells), edges_(edges), eta_(eta), count_(cells.rows),
           band_(count_, edges.reach, edges.weight, arrays(cells) + 8 * count_) {
         P *at = arrays(cells);
         for (P **array : {&left_, &right_, &far_left_, &far_right_, &sum_, &toll_, &far_, &rest_})
             *array = at, at += count_;
     }
-    static Index room(Index count, Index reach) { // in numbers, past those of `Cells`
+    static Index room(Index count, Index reach) { // in numbers, past those of `Given`
         return W * (8 * count + Band::room(count, reach));
     }
 
@@ -103,7 +104,7 @@ template <int W, class Edges> class BandedCoupling {
     }
 
   private:
-    static P *arrays(const Cells<W> &cells) {
+    static P *arrays(const Given &cells) {
         return reinterpret_cast<P *>(cells.spare + message_room(cells.rows, W));
     }
     P &left_over(Index x) { return reinterpret_cast<P *>(t_.rest_p)[x]; }
@@ -133,7 +134,7 @@ template <int W, class Edges> class BandedCoupling {
             mean += mass[x] * least(kappa[x] - low, P(barred));
     }
 
-    const Cells<W> &t_;
+    const Given &t_;
     const Edges &edges_;
     const double eta_;
     const Index count_;

@@ -8,6 +8,7 @@
 #pragma once
 
 #include "banded.hpp"
+#include "cells.hpp"
 #include "transport.hpp"
 
 namespace softmap {
@@ -269,7 +270,7 @@ template <int W, class Edges>
 bool couple_in_bands(const Cells<W> &t, const Edges &edges, const Run &run, const Couplings &ask) {
     const Answers<W> answers{run, ask};
     const Flushed flushed;
-    BandedCoupling<W, Edges> made(t, edges, ask.eta);
+    BandedCoupling<W, Edges, Cells<W>> made(t, edges, ask.eta);
     const Pack<W> entropy = made.soften(ask.entropy != nullptr), slack = made.shrink();
     const Pack<W> price = made.complete();
     if (!(largest(size_of(price)) < infinity) || total(price) != total(price))
@@ -324,8 +325,8 @@ template <int W, class Edges> Index room_of(const Edges &edges, const Run &run, 
     Index numbers = Cells<W>::room_for(run.rows, run.cols, way == Way::general);
     if constexpr (Edges::banded)
         if (way == Way::banded)
-            numbers +=
-                message_room(run.rows, W) + BandedCoupling<W, Edges>::room(run.rows, edges.reach);
+            numbers += message_room(run.rows, W) +
+                       BandedCoupling<W, Edges, Cells<W>>::room(run.rows, edges.reach);
     return numbers;
 }
 

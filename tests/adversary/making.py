@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -137,3 +137,9 @@ def trial(seed: int) -> Trial:
         options["updates"] = int(rng.integers(0, 200))
     again = int(rng.integers(-60, 60)) if way != "time_limit" and rng.random() < 0.15 else None
     return Trial(made, options, stop_at, again, bool(rng.random() < 0.1))
+
+
+def on_device(given: Trial) -> Trial:
+    """The trial with `backend="cuda"`: the annealed method, and no limit that belongs to others."""
+    kept = {k: v for k, v in given.options.items() if k not in ("eta", "updates", "threads")}
+    return replace(given, options=kept | {"method": "anneal", "backend": "cuda"})

@@ -86,6 +86,24 @@ def broken(trial: Trial) -> str | None:
         return f"raised: {type(error).__name__}: {str(error)[:80]}"
 
 
+def broken_together(specs: list[Spec]) -> str | None:
+    """The first promise that `solve_batch` breaks on a device; None if it keeps them all."""
+    options = {"backend": "cuda", "goal": "lp", "lp_gap": 1e-4, "gap": 0.0}
+    found = softmap.solve_batch([s.model() for s in specs], errors="return", threads=1, **options)
+    for spec, result in zip(specs, found, strict=True):
+        best, exact = optimum(spec)
+        if isinstance(result, softmap.InfeasibleModel):
+            problem = None if best == math.inf else "a feasible model called infeasible"
+        elif isinstance(result, Exception):
+            problem = f"raised: {type(result).__name__}: {str(result)[:80]}"
+        else:
+            problem = _numbers(spec, result, best, exact) or _said(Trial(spec, options), result)
+            problem = problem or _relaxed(spec, result)
+        if problem is not None:
+            return f"in a batch: {problem}"
+    return None
+
+
 def _broken(trial: Trial) -> str | None:
     spec = trial.spec
     best, exact = optimum(spec)

@@ -1,6 +1,7 @@
 """The campaign: random models against enumeration and HiGHS, for as long as wanted.
 
 python tests/adversary/run.py --seconds 600 [--first SEED] [--workers 2]
+python tests/adversary/run.py --backend cuda: the same runs on a device, and every share as a batch
 """
 
 from __future__ import annotations
@@ -16,23 +17,44 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
-from adversary.making import trial
-from adversary.promises import broken
+from adversary.making import Trial, on_device, trial
+from adversary.promises import broken, broken_together
 from adversary.shrinking import shrunk
 
-SHARE = 50  # trials handed to a worker at a time
+SHARE = 10  # trials handed to a worker at a time
 
 
-def work(first: int) -> list[tuple[int, str]]:
+def few_shapes() -> None:
+    """Kernels for any label count and family only: to compile them all takes longer than a run."""
+    from softmap.cuda.cupy_device import CupyDevice
+
+    CupyDevice.general = 64  # type: ignore[attr-defined]
+    CupyDevice.offers = lambda self, shape: False  # type: ignore[method-assign]
+
+
+def made(seed: int, backend: str) -> Trial:
+    """Trial number `seed` for a backend."""
+    return on_device(trial(seed)) if backend == "cuda" else trial(seed)
+
+
+def work(share: tuple[int, str]) -> list[tuple[int, str]]:
     """The trials of one share that break a promise."""
+    first, backend = share
     warnings.simplefilter("error")
-    found = ((seed, broken(trial(seed))) for seed in range(first, first + SHARE))
+    seeds = range(first, first + SHARE)
+    found = [(seed, broken(made(seed, backend))) for seed in seeds]
+    if backend == "cuda":
+        found.append((first, broken_together([trial(seed).spec for seed in seeds])))
     return [(seed, problem) for seed, problem in found if problem is not None]
 
 
-def report(seed: int, problem: str) -> None:
+def report(seed: int, problem: str, backend: str) -> None:
     """Print the smallest model that shows a problem."""
-    small = shrunk(trial(seed), problem)
+    if problem.startswith("in a batch"):
+        print(f"\n# trials {seed} to {seed + SHARE - 1} {problem}", flush=True)
+        return
+    print(f"\n# trial {seed}: {problem}", flush=True)
+    small = shrunk(made(seed, backend), problem, tries=400 if backend == "cpu" else 40)
     print(f"\n# trial {seed}: {problem}\n{small.spec.code()}")
     print(f"softmap.solve(model, **{small.options!r})  # stop after {small.stop_at} snapshots")
     sys.stdout.flush()
@@ -44,13 +66,22 @@ def main() -> int:
     parser.add_argument("--seconds", type=float, default=600.0)
     parser.add_argument("--first", type=int, default=1_000_000)
     parser.add_argument("--workers", type=int, default=multiprocessing.cpu_count())
+    parser.add_argument("--backend", choices=["cpu", "cuda"], default="cpu")
+    parser.add_argument("--few-shapes", action="store_true", help=few_shapes.__doc__)
     arguments = parser.parse_args()
+    if arguments.backend == "cuda":  # kernels are compiled once, before many ask for them
+        if arguments.few_shapes:
+            few_shapes()
+        work((arguments.first - SHARE, "cuda"))
     end, count, problems = time.monotonic() + arguments.seconds, 0, 0
     seen: dict[str, int] = {}
     shares = itertools.takewhile(
-        lambda _: time.monotonic() < end, itertools.count(arguments.first, SHARE)
+        lambda _: time.monotonic() < end,
+        ((first, arguments.backend) for first in itertools.count(arguments.first, SHARE)),
     )
-    with multiprocessing.get_context("spawn").Pool(arguments.workers) as pool:
+    with multiprocessing.get_context("spawn").Pool(
+        arguments.workers, few_shapes if arguments.few_shapes else None
+    ) as pool:
         for found in pool.imap_unordered(work, _paced(shares, arguments.workers)):
             _done.release()
             count += SHARE
@@ -59,7 +90,7 @@ def main() -> int:
                 kind = problem.split(":")[0] + problem[-30:]
                 seen[kind] = seen.get(kind, 0) + 1
                 if seen[kind] <= 2:
-                    report(seed, problem)
+                    report(seed, problem, arguments.backend)
     print(f"{count:,} models, {problems} broken promises")
     return 1 if problems else 0
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from adversary.making import trial
-from adversary.promises import broken
+from adversary.making import on_device, trial
+from adversary.promises import broken, broken_together
 from adversary.shrinking import shrunk
 from adversary.stages import false_claims
 
@@ -23,6 +23,14 @@ def test_no_promise_is_broken(part):
 @pytest.mark.parametrize("seed", FOUND)
 def test_what_was_found_is_mended(seed):
     assert broken(trial(seed)) is None
+
+
+def test_no_promise_is_broken_by_the_kernels_of_a_device(monkeypatch):
+    monkeypatch.setenv("SOFTMAP_CUDA", "host")
+    trials = [on_device(trial(seed)) for seed in range(500, 530)]
+    problems = {k: problem for k, one in enumerate(trials) if (problem := broken(one))}
+    assert not problems
+    assert broken_together([one.spec for one in trials]) is None
 
 
 def test_what_is_found_is_made_smaller(monkeypatch):

@@ -42,11 +42,13 @@ def shaped(name):
     edges = softmap.generators.grid_edges(6, 7)
     weights = rng.random(len(edges))
     costs, few = rng.normal(size=(42, 5)), rng.normal(size=(42, 3))
+    many = rng.normal(size=(42, 32))
     table = rng.normal(size=(2, 3, 3))
     return {
         "potts": lambda: softmap.Model(few, edges, softmap.Potts(weights)),
         "tables": lambda: softmap.generators.random_grid(6, 7, 3, seed=1),
         "linear": lambda: softmap.Model(costs, edges, softmap.TruncatedLinear(weights, 2.0)),
+        "wide": lambda: softmap.Model(many, edges, softmap.TruncatedLinear(weights, 3.0)),
         "quadratic": lambda: softmap.Model(costs, edges, softmap.TruncatedQuadratic(weights, 3.0)),
         "shared": lambda: softmap.Model(
             few, edges, softmap.SharedTables(table, rng.integers(0, 2, len(edges)), weights)
@@ -55,7 +57,7 @@ def shaped(name):
     }[name]()
 
 
-SHAPES = ("potts", "tables", "linear", "quadratic", "shared", "random")
+SHAPES = ("potts", "tables", "linear", "wide", "quadratic", "shared", "random")
 
 
 @pytest.mark.parametrize("dtype", DTYPES)

@@ -20,7 +20,6 @@ struct Tile {
     int early, late;          // half-edges to earlier levels come before those to later ones
     int used;                 // lanes that hold a node
     double share;             // 1 / n_i
-    double forward_ends, backward_ends; // chains that end here in each direction
 };
 
 // What is known when a kernel is compiled. Kind >= 0: all edges are of that kind, all nodes have N
@@ -28,13 +27,14 @@ struct Tile {
 // node. Spread: equal labels of the 32 slots of a group lie side by side; else the labels of each
 // slot do, which suits graphs whose edges lead anywhere. Plain: every edge has the closed forms of
 // its family. Exact: tables are the same when rounded to the precision of passes. Split: one thread
-// per edge, not per node.
+// per edge, not per node. Ragged: nodes of a tile may differ in their half-edges, and the tile has
+// room for those of each direction that the richest of them has.
 template <class Float, int Kind_, int N_, int Reach_, int Early_, int Late_, bool Spread_,
-          bool Plain_, bool Exact_, bool Split_>
+          bool Plain_, bool Exact_, bool Split_, bool Ragged_>
 struct Shape {
     using S = Float;
     static constexpr int Kind = Kind_, N = N_, Reach = Reach_, Early = Early_, Late = Late_;
-    static constexpr bool Plain = Plain_, Exact = Exact_, Split = Split_;
+    static constexpr bool Plain = Plain_, Exact = Exact_, Split = Split_, Ragged = Ragged_;
     static constexpr bool Spread = Spread_, uniform = Kind >= 0, bounded = Early + Late > 0;
     static constexpr int padded = Spread || N % 4 == 0 || N < 3 ? N : N + 4 - N % 4;
 };
@@ -56,17 +56,19 @@ template <class S> struct Arena {
     const long long *place; // where table or map begin
     const double *table;
     const int *maps;
+    const unsigned *halves; // by place, of ragged tiles: early + 65536 · late
 };
 
 #define SOFTMAP_ARENA_PARAMETERS(S)                                                                \
     const Tile *tiles, const double *unary, const S *unary_single, const unsigned *mate,           \
         const int *group_tile, const double *weight, const double *cut, const S *arranged,         \
         const double *arranged_exact, const unsigned char *kind, const unsigned char *side,        \
-        const int *reach, const long long *place, const double *table, const int *maps
+        const int *reach, const long long *place, const double *table, const int *maps,            \
+        const unsigned *halves
 #define SOFTMAP_ARENA(S)                                                                           \
     Arena<S> {                                                                                     \
         tiles, unary, unary_single, mate, group_tile, weight, cut, arranged, arranged_exact, kind, \
-            side, reach, place, table, maps                                                        \
+            side, reach, place, table, maps, halves                                                \
     }
 
 // Where the numbers of one slot are: entry x at `at + x * step`.
@@ -79,6 +81,8 @@ struct Place {
 template <class H> struct Node {
     int tile_number, lane;
     Tile tile;
+    int early, late; // half-edges of this node
+    double share;    // 1 / n_i
 
     // The node of this thread, of tiles first .. first + count - 1; false if there is none.
     template <class S> bool find(const Arena<S> &arena, int first, int count) {
@@ -89,16 +93,33 @@ template <class H> struct Node {
         tile_number = which;
         lane = in_tile;
         tile = arena.tiles[tile_number];
+        early = tile.early;
+        late = tile.late;
+        share = tile.share;
+        if constexpr (H::Ragged) {
+            const unsigned both = arena.halves[place()];
+            early = int(both % 65536u);
+            late = int(both / 65536u);
+            const int chains = early > late ? early : late;
+            share = 1.0 / double(chains > 1 ? chains : 1);
+        }
         return lane < tile.used;
     }
 
     int labels() const { return H::uniform ? H::N : tile.labels; }
     long long place() const { return (long long)tile_number * tile_size + lane; }
-    unsigned slot(int j) const { return unsigned(tile.group + j) * tile_size + lane; }
+    // The group of half-edge j, those to earlier levels first, among the groups of the tile.
+    int in_tile(int j) const { return H::Ragged && j >= early ? j - early + tile.early : j; }
+    unsigned slot(int j) const { return unsigned(tile.group + in_tile(j)) * tile_size + lane; }
+    // Chains that end here when they are run backward.
+    double ends() const {
+        const int chains = early > late ? early : late;
+        return double((chains > 1 ? chains : 1) - early);
+    }
     long long cost(int x) const { return tile.unary + (long long)x * tile_size + lane; }
 
     Place message(int j) const {
-        const long long begin = tile.message + (long long)j * tile_size * width();
+        const long long begin = tile.message + (long long)in_tile(j) * tile_size * width();
         return H::Spread ? Place{begin + lane, tile_size} : Place{begin + lane * width(), 1};
     }
     int width() const { return H::uniform ? H::padded : tile.width; }

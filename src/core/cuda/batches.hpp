@@ -5,6 +5,7 @@
 // stopped, by itself; `active` lists those that go on.
 #pragma once
 
+#include "together.hpp"
 #include "transfer.hpp"
 
 namespace softmap {
@@ -21,6 +22,38 @@ inline void each_node(const Arena<typename H::S> &arena, int first, int last, F 
     }
 }
 
+inline constexpr int batch_ways = 8; // warps that work for a tile, where labels are few
+template <class H> inline constexpr bool teamed = H::uniform && !H::bounded && H::N <= 4;
+
+// The same by teams of warps; f(node, there) is called by all threads of a block together.
+template <class H, class F>
+inline void each_team(const Arena<typename H::S> &arena, int first, int last, F f) {
+    constexpr int members = warps_of<batch_ways>;
+    const int nodes = (last - first) * tile_size, thread = thread_in_block();
+    const int at_once = block_size() / members;
+    const int own = thread / (members * tile_size) * tile_size + thread % tile_size;
+    for (int k = own; k - own < nodes; k += at_once) {
+        Node<H> node;
+        f(node, k < nodes && node.take(arena, first + k / tile_size, k % tile_size));
+    }
+}
+
+// f(node, j) for the edges that lead onwards from the nodes of some tiles, shared among the warps.
+template <class H, class F>
+inline void each_onward(const Arena<typename H::S> &arena, int first, int last, F f) {
+    const int lanes_at_once = block_size() < tile_size ? block_size() : tile_size;
+    const int warps = block_size() / lanes_at_once, warp = thread_in_block() / tile_size;
+    int turn = 0;
+    for (int tile = first; tile < last; ++tile)
+        for (int k = 0; k < arena.tiles[tile].late; ++k, turn = turn + 1 < warps ? turn + 1 : 0)
+            for (int lane = thread_in_block() % tile_size; lane < tile_size && turn == warp;
+                 lane += lanes_at_once) {
+                Node<H> node;
+                if (node.take(arena, tile, lane) && k < node.late)
+                    f(node, node.early + k);
+            }
+}
+
 // One half pass of one model; returns this thread's part of the restart product.
 template <class H, bool Forward, int Heat, bool Moving>
 inline double half_of(const Arena<typename H::S> &arena, const int *start, int levels,
@@ -29,25 +62,37 @@ inline double half_of(const Arena<typename H::S> &arena, const int *start, int l
     double product = 0.0;
     for (int step = 0; step < levels; ++step) {
         const int level = Forward ? step : levels - 1 - step;
-        each_node<H>(arena, start[level], start[level + 1], [&](const Node<H> &node) {
-            product +=
-                send_node<H, Forward, Heat, Moving>(arena, node, msg, prev, eta, beta, shift);
-        });
+        if constexpr (teamed<H>)
+            each_team<H>(arena, start[level], start[level + 1],
+                         [&](const Node<H> &node, bool there) {
+                             product += send_together<H, Forward, Heat, Moving, batch_ways>(
+                                 arena, node, there, msg, prev, eta, beta, shift);
+                         });
+        else
+            each_node<H>(arena, start[level], start[level + 1], [&](const Node<H> &node) {
+                product +=
+                    send_node<H, Forward, Heat, Moving>(arena, node, msg, prev, eta, beta, shift);
+            });
         wait_for_block();
     }
     return product;
 }
 
-// `count` passes of every active model; marginals enter the mean if there is one.
+// `count` passes of every active model, at the η and with the memory of momentum that `heats` has
+// for each; marginals enter the mean if there is one.
 template <class H, int Heat>
 SOFTMAP_KERNEL batch_passes(SOFTMAP_ARENA_PARAMETERS(typename H::S), typename H::S *msg,
-                            typename H::S *prev, Control *controls, typename H::S *shift,
-                            float *mean, double recent, const int *active, const int *level_start,
-                            int levels, int count) {
+                            typename H::S *prev, Control *controls, const double *heats,
+                            typename H::S *shift, float *mean, double recent, const int *active,
+                            const int *level_start, int levels, int count) {
     const auto arena = SOFTMAP_ARENA(typename H::S);
     const int model = active[block_number()];
     const int *start = level_start + model * levels;
     Control &control = controls[model];
+    if (thread_in_block() == 0) {
+        control.eta = heats[2 * block_number()];
+        control.longest = heats[2 * block_number() + 1];
+    }
     for (int pass = 0; pass < count; ++pass) {
         if (thread_in_block() == 0)
             advance(control);
@@ -96,7 +141,7 @@ SOFTMAP_KERNEL batch_look(SOFTMAP_ARENA_PARAMETERS(typename H::S), const typenam
     const int first = start[0], last = start[levels];
     const double eta = controls[model].eta;
     each_node<H>(arena, first, last, [&](const Node<H> &node) {
-        for (int j = 0; j < node.tile.early + node.tile.late; ++j)
+        for (int j = 0; j < node.early + node.late; ++j)
             for (int x = 0; x < node.labels(); ++x) {
                 const Place p = node.message(j);
                 polished[p.at + (long long)x * p.step] = msg[p.at + (long long)x * p.step];
@@ -109,24 +154,29 @@ SOFTMAP_KERNEL batch_look(SOFTMAP_ARENA_PARAMETERS(typename H::S), const typenam
     double bound = 0.0, energy = 0.0, mean_cost = 0.0;
     Parts nodes, edges;
     each_node<H>(arena, first, last, [&](const Node<H> &node) {
-        bound = add_down(bound, node_bound(arena, node, polished));
+        double own[H::N];
+        bound = add_down(bound, own_bound(arena, node, polished, own));
         const Parts one = soft_node(arena, node, msg, eta, share, mu, label);
         nodes.cost += one.cost;
         nodes.entropy += one.entropy;
         nodes.soft += one.soft;
         if (mean)
             mean_cost += mean_node(arena, node, mean, mean_mu);
+        energy += arena.unary[node.cost(label[node.place()])];
     });
     wait_for_block();
-    each_node<H>(arena, first, last, [&](const Node<H> &node) {
-        const Parts one = couple_node(arena, node, msg, eta, share, mu, shift, true);
-        edges.cost += one.cost;
-        edges.entropy += one.entropy;
-        edges.soft += one.soft;
-        edges.slack += one.slack;
-        energy += node_energy(arena, node, label);
-        if (mean)
-            mean_cost += couple_node(arena, node, msg, eta, share, mean_mu, shift, false).cost;
+    each_onward<H>(arena, first, last, [&](const Node<H> &node, int j) {
+        double own[H::N];
+        for (int x = 0; x < node.labels(); ++x)
+            own[x] = share_of(arena, node, polished, x);
+        bound = add_down(bound, edge_bound(arena, node, j, polished, own));
+        energy += edge_energy(arena, node, j, label);
+        couple_half(arena, node, j, msg, eta, share, mu, shift, true, edges);
+        if (mean) {
+            Parts mixed;
+            couple_half(arena, node, j, msg, eta, share, mean_mu, shift, false, mixed);
+            mean_cost += mixed.cost;
+        }
     });
     const double sums[found_size] = {block_sum<NearestSum>(nodes.cost + edges.cost),
                                      block_sum<NearestSum>(nodes.entropy),
@@ -153,7 +203,7 @@ SOFTMAP_KERNEL batch_keep(SOFTMAP_ARENA_PARAMETERS(typename H::S), const typenam
     const int *start = level_start + model * levels;
     each_node<H>(arena, start[0], start[levels], [&](const Node<H> &node) {
         for (int x = 0; x < node.labels(); ++x) {
-            for (int j = 0; j < node.tile.early + node.tile.late; ++j) {
+            for (int j = 0; j < node.early + node.late; ++j) {
                 const Place p = node.message(j);
                 const long long at = p.at + (long long)x * p.step;
                 if (kept & 1)

@@ -7,6 +7,7 @@
 // exchanges. Forbidden pairs are not for here: the price is +inf where one would get mass.
 #pragma once
 
+#include "../banded.hpp"
 #include "edges.hpp"
 
 #include <type_traits>
@@ -177,6 +178,38 @@ inline Coupled couple_table(const Edge &edge, const double *row, const double *c
     return out;
 }
 
+// One edge in one thread, as `BandedCoupling` looks at it.
+template <int N> struct Lone {
+    Index rows;
+    double *row, *col, *p, *q, *rest_p, *spare;
+    const Real *packs(const double *array) const { return reinterpret_cast<const Real *>(array); }
+};
+
+// Labels from which on that is faster than tables, and for which there is room in a thread.
+inline constexpr int fewest_banded = 32, most_banded = 64;
+template <class H>
+inline constexpr bool banded_shape =
+    H::Kind == linear && H::N >= fewest_banded && H::N <= most_banded;
+
+// In time proportional to the labels; false where some number is none.
+template <int N, class Edge>
+inline bool couple_band(const Edge &edge, const double *row, const double *col, const double *p,
+                        const double *q, double eta, bool soft, Coupled &out) {
+    double rest_p[N], spare[message_room(N, exact) + 14 * N + 2];
+    const Lone<N> lone{N,
+                       const_cast<double *>(row),
+                       const_cast<double *>(col),
+                       const_cast<double *>(p),
+                       const_cast<double *>(q),
+                       rest_p,
+                       spare};
+    BandedCoupling<exact, Edge, Lone<N>> made(lone, edge, eta);
+    out.entropy = made.soften(soft).part[0];
+    out.slack = made.shrink().part[0];
+    out.cost = made.complete().part[0];
+    return out.cost < infinity && out.cost > -infinity;
+}
+
 // The coupling of one edge, with the entropy and the slack of its marginals if `soft`.
 template <class H, class S>
 inline Coupled couple_edge(const Arena<S> &arena, unsigned slot, const double *row,
@@ -201,6 +234,9 @@ inline Coupled couple_edge(const Arena<S> &arena, unsigned slot, const double *r
                 return;
             }
         }
+        if constexpr (banded_shape<H>)
+            if (edge.knows_band() && couple_band<H::N>(edge, row, col, p, q, eta, soft, out))
+                return;
         if constexpr (!H::Plain || !std::remove_cvref_t<decltype(edge)>::closed_transport)
             out = couple_table<H::N>(edge, row, col, p, q, rows, cols, eta);
     });

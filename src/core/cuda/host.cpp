@@ -50,6 +50,18 @@ template <class H, bool Forward> void add_passes(const std::string &shape) {
     kernels[begin + "2, true>"] = launch_of(&half_pass<H, Forward, cold, true>);
 }
 
+template <class H, bool Forward> void add_together(const std::string &shape) {
+    const std::string begin = "half_pass_together<" + shape + (Forward ? ", true, " : ", false, ");
+    for (const char *ways : {"2>", "4>", "8>"}) { // all the same, where a block is one thread
+        kernels[begin + "0, false, " + ways] =
+            launch_of(&half_pass_together<H, Forward, hard, false, 8>);
+        kernels[begin + "1, true, " + ways] =
+            launch_of(&half_pass_together<H, Forward, mild, true, 8>);
+        kernels[begin + "2, true, " + ways] =
+            launch_of(&half_pass_together<H, Forward, cold, true, 8>);
+    }
+}
+
 template <class H> void add_arrangement(const std::string &shape) {
     kernels["arrange<" + shape + ", float>"] = launch_of(&arrange<H, float>);
     kernels["arrange<" + shape + ", double>"] = launch_of(&arrange<H, double>);
@@ -59,6 +71,10 @@ template <class H> void add(const char *parameters) {
     const std::string shape = std::string("Shape<") + parameters + ">";
     add_passes<H, true>(shape);
     add_passes<H, false>(shape);
+    if constexpr (teamed<H>) {
+        add_together<H, true>(shape);
+        add_together<H, false>(shape);
+    }
     if constexpr (!H::bounded) {
         kernels["bounds<" + shape + ">"] = launch_of(&bounds<H>);
         kernels["soft_nodes<" + shape + ">"] = launch_of(&soft_nodes<H>);
@@ -86,20 +102,28 @@ void add_all() {
     kernels["tick"] = launch_of(&tick);
     kernels["sampled"] = launch_of(&sampled);
     kernels["totals"] = launch_of(&totals);
-    SOFTMAP_ADD(float, -1, 128, 0, 0, 0, true, false, false, false);
-    SOFTMAP_ADD(double, -1, 128, 0, 0, 0, true, false, false, false);
-    SOFTMAP_ADD(float, 0, 3, 0, 0, 0, true, false, false, false);
-    SOFTMAP_ADD(float, 0, 3, 0, 2, 2, true, false, false, true);
-    SOFTMAP_ADD(float, 0, 3, 0, 0, 0, false, false, true, false);
-    SOFTMAP_ADD(float, 1, 3, 0, 0, 0, true, true, false, false);
-    SOFTMAP_ADD(float, 1, 3, 0, 2, 2, true, true, false, true);
-    SOFTMAP_ADD(float, 1, 3, 0, 0, 4, true, true, false, true);
-    SOFTMAP_ADD(float, 1, 3, 0, 4, 0, true, true, false, true);
-    SOFTMAP_ADD(float, 2, 5, 2, 0, 0, true, true, false, false);
-    SOFTMAP_ADD(float, 2, 5, 2, 2, 2, true, true, false, true);
-    SOFTMAP_ADD(float, 3, 5, 2, 0, 0, true, true, false, false);
-    SOFTMAP_ADD(float, 3, 5, 2, 2, 2, true, true, false, false);
-    SOFTMAP_ADD(float, 5, 3, 0, 0, 0, true, false, false, false);
+    SOFTMAP_ADD(float, -1, 128, 0, 0, 0, true, false, false, false, false);
+    SOFTMAP_ADD(double, -1, 128, 0, 0, 0, true, false, false, false, false);
+    SOFTMAP_ADD(float, 0, 3, 0, 0, 0, true, false, false, false, false);
+    SOFTMAP_ADD(float, 0, 3, 0, 2, 2, true, false, false, true, false);
+    SOFTMAP_ADD(float, 0, 3, 0, 0, 0, false, false, true, false, false);
+    SOFTMAP_ADD(float, 1, 3, 0, 0, 0, true, true, false, false, false);
+    SOFTMAP_ADD(float, 1, 3, 0, 0, 0, false, true, false, false, false);
+    SOFTMAP_ADD(float, 1, 3, 0, 2, 2, true, true, false, true, false);
+    SOFTMAP_ADD(float, 1, 3, 0, 0, 4, true, true, false, true, false);
+    SOFTMAP_ADD(float, 1, 3, 0, 4, 0, true, true, false, true, false);
+    SOFTMAP_ADD(float, 2, 5, 2, 0, 0, true, true, false, false, false);
+    SOFTMAP_ADD(float, 2, 5, 2, 2, 2, true, true, false, true, false);
+    SOFTMAP_ADD(float, 2, 32, 3, 0, 0, true, true, false, false, false);
+    SOFTMAP_ADD(float, 2, 32, 3, 2, 2, true, true, false, true, false);
+    SOFTMAP_ADD(float, 3, 5, 2, 0, 0, true, true, false, false, false);
+    SOFTMAP_ADD(float, 3, 5, 2, 2, 2, true, true, false, false, false);
+    SOFTMAP_ADD(float, 5, 3, 0, 0, 0, true, false, false, false, false);
+    // of batches
+    SOFTMAP_ADD(float, -1, 128, 0, 0, 0, true, false, false, false, true);
+    SOFTMAP_ADD(double, -1, 128, 0, 0, 0, true, false, false, false, true);
+    SOFTMAP_ADD(float, 0, 3, 0, 0, 0, false, false, true, false, true);
+    SOFTMAP_ADD(float, 1, 3, 0, 0, 0, false, true, false, false, true);
 }
 
 void launch(const std::string &name, long long threads,

@@ -16,11 +16,11 @@ template <class H, class S>
 inline double share_of(const Arena<S> &arena, const Node<H> &node, const S *msg, int x) {
     double sum = arena.unary[node.cost(x)];
     SOFTMAP_UNROLL(1)
-    for (int j = 0; j < node.tile.early + node.tile.late; ++j) {
+    for (int j = 0; j < node.early + node.late; ++j) {
         const Place p = node.message(j);
         sum = add_nearest(sum, double(msg[p.at + (long long)x * p.step]));
     }
-    return multiply_nearest(sum, node.tile.share);
+    return multiply_nearest(sum, node.share);
 }
 
 // λ of a half-edge at one label: cut, or simply -M.
@@ -30,14 +30,13 @@ inline double lam_of(double share, double message, bool onwards) {
     return share < infinity ? add_nearest(share, -message) : 0.0;
 }
 
-// At most the least reduced cost of a node, plus those of the edges that lead onwards from it.
+// At most the least reduced cost of a node; its shares.
 template <class H>
-inline double node_bound(const Arena<typename H::S> &arena, const Node<H> &node,
-                         const typename H::S *msg) {
-    using Low = Pack<lowered>;
-    const int d = node.labels(), early = node.tile.early, late = node.tile.late;
-    double share[H::N], sum = infinity;
-    for (int x = 0; x < d; ++x) {
+inline double own_bound(const Arena<typename H::S> &arena, const Node<H> &node,
+                        const typename H::S *msg, double *share) {
+    const int early = node.early, late = node.late;
+    double sum = infinity;
+    for (int x = 0; x < node.labels(); ++x) {
         const double cost = arena.unary[node.cost(x)];
         share[x] = share_of(arena, node, msg, x);
         double reduced = cost;
@@ -50,27 +49,44 @@ inline double node_bound(const Arena<typename H::S> &arena, const Node<H> &node,
         if (cost < infinity)
             sum = smaller(reduced, sum);
     }
-    SOFTMAP_UNROLL(1)
-    for (int j = early; j < early + late; ++j) {
-        Low a[H::N], out[H::N];
-        const Place p = node.message(j);
-        for (int x = 0; x < d; ++x)
-            a[x] = share[x] < infinity
-                       ? Low(lam_of(share[x], double(msg[p.at + (long long)x * p.step]), true))
-                       : Low(infinity);
-        const unsigned slot = node.slot(j);
-        const Far<H> far(arena, slot);
-        send<H, lowered, false, hard>(arena, slot, d, far.labels(), a, out, infinity);
-        const Place q = far.message();
-        const long long costs = far.cost(arena);
-        double low = infinity;
-        for (int y = 0; y < far.labels(); ++y) {
-            const double got = double(msg[q.at + (long long)y * q.step]);
-            if (arena.unary[costs + (long long)y * tile_size] < infinity)
-                low = smaller(add_down(out[y].part[0], -got), low);
-        }
-        sum = add_down(sum, low);
+    return sum;
+}
+
+// At most the least reduced cost of edge j of a node, which leads onwards from it.
+template <class H>
+inline double edge_bound(const Arena<typename H::S> &arena, const Node<H> &node, int j,
+                         const typename H::S *msg, const double *share) {
+    using Low = Pack<lowered>;
+    const int d = node.labels();
+    Low a[H::N], out[H::N];
+    const Place p = node.message(j);
+    for (int x = 0; x < d; ++x)
+        a[x] = share[x] < infinity
+                   ? Low(lam_of(share[x], double(msg[p.at + (long long)x * p.step]), true))
+                   : Low(infinity);
+    const unsigned slot = node.slot(j);
+    const Far<H> far(arena, slot);
+    send<H, lowered, false, hard>(arena, slot, d, far.labels(), a, out, infinity);
+    const Place q = far.message();
+    const long long costs = far.cost(arena);
+    double low = infinity;
+    for (int y = 0; y < far.labels(); ++y) {
+        const double got = double(msg[q.at + (long long)y * q.step]);
+        if (arena.unary[costs + (long long)y * tile_size] < infinity)
+            low = smaller(add_down(out[y].part[0], -got), low);
     }
+    return low;
+}
+
+// Both for a node and all edges that lead onwards from it.
+template <class H>
+inline double node_bound(const Arena<typename H::S> &arena, const Node<H> &node,
+                         const typename H::S *msg) {
+    double share[H::N];
+    double sum = own_bound(arena, node, msg, share);
+    SOFTMAP_UNROLL(1)
+    for (int j = node.early; j < node.early + node.late; ++j)
+        sum = add_down(sum, edge_bound(arena, node, j, msg, share));
     return sum;
 }
 
@@ -119,10 +135,9 @@ inline Parts soft_node(const Arena<typename H::S> &arena, const Node<H> &node,
         mu[node.cost(x)] = one;
         out.cost += priced(one, arena.unary[node.cost(x)]);
     }
-    const Tile &t = node.tile;
-    const double surplus = double(t.early + t.late) - 1.0 / t.share;
+    const double surplus = double(node.early + node.late) - 1.0 / node.share;
     out.entropy = surplus * (eta * mean / total + log_double(total));
-    out.soft = t.backward_ends * (low - log_double(total) / eta);
+    out.soft = node.ends() * (low - log_double(total) / eta);
     label[node.place()] = best;
     return out;
 }
@@ -153,7 +168,7 @@ inline void sample_node(const Arena<typename H::S> &arena, const Node<H> &node,
     for (int x = 0; x < d; ++x)
         own[x] = float(arena.unary_single[node.cost(x)]);
     SOFTMAP_UNROLL(1)
-    for (int j = 0; j < node.tile.early + node.tile.late; ++j) {
+    for (int j = 0; j < node.early + node.late; ++j) {
         S in[H::N];
         read<H>(msg, node.message(j), d, in);
         for (int x = 0; x < d; ++x)
@@ -161,7 +176,7 @@ inline void sample_node(const Arena<typename H::S> &arena, const Node<H> &node,
     }
     for (int x = 0; x < d; ++x)
         low = own[x] < low ? own[x] : low;
-    const float cold = float(-control.eta * node.tile.share);
+    const float cold = float(-control.eta * node.share);
     for (int x = 0; x < d; ++x) {
         own[x] = own[x] < float(infinity) ? Arithmetic<single>::exp(cold * (own[x] - low)) : 0.0f;
         total += own[x];
@@ -229,35 +244,41 @@ struct End {
     }
 };
 
-// The cost of the edges that lead onwards from a node, for node marginals μ near
+// The cost of edge j of a node, which leads onwards, for node marginals μ near
 // exp(-η (C + κ_i + κ_j)) with κ = share - M; entropy, slack and what the messages took off if
 // `soft`.
+template <class H>
+inline void couple_half(const Arena<typename H::S> &arena, const Node<H> &node, int j,
+                        const typename H::S *msg, double eta, const double *share, const double *mu,
+                        const typename H::S *shift, bool soft, Parts &out) {
+    const unsigned slot = node.slot(j), mate = arena.mate[slot];
+    const Far<H> far(arena, slot);
+    const End own{node.cost(0), node.message(j), node.labels()};
+    const End other{far.cost(arena), far.message(), far.labels()};
+    // rows belong to the first end, as everywhere: which one is scaled first matters
+    const bool first = arena.side[slot] == 0;
+    const End from = first ? own : other, into = first ? other : own;
+    double p[H::N], row[H::N], q[H::N], col[H::N];
+    from.load(share, mu, msg, p, row);
+    into.load(share, mu, msg, q, col);
+    const Coupled found = couple_edge<H>(arena, first ? slot : mate, row, col, p, q, from.labels,
+                                         into.labels, eta, soft);
+    out.cost += found.cost;
+    out.entropy += found.entropy;
+    out.slack += found.slack;
+    if (soft)
+        out.soft += double(shift[mate]);
+}
+
+// The same for all edges that lead onwards from a node.
 template <class H>
 inline Parts couple_node(const Arena<typename H::S> &arena, const Node<H> &node,
                          const typename H::S *msg, double eta, const double *share,
                          const double *mu, const typename H::S *shift, bool soft) {
     Parts out;
-    const int early = node.tile.early;
     SOFTMAP_UNROLL(1)
-    for (int j = early; j < early + node.tile.late; ++j) {
-        const unsigned slot = node.slot(j), mate = arena.mate[slot];
-        const Far<H> far(arena, slot);
-        const End own{node.cost(0), node.message(j), node.labels()};
-        const End other{far.cost(arena), far.message(), far.labels()};
-        // rows belong to the first end, as everywhere: which one is scaled first matters
-        const bool first = arena.side[slot] == 0;
-        const End from = first ? own : other, into = first ? other : own;
-        double p[H::N], row[H::N], q[H::N], col[H::N];
-        from.load(share, mu, msg, p, row);
-        into.load(share, mu, msg, q, col);
-        const Coupled found = couple_edge<H>(arena, first ? slot : mate, row, col, p, q,
-                                             from.labels, into.labels, eta, soft);
-        out.cost += found.cost;
-        out.entropy += found.entropy;
-        out.slack += found.slack;
-        if (soft)
-            out.soft += double(shift[mate]);
-    }
+    for (int j = node.early; j < node.early + node.late; ++j)
+        couple_half(arena, node, j, msg, eta, share, mu, shift, soft, out);
     return out;
 }
 
@@ -277,21 +298,27 @@ SOFTMAP_KERNEL couple_edges(SOFTMAP_ARENA_PARAMETERS(typename H::S), const typen
     deliver<NearestSum>(partial + 3 * blocks, sum.slack);
 }
 
-// The energy of labels: that of a node and of the edges that lead onwards from it.
+// The energy of labels along edge j of a node.
+template <class H>
+inline double edge_energy(const Arena<typename H::S> &arena, const Node<H> &node, int j,
+                          const int *label) {
+    const unsigned slot = node.slot(j);
+    const Far<H> far(arena, slot);
+    const int own = label[node.place()], other = label[far.place(arena)];
+    double energy = 0.0;
+    with_edge<H, exact, false>(arena, slot, node.labels(), far.labels(),
+                               [&](const auto &edge) { energy = edge.entry(own, other).part[0]; });
+    return energy;
+}
+
+// That of a node and of the edges that lead onwards from it.
 template <class H>
 inline double node_energy(const Arena<typename H::S> &arena, const Node<H> &node,
                           const int *label) {
-    const int own = label[node.place()], early = node.tile.early;
-    double energy = arena.unary[node.cost(own)];
+    double energy = arena.unary[node.cost(label[node.place()])];
     SOFTMAP_UNROLL(1)
-    for (int j = early; j < early + node.tile.late; ++j) {
-        const unsigned slot = node.slot(j);
-        const Far<H> far(arena, slot);
-        const int other = label[far.place(arena)];
-        with_edge<H, exact, false>(arena, slot, node.labels(), far.labels(), [&](const auto &edge) {
-            energy += edge.entry(own, other).part[0];
-        });
-    }
+    for (int j = node.early; j < node.early + node.late; ++j)
+        energy += edge_energy(arena, node, j, label);
     return energy;
 }
 

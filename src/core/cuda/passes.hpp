@@ -74,17 +74,31 @@ template <class H, int W> struct Sent {
     double shift;
 };
 
+template <class H, bool Moving, int W>
+double replace(const Sent<H, W> &sent, const typename H::S *old, const typename H::S *before,
+               typename H::S *msg, typename H::S *prev, double beta);
+
 // Store a message; with momentum, note what it replaces and return the part of the restart product.
 template <class H, bool Moving, int W>
 inline double replace(const Sent<H, W> &sent, typename H::S *msg, typename H::S *prev,
                       double beta) {
     using S = typename H::S;
-    double product = 0.0;
+    S old[H::N], before[H::N];
     if constexpr (Moving) {
-        S old[H::N], before[H::N];
-        Pack<exact> noted[H::N];
         read<H>(msg, sent.place, sent.labels, old);
         read<H>(prev, sent.place, sent.labels, before);
+    }
+    return replace<H, Moving>(sent, old, before, msg, prev, beta);
+}
+
+// The same where the old message and what came before it were read already.
+template <class H, bool Moving, int W>
+inline double replace(const Sent<H, W> &sent, const typename H::S *old, const typename H::S *before,
+                      typename H::S *msg, typename H::S *prev, double beta) {
+    using S = typename H::S;
+    double product = 0.0;
+    if constexpr (Moving) {
+        Pack<exact> noted[H::N];
         SOFTMAP_UNROLL_ALL
         for (int x = 0; x < (H::uniform ? H::N : sent.labels); ++x) {
             const S y = old[x] + S(beta) * (old[x] - before[x]);
@@ -105,7 +119,7 @@ inline double send_bounded(const Arena<typename H::S> &arena, const Node<H> &nod
                            typename H::S *shift) {
     using S = typename H::S;
     constexpr int N = H::N, most = H::Early > H::Late ? H::Early : H::Late;
-    const int early = node.tile.early, late = node.tile.late;
+    const int early = node.early, late = node.late;
     S cost[N], in[H::Early + H::Late][N];
     SOFTMAP_UNROLL_ALL
     for (int x = 0; x < N; ++x)
@@ -141,7 +155,7 @@ inline double send_bounded(const Arena<typename H::S> &arena, const Node<H> &nod
             Pack<W> a[N];
             SOFTMAP_UNROLL_ALL
             for (int x = 0; x < N; ++x)
-                a[x] = Pack<W>(cost[x] * S(node.tile.share) - in[begin + k][x]);
+                a[x] = Pack<W>(cost[x] * S(node.share) - in[begin + k][x]);
             const unsigned slot = node.slot(from + k);
             send<H, W, true, Heat>(arena, slot, N, N, a, sent[k].value,
                                    Heat == hard ? infinity : eta);
@@ -181,7 +195,7 @@ inline double send_any(const Arena<typename H::S> &arena, const Node<H> &node, t
                        typename H::S *prev, double eta, double beta, typename H::S *shift) {
     using S = typename H::S;
     constexpr int N = H::N;
-    const int early = node.tile.early, late = node.tile.late, d = node.labels();
+    const int early = node.early, late = node.late, d = node.labels();
     S cost[N], in[N];
     SOFTMAP_UNROLL_ALL
     for (int x = 0; x < d; ++x)
@@ -206,7 +220,7 @@ inline double send_any(const Arena<typename H::S> &arena, const Node<H> &node, t
         Pack<W> a[N];
         SOFTMAP_UNROLL_ALL
         for (int x = 0; x < d; ++x)
-            a[x] = Pack<W>(cost[x] * S(node.tile.share) - in[x]);
+            a[x] = Pack<W>(cost[x] * S(node.share) - in[x]);
         const unsigned slot = node.slot(j);
         const Far<H> far(arena, slot);
         Sent<H, W> sent;
@@ -230,7 +244,7 @@ inline double send_split(const Arena<typename H::S> &arena, const Node<H> &node,
                          typename H::S *shift) {
     using S = typename H::S;
     constexpr int N = H::N;
-    const int early = node.tile.early, late = node.tile.late;
+    const int early = node.early, late = node.late;
     S cost[N], in[N];
     SOFTMAP_UNROLL_ALL
     for (int x = 0; x < N; ++x)
@@ -256,7 +270,7 @@ inline double send_split(const Arena<typename H::S> &arena, const Node<H> &node,
     Pack<W> a[N];
     SOFTMAP_UNROLL_ALL
     for (int x = 0; x < N; ++x)
-        a[x] = Pack<W>(cost[x] * S(node.tile.share) - in[x]);
+        a[x] = Pack<W>(cost[x] * S(node.share) - in[x]);
     const unsigned slot = node.slot(j);
     Sent<H, W> sent;
     send<H, W, true, Heat>(arena, slot, N, N, a, sent.value, Heat == hard ? infinity : eta);
@@ -293,7 +307,7 @@ SOFTMAP_KERNEL half_pass(SOFTMAP_ARENA_PARAMETERS(typename H::S), typename H::S 
         const long long warp = thread_number() / tile_size;
         const int tile = int(warp / (ways ? ways : 1)), which = int(warp % (ways ? ways : 1));
         if (tile < count && node.take(arena, first + tile, int(thread_number() % tile_size)) &&
-            which < (Forward ? node.tile.late : node.tile.early))
+            which < (Forward ? node.late : node.early))
             product = send_split<H, Forward, Heat, Moving, W>(arena, node, which, msg, prev, eta,
                                                               beta, shift);
     } else if (node.find(arena, first, count)) {

@@ -19,10 +19,10 @@ SOFTMAP_KERNEL to_lam(SOFTMAP_ARENA_PARAMETERS(typename H::S), const typename H:
         return;
     for (int x = 0; x < node.labels(); ++x) {
         const double share = what == plain_lam ? 0.0 : share_of(arena, node, msg, x);
-        for (int j = 0; j < node.tile.early + node.tile.late; ++j) {
+        for (int j = 0; j < node.early + node.late; ++j) {
             const Place p = node.message(j);
             const double own = double(msg[p.at + (long long)x * p.step]);
-            const bool cut = what == couplings_of || (what == cut_lam && j >= node.tile.early);
+            const bool cut = what == couplings_of || (what == cut_lam && j >= node.early);
             out[half_offset[node.slot(j)] + x] = lam_of(share, own, cut);
         }
     }
@@ -36,7 +36,7 @@ SOFTMAP_KERNEL from_lam(SOFTMAP_ARENA_PARAMETERS(typename H::S), const double *l
     Node<H> node;
     if (!node.find(arena, 0, count))
         return;
-    for (int j = 0; j < node.tile.early + node.tile.late; ++j) {
+    for (int j = 0; j < node.early + node.late; ++j) {
         const Place p = node.message(j);
         for (int x = 0; x < node.labels(); ++x)
             msg[p.at + (long long)x * p.step] = S(-lam[half_offset[node.slot(j)] + x]);
@@ -68,9 +68,10 @@ SOFTMAP_KERNEL arrange(SOFTMAP_ARENA_PARAMETERS(typename H::S), A *out, int coun
     Node<H> node;
     if (!node.find(arena, 0, count))
         return;
-    for (int j = 0; j < node.tile.early + node.tile.late; ++j) {
+    for (int j = 0; j < node.early + node.late; ++j) {
         const auto table = raw_table<exact, 0>(arena, node.slot(j), H::N, H::N);
-        A *begin = out + (long long)(node.tile.group + j) * tile_size * H::N * H::N + node.lane;
+        A *begin =
+            out + (long long)(node.slot(j) / tile_size) * tile_size * H::N * H::N + node.lane;
         SOFTMAP_UNROLL(1)
         for (int x = 0; x < H::N; ++x)
             for (int y = 0; y < H::N; ++y)

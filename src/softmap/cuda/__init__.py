@@ -9,6 +9,6 @@ from __future__ import annotations
 
 from softmap.cuda.devices import Device, HostDevice
 from softmap.cuda.engine import Engine
-from softmap.cuda.finding import describe, find_device
+from softmap.cuda.finding import cupy_or_none, describe, find_device
 
-__all__ = ["Device", "Engine", "HostDevice", "describe", "find_device"]
+__all__ = ["Device", "Engine", "HostDevice", "cupy_or_none", "describe", "find_device"]

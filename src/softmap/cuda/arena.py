@@ -2,22 +2,23 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import DTypeLike, NDArray
 
 from softmap import core
 from softmap.cuda.devices import Device
-from softmap.cuda.shapes import SHARED, Shape, shape_of
+from softmap.cuda.shapes import SHARED, Shape, representable, room_of, shape_of
 from softmap.cuda.tiling import LANES, Tiling
 from softmap.errors import OptionError
 from softmap.model import Model
 
 __all__ = ["Arena"]
 
-Ints = NDArray[np.int64]
+TABLE = 13  # the place of `table` among the arrays that every kernel begins with
 
 
 class Arena:
@@ -37,24 +38,35 @@ class Arena:
         self, model: Model, device: Device, dtype: str, tiling: Tiling | None = None
     ) -> None:
         self.model, self.device, self.dtype = model, device, dtype
-        self.tiling = tiling or Tiling.of(model)
-        self.shape = shape_of(model, self.tiling, dtype)
+        with device.working():
+            self.tiling = tiling or Tiling.of(model, xp=device.xp)
+            self.shape = shape_of(model, self.tiling, dtype)
+            self._check_room(replace(self.shape, exact=True))
+            raw = _Raw(model, device)
+            if self._tables:
+                self.shape = replace(self.shape, exact=representable(raw.table, dtype))
+            self._choose_shape()
+            self._check_room(self.shape)
+            self.tiles = len(self.tiling.tiles)
+            self.threads = self.tiles * LANES
+            self.blocks = max(1, -(-self.threads // device.block))
+            self._offsets: tuple[Any, Any] | None = None
+            self.arguments = self._uploaded(raw)
+            self._arrange_costs()
+            if self._tables:
+                self._arrange_tables()
+
+    def _choose_shape(self) -> None:
+        """The general shape, where the device has no kernels for that of the model."""
+        device = self.device
         if not device.offers(self.shape):
-            widest = getattr(device, "general", self.shape.labels)
-            self.shape = Shape(dtype, -1, widest, 0, 0, 0, True, False)
+            widest = getattr(device, "general", room_of(self.shape.labels))
+            ragged = self.tiling.ragged
+            self.shape = Shape(self.dtype, -1, widest, 0, 0, 0, True, False, ragged=ragged)
             if not self.tiling.spread:
                 self.tiling = _spread(self.tiling)
-        if model.num_labels.max() > self.shape.labels:
+        if self.model.num_labels.max() > self.shape.labels:
             raise OptionError(f"{device.name}: kernels for {self.shape.labels} labels at most")
-        self.tiles = len(self.tiling.tiles)
-        self.threads = self.tiles * LANES
-        self.blocks = max(1, -(-self.threads // device.block))
-        self._check_room()
-        self._offsets: tuple[Any, Any] | None = None
-        self.arguments = self._uploaded()
-        self._arrange_costs()
-        if self._tables:
-            self._arrange_tables()
 
     @property
     def _tables(self) -> bool:
@@ -68,11 +80,11 @@ class Arena:
         """Launch a kernel over all nodes; its last argument is the number of tiles."""
         self.device.launch(name, self.threads, [*self.arguments, *arguments, self.tiles])
 
-    def bytes_needed(self) -> int:
+    def bytes_needed(self, shape: Shape | None = None) -> int:
         """What a run takes up on the device, costs and messages included."""
-        item = np.dtype(self.dtype).itemsize
+        shape, item = shape or self.shape, np.dtype(self.dtype).itemsize
         slots, costs = len(self.tiling.mate), self.tiling.cost_size
-        both = item if self.shape.exact or not self._tables else item + 8
+        both = item if shape.exact or not self._tables else item + 8
         tables = self._table_size() * both + 8 * sum(
             a.size for p in self.model.potentials for a in p.arrays().values()
         )
@@ -83,8 +95,8 @@ class Arena:
             + tables
         )
 
-    def _check_room(self) -> None:
-        room, needed = self.device.room(), self.bytes_needed()
+    def _check_room(self, shape: Shape) -> None:
+        room, needed = self.device.room(), self.bytes_needed(shape)
         if room is not None and needed > room:
             raise OptionError(
                 f"backend='cuda': this model needs {needed:,} bytes on the device, and {room:,} "
@@ -94,32 +106,28 @@ class Arena:
     def _table_size(self) -> int:
         return len(self.tiling.mate) * self.shape.labels**2 if self._tables else 1
 
-    def _uploaded(self) -> list[Any]:
+    def _uploaded(self, raw: _Raw) -> list[Any]:
         """The arrays of `SOFTMAP_ARENA_PARAMETERS` in ``src/core/cuda/arena.hpp``."""
-        put, tiling, model = self.device.upload, self.tiling, self.model
+        put, tiling = self.device.upload, self.tiling
         dtype = np.dtype(self.dtype)
         unary = self.device.zeros(tiling.cost_size, np.float64)
         narrow = self.device.zeros(tiling.cost_size, dtype)
-        edges = _by_slot(model, tiling)
         general = self.shape.kind < 0
+        truncated = general or self.shape.kind in (2, 3)
+        wanted = {
+            "weight": True, "cut": truncated, "kind": general, "side": True,
+            "reach": truncated, "place": general or self.shape.kind in (0, SHARED),
+        }  # fmt: skip
+        of = raw.by_slot(tiling, [name for name, keep in wanted.items() if keep])
         none = put(np.zeros(1, dtype=np.int64))
-        keep = {
-            "weight": True,
-            "cut": general or self.shape.kind in (2, 3),
-            "kind": general,
-            "side": True,
-            "reach": general or self.shape.kind in (2, 3),
-            "place": general or self.shape.kind in (0, SHARED),
-        }
-        by_slot = {name: put(edges[name]) if keep[name] else none for name in keep}
         self.arranged = self.device.zeros(self._table_size(), dtype)
         exact = not self._tables or self.shape.exact
         self.arranged_exact = self.device.zeros(1 if exact else self._table_size(), np.float64)
         return [
             put(tiling.tiles), unary, narrow, put(tiling.mate), put(tiling.group_tile),
-            by_slot["weight"], by_slot["cut"], self.arranged, self.arranged_exact, by_slot["kind"],
-            by_slot["side"], by_slot["reach"], by_slot["place"], put(edges["table"]),
-            put(edges["maps"]),
+            of.get("weight", none), of.get("cut", none), self.arranged, self.arranged_exact,
+            of.get("kind", none), of["side"], of.get("reach", none), of.get("place", none),
+            raw.table, raw.maps, put(tiling.halves),
         ]  # fmt: skip
 
     def _arrange_costs(self) -> None:
@@ -141,16 +149,18 @@ class Arena:
         if not self.shape.exact:
             self.run(exact, self.arranged_exact)
         self.device.synchronize()
-        self.arguments[-2] = self.arguments[-1]
+        self.arguments[TABLE] = self.arguments[TABLE + 1]
 
     def offsets(self) -> tuple[Any, Any]:
         """Where each slot's and each node's labels begin in the order of the model."""
         if self._offsets is None:
-            half = np.zeros(max(len(self.tiling.mate), 1), dtype=np.int64)
-            half[self.tiling.slot] = self.model.half_offset[:-1]
-            node = np.zeros(self.threads, dtype=np.int64)
-            node[self.tiling.place] = self.model.node_offset[:-1]
-            self._offsets = self.device.upload(half), self.device.upload(node)
+            xp = self.device.xp
+            with self.device.working():
+                half = xp.zeros(max(len(self.tiling.mate), 1), dtype=np.int64)
+                half[self.tiling.slot] = xp.asarray(self.model.half_offset[:-1])
+                node = xp.zeros(self.threads, dtype=np.int64)
+                node[self.tiling.place] = xp.asarray(self.model.node_offset[:-1])
+            self._offsets = half, node
         return self._offsets
 
 
@@ -165,33 +175,54 @@ def _spread(tiling: Tiling) -> Tiling:
     return replace(tiling, tiles=tiles, spread=True, message_size=size)
 
 
-def _by_slot(model: Model, tiling: Tiling) -> dict[str, NDArray[Any]]:
-    """What the edges of all slots are, from both ends; and the tables and maps themselves."""
-    slots = max(len(tiling.mate), 1)
-    out: dict[str, NDArray[Any]] = {
-        "weight": np.ones(slots), "cut": np.zeros(slots), "kind": np.zeros(slots, np.uint8),
-        "side": np.zeros(slots, np.uint8), "reach": np.ones(slots, np.int32),
-        "place": np.zeros(slots, np.int64),
-    }  # fmt: skip
-    out["side"][tiling.slot[1::2]] = 1
-    tables: list[NDArray[Any]] = [np.zeros(1)]
-    maps: list[NDArray[Any]] = [np.zeros(1, np.int32)]
-    for first, last, potential in model.groups():
-        rows, cols = model.end_labels(first, last)
-        data = potential.kernel_data(rows, cols)
-        both = tiling.slot.reshape(-1, 2)[first:last]
-        out["kind"][both] = core.KINDS.index(data.kind)
-        if data.weight is not None:
-            out["weight"][both] = np.asarray(data.weight)[:, None]
-        if data.truncation is not None:
-            out["cut"][both] = np.asarray(data.truncation)[:, None]
-            out["reach"][both] = potential.tile_key(rows, cols)[:, None]
-        own = tables if data.table is not None else maps
-        begin = sum(map(len, own))
-        each = data.offset if data.offset is not None else data.stride * np.arange(last - first)
-        out["place"][both] = (begin + np.asarray(each))[:, None]
-        if data.table is not None:
-            tables.append(data.table)
-        if data.maps is not None:
-            maps.append(data.maps)
-    return out | {"table": np.concatenate(tables), "maps": np.concatenate(maps).astype(np.int32)}
+DEFAULTS = {
+    "weight": (1.0, np.float64), "cut": (0.0, np.float64), "kind": (0, np.uint8),
+    "side": (0, np.uint8), "reach": (1, np.int32), "place": (0, np.int64),
+}  # fmt: skip
+
+
+class _Raw:
+    """The costs of edges as the model has them, on a device, and what every edge is."""
+
+    def __init__(self, model: Model, device: Device) -> None:
+        self.model, self.device = model, device
+        self._edges: list[dict[str, Any]] = []
+        tables: list[NDArray[Any]] = []
+        maps: list[NDArray[Any]] = []
+        for first, last, potential in model.groups():
+            rows, cols = model.end_labels(first, last)
+            data = potential.kernel_data(rows, cols)
+            found: dict[str, Any] = {"kind": core.KINDS.index(data.kind)}
+            if data.weight is not None:
+                found["weight"] = data.weight
+            if data.truncation is not None:
+                found |= {"cut": data.truncation, "reach": potential.tile_key(rows, cols)}
+            own = tables if data.table is not None else maps
+            each = data.offset if data.offset is not None else data.stride * np.arange(last - first)
+            found["place"] = sum(map(len, own)) + np.asarray(each)
+            self._edges.append(found)
+            if data.table is not None:
+                tables.append(data.table)
+            if data.maps is not None:
+                maps.append(data.maps)
+        self.table = _joined(tables, np.float64, device)
+        self.maps = _joined(maps, np.int32, device)
+
+    def by_slot(self, tiling: Tiling, names: Sequence[str]) -> dict[str, Any]:
+        """What the edges of all slots are, from both ends."""
+        xp, slots = self.device.xp, max(len(tiling.mate), 1)
+        out = {name: xp.full(slots, *DEFAULTS[name]) for name in names}
+        out["side"][tiling.slot[1::2]] = 1
+        both = tiling.slot.reshape(-1, 2)
+        for (first, last, _), found in zip(self.model.groups(), self._edges, strict=True):
+            for name in set(names) & set(found):
+                values = xp.asarray(np.ascontiguousarray(found[name]))
+                out[name][both[first:last]] = values[:, None] if values.ndim else values
+        return out
+
+
+def _joined(parts: list[NDArray[Any]], dtype: DTypeLike, device: Device) -> Any:
+    """Arrays one after the other on a device; one alone is not copied on the way."""
+    if len(parts) == 1:
+        return device.upload(parts[0].astype(dtype, copy=False))
+    return device.upload(np.concatenate([*parts, np.zeros(1)]).astype(dtype))

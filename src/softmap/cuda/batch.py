@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from enum import IntEnum
 from typing import Any
 
@@ -14,9 +14,9 @@ from numpy.typing import NDArray
 from softmap.algorithms.sweeps.anneal import FIRST_ETA, GROWTH, MEMORY, READY, easily_coupled
 from softmap.cuda.arena import Arena
 from softmap.cuda.devices import Device
-from softmap.cuda.engine import CONTROL, RECENT, SAFE, START, WIDE, Heat
+from softmap.cuda.engine import RECENT, SAFE, START, WIDE, Heat
 from softmap.cuda.shapes import steepest
-from softmap.cuda.tiling import Tiling, levels_of
+from softmap.cuda.tiling import HALVES, Tiling, levels_of
 from softmap.model import Model
 from softmap.model.joining import Joined, joined
 from softmap.relaxation.dual import cost_scale
@@ -70,7 +70,6 @@ class Relaxed:
     labels: Ints
     nodes: Floats
     coupling: Floats
-    looks: list[Judged] = field(default_factory=list)
 
 
 class Batch:
@@ -82,9 +81,11 @@ class Batch:
         part = np.repeat(np.arange(self.count), np.diff(whole.node))
         level = _levels(whole.model)
         self.levels = int(level.max()) + 1
-        self.arena = arena = Arena(
-            whole.model, device, dtype, Tiling.of(whole.model, part * self.levels + level)
-        )
+        with device.working():
+            tiling = Tiling.of(
+                whole.model, part * self.levels + level, xp=device.xp, ragged=_few_halves(whole)
+            )
+        self.arena = arena = Arena(whole.model, device, dtype, tiling)
         size, costs = arena.tiling.message_size, arena.tiling.cost_size
         self.averaging = easily_coupled(whole.model)
         names = ("msg", "prev", "polished", "best_lam", "best_msg")
@@ -111,6 +112,7 @@ class Batch:
         self.bound, self.primal = np.full(count, -np.inf), np.full(count, np.inf)
         self.energy, self.point_eta = np.full(count, np.inf), np.ones(count)
         self.controls = self.device.upload(np.tile(START, count))
+        self.device.synchronize()
 
     def _kernels(self) -> list[str]:
         kernel = self.arena.kernel
@@ -133,23 +135,17 @@ class Batch:
         return Heat.MILD if float(self.eta.max()) * self._steepest <= safe else Heat.COLD
 
     def step(self, active: Ints, count: int) -> None:
-        """`count` passes of the active models."""
-        self._write_controls()
-        m = self.messages
+        """`count` passes of the active models, at η as the last judgement has set it."""
+        eta, m = self.eta[active], self.messages
+        longest = np.maximum(MEMORY * np.sqrt(eta * self.scale[active]), 10.0)
         self._launch(
             self.arena.kernel("batch_passes", str(int(self.heat))),
             self.device.upload(active.astype(np.int32)),
-            [m["msg"], m["prev"], self.controls, self.shift, self.mean, RECENT],
+            [m["msg"], m["prev"], self.controls,
+             self.device.upload(np.stack([eta, longest], axis=1)), self.shift, self.mean, RECENT],
             count,
-        )
+        )  # fmt: skip
         self.passes_done += count
-
-    def _write_controls(self) -> None:
-        """η and the memory of momentum, as the last judgement has set them."""
-        now = self.device.fetch(self.controls).reshape(self.count, -1)
-        now[:, CONTROL.index("eta")] = self.eta
-        now[:, CONTROL.index("longest")] = np.maximum(MEMORY * np.sqrt(self.eta * self.scale), 10.0)
-        self.device.put(self.controls, now.reshape(-1))
 
     def look(self, active: Ints, began: float) -> Judged:
         """Judge the active models, keep the best, and raise η where it is time."""
@@ -198,15 +194,20 @@ class Batch:
         ready = regularised < READY * (best - found[:, Sum.BOUND])
         self.eta[active[ready]] *= GROWTH
 
-    def relaxed(self, looks: list[Judged]) -> Relaxed:
+    def relaxed(self) -> Relaxed:
         """Everything found, on the host."""
         m = self.messages
         return Relaxed(
             self.whole, self.bound, self.primal, self.energy, self.point_eta,
             self._lam(m["best_lam"], 1), self._lam(m["msg"], 0),
-            self.device.fetch(self.best_label)[self.arena.tiling.place].astype(np.int64),
-            self._by_node(self.best_mu), self._lam(m["best_msg"], 2), looks,
+            self._labels(),
+            self._by_node(self.best_mu), self._lam(m["best_msg"], 2),
         )  # fmt: skip
+
+    def _labels(self) -> Ints:
+        with self.device.working():
+            found = self.best_label[self.arena.tiling.place]
+        return self.device.fetch(found).astype(np.int64)
 
     def _lam(self, messages: Any, what: int) -> Floats:
         arena = self.arena
@@ -230,21 +231,19 @@ def _levels(model: Model) -> Ints:
     return levels_of(model)
 
 
+def _few_halves(whole: Joined) -> bool:
+    """Whether tiles may be ragged: no node has more half-edges than they can count."""
+    return int(whole.model.graph.degree.max(initial=0)) < HALVES
+
+
 def _scales(models: Sequence[Model], whole: Joined) -> Floats:
     """`cost_scale` of every model."""
-    model, count = whole.model, len(models)
-    finite = np.where(np.isfinite(model.unary), model.unary, np.nan)
-    with np.errstate(invalid="ignore"):
-        low = np.fmin.reduceat(finite, model.node_offset[:-1])
-        high = np.fmax.reduceat(finite, model.node_offset[:-1])
-    widths = [np.nan_to_num(high - low)]
-    for first, last, potential in model.groups():
-        least, greatest = potential.extremes(*model.end_labels(first, last))
-        widths.append(greatest - least)
+    count = len(models)
     of = np.concatenate(
         [np.repeat(np.arange(count), np.diff(starts)) for starts in (whole.node, whole.edge)]
     )
-    width = np.concatenate(widths)
+    low, high = whole.model.extremes()
+    width = high - low
     total = np.bincount(of, weights=width, minlength=count)
     number = np.bincount(of[width > 0], minlength=count)
     scales = total / np.maximum(number, 1)

@@ -20,6 +20,9 @@ NAMESPACE = "softmap::device::"
 TEXT = '#include "cuda/batches.hpp"\n'
 
 
+_loaded: dict[int, dict[str, Any]] = {}  # kernels of each device, which all runs share
+
+
 def sources() -> Path:
     """The folder of the kernels' text: beside this file, or (in a clone) in ``src/core``."""
     installed = Path(__file__).parent / "kernels"
@@ -30,14 +33,20 @@ class CupyDevice:
     """One GPU, with a stream of its own that waits for no other."""
 
     block = 256
+    teams = True
     model_block = 512  # for a model of its own: a level in one go
 
     def __init__(self, cupy: Any) -> None:
-        self._cupy = cupy
-        properties = cupy.cuda.runtime.getDeviceProperties(cupy.cuda.Device().id)
+        self._cupy = self.xp = cupy
+        number = cupy.cuda.Device().id
+        properties = cupy.cuda.runtime.getDeviceProperties(number)
         self.name = properties["name"].decode()
         self._stream = cupy.cuda.Stream(non_blocking=True)
-        self._kernels: dict[str, Any] = {}
+        self._kernels: dict[str, Any] = _loaded.setdefault(number, {})
+
+    def working(self) -> Any:
+        """The stream."""
+        return self._stream
 
     def offers(self, shape: Shape) -> bool:
         """Every shape can be compiled."""
@@ -57,7 +66,7 @@ class CupyDevice:
 
         with ThreadPoolExecutor(max_workers=8) as pool:
             for found in pool.map(compiled, parts.values()):
-                self._kernels |= found
+                self._kernels.update(found)
 
     def _compiled(self, names: list[str]) -> dict[str, Any]:
         folder = sources()
@@ -72,7 +81,9 @@ class CupyDevice:
         return {name: module.get_function(qualified(name)) for name in names}
 
     def upload(self, array: NDArray[Any]) -> Any:
-        """A copy on the device."""
+        """A copy on the device; an array that is there stays where it is."""
+        if isinstance(array, self._cupy.ndarray):
+            return array
         with self._stream:
             flat = np.ascontiguousarray(array)
             raw = flat.view(np.uint8) if flat.dtype.kind == "V" else flat
@@ -148,7 +159,8 @@ def _argument(value: Any) -> Any:
 def _part(name: str) -> str:
     """The kernels that are compiled together: those that take long get a compiler of their own."""
     kernel = name.split("<")[0]
-    return name if kernel in ("half_pass", "couple_edges") else "the rest"
+    apart = ("half_pass", "half_pass_together", "couple_edges", "batch_passes", "batch_look")
+    return name if kernel in apart else "the rest"
 
 
 @cache

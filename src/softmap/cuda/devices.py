@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from importlib import import_module
 from typing import Any, Protocol
 
@@ -26,10 +27,19 @@ class Device(Protocol):
     name : str
     block : int
         Threads in a block: sums come out one per block.
+    teams : bool
+        Whether a tile can have several warps; else a block is one thread.
+    xp : module
+        Makes arrays of the device as numpy makes its own.
     """
 
     name: str
     block: int
+    teams: bool
+    xp: Any
+
+    def working(self) -> AbstractContextManager[Any]:
+        """Within this, what `xp` does is in the order of launches."""
 
     def offers(self, shape: Shape) -> bool:
         """Whether there are kernels of this shape."""
@@ -73,6 +83,8 @@ class HostDevice:
 
     name = "host"
     block = 1
+    teams = False
+    xp: Any = np
     general = 128  # labels of the general shape
 
     def __init__(self) -> None:
@@ -84,6 +96,10 @@ class HostDevice:
                 "clone does that"
             ) from error
         self._names = frozenset(self._module.names())
+
+    def working(self) -> AbstractContextManager[Any]:
+        """Nothing is to be done for that."""
+        return nullcontext()
 
     def offers(self, shape: Shape) -> bool:
         """Whether there are kernels of this shape."""

@@ -99,7 +99,8 @@ class Engine:
             self.best_mu = device.zeros(costs, np.float64)
         self._steepest = steepest(model)
         self._levels = self._levelled()
-        self._products = device.zeros(sum(w.blocks for w in self._levels), np.float64)
+        products = sum(level.blocks(device) for level in self._levels)
+        self._products = device.zeros(products, np.float64)
         self._sums = device.zeros(ROWS * arena.blocks, np.float64)
         self._totals = device.zeros(ROWS, np.float64)
         self._recorded: dict[Any, Callable[[], None]] = {}
@@ -119,10 +120,10 @@ class Engine:
             shape = self.arena.shape.bounded(early, late)
             if not self.device.offers(shape):
                 shape = self.arena.shape
-            threads = (last - first) * LANES * max(shape.ways(False), 1)
-            blocks = max(1, -(-threads // self.device.block))
-            out.append(_Level(first, last - first, early, late, shape, block, blocks))
-            block += blocks
+            team = _team(tiles[first:last]) if shape.teamed else 0
+            level = _Level(first, last - first, early, late, shape, block, team)
+            out.append(level)
+            block += level.blocks(self.device)
         return out
 
     def _kernels(self) -> list[str]:
@@ -147,7 +148,7 @@ class Engine:
             shift = None if forward or heat is Heat.HARD else self.shift
             self.device.launch(
                 level.kernel(forward, heat),
-                level.count * LANES * level.shape.ways(forward),
+                level.threads(self.device, forward),
                 [*self.arena.arguments, msg, prev, self.control, products, shift, level.first,
                  level.count],
             )  # fmt: skip
@@ -155,7 +156,8 @@ class Engine:
     def _part(self, level: _Level) -> Any:
         """The products of one level's blocks: a view, kept as long as the engine."""
         if level.block not in self._parts:
-            self._parts[level.block] = self._products[level.block : level.block + level.blocks]
+            last = level.block + level.blocks(self.device)
+            self._parts[level.block] = self._products[level.block : last]
         return self._parts[level.block]
 
     def _pass(self, heat: Heat) -> None:
@@ -318,8 +320,9 @@ class Engine:
 
     def labels(self, label: Any) -> NDArray[np.int64]:
         """Labels of the nodes."""
-        found = self.device.fetch(label)[self.arena.tiling.place]
-        return np.asarray(found, dtype=np.int64)
+        with self.device.working():
+            found = label[self.arena.tiling.place]
+        return np.asarray(self.device.fetch(found), dtype=np.int64)
 
 
 @dataclass(frozen=True)
@@ -332,11 +335,32 @@ class _Level:
     late: int
     shape: Shape
     block: int
-    blocks: int
+    team: int  # warps that work for a tile together; 0 where each thread works for itself
 
     def kernel(self, forward: bool, heat: Heat) -> str:
         moving = "false" if heat is Heat.HARD else "true"
-        return f"half_pass<{self.shape.name}, {str(forward).lower()}, {int(heat)}, {moving}>"
+        parameters = f"{self.shape.name}, {str(forward).lower()}, {int(heat)}, {moving}"
+        if self.team:
+            return f"half_pass_together<{parameters}, {self.team}>"
+        return f"half_pass<{parameters}>"
+
+    def threads(self, device: Device, forward: bool) -> int:
+        """Threads of a half pass."""
+        ways = self.shape.ways(forward)
+        if self.team:
+            ways = self.team if device.teams else 1
+        return self.count * LANES * ways
+
+    def blocks(self, device: Device) -> int:
+        """Blocks of a backward half pass, which deliver sums."""
+        return max(1, -(-self.threads(device, False) // device.block))
+
+
+def _team(tiles: NDArray[np.void]) -> int:
+    """Warps for each of these tiles: about as many as a node has messages to send."""
+    nodes = max(int(tiles["used"].sum()), 1)
+    sent = max(float((tiles[name] * tiles["used"]).sum()) for name in ("early", "late")) / nodes
+    return 2 if sent <= 2.0 else 4 if sent <= 4.0 else 8
 
 
 def _lower(value: float, constant: float) -> float:

@@ -8,7 +8,7 @@ from typing import Any
 from softmap.cuda.devices import Device, HostDevice
 from softmap.errors import MissingExtra, OptionError
 
-__all__ = ["describe", "find_device"]
+__all__ = ["cupy_or_none", "describe", "find_device"]
 
 EXTRA = "cuda13"  # or cuda12, by the driver
 SWITCH = "SOFTMAP_CUDA"  # "host" runs the kernels without a device
@@ -31,6 +31,15 @@ def find_device() -> Device:
     from softmap.cuda.cupy_device import CupyDevice
 
     return CupyDevice(cupy)
+
+
+def cupy_or_none() -> Any:
+    """CuPy, if it is installed."""
+    try:
+        import cupy
+    except ImportError:
+        return None
+    return cupy
 
 
 def describe() -> str:

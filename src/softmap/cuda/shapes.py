@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,12 +13,13 @@ from softmap.cuda.tiling import Tiling
 from softmap.model import Model
 from softmap.model.potentials import Potential
 
-__all__ = ["SHARED", "Shape", "shape_of", "steepest"]
+__all__ = ["SHARED", "Shape", "representable", "room_of", "shape_of", "steepest"]
 
 Ints = NDArray[np.int64]
 SHARED = len(core.KINDS)  # tables that several edges share
 REGISTERS = 32  # labels up to which nodes and messages are held in registers
 SPLIT = tuple(core.KINDS.index(name) for name in ("tables", "potts", "linear"))  # thread per edge
+TEAMED = 4  # labels up to which several warps may work for a tile
 BOUNDS = ((2, 2), (0, 4), (4, 0))  # half-edges to earlier and later levels that are, too
 
 
@@ -35,13 +37,15 @@ class Shape:
     plain: bool
     exact: bool = False
     split: bool = False
+    ragged: bool = False
 
     @property
     def name(self) -> str:
         """As C++ writes it."""
         number = {"float32": "float", "float64": "double"}[self.dtype]
         numbers = (self.kind, self.labels, self.reach, self.early, self.late)
-        flags = (str(flag).lower() for flag in (self.spread, self.plain, self.exact, self.split))
+        every = (self.spread, self.plain, self.exact, self.split, self.ragged)
+        flags = (str(flag).lower() for flag in every)
         return f"Shape<{', '.join([number, *map(str, numbers), *flags])}>"
 
     def bounded(self, early: int, late: int) -> Shape:
@@ -52,16 +56,28 @@ class Shape:
                     return replace(self, early=most[0], late=most[1], split=self.kind in SPLIT)
         return self
 
+    @property
+    def teamed(self) -> bool:
+        """Whether several warps may work for a tile: see ``src/core/cuda/together.hpp``."""
+        return self.kind >= 0 and self.labels <= TEAMED and not self.early + self.late
+
     def ways(self, forward: bool) -> int:
         """Threads that work for one node in a half pass."""
         return (self.late if forward else self.early) if self.split else 1
 
 
+def room_of(labels: int) -> int:
+    """Labels of a general shape for so many: few shapes, so that few are compiled."""
+    return max(4, 1 << (labels - 1).bit_length())
+
+
 def shape_of(model: Model, tiling: Tiling, dtype: str) -> Shape:
-    """One family and one label count if the model is like that, else the general shape."""
+    """One family and one label count if the model is like that, else the general shape.
+
+    Whether tables are `exact` is for the caller to find out.
+    """
     widest = int(model.num_labels.max())
-    room = max(4, 1 << (widest - 1).bit_length())  # few shapes, so that few are compiled
-    general = Shape(dtype, -1, room, 0, 0, 0, tiling.spread, False)
+    general = Shape(dtype, -1, room_of(widest), 0, 0, 0, tiling.spread, False, ragged=tiling.ragged)
     if len(model.potentials) != 1 or model.num_labels.min() != widest:
         return general
     potential = model.potentials[0]
@@ -73,23 +89,19 @@ def shape_of(model: Model, tiling: Tiling, dtype: str) -> Shape:
     own = data.offset is None and data.stride and data.weight is None
     if data.kind == "tables" and not own:  # times a weight, which a bound has to round down
         kind = SHARED
-    reach, plain, exact = 0, False, False
-    if kind == core.KINDS.index("tables") and data.table is not None:
-        exact = _representable(data.table, dtype)
+    reach, plain = 0, False
     if data.kind in ("linear", "quadratic"):
         keys = np.unique(potential.tile_key(rows, cols))
         reach = int(keys[0]) if len(keys) == 1 else 0
     if data.weight is not None and data.kind != "tables":
         plain = bool((data.weight >= 0).all() and np.isfinite(data.weight).all())
-    return Shape(dtype, kind, widest, reach, 0, 0, tiling.spread, plain, exact)
+    return Shape(dtype, kind, widest, reach, 0, 0, tiling.spread, plain, ragged=tiling.ragged)
 
 
-def _representable(values: NDArray[np.float64], dtype: str, at_once: int = 1 << 22) -> bool:
-    """Whether no value changes when it is rounded."""
-    return all(
-        np.array_equal(part.astype(dtype), part)
-        for part in (values[k : k + at_once] for k in range(0, len(values), at_once))
-    )
+def representable(values: Any, dtype: str, at_once: int = 1 << 24) -> bool:
+    """Whether no value changes when it is rounded; the array may be one of a device."""
+    parts = (values[k : k + at_once] for k in range(0, len(values), at_once))
+    return all(bool((part.astype(dtype) == part).all()) for part in parts)
 
 
 def steepest(model: Model) -> float:

@@ -8,12 +8,12 @@ labels and of half-edges to earlier and to later levels; the j-th half-edges of 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from softmap.model import Model
-from softmap.model.graph import Graph
 
 __all__ = ["LANES", "TILE", "Tiling", "grid_width", "levels_of"]
 
@@ -24,24 +24,25 @@ CYCLE = 16  # levels of a grid: more of them converge no better, and are less wi
 MOST_LEVELS = 12  # of the natural order; a graph with more of them, and cycles, is coloured
 DEEPEST = 1024  # levels of the natural order of any graph that is not
 FEW_LEVELS = 12  # up to which nodes are sorted by the levels of their neighbours, too
-FEW_HALVES = 16  # of a node, up to which they are sorted node by node
+HALVES = 65536  # half-edges in one direction that a node of a ragged tile has at most
 NEAR = 0.5  # part of the edges whose ends lie side by side, from which on labels are spread
 
 TILE = np.dtype(
     [
         ("unary", np.int64), ("message", np.int64), ("group", np.int32), ("labels", np.int32),
         ("width", np.int32), ("early", np.int32), ("late", np.int32), ("used", np.int32),
-        ("share", np.float64), ("forward_ends", np.float64), ("backward_ends", np.float64),
+        ("share", np.float64),
     ]
 )  # fmt: skip
 
 
-def grid_width(model: Model) -> int | None:
+def grid_width(model: Model, xp: Any = np) -> int | None:
     """Columns of a grid numbered row by row whose edges join neighbours; None for other graphs."""
     if not model.m:
         return None
-    low = model.edges.min(axis=1).astype(np.int64)
-    step = model.edges.max(axis=1) - low
+    edges = xp.asarray(model.edges)
+    low = edges.min(axis=1).astype(np.int64)
+    step = edges.max(axis=1) - low
     width = int(step.max())
     if width < 2 or not ((step == 1) | (step == width)).all():
         return None
@@ -49,26 +50,28 @@ def grid_width(model: Model) -> int | None:
     return None if crosses.any() else width
 
 
-def levels_of(model: Model) -> Ints:
+def levels_of(model: Model, xp: Any = np) -> Ints:
     """The level of each node: wide ones, since a GPU works on a level at a time.
 
     Grids go by cyclic diagonals, other graphs in the order of the CPU solver. Where that has many
     levels and the graph many cycles, colours converge alike, and are fewer.
     """
-    width = grid_width(model)
+    width = grid_width(model, xp)
     if width is not None:
-        node = np.arange(model.n)
-        return (node // width + node % width) % CYCLE
+        node = xp.arange(model.n)
+        cyclic: Ints = (node // width + node % width) % CYCLE
+        return cyclic
     level = model.graph.levels(np.arange(model.n)).astype(np.int64)
     levels = int(level.max(initial=0)) + 1
     if levels > DEEPEST or (levels > MOST_LEVELS and model.m >= 2 * model.n):
         level = model.graph.colouring().astype(np.int64)
-    return level
+    found: Ints = xp.asarray(level)
+    return found
 
 
 @dataclass(frozen=True, eq=False)
 class Tiling:
-    """Tiles, slots, and where everything lies.
+    """Tiles, slots, and where everything lies; what grows with the edges may be on a device.
 
     Attributes
     ----------
@@ -82,8 +85,12 @@ class Tiling:
     mate : uint32[slots]
         The slot of the other half-edge of the same edge; 0 where a lane is not used.
     group_tile : int32[slots / 32]
+    halves : uint32[32 tiles]
+        Half-edges to earlier and (times 65536) to later levels of each place, of ragged tiles.
     spread : bool
         Whether equal labels of a group lie side by side, or the labels of each slot.
+    ragged : bool
+        Whether nodes of a tile may differ in the number of their half-edges.
     cost_size, message_size : int
         Lengths of arrays by node state and of messages.
     """
@@ -94,118 +101,147 @@ class Tiling:
     slot: Ints
     mate: NDArray[np.uint32]
     group_tile: NDArray[np.int32]
+    halves: NDArray[np.uint32]
     spread: bool
+    ragged: bool
     cost_size: int
     message_size: int
 
     @classmethod
-    def of(cls, model: Model, level: Ints | None = None) -> Tiling:
-        """The tiling of a model, for levels that no edge stays within."""
-        level = levels_of(model) if level is None else level
-        node = model.graph.node.astype(np.int64)
-        far = node.reshape(-1, 2)[:, ::-1].reshape(-1)
+    def of(
+        cls, model: Model, level: Ints | None = None, *, xp: Any = np, ragged: bool = False
+    ) -> Tiling:
+        """The tiling of a model, for levels that no edge stays within; arrays are made by `xp`."""
+        level = levels_of(model, xp) if level is None else xp.asarray(level)
+        node = xp.asarray(model.edges).reshape(-1).astype(np.int64)
+        far = xp.ascontiguousarray(node.reshape(-1, 2)[:, ::-1]).reshape(-1)
         later = level[far] > level[node]
-        early = np.bincount(node[~later], minlength=model.n)
-        late = np.bincount(node[later], minlength=model.n)
-        around = _surroundings(level, node, far)
-        order, tile_of, lane = _tiles(level, model.num_labels, early, late, around)
-        place = np.empty(model.n, dtype=np.int64)
+        early, late = (xp.bincount(node[side], minlength=model.n) for side in (~later, later))
+        labels = xp.asarray(model.num_labels)
+        order, tile_of, lane = _tiles(
+            level, labels, early, late, _Order(ragged, _surroundings(level, node, far, xp), xp)
+        )
+        place = xp.empty(model.n, dtype=np.int64)
         place[order] = tile_of * LANES + lane
         first = order[lane == 0]
-        tiles = np.zeros(len(first), TILE)
-        tiles["labels"], tiles["early"], tiles["late"] = (
-            a[first] for a in (model.num_labels, early, late)
-        )
-        tiles["used"] = np.bincount(tile_of, minlength=len(first))
+        count = len(first)
+        tiles = np.zeros(count, TILE)
+        rich = [_greatest(part, place, count, xp) for part in (early, late)]
+        tiles["labels"] = _here(labels[first])
+        tiles["early"], tiles["late"] = map(_here, rich)
+        tiles["used"] = _here(xp.bincount(tile_of, minlength=count))
         degree = tiles["early"].astype(np.int64) + tiles["late"]
         tiles["group"] = _begins(degree)
-        direction = _direction(level, node, far, later)
-        slot = _slots(model.graph, direction, place, tiles["group"].astype(np.int64))
-        mate = np.zeros(int(degree.sum()) * LANES, dtype=np.uint32)
-        mate[slot] = slot.reshape(-1, 2)[:, ::-1].reshape(-1)
-        near = np.count_nonzero(np.diff(mate.view(np.int32)) == 1)
-        spread = bool(near >= NEAR * 2 * model.m)
+        rank = _ranks(_direction(level, node, far, later, xp), node, model.n, xp)
+        tile = place[node] // LANES
+        rank = xp.where(later, rank - early[node] + rich[0][tile], rank)
+        slot = (xp.asarray(tiles["group"].astype(np.int64))[tile] + rank) * LANES
+        slot += place[node] % LANES
+        mate = xp.zeros(int(degree.sum()) * LANES, dtype=np.uint32)
+        mate[slot] = xp.ascontiguousarray(slot.reshape(-1, 2)[:, ::-1]).reshape(-1)
+        near = int(xp.count_nonzero(xp.diff(mate.view(np.int32)) == 1))
+        spread = near >= NEAR * 2 * model.m
         _arrange(tiles, spread)
-        levels = int(level.max(initial=-1)) + 1
+        levels = int(level.max()) + 1 if model.n else 0
+        halves = xp.zeros(count * LANES if ragged else 1, dtype=np.uint32)
+        if ragged:
+            halves[place] = early + HALVES * late
         return cls(
             tiles=tiles,
-            level_start=np.searchsorted(level[first], np.arange(levels + 1)).astype(np.int64),
+            level_start=np.searchsorted(_here(level[first]), np.arange(levels + 1)),
             place=place,
             slot=slot,
             mate=mate,
-            group_tile=np.repeat(np.arange(len(tiles), dtype=np.int32), degree),
+            group_tile=np.repeat(np.arange(count, dtype=np.int32), degree),
+            halves=halves,
             spread=spread,
+            ragged=ragged,
             cost_size=int((tiles["labels"].astype(np.int64) * LANES).sum()),
             message_size=int((degree * tiles["width"] * LANES).sum()),
         )
+
+
+def _here(array: Any) -> NDArray[Any]:
+    """An array of a device, or of the host, on the host."""
+    fetched: NDArray[Any] = array.get() if hasattr(array, "get") else array
+    return fetched
 
 
 def _begins(sizes: Ints) -> Ints:
     return np.concatenate([[0], np.cumsum(sizes)[:-1]]).astype(np.int64)
 
 
-def _surroundings(level: Ints, node: Ints, far: Ints) -> Ints:
-    """A number for how many neighbours each node has in each level; 0 where levels are many.
+def _greatest(values: Ints, place: Ints, count: int, xp: Any) -> Ints:
+    """The greatest value among the nodes of each tile."""
+    lanes = xp.zeros(count * LANES, dtype=np.int64)
+    lanes[place] = values
+    most: Ints = lanes.reshape(-1, LANES).max(axis=1)
+    return most
+
+
+def _surroundings(level: Ints, node: Ints, far: Ints, xp: Any) -> Ints | None:
+    """A number for how many neighbours each node has in each level; None where levels are many.
 
     Nodes that agree lie together: then the 32 messages of a group come from one level, and are
     written at about the same time.
     """
-    n, levels = len(level), int(level.max(initial=0)) + 1
-    degree = int(np.bincount(node, minlength=1).max()) + 1
+    levels = int(level.max()) + 1 if len(level) else 1
+    degree = int(xp.bincount(node, minlength=1).max()) + 1
     if levels > FEW_LEVELS or degree**levels >= 1 << 62:
-        return np.zeros(n, dtype=np.int64)
-    weight = degree ** np.arange(levels, dtype=np.int64)
-    return np.bincount(node, weights=weight[level[far]], minlength=n).astype(np.int64)
+        return None
+    weight = xp.asarray(float(degree) ** np.arange(levels))
+    found: Ints = xp.bincount(node, weights=weight[level[far]], minlength=len(level))
+    return found.astype(np.int64)
+
+
+@dataclass(frozen=True)
+class _Order:
+    """How nodes of one level are ordered: whether edges decide about tiles, and what comes last."""
+
+    ragged: bool
+    around: Ints | None
+    xp: Any
 
 
 def _tiles(
-    level: Ints, labels: Ints, early: Ints, late: Ints, around: Ints
+    level: Ints, labels: Ints, early: Ints, late: Ints, how: _Order
 ) -> tuple[Ints, Ints, Ints]:
     """Nodes in the order of tiles, with the tile and the lane of each."""
-    key = level.astype(np.int64)
-    for part in (labels, early, late):
-        key = key * (int(part.max(initial=0)) + 1) + part
-    order = np.lexsort((around, key)) if around.any() else np.argsort(key, kind="stable")
+    xp, key = how.xp, level.astype(np.int64)
+    if not len(key):
+        return key, key, key
+    for part in (labels, *(() if how.ragged else (early, late))):
+        key = key * (int(part.max()) + 1) + part
+    last = late * (int(early.max()) + 1) + early if how.ragged else how.around
+    order = xp.argsort(key, kind="stable") if last is None else xp.lexsort(xp.stack([last, key]))
     ordered = key[order]
-    new = np.ones(len(order), dtype=bool)
+    new = xp.ones(len(order), dtype=bool)
     new[1:] = ordered[1:] != ordered[:-1]
-    begin = np.flatnonzero(new)
-    within = np.arange(len(order)) - begin[np.cumsum(new) - 1]
-    starts = within % LANES == 0
-    return order, np.cumsum(starts) - 1, within % LANES
+    begin = xp.flatnonzero(new)
+    within = xp.arange(len(order)) - begin[xp.cumsum(new) - 1]
+    return order, xp.cumsum(within % LANES == 0) - 1, within % LANES
 
 
-def _direction(level: Ints, node: Ints, far: Ints, later: NDArray[np.bool_]) -> Ints:
+def _direction(level: Ints, node: Ints, far: Ints, later: NDArray[np.bool_], xp: Any) -> Ints:
     """What orders the half-edges of a node: earlier ends first, by level, then by neighbour."""
-    n, levels = len(level), int(level.max(initial=0)) + 1
-    return (later * levels + level[far]) * (2 * n + 1) + (far - node + n)
+    n = len(level)
+    levels = int(level.max()) + 1 if n else 1
+    found: Ints = (later * levels + level[far]) * (2 * n + 1) + (far - node + n)
+    return found
 
 
-def _slots(graph: Graph, direction: Ints, place: Ints, group: Ints) -> Ints:
-    """The slot of each half-edge: those of a node by direction."""
-    half, degree = graph.half, graph.degree
-    node = np.repeat(np.arange(len(degree)), degree)
-    widest = int(degree.max(initial=0))
-    if widest <= FEW_HALVES:  # rows of a matrix are sorted much faster than all at once
-        within = np.arange(len(half)) - np.repeat(graph.start[:-1], degree)
-        rows = np.full((len(degree), widest), np.iinfo(np.int64).max)
-        rows[node, within] = direction[half]
-        order = np.argsort(rows, axis=1, kind="stable")
-        rank = np.empty_like(order)
-        np.put_along_axis(rank, order, np.arange(widest)[None, :], axis=1)
-        rank = rank[node, within]
-    else:
-        order = np.lexsort((direction[half], node))
-        half = half[order]
-        rank = np.arange(len(half)) - np.repeat(graph.start[:-1], degree)
-    slot = np.empty(len(half), dtype=np.int64)
-    at = place[node]
-    slot[half] = (group[at // LANES] + rank) * LANES + at % LANES
-    return slot
+def _ranks(direction: Ints, node: Ints, n: int, xp: Any) -> Ints:
+    """The number of each half-edge among those of its node, by direction."""
+    order = xp.lexsort(xp.stack([direction, node]))
+    start = xp.zeros(n + 1, dtype=np.int64)
+    xp.cumsum(xp.bincount(node, minlength=n), out=start[1:])
+    rank = xp.empty(len(node), dtype=np.int64)
+    rank[order] = xp.arange(len(node)) - start[node[order]]
+    return rank
 
 
 def _arrange(tiles: NDArray[np.void], spread: bool) -> None:
-    """Where costs and messages of each tile begin, and what it has of the chains."""
+    """Where costs and messages of each tile begin, and the share of each chain."""
     labels = tiles["labels"].astype(np.int64)
     padded = (
         labels
@@ -218,4 +254,3 @@ def _arrange(tiles: NDArray[np.void], spread: bool) -> None:
     tiles["unary"] = _begins(labels * LANES)
     tiles["message"] = _begins((early + late) * padded * LANES)
     tiles["share"] = 1.0 / chains
-    tiles["forward_ends"], tiles["backward_ends"] = chains - late, chains - early

@@ -169,8 +169,7 @@ class StructuredClassifier:
     def infer(self, X: Any) -> list[Result]:
         """The results of `softmap.solve`, with their certificates."""
         options = INFERENCE | (self.inference or {})
-        found: list[Result] = solve_batch(self.models(X), threads=self.threads, **options)
-        return found
+        return list(solve_batch(self.models(X), threads=self.threads, **options))
 
     def marginals(self, X: Any, eta: float | None = None) -> list[SoftMarginals]:
         """Soft beliefs of every sample, at the temperature of the loss unless told otherwise."""

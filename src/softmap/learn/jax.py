@@ -1,4 +1,4 @@
-"""`soft_map` for JAX arrays: a callback to the processor with a gradient of its own."""
+"""`soft_map` for JAX arrays: a callback with a gradient of its own."""
 
 from __future__ import annotations
 
@@ -6,6 +6,8 @@ from typing import Any
 
 import numpy as np
 
+from softmap.cuda import cupy_or_none
+from softmap.learn import device
 from softmap.learn.layer import Beliefs, Problem, _edges, shapes
 
 __all__ = ["soft_map"]
@@ -28,6 +30,11 @@ def soft_map(unary: Any, pairwise: Any, edges: Any, eta: float, tol: float) -> B
     kinds = [array_of(shape, dtype) for shape in (full, tables, halves)]
 
     def call(function: Any, results: list[Any], *arrays: Any) -> Any:
+        there = _on_gpu(jax, arrays)
+        if there is not None:
+            made = function(*(there.from_dlpack(array) for array in arrays), xp=there)
+            if made is not None:
+                return [jax.dlpack.from_dlpack(there.ascontiguousarray(a)) for a in made]
         return jax.pure_callback(function, results, *arrays, vmap_method="broadcast_all")
 
     @jax.custom_vjp
@@ -41,14 +48,23 @@ def soft_map(unary: Any, pairwise: Any, edges: Any, eta: float, tol: float) -> B
     def backward(kept: Any, given: Any) -> Any:
         return tuple(call(pulled, kinds[:2], *kept, *given))
 
-    def found(unary: Any, pairwise: Any) -> Any:
+    def found(unary: Any, pairwise: Any, xp: Any = None) -> Any:
+        if xp is not None:
+            made = device.forward(problem, unary, pairwise, xp)
+            if made is None:
+                return None
+            half = (*unary.shape[:-2], *halves[-2:])
+            return [a.astype(dtype) for a in (*made[:2], made[2].reshape(half))]
         unary, pairwise = np.asarray(unary), np.asarray(pairwise)
         soft = problem.forward(unary, pairwise)
         half = (*unary.shape[:-2], *halves[-2:])
         parts = ((soft.nodes, unary.shape), (soft.edges, pairwise.shape), (soft.lam, half))
         return [array.reshape(shape).astype(dtype) for array, shape in parts]
 
-    def pulled(unary: Any, pairwise: Any, lam: Any, nodes: Any, pairs: Any) -> Any:
+    def pulled(unary: Any, pairwise: Any, lam: Any, nodes: Any, pairs: Any, xp: Any = None) -> Any:
+        if xp is not None:
+            made = device.backward(problem, (unary, pairwise), lam, (nodes, pairs), xp)
+            return [a.astype(dtype) for a in made]
         unary, pairwise = np.asarray(unary), np.asarray(pairwise)
         soft = problem.at(unary, pairwise, np.asarray(lam))
         grads = problem.backward(soft, np.asarray(nodes), np.asarray(pairs))
@@ -57,3 +73,12 @@ def soft_map(unary: Any, pairwise: Any, edges: Any, eta: float, tol: float) -> B
 
     marginals.defvjp(forward, backward)
     return Beliefs(*marginals(jnp.broadcast_to(first, full), jnp.broadcast_to(second, tables)))
+
+
+def _on_gpu(jax: Any, arrays: Any) -> Any:
+    """CuPy, where all arrays are there to be seen (not traced) and on a GPU; else None."""
+    if any(isinstance(array, jax.core.Tracer) for array in arrays):
+        return None
+    if {d.platform for array in arrays for d in array.devices()} != {"gpu"}:
+        return None
+    return cupy_or_none()

@@ -39,7 +39,8 @@ def soft_map(unary: Any, pairwise: Any, edges: Any, eta: float, *, tol: float = 
 
     The arrays may be NumPy's, PyTorch's or JAX's; the answer is of the same kind, and PyTorch and
     JAX can differentiate through it, by one linear solve (an adjoint) and not through iterations.
-    A float64 tensor in the memory of the processor is read without a copy.
+    A float64 tensor is read where it lies, without a copy: by CuPy, where that is a GPU (JAX under
+    `jit`, and costs with hard constraints, go through the processor).
 
     Parameters
     ----------
@@ -114,16 +115,21 @@ class Problem:
 
     def model(self, unary: Floats, pairwise: Floats) -> Model:
         """All members of a batch side by side, in one model without edges between them."""
+        self.check(unary.shape)
         n, d = unary.shape[-2:]
-        if n * d == 0:
-            raise ModelError(f"unary of shape {unary.shape} has no variables or no labels")
-        if self.edges.size and not 0 <= self.edges.min() <= self.edges.max() < n:
-            raise ModelError(f"edges lead to variables that are not among the {n} of unary")
         flat = np.ascontiguousarray(unary, dtype=np.float64).reshape(-1, d)
         count = len(flat) // n
         shift = n * np.arange(count)[:, None, None]
         tables = np.ascontiguousarray(pairwise, dtype=np.float64).reshape(-1, d, d)
         return Model(flat, (self.edges + shift).reshape(-1, 2), Tables(tables))
+
+    def check(self, shape: tuple[int, ...]) -> None:
+        """Refuse unary costs of a shape that does not fit the edges."""
+        n, d = shape[-2:]
+        if n * d == 0:
+            raise ModelError(f"unary of shape {tuple(shape)} has no variables or no labels")
+        if self.edges.size and not 0 <= self.edges.min() <= self.edges.max() < n:
+            raise ModelError(f"edges lead to variables that are not among the {n} of unary")
 
     def forward(self, unary: Floats, pairwise: Floats) -> SoftMarginals:
         """The smoothed optimum of (..., n, d) and (..., m, d, d) costs."""

@@ -125,7 +125,7 @@ def _answers(models: dict[str, Model], settings: Settings, threads: int) -> list
     """A result or an exception per model."""
     options = {name: value for name, value in settings.options.items() if name != "threads"}
     if len(models) > 1 and settings.checkpoints is None:
-        return solve_batch(models.values(), threads=threads, errors="return", **options)
+        return list(solve_batch(models.values(), threads=threads, errors="return", **options))
     return [_one(name, model, settings, threads) for name, model in models.items()]
 
 

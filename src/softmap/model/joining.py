@@ -42,7 +42,8 @@ def joined(models: Sequence[Model]) -> Joined:
     """
     node = _starts([model.n for model in models])
     edge = _starts([model.m for model in models])
-    parts = [model.edges.astype(np.int64) + at for model, at in zip(models, node, strict=False)]
+    edges = np.concatenate([model.edges for model in models])
+    edges += np.repeat(node[:-1], np.diff(edge))[:, None].astype(np.int32)
     potentials, sizes = _potentials(models)
     whole = Model.__new__(Model)
     whole.__dict__.update(
@@ -51,7 +52,7 @@ def joined(models: Sequence[Model]) -> Joined:
         n=int(node[-1]),
         m=int(edge[-1]),
         num_variables=int(node[-1]),
-        edges=np.concatenate(parts).astype(np.int32),
+        edges=edges,
         potentials=tuple(potentials),
         group_start=_starts(sizes),
         constant=0.0,
@@ -97,6 +98,8 @@ def _together(kind: type[Any], groups: list[Potential]) -> Potential | None:
 
 def _shapes(arrays: dict[str, NDArray[Any]]) -> set[tuple[int, int]]:
     rows, cols = arrays["rows"], arrays["cols"]
+    if len(rows) and rows.strides == cols.strides == (0,):
+        return {(int(rows[0]), int(cols[0]))}
     if len(rows) and (rows == rows[0]).all() and (cols == cols[0]).all():
         return {(int(rows[0]), int(cols[0]))}
     return set(zip(rows.tolist(), cols.tolist(), strict=True))

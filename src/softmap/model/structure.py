@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
@@ -16,7 +17,18 @@ from softmap.model.potentials import Potential
 from softmap.model.potentials.base import Costs, Ints
 from softmap.model.running import Running
 
-__all__ = ["CARRIED", "Structure"]
+__all__ = ["CARRIED", "CostSizes", "Structure"]
+
+
+@dataclass(frozen=True)
+class CostSizes:
+    """Sizes of a model's costs, in units of 2**exponent."""
+
+    exponent: int
+    largest: float  # between 1/2 and 1, or 0
+    width: float  # sum of the ranges of all tables
+    scale: float  # mean of those that are not 0; 0 if all tables are constant
+    total: float  # sum of the largest size in each table
 
 
 class Structure:
@@ -62,6 +74,32 @@ class Structure:
         return bool(np.isposinf(self.unary).any()) or any(
             p.has_forbidden() for p in self.potentials
         )
+
+    @cached_property
+    def cost_sizes(self) -> CostSizes:
+        """How large the costs are."""
+        low, high = self.extremes()
+        size = np.maximum(np.abs(low), np.abs(high))
+        exponent = int(np.frexp(size.max())[1])
+        low, high, size = (np.ldexp(part, -exponent) for part in (low, high, size))
+        widths = high - low
+        apart = widths[widths > 0]
+        scale = float(apart.mean()) if apart.size else 0.0
+        largest, total = float(size.max()), float(size.sum())
+        return CostSizes(exponent, largest, float(widths.sum()), scale, total)
+
+    def extremes(self) -> tuple[Costs, Costs]:
+        """Least and greatest finite cost of every node, then of every edge (0 without any)."""
+        start, top = self.node_offset[:-1], self.unary
+        low = np.minimum.reduceat(self.unary, start)
+        high = np.maximum.reduceat(top, start)
+        if np.isinf(high).any():
+            high = np.maximum.reduceat(np.where(np.isinf(top), -np.inf, top), start)
+        barred = np.isinf(low)
+        parts = [(np.where(barred, 0.0, low), np.where(barred, 0.0, high))]
+        parts += [p.extremes(*self.end_labels(first, last)) for first, last, p in self.groups()]
+        lows, highs = zip(*parts, strict=True)
+        return np.concatenate(lows), np.concatenate(highs)
 
     @property
     def num_visible(self) -> int:

@@ -6,6 +6,7 @@ looked at as stacks of tables of equal shape, a bounded number of entries at a t
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from dataclasses import dataclass
 
@@ -218,16 +219,5 @@ def cost_scale(model: Model) -> float:
 
     Where every table is constant, the largest size of a cost; 1 if all are 0.
     """
-    finite = np.where(np.isfinite(model.unary), model.unary, np.nan)
-    with np.errstate(invalid="ignore"):
-        low = np.fmin.reduceat(finite, model.node_offset[:-1])
-        high = np.fmax.reduceat(finite, model.node_offset[:-1])
-    ranges, sizes = [np.nan_to_num(high - low)], [np.nan_to_num(np.abs(high))]
-    for first, last, potential in model.groups():
-        ends = model.num_labels[model.edges[first:last]]
-        least, greatest = potential.extremes(ends[:, 0], ends[:, 1])
-        ranges.append(greatest - least)
-        sizes.append(np.abs(greatest))
-    widths = np.concatenate(ranges)
-    widths = widths[widths > 0]
-    return float(widths.mean()) if widths.size else float(np.concatenate(sizes).max()) or 1.0
+    sizes = model.cost_sizes
+    return math.ldexp(sizes.scale or sizes.largest, sizes.exponent) or 1.0

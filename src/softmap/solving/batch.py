@@ -6,15 +6,16 @@ import threading
 from collections.abc import Iterable, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import fields
+from functools import partial
 from typing import Any
 
 from softmap.arguments import count, wrong
 from softmap.errors import OptionError
 from softmap.machine import usable_cores
 from softmap.model import Model, checked_model
+from softmap.solving.answers import Answer, Answers
 from softmap.solving.device_batch import batchable, relax_batch
 from softmap.solving.options import MOST_THREADS, Options
-from softmap.solving.result import Result
 from softmap.solving.solve import solve
 from softmap.solving.trace import Status
 
@@ -25,12 +26,10 @@ LIMITS = ("time_limit", "max_work")  # may be one number for all, or one per mod
 
 FINAL = (Status.OPTIMAL, Status.GAP, Status.WORK_LIMIT, Status.TIME_LIMIT)
 
-Answer = Result | Exception
-
 
 def solve_batch(
     models: Iterable[Model], *, threads: int | None = None, errors: str = "raise", **options: Any
-) -> list[Any]:
+) -> Sequence[Any]:
     """Solve models side by side, one per thread, to the results that `solve` gives for each.
 
     Parameters
@@ -47,7 +46,8 @@ def solve_batch(
 
     Returns
     -------
-    list of Result, in the order of the models
+    Results in the order of the models: a list, or, with `backend="cuda"`, a sequence whose members
+    are made when they are first looked at.
 
     Examples
     --------
@@ -64,11 +64,10 @@ def solve_batch(
     for given in each[:1] if not _listed_limits(options) else each:
         checked_options("solve_batch", given)
     answers = _answers(listed, each, workers)
-    if errors == "raise":
-        for answer in answers:
-            if isinstance(answer, Exception):
-                raise answer
-    return answers
+    error = answers.first_error()
+    if errors == "raise" and error is not None:
+        raise error
+    return answers if answers.pending else list(answers)
 
 
 def checked_options(caller: str, options: Mapping[str, Any]) -> None:
@@ -106,23 +105,29 @@ def _per_model(options: dict[str, Any], size: int) -> list[dict[str, Any]]:
     return [options | {name: options[name][k] for name in listed} for k in range(size)]
 
 
-def _answers(models: list[Model], each: list[dict[str, Any]], workers: int) -> list[Answer]:
+def _answers(models: list[Model], each: list[dict[str, Any]], workers: int) -> Answers:
     """Relaxations on a device where that was asked for, everything else by `solve`."""
-    answers: list[Answer | None] = [None] * len(models)
+    answers, warm = Answers(len(models)), {}
     if models and each[0].get("backend") == "cuda":
-        each = [options | {"backend": "cpu"} for options in each]
+        options = _parsed(each)
         for chosen in _buckets(models):
-            options = [Options(**(each[k] | {"backend": "cuda"})) for k in chosen]
-            found = relax_batch([models[k] for k in chosen], options)
-            for k, result in zip(chosen, found, strict=True):
-                done = each[k].get("goal", "map") == "lp" or result.status in FINAL
-                answers[k] = result if done else None
-                each[k] = each[k] | {"warm_start": result}
-    rest = [k for k, answer in enumerate(answers) if answer is None]
-    solved = _solved([models[k] for k in rest], [each[k] for k in rest], workers)
-    for k, answer in zip(rest, solved, strict=True):
-        answers[k] = answer
-    return [answer for answer in answers if answer is not None]
+            found = relax_batch([models[k] for k in chosen], [options[k] for k in chosen])
+            for at, k in enumerate(chosen):
+                if options[k].goal == "lp" or found.status(at) in FINAL:
+                    answers.later(k, partial(found.result, at))
+                else:
+                    warm[k] = {"warm_start": found.result(at)}
+    rest = answers.missing()
+    left = [each[k] | ({"backend": "cpu"} | warm.get(k, {})) for k in rest]
+    for k, answer in zip(rest, _solved([models[k] for k in rest], left, workers), strict=True):
+        answers.put(k, answer)
+    return answers
+
+
+def _parsed(each: list[dict[str, Any]]) -> list[Options]:
+    """The options of each model; those that all share are read once."""
+    made = {id(given): Options(**given) for given in {id(one): one for one in each}.values()}
+    return [made[id(given)] for given in each]
 
 
 def _buckets(models: list[Model]) -> list[list[int]]:

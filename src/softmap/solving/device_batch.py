@@ -6,6 +6,7 @@ import math
 import time
 from collections.abc import Sequence
 from dataclasses import replace
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -21,7 +22,7 @@ from softmap.solving.result import Result
 from softmap.solving.run import PATIENCE
 from softmap.solving.trace import PROVED, Row, Status, Trace
 
-__all__ = ["batchable", "relax_batch"]
+__all__ = ["Relaxations", "batchable", "relax_batch"]
 
 Floats = NDArray[np.float64]
 ORDINARY = (2.0**-30, 2.0**30)  # costs that single precision takes as they are
@@ -29,15 +30,12 @@ ORDINARY = (2.0**-30, 2.0**30)  # costs that single precision takes as they are
 
 def batchable(model: Model) -> bool:
     """Whether a model may share a launch with others: ordinary variables and costs only."""
-    from softmap.cuda.judge import judged_on_device
-
-    if not model.m or len(model.running) or not np.isfinite(model.unary).all():
+    if not model.m or len(model.running) or len(model.auxiliaries) or model.has_forbidden:
         return False
-    if not judged_on_device(model):
-        return False
-    rows, cols = model.num_labels[model.edges].T
-    largest = max(p.largest(rows, cols) for p in model.potentials) if model.potentials else 0.0
-    most = max(float(np.abs(model.unary).max()), largest)
+    most = max(
+        float(np.abs(model.unary).max()),
+        *(p.largest(*model.end_labels(first, last)) for first, last, p in model.groups()),
+    )
     return ORDINARY[0] < most < ORDINARY[1]
 
 
@@ -58,6 +56,7 @@ class _Progress:
         self.models = models
         self.best_gap, self.improved = np.full(count, np.inf), np.zeros(count)
         self.active = np.arange(count)
+        self.ended = np.zeros(count, dtype=bool)
 
     def affordable(self, wanted: int) -> int:
         """Passes until the next check, or until the first limit of work."""
@@ -90,12 +89,12 @@ class _Progress:
             (Status.STALLED, batch.passes_done - self.improved[active] > patience),
         )
         for status, holds in reasons:
-            for k in active[holds]:
-                self.status[k] = self.status[k] or status
-        self.active = np.array([k for k in active if self.status[k] is None], dtype=np.int64)
+            for k in active[holds & ~self.ended[active]].tolist():
+                self.status[k], self.ended[k] = status, True
+        self.active = active[~self.ended[active]]
 
 
-def relax_batch(models: Sequence[Model], each: Sequence[Options]) -> list[Result]:
+def relax_batch(models: Sequence[Model], each: Sequence[Options]) -> Relaxations:
     """The relaxations of models that are `batchable`, in blocks of one launch."""
     from softmap.cuda import find_device
     from softmap.cuda.batch import Batch
@@ -113,63 +112,72 @@ def relax_batch(models: Sequence[Model], each: Sequence[Options]) -> list[Result
         progress.passes[progress.active] += count
         looks.append(batch.look(progress.active, started))
         progress.stop(time.perf_counter() - started)
-    return _results(batch.relaxed(looks), models, each, progress, setup)
+    return Relaxations(batch, progress, looks, setup)
 
 
-def _results(
-    found: Any, models: Sequence[Model], each: Sequence[Options], progress: _Progress, setup: float
-) -> list[Result]:
-    rows: list[list[Row]] = [[] for _ in models]
-    for look in found.looks:
-        columns = (look.eta, look.bound, look.smoothed, look.primal, look.energy, look.slack)
-        for at, k in enumerate(look.models.tolist()):
+class Relaxations:
+    """What a batch has found; results are made when they are asked for.
+
+    Arrays stay on the device, in one block for all models, until the first of them is.
+    """
+
+    def __init__(self, batch: Any, progress: _Progress, looks: list[Any], setup: float) -> None:
+        self._batch, self._progress, self._looks, self._setup = batch, progress, looks, setup
+
+    def status(self, k: int) -> Status:
+        """Why model `k` was stopped."""
+        return self._progress.status[k] or Status.STALLED
+
+    @cached_property
+    def _found(self) -> Any:
+        found = self._batch.relaxed()
+        self._batch = None  # and its memory on the device
+        return found
+
+    def _rows(self, k: int) -> list[Row]:
+        model, rows = self._progress.models[k], []
+        constant = model.constant
+        for look in self._looks:
+            at = int(np.searchsorted(look.models, k))
+            if at == len(look.models) or look.models[at] != k:
+                break
+            columns = (look.eta, look.bound, look.smoothed, look.primal, look.energy, look.slack)
             eta, bound, smoothed, primal, energy, slack = (float(c[at]) for c in columns)
-            constant = models[k].constant
-            work = 2 * models[k].m * look.passes
-            rows[k].append(
-                Row(work, float(look.passes), look.seconds, eta, _lowered(bound, constant),
-                    smoothed + constant, primal + constant, energy + constant, slack)
+            rows.append(
+                Row(2 * model.m * look.passes, float(look.passes), look.seconds, eta,
+                    _lowered(bound, constant), smoothed + constant, primal + constant,
+                    energy + constant, slack)
             )  # fmt: skip
-    return [
-        _result(found, k, model, options, rows[k], progress, setup)
-        for k, (model, options) in enumerate(zip(models, each, strict=True))
-    ]
+        return rows
 
-
-def _result(
-    found: Any,
-    k: int,
-    model: Model,
-    options: Options,
-    rows: list[Row],
-    progress: _Progress,
-    setup: float,
-) -> Result:
-    whole = found.whole
-    nodes = slice(int(whole.node[k]), int(whole.node[k + 1]))
-    states = slice(int(whole.state[k]), int(whole.state[k + 1]))
-    halves = slice(int(whole.half_state[k]), int(whole.half_state[k + 1]))
-    labels = found.labels[nodes].copy()
-    energy = float(model.energy(labels))
-    primal = min(float(found.primal[k]) + model.constant, energy)
-    point = PrimalPoint(
-        model if model.constant == 0 else model.replace(constant=0.0),
-        found.nodes[states], None, found.coupling[halves], float(found.eta[k]),
-    )  # fmt: skip
-    if primal == energy:
-        point = PrimalPoint(point.model, labels=labels)
-    bound = _lowered(float(found.bound[k]), model.constant)
-    status = progress.status[k] or Status.STALLED
-    rows = [_no_better(row, bound, primal, energy) for row in rows[:-1]] + [
-        replace(rows[-1], bound=bound, primal=primal, energy=energy)
-    ]
-    return Result(
-        model=model, method="anneal", status=status, labels=labels, energy=energy, bound=bound,
-        primal=primal, lam=found.lam[halves], eta=rows[-1].eta, trace=Trace(rows),
-        work=rows[-1].work, sweeps=rows[-1].sweeps, seconds=rows[-1].seconds, setup_seconds=setup,
-        threads=1, messages=found.messages[halves], point=point, lp_bound=bound, proof=Proof(),
-        tolerances=(options.lp_gap, options.gap),
-    )  # fmt: skip
+    def result(self, k: int) -> Result:
+        """The result of model `k`."""
+        found, model, options = self._found, self._progress.models[k], self._progress.each[k]
+        whole, rows = found.whole, self._rows(k)
+        nodes = slice(int(whole.node[k]), int(whole.node[k + 1]))
+        states = slice(int(whole.state[k]), int(whole.state[k + 1]))
+        halves = slice(int(whole.half_state[k]), int(whole.half_state[k + 1]))
+        labels = found.labels[nodes].copy()
+        energy = float(model.energy(labels))
+        primal = min(float(found.primal[k]) + model.constant, energy)
+        point = PrimalPoint(
+            model if model.constant == 0 else model.replace(constant=0.0),
+            found.nodes[states], None, found.coupling[halves], float(found.eta[k]),
+        )  # fmt: skip
+        if primal == energy:
+            point = PrimalPoint(point.model, labels=labels)
+        bound = _lowered(float(found.bound[k]), model.constant)
+        rows = [_no_better(row, bound, primal, energy) for row in rows[:-1]] + [
+            replace(rows[-1], bound=bound, primal=primal, energy=energy)
+        ]
+        return Result(
+            model=model, method="anneal", status=self.status(k), labels=labels, energy=energy,
+            bound=bound, primal=primal, lam=found.lam[halves], eta=rows[-1].eta,
+            trace=Trace(rows), work=rows[-1].work, sweeps=rows[-1].sweeps,
+            seconds=rows[-1].seconds, setup_seconds=self._setup, threads=1,
+            messages=found.messages[halves], point=point, lp_bound=bound, proof=Proof(),
+            tolerances=(options.lp_gap, options.gap),
+        )  # fmt: skip
 
 
 def _no_better(row: Row, bound: float, primal: float, energy: float) -> Row:

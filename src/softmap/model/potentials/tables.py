@@ -31,6 +31,7 @@ from softmap.model.potentials.base import (
 
 __all__ = ["SharedTables", "Tables"]
 
+NARROW = 16  # entries of a table up to which entries are looked at one by one
 ORDINARY = (2.0**-30, 2.0**30)  # factors that shared tables leave to their weights
 
 
@@ -109,13 +110,24 @@ class TableStack:
         """Least and greatest finite entry of each table (0 where it has none)."""
         if not len(self):
             return np.zeros(0), np.zeros(0)
-        low = np.minimum.reduceat(self.flat, self.offset)
-        finite = self.flat
-        if not np.isfinite(finite.max()):
-            finite = np.where(np.isfinite(finite), finite, -np.inf)
-        high = np.maximum.reduceat(finite, self.offset)
+        low, high = (self._reduced(op, self.flat) for op in (np.minimum, np.maximum))
+        if not np.isfinite(high).all():
+            finite = np.where(np.isfinite(self.flat), self.flat, -np.inf)
+            high = self._reduced(np.maximum, finite)
         empty = ~np.isfinite(high)
         return np.where(empty, 0.0, low), np.where(empty, 0.0, high)
+
+    def _reduced(self, op: np.ufunc, flat: Costs) -> Costs:
+        """One number per table."""
+        if not self.stride:
+            return np.asarray(op.reduceat(flat, self.offset))
+        tables = flat.reshape(-1, self.stride)
+        if self.stride > NARROW:
+            return np.asarray(op.reduce(tables, axis=1))
+        found = tables[:, 0].copy()  # entry by entry, which is faster than many short rows
+        for column in tables.T[1:]:
+            op(found, column, out=found)
+        return found
 
     def entries(self, k: Any, x: Any, y: Any) -> Costs:
         """Entry (x, y) of tables `k`, broadcast."""
