@@ -2,14 +2,7 @@
 
 from __future__ import annotations
 
-import dataclasses
 import functools
-import inspect
-import json
-import signal
-import subprocess
-import sys
-import time
 
 import numpy as np
 import pytest
@@ -17,33 +10,17 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import softmap
-from methods import PASSES, UPDATES
+from methods import PASSES
 from oracles import brute_force
-from softmap import Status, generators, lp, resume
+from relaxed_runs import NEVER, PROVED, TINY, iterate, options_of, promised, same_result, solve
+from softmap import Status, generators, lp
 from softmap.algorithms.registry import METHODS, make
-from softmap.errors import CheckpointError, OptionError
 from softmap.labels import LabelSearch
 from softmap.model import Model
 from softmap.model.potentials import Potts, Tables
-from softmap.relaxation import polytope
-from softmap.relaxation.bounds import dual_bound
 from softmap.solving.judge import Judge
-from softmap.solving.options import Options
 from strategies import models
 
-PROVED = (Status.GAP, Status.OPTIMAL)
-
-
-def solve(model, **options):
-    """The relaxation alone; what follows it is tested in `test_stages`."""
-    return softmap.solve(model, **{"goal": "lp"} | options)
-
-
-def iterate(model, **options):
-    return softmap.iterate(model, **{"goal": "lp"} | options)
-
-
-TINY = 1e-7
 UNEQUAL = np.where(np.eye(2) > 0, np.inf, 0.0)
 
 
@@ -97,39 +74,6 @@ def known(name: str) -> tuple[Model, float, float]:
     return model, lp.solve(model).value, brute_force(model)[0]
 
 
-def options_of(method: str, **more) -> dict:
-    """What a method needs to be told; threads=1 for speed."""
-    return {"method": method, "threads": 1, **({"eta": 30.0} if method in UPDATES else {}), **more}
-
-
-def promised(result, model: Model, relaxed: float | None = None, best: float | None = None):
-    """The table of promises; `relaxed` and `best` are the LP and the MAP optimum where known."""
-    assert result.energy == model.energy(result.labels)
-    assert result.bound == pytest.approx(dual_bound(model, result.lam), rel=1e-12, abs=1e-12)
-    assert result.gap == max(0.0, result.energy - result.bound)
-    assert result.lp_gap == max(0.0, result.primal - result.bound)
-    assert result.bound <= result.primal + TINY
-    assert result.primal <= result.energy
-    if relaxed is not None:
-        assert result.bound <= relaxed + TINY
-        assert relaxed <= result.primal + TINY
-    if best is not None:
-        assert best <= result.energy + TINY
-    point = result.node_marginals, result.edge_marginals
-    assert polytope.violation(model, *point).max <= 1e-9
-    if np.isfinite(result.primal):
-        assert polytope.cost(model, *point) == pytest.approx(result.primal, rel=1e-9, abs=1e-9)
-    columns = result.trace.columns()
-    assert (np.diff(columns["bound"]) >= 0).all()
-    for name in ("primal", "energy"):
-        assert (columns[name][1:] <= columns[name][:-1]).all()
-    for name in ("work", "sweeps", "seconds"):
-        assert (np.diff(columns[name]) >= 0).all()
-    last = result.trace[-1]
-    assert (last.bound, last.primal, last.energy) == (result.bound, result.primal, result.energy)
-    return result
-
-
 @pytest.mark.parametrize("name", MODELS)
 @pytest.mark.parametrize("method", METHODS)
 def test_promises_hold_for_every_method_and_kind_of_model(method, name):
@@ -175,16 +119,6 @@ def test_the_judge_lives_with_labels_that_break_constraints():
 
 
 # --- every way to stop ----------------------------------------------------------------------------
-
-
-@pytest.fixture(scope="module")
-def problem() -> tuple[Model, float]:
-    """A random graph whose gaps no method closes to the last bit."""
-    model = generators.erdos_renyi(40, 3, seed=9)
-    return model, lp.solve(model).value
-
-
-NEVER = {"lp_gap": 0.0, "gap": 0.0}
 
 
 @pytest.mark.parametrize("method", METHODS)
@@ -274,211 +208,6 @@ def test_iterate_yields_what_solve_sees(problem):
     assert snapshots[-1].gap == result.gap
     assert snapshots[-1].lp_gap == result.lp_gap
     np.testing.assert_array_equal(snapshots[-1].labels, result.labels)
-
-
-NUMBERS = ("lp_gap", "gap", "time_limit", "max_work", "updates", "threads", "seed", "eta")
-NO_NUMBERS = ("2", "x", [1.0], np.array([1.0, 2.0]), True, np.False_, float("nan"), -1, 1j)
-
-
-@pytest.mark.parametrize("name", NUMBERS)
-@pytest.mark.parametrize("value", NO_NUMBERS, ids=repr)
-def test_an_option_that_is_no_number_is_named(name, value):
-    with pytest.raises(OptionError, match=f"{name}=.*expected a"):
-        Options(**{name: value})
-
-
-def test_the_precision_is_that_of_the_backend_unless_given():
-    assert Options().precision == "float64"
-    assert Options(backend="cuda").precision == "float32"
-    assert Options(backend="cuda", dtype="float64").precision == "float64"
-
-
-@pytest.mark.parametrize("name", ["lp_gap", "gap", "seed", "method", "backend"])
-def test_an_option_that_must_be_given_is_not_none(name):
-    with pytest.raises(OptionError, match=f"{name}=None: expected"):
-        Options(**{name: None})
-
-
-def test_numbers_of_any_type_are_taken():
-    options = Options(gap=np.float32(0.5), threads=np.int64(2), max_work=1e6, dtype=np.float32)
-    assert (options.gap, options.threads, options.max_work) == (0.5, 2, 1_000_000)
-    assert (type(options.max_work), options.dtype) == (int, "float32")
-
-
-def test_solve_and_iterate_take_every_option_with_its_default():
-    expected = {f.name: f.default for f in dataclasses.fields(Options)}
-    for function in (softmap.solve, softmap.iterate):
-        parameters = dict(inspect.signature(function).parameters)
-        del parameters["model"]
-        assert {name: p.default for name, p in parameters.items()} == expected
-        assert all(p.kind is p.KEYWORD_ONLY for p in parameters.values())
-
-
-def test_a_typo_is_named_after_solve():
-    with pytest.raises(
-        TypeError, match=r"solve\(\) got an unexpected keyword argument 'timelimit'"
-    ):
-        solve(generators.potts_grid(2, 2, 2), timelimit=1.0)
-
-
-def test_what_is_no_model_is_refused():
-    with pytest.raises(OptionError, match=r"needs a Model, got an ndarray; see Model\.grid"):
-        solve(np.zeros((3, 2)))
-
-
-@pytest.mark.parametrize("name", [".", "missing/run.npz"])
-def test_a_checkpoint_that_cannot_be_written_is_refused_at_once(name, tmp_path):
-    with pytest.raises(OptionError, match=r"checkpoint=.*folder that exists"):
-        Options(checkpoint=tmp_path / name)
-
-
-@pytest.mark.parametrize(
-    "wrong",
-    [
-        {"method": "magic"},
-        {"on_snapshot": 3},
-        {"checkpoint": 7},
-        {"checkpoint": ""},
-        {"lp_gap": -1.0},
-        {"gap": float("nan")},
-        {"time_limit": -1},
-        {"max_work": -5},
-        {"updates": -1},
-        {"threads": -1},
-        {"threads": 0},
-        {"dtype": "float16"},
-        {"seed": -1},
-        {"backend": "abacus"},
-        {"eta": 0.0},
-        {"eta": -2.0},
-        {"eta": float("inf")},
-        {"method": "emp"},
-        {"warm_start": np.zeros(3)},
-        {"warm_start": np.full(54, np.nan)},
-    ],
-)
-def test_wrong_options_are_refused(wrong):
-    model = generators.potts_grid(2, 3, 3, seed=1)
-    with pytest.raises(OptionError):
-        solve(model, **wrong)
-
-
-# --- stop and go on -------------------------------------------------------------------------------
-
-
-def same_result(a, b):
-    """Equal to the bit, but for the clock."""
-    assert (a.bound, a.primal, a.energy, a.eta) == (b.bound, b.primal, b.energy, b.eta)
-    assert (a.work, a.sweeps, a.status) == (b.work, b.sweeps, b.status)
-    for name in ("labels", "lam", "messages", "node_marginals", "edge_marginals"):
-        np.testing.assert_array_equal(getattr(a, name), getattr(b, name))
-    left, right = a.trace.columns(), b.trace.columns()
-    for name in left:
-        if name != "seconds":
-            np.testing.assert_array_equal(left[name], right[name])
-
-
-@pytest.mark.parametrize("sweeps", [0, 7, 20, 51])
-@pytest.mark.parametrize("method", METHODS)
-def test_resume_goes_on_as_if_never_stopped(method, sweeps, problem, tmp_path):
-    model, relaxed = problem
-    path, half = tmp_path / "run.npz", 2 * model.m
-    whole = solve(model, **options_of(method, max_work=90 * half, **NEVER))
-    part = solve(model, **options_of(method, max_work=sweeps * half, checkpoint=path, **NEVER))
-    promised(part, model, relaxed)
-    assert part.work < whole.work
-    again = resume(path, model, threads=1, max_work=90 * half)
-    same_result(again, whole)
-    promised(again, model, relaxed)
-
-
-def test_resume_after_other_stops(problem, tmp_path):
-    model, _ = problem
-    path, most = tmp_path / "run.npz", 2 * model.m * 60
-    whole = solve(model, threads=1, max_work=most, **NEVER)
-
-    def interrupt(snapshot):
-        if snapshot.sweeps > 25:
-            raise KeyboardInterrupt
-
-    solve(model, threads=1, checkpoint=path, on_snapshot=interrupt, **NEVER)
-    same_result(resume(path, model, threads=1, max_work=most), whole)
-    solve(model, threads=1, checkpoint=path, on_snapshot=lambda s: s.sweeps < 25, **NEVER)
-    same_result(resume(path, model, threads=1, max_work=most), whole)
-    solve(model, threads=1, checkpoint=path, time_limit=0, **NEVER)
-    same_result(resume(path, model, threads=1, max_work=most), whole)
-
-
-def test_resume_of_a_finished_run_is_the_same_result(tmp_path):
-    model, path = generators.potts_grid(6, 6, 3, seed=1), tmp_path / "run.npz"
-    first = solve(model, checkpoint=path, threads=1)
-    assert first.status in (*PROVED, Status.LP_GAP)
-    again = resume(path, model, threads=1)
-    same_result(again, first)
-
-
-def test_a_checkpoint_that_does_not_fit_is_refused(problem, tmp_path):
-    model, path = problem[0], tmp_path / "run.npz"
-    solve(model, checkpoint=path, max_work=1000, threads=1)
-    other = model.replace(unary=model.unary + 1e-12)
-    with pytest.raises(CheckpointError, match="another model"):
-        resume(path, other)
-    with pytest.raises(TypeError, match="method"):
-        resume(path, model, method="trws")
-    with np.load(path) as file:
-        arrays = dict(file)
-    old = json.loads(arrays["header"].tobytes()) | {"version": 1}
-    arrays["header"] = np.frombuffer(json.dumps(old).encode(), np.uint8)
-    np.savez(tmp_path / "old.npz", **arrays)
-    with pytest.raises(CheckpointError, match="a checkpoint of format 1, but this version"):
-        resume(tmp_path / "old.npz", model)
-    with pytest.raises(CheckpointError, match="no such"):
-        resume(tmp_path / "missing.npz", model)
-    whole = path.read_bytes()
-    for damaged in (b"", b"nonsense", whole[: len(whole) // 2]):
-        path.write_bytes(damaged)
-        with pytest.raises(CheckpointError, match="not a softmap checkpoint"):
-            resume(path, model)
-
-
-RUN = """
-import sys, softmap
-sys.modules["softmap.solving.solve"].EVERY = 0.0
-model = softmap.generators.erdos_renyi(40, 3, seed=9)
-show = lambda s: print(s.row.sweeps, flush=True)
-result = softmap.solve(model, goal="lp", lp_gap=0.0, gap=0.0, checkpoint=sys.argv[1],
-                       on_snapshot=show, method=sys.argv[2], threads=2, max_work=10**9)
-print(result.status.name, result.energy == model.energy(result.labels), result.bound)
-"""
-
-
-@pytest.mark.parametrize(
-    ("number", "method"), [(signal.SIGINT, "anneal"), (signal.SIGKILL, "mplp")]
-)
-def test_a_signal_loses_nothing(number, method, problem, tmp_path):
-    model, relaxed = problem
-    path = tmp_path / "run.npz"
-    command = [sys.executable, "-c", "import softmap.solving.solve\n" + RUN, str(path), method]
-    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as child:
-        assert child.stdout is not None
-        while float(child.stdout.readline()) < 41:  # the check before this one is stored
-            pass
-        time.sleep(0.01)
-        child.send_signal(number)
-        rest = child.stdout.read().split("\n")
-    if number == signal.SIGINT:
-        name, same, bound = rest[-2].split()
-        assert (name, same) == ("INTERRUPTED", "True")
-        assert float(bound) <= relaxed + TINY
-        assert child.returncode == 0
-    stored = resume(path, model, threads=2, max_work=0)
-    assert stored.sweeps >= 40
-    promised(stored, model, relaxed)
-    goal = int(stored.work) + 2 * model.m * 30
-    again = resume(path, model, threads=2, max_work=goal)
-    whole = solve(model, method=method, threads=2, max_work=goal, **NEVER)
-    same_result(again, whole)
-    assert not list(tmp_path.glob("*.tmp")) or number == signal.SIGKILL
 
 
 # --- what must not matter -------------------------------------------------------------------------
@@ -587,55 +316,3 @@ def test_a_warm_start_serves_a_model_that_changed_a_little():
 def test_softmap_names_its_methods():
     assert set(softmap.METHODS) == set(METHODS)
     assert {"anneal", "anneal-star", "trws", "mplp", "diffusion", "nesterov"} == set(PASSES)
-
-
-# --- small LPs that passes are slow on ----------------------------------------------------------
-
-
-def _soon(monkeypatch):
-    monkeypatch.setattr("softmap.solving.handover.HAND_OVER", 20)
-
-
-def test_a_small_lp_that_stays_open_is_solved_exactly(monkeypatch):
-    _soon(monkeypatch)
-    model = softmap.generators.erdos_renyi(60, 3, seed=2)
-    result = solve(model, lp_gap=1e-9, gap=0.0, threads=1)
-    assert result.status is Status.LP_GAP
-    assert result.sweeps == 20
-    assert result.bound == pytest.approx(softmap.lp.solve(model).value, rel=1e-8)
-    edges = result.edge_marginals
-    assert polytope.cost(model, result.node_marginals, edges) == pytest.approx(
-        result.primal, rel=1e-12
-    )
-    assert polytope.violation(model, result.node_marginals, edges).max < 1e-9
-
-
-def test_a_large_lp_is_not_handed_over(monkeypatch):
-    _soon(monkeypatch)
-    monkeypatch.setattr("softmap.solving.handover.SMALL", 100)
-    model = softmap.generators.erdos_renyi(60, 3, seed=2)
-    result = softmap.solve(model, lp_gap=1e-9, gap=0.0, threads=1, max_work=2 * model.m * 40)
-    assert result.status is Status.WORK_LIMIT
-    assert result.lp_gap > 1e-6
-
-
-def test_hard_constraints_survive_the_hand_over(monkeypatch):
-    _soon(monkeypatch)
-    model = softmap.generators.ragged_constrained(40, seed=3)
-    result = softmap.solve(model, lp_gap=0.0, gap=0.0, threads=1, max_work=2 * model.m * 60)
-    value = softmap.lp.solve(model).value
-    assert result.bound <= value + 1e-6 * abs(value)
-    assert result.primal >= value - 1e-6 * abs(value)
-
-
-def test_a_run_resumed_across_the_hand_over_is_the_same(monkeypatch, tmp_path):
-    _soon(monkeypatch)
-    model = softmap.generators.erdos_renyi(60, 3, seed=2)
-    straight = softmap.solve(model, lp_gap=1e-9, gap=0.0, threads=1)
-    path = tmp_path / "run.ckpt"
-    softmap.solve(
-        model, lp_gap=1e-9, gap=0.0, threads=1, max_work=2 * model.m * 12, checkpoint=path
-    )
-    whole = softmap.resume(path, model, lp_gap=1e-9, gap=0.0)
-    assert (whole.bound, whole.primal) == (straight.bound, straight.primal)
-    np.testing.assert_array_equal(whole.node_marginals, straight.node_marginals)

@@ -1,0 +1,60 @@
+"""Small LPs that passes are slow on: they are handed to an exact solver."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import softmap
+from relaxed_runs import solve
+from softmap import Status
+from softmap.relaxation import polytope
+
+
+def _soon(monkeypatch):
+    monkeypatch.setattr("softmap.solving.handover.HAND_OVER", 20)
+
+
+def test_a_small_lp_that_stays_open_is_solved_exactly(monkeypatch):
+    _soon(monkeypatch)
+    model = softmap.generators.erdos_renyi(60, 3, seed=2)
+    result = solve(model, lp_gap=1e-9, gap=0.0, threads=1)
+    assert result.status is Status.LP_GAP
+    assert result.sweeps == 20
+    assert result.bound == pytest.approx(softmap.lp.solve(model).value, rel=1e-8)
+    edges = result.edge_marginals
+    assert polytope.cost(model, result.node_marginals, edges) == pytest.approx(
+        result.primal, rel=1e-12
+    )
+    assert polytope.violation(model, result.node_marginals, edges).max < 1e-9
+
+
+def test_a_large_lp_is_not_handed_over(monkeypatch):
+    _soon(monkeypatch)
+    monkeypatch.setattr("softmap.solving.handover.SMALL", 100)
+    model = softmap.generators.erdos_renyi(60, 3, seed=2)
+    result = softmap.solve(model, lp_gap=1e-9, gap=0.0, threads=1, max_work=2 * model.m * 40)
+    assert result.status is Status.WORK_LIMIT
+    assert result.lp_gap > 1e-6
+
+
+def test_hard_constraints_survive_the_hand_over(monkeypatch):
+    _soon(monkeypatch)
+    model = softmap.generators.ragged_constrained(40, seed=3)
+    result = softmap.solve(model, lp_gap=0.0, gap=0.0, threads=1, max_work=2 * model.m * 60)
+    value = softmap.lp.solve(model).value
+    assert result.bound <= value + 1e-6 * abs(value)
+    assert result.primal >= value - 1e-6 * abs(value)
+
+
+def test_a_run_resumed_across_the_hand_over_is_the_same(monkeypatch, tmp_path):
+    _soon(monkeypatch)
+    model = softmap.generators.erdos_renyi(60, 3, seed=2)
+    straight = softmap.solve(model, lp_gap=1e-9, gap=0.0, threads=1)
+    path = tmp_path / "run.ckpt"
+    softmap.solve(
+        model, lp_gap=1e-9, gap=0.0, threads=1, max_work=2 * model.m * 12, checkpoint=path
+    )
+    whole = softmap.resume(path, model, lp_gap=1e-9, gap=0.0)
+    assert (whole.bound, whole.primal) == (straight.bound, straight.primal)
+    np.testing.assert_array_equal(whole.node_marginals, straight.node_marginals)
