@@ -11,6 +11,7 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
+from softmap.marginals.conjugate import Solved, conjugate_gradients
 from softmap.model import Model
 from softmap.relaxation.dual import EdgeBatch, Floats, edge_batches, half_states
 
@@ -94,6 +95,17 @@ class Curvature:
     def worst(self) -> float:
         """The largest |ν_{e,i}(x)|."""
         return float(np.abs(self.slack).max(initial=0.0))
+
+    def at(self, lam: Floats) -> Curvature:
+        """The same for another λ."""
+        return Curvature(self.frame, lam, self.eta)
+
+    def solve(self, rhs: Floats, tol: float, limit: int) -> Solved:
+        """The Hessian's inverse times `rhs`, by conjugate gradients."""
+        frame = self.frame
+        return conjugate_gradients(
+            self.hessian, self.precondition, rhs, frame.part, frame.parts, tol=tol, limit=limit
+        )
 
     def node_covariance(self, v: Floats) -> Floats:
         """η Cov(μ_i) v for every node."""

@@ -14,8 +14,8 @@ from softmap.algorithms.sweeps.chains import Messages
 from softmap.algorithms.sweeps.stars import Stars
 from softmap.arguments import positive
 from softmap.errors import ConvergenceWarning
-from softmap.marginals.conjugate import Solved, conjugate_gradients
 from softmap.marginals.curvature import Curvature, Frame
+from softmap.marginals.newton import newton
 from softmap.model import Model
 from softmap.relaxation import polytope
 from softmap.relaxation.consistency import tighten
@@ -29,9 +29,7 @@ COARSE = 1e-3  # |ν| that suffices on the way
 LOCAL = 0.1  # |ν| from which Newton's method needs no sweeps before it
 SWEEPS = 24  # before the first Newton step; eight times as many in every round that follows
 ROUNDS = 3
-STEPS = 12  # of Newton's method in one round
-STEP_PRODUCTS = 400  # with the Hessian, for one Newton step
-PRODUCTS = 4000  # for a gradient
+PRODUCTS = 4000  # with the Hessian, for a gradient
 ADJOINT = 1e-11  # relative accuracy of the adjoint solve, in the norm of its preconditioner
 
 
@@ -176,39 +174,6 @@ def _swept(point: Curvature, count: int, threads: int) -> Curvature:
     return swept if swept.value <= point.value or swept.worst < point.worst else point
 
 
-def newton(point: Curvature, tol: float, steps: int = STEPS) -> Curvature:
-    """Newton steps with backtracking, as long as they help."""
-    for _ in range(steps):
-        if point.worst <= tol:
-            break
-        step = _solve(point, point.slack, min(0.1, math.sqrt(point.worst)), STEP_PRODUCTS).x
-        better = _along(point, step)
-        if better is None:
-            break
-        point = better
-    return point
-
-
-def _along(point: Curvature, step: Floats) -> Curvature | None:
-    """The first of the points at 1, 1/4, 1/16, ... of the step that is better."""
-    slope = float(step @ point.slack)
-    length = 1.0
-    while length > 1e-4:
-        new = Curvature(point.frame, point.lam + length * step, point.eta)
-        falls = new.value <= point.value - 1e-4 * length * slope
-        if new.worst < 0.5 * point.worst or (falls and new.value < point.value):
-            return new
-        length /= 4
-    return None
-
-
-def _solve(point: Curvature, rhs: Floats, tol: float, limit: int) -> Solved:
-    frame = point.frame
-    return conjugate_gradients(
-        point.hessian, point.precondition, rhs, frame.part, frame.parts, tol=tol, limit=limit
-    )
-
-
 def adjoint(
     soft: SoftMarginals, nodes: Floats, edges: Floats, *, tol: float = ADJOINT
 ) -> tuple[Floats, Floats]:
@@ -221,7 +186,7 @@ def adjoint(
     node_w = point.node_covariance(nodes)
     table_w = point.table_covariance([edges[batch.entries] for batch in point.frame.batches])
     rhs = node_w[point.frame.states] - point.sides(table_w)
-    solved = _solve(point, rhs, tol, PRODUCTS)
+    solved = point.solve(rhs, tol, PRODUCTS)
     if not solved.done:
         warnings.warn(
             f"the gradient at eta={soft.eta:g} is not accurate: {solved.products} products with "

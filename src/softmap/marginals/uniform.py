@@ -17,6 +17,7 @@ import numpy as np
 
 from softmap.errors import ConvergenceWarning
 from softmap.marginals.curvature import LEAST
+from softmap.marginals.newton import newton
 from softmap.marginals.smooth import (
     ADJOINT,
     COARSE,
@@ -24,8 +25,6 @@ from softmap.marginals.smooth import (
     MILD,
     PRODUCTS,
     ROUNDS,
-    STEP_PRODUCTS,
-    STEPS,
     SWEEPS,
 )
 from softmap.model.graph import Graph
@@ -91,6 +90,12 @@ class Costs:
         return max(float(self.xp.abs(a).max()) for a in (self.unary, self.tables) if a.size)
 
 
+@dataclass(frozen=True)
+class _Solved:
+    x: Any
+    done: bool
+
+
 class Point:
     """μ at λ and η, and products with covariances and the Hessian; see `curvature.Curvature`."""
 
@@ -139,6 +144,35 @@ class Point:
         common = self.costs.at_ends(node * self.costs.gather(scaled))
         return (scaled - inverse * common) / self.eta
 
+    def at(self, lam: Any) -> Point:
+        """The same for another λ."""
+        return Point(self.costs, lam, self.eta)
+
+    def solve(self, rhs: Any, tol: float, limit: int) -> _Solved:
+        """Conjugate gradients, each member with its own steps; see `conjugate_gradients`."""
+        costs, xp = self.costs, self.costs.xp
+        x, r, z = xp.zeros_like(rhs), rhs.copy(), self.precondition(rhs)
+        direction, rho = z.copy(), costs.dot(rhs, z)
+        goal = tol**2 * rho
+        for _ in range(limit):
+            active = rho > goal
+            if not bool(active.any()):
+                return _Solved(x, True)
+            image = self.hessian(direction)
+            curve = costs.dot(direction, image)
+            moving = active & (curve > 0)
+            if not bool(moving.any()):  # only rounding is left
+                return _Solved(x, bool((rho <= 1e4 * goal).all()))
+            step = costs.each(xp.where(moving, rho / xp.where(moving, curve, 1.0), 0.0))
+            x += step * direction
+            r -= step * image
+            z = self.precondition(r)
+            new = costs.dot(r, z)
+            keep = xp.where(moving, new / xp.where(moving, rho, 1.0), 0.0)
+            direction = z + costs.each(keep) * direction
+            rho = xp.where(moving, new, xp.minimum(rho, goal))
+        return _Solved(x, bool((rho <= goal).all()))
+
 
 def _softened(cost: Any, eta: float, xp: Any) -> tuple[Any, Any]:
     """Soft minima over rows: the distributions, and the sum of all minima."""
@@ -148,62 +182,6 @@ def _softened(cost: Any, eta: float, xp: Any) -> tuple[Any, Any]:
     weight = xp.exp(-eta * (cost - low))
     mass = weight.sum(axis=1, keepdims=True)
     return weight / mass, (low - xp.log(mass) / eta).sum()
-
-
-@dataclass(frozen=True)
-class _Solved:
-    x: Any
-    done: bool
-
-
-def _solve(point: Point, rhs: Any, tol: float, limit: int) -> _Solved:
-    """Conjugate gradients, each member with its own steps; see `conjugate_gradients`."""
-    costs, xp = point.costs, point.costs.xp
-    x, r, z = xp.zeros_like(rhs), rhs.copy(), point.precondition(rhs)
-    direction, rho = z.copy(), costs.dot(rhs, z)
-    goal = tol**2 * rho
-    for _ in range(limit):
-        active = rho > goal
-        if not bool(active.any()):
-            return _Solved(x, True)
-        image = point.hessian(direction)
-        curve = costs.dot(direction, image)
-        moving = active & (curve > 0)
-        if not bool(moving.any()):  # only rounding is left
-            return _Solved(x, bool((rho <= 1e4 * goal).all()))
-        step = costs.each(xp.where(moving, rho / xp.where(moving, curve, 1.0), 0.0))
-        x += step * direction
-        r -= step * image
-        z = point.precondition(r)
-        new = costs.dot(r, z)
-        keep = xp.where(moving, new / xp.where(moving, rho, 1.0), 0.0)
-        direction = z + costs.each(keep) * direction
-        rho = xp.where(moving, new, xp.minimum(rho, goal))
-    return _Solved(x, bool((rho <= goal).all()))
-
-
-def _newton(point: Point, tol: float, steps: int = STEPS) -> Point:
-    for _ in range(steps):
-        if point.worst <= tol:
-            break
-        step = _solve(point, point.slack, min(0.1, math.sqrt(point.worst)), STEP_PRODUCTS).x
-        better = _along(point, step)
-        if better is None:
-            break
-        point = better
-    return point
-
-
-def _along(point: Point, step: Any) -> Point | None:
-    """The first of the points at 1, 1/4, 1/16, ... of the step that is better."""
-    slope, length = float((step * point.slack).sum()), 1.0
-    while length > 1e-4:
-        new = Point(point.costs, point.lam + length * step, point.eta)
-        falls = new.value <= point.value - 1e-4 * length * slope
-        if new.worst < 0.5 * point.worst or (falls and new.value < point.value):
-            return new
-        length /= 4
-    return None
 
 
 def _swept(point: Point, count: int) -> Point:
@@ -233,14 +211,14 @@ def optimum(costs: Costs, eta: float, tol: float) -> Point:
     tol = max(tol, 16 * float(np.finfo(np.float64).eps) * (1.0 + eta * costs.largest))
     halvings = math.ceil(math.log2(max(1.0, eta * costs.scale / MILD)))
     for k in range(halvings, 0, -1):
-        lam = _newton(_swept(Point(costs, lam, eta / 2**k), SWEEPS), COARSE, steps=4).lam
+        lam = newton(_swept(Point(costs, lam, eta / 2**k), SWEEPS), COARSE, steps=4).lam
     point = Point(costs, lam, eta)
     if point.worst <= LOCAL:
-        point = _newton(point, tol)
+        point = newton(point, tol)
     for round in range(ROUNDS):
         if point.worst <= tol:
             return point
-        point = _newton(_swept(point, SWEEPS * 4**round), tol)
+        point = newton(_swept(point, SWEEPS * 4**round), tol)
     if not point.worst <= tol:
         warnings.warn(
             f"marginals at eta={eta:g} agree to {point.worst:.1g} only, not to {tol:.1g}; "
@@ -256,7 +234,7 @@ def pulled_back(point: Point, nodes: Any, tables: Any) -> tuple[Any, Any]:
     xp = point.costs.xp
     node_w, table_w = point.node_covariance(nodes), point.table_covariance(tables)
     sides = xp.stack([table_w.sum(axis=2), table_w.sum(axis=1)], axis=1)
-    solved = _solve(point, point.costs.at_ends(node_w) - sides, ADJOINT, PRODUCTS)
+    solved = point.solve(point.costs.at_ends(node_w) - sides, ADJOINT, PRODUCTS)
     if not solved.done:
         warnings.warn(
             f"the gradient at eta={point.eta:g} is not accurate: {PRODUCTS} products with the "
