@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from softmap import generators, solve
+from softmap import generators, iterate, solve
 from softmap.algorithms.sweeps.anneal import Anneal
 from softmap.relaxation.consistency import tighten
 from softmap.solving.checking import EARLY, FAR, passes_to_next
@@ -113,3 +113,16 @@ def test_a_step_is_made_where_it_and_the_least_check_fit():
     assert pace.in_time(4.0, "step", *pace.after(4.0, 4.0))
     assert pace.after(5.0, 5.0) == ("brief", "end")
     assert pace.after(60.0, 60.0) == ("check", "labels", "end")
+
+
+def test_labels_that_solve_the_relaxation_are_proved_by_more_passes():
+    model = generators.potts_grid(12, 12, 3, seed=4)
+    rows = [s.row for s in iterate(model, goal="labels", lp_gap=3e-3, threads=1)]
+    assert [row.stage.name for row in rows] == ["RELAX", "RELAX"]
+    solved, proved = rows
+    assert 1e-4 < (solved.primal - solved.bound) / solved.bound <= 3e-3
+    assert solved.energy == solved.primal
+    assert proved.bound == pytest.approx(proved.energy, rel=1e-12)
+    assert proved.sweeps <= 2 * solved.sweeps
+    alone = solve(model, goal="lp", lp_gap=3e-3, threads=1)
+    assert alone.sweeps == solved.sweeps

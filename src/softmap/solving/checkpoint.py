@@ -23,11 +23,12 @@ from softmap.solving.trace import Trace
 
 __all__ = ["Checkpoint", "load", "save"]
 
-KIND, VERSION = "checkpoint", 6
+KIND, VERSION = "checkpoint", 7
 # options that are kept
 SETTINGS = ("method", "eta", "dtype", "seed", "updates", "lp_gap", "gap", "goal", "backend")
 COUNTERS = (
-    "next_check", "done", "refined_at", "decoded_at", "improved_at", "later_work", "next_interlude",
+    "next_check", "done", "refined_at", "decoded_at", "solved_at", "improved_at", "later_work",
+    "next_interlude",
 )  # fmt: skip
 FLOATS = ("eta", "proved")
 

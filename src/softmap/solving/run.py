@@ -38,6 +38,7 @@ __all__ = ["Run"]
 FIRST_INTERLUDE = 5  # passes before an exact search is tried for the first time
 SHARE = 0.4  # of the time limit that the relaxation may take where more is to follow
 FIRST = 20  # passes that come before anything else: without them, later stages have little to hold
+MORE = 2  # times the passes that solved the LP, up to which labels that solve it, too, are proved
 # A run gives up when neither gap has improved for so many passes, and for half of all passes.
 PATIENCE = 400
 
@@ -52,9 +53,9 @@ class Run:
         hard constraints rule out.
     done : int
         Steps of the algorithm so far.
-    next_check, checked_at, refined_at, decoded_at, improved_at : int
+    next_check, checked_at, refined_at, decoded_at, solved_at, improved_at : int
         Steps at the next check, the last one, the last that asked for all there is, the last search
-        for labels, and (in passes) when a gap last improved.
+        for labels, when the LP was solved (0: not yet), and (in passes) when a gap last improved.
     gave_up, storable : bool
         Neither gap has improved for long; a run resumed from here goes on as this one would.
     """
@@ -84,6 +85,7 @@ class Run:
         self.done, self.earlier = 0, 0.0
         self.best_gaps: tuple[float, float] = (math.inf, math.inf)
         self.improved_at, self.decoded_at, self.checked_at, self.refined_at = 0, 0, 0, 0
+        self.solved_at = 0
         self.proved, self.proof, self.later_work = -math.inf, Proof(), 0
         self.next_interlude = FIRST_INTERLUDE
         self.eta = 1.0  # of the last check
@@ -177,6 +179,8 @@ class Run:
         self, stage: StageName, smoothed: float | None = None, slack: float = math.nan
     ) -> Snapshot:
         """A row about a check, or about a turn of a later stage."""
+        solved = self.gaps()[0] <= self.options.lp_gap
+        self.solved_at = (self.solved_at or self.done) if solved else 0
         return self._noted(self._row(stage, smoothed, slack))
 
     def recall(self) -> tuple[Snapshot, Status | None]:
@@ -294,7 +298,14 @@ class Run:
         lp_gap, gap = self.gaps()
         if gap <= self.options.gap:
             return Status.OPTIMAL if gap <= PROVED else Status.GAP
-        return Status.LP_GAP if lp_gap <= self.options.lp_gap and not labels_only else None
+        going_on = labels_only or lp_gap > self.options.lp_gap or self._nearly_proved()
+        return None if going_on else Status.LP_GAP
+
+    def _nearly_proved(self) -> bool:
+        """Whether more passes may prove the labels: they solve the LP as well as any point."""
+        asked = self.algorithm.sweeping and self.options.goal != "lp"
+        tight = self.search.energy <= self.judge.primal
+        return asked and tight and self.done < MORE * self.solved_at
 
     def stalled(self) -> Status | None:
         """Whether neither gap has moved for long; not where a number of updates was asked for."""
