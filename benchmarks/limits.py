@@ -1,7 +1,7 @@
 """How well time limits are kept: python -m benchmarks.limits [--size 400] [--labels 16].
 
-Prints, per method and limit, the seconds a run says it took, those a clock beside it measured from
-the end of the set-up, and by how much the limit was overrun.
+Prints, per method and limit, the seconds of set-up, those that a clock beside the run measured for
+all of it, and by how much the limit was overrun.
 """
 
 from __future__ import annotations
@@ -25,18 +25,18 @@ def main() -> None:
     given = parser.parse_args()
     model = softmap.generators.stereo_grid(given.size, given.size, given.labels, seed=1)
     softmap.solve(model, time_limit=0.0)
-    print("method     goal  limit  seconds  clock  overrun        gap  status")
+    print("method     goal  limit   set-up  clock  overrun        gap  status")
     for method in given.methods:
         for goal in given.goals:
             for limit in given.limits:
                 began = time.perf_counter()
                 found = softmap.solve(model, method=method, goal=goal, time_limit=limit)
-                clock = time.perf_counter() - began - found.setup_seconds
+                clock = time.perf_counter() - began
                 over = clock - limit
                 kept = "" if over <= max(ALLOWED[0] * limit, ALLOWED[1]) else "  OVERRUN"
                 gap = found.relative_gap(found.gap)
                 print(
-                    f"{method:10} {goal:4} {limit:6.2f} {found.seconds:8.2f} {clock:6.2f} "
+                    f"{method:10} {goal:4} {limit:6.2f} {found.setup_seconds:8.2f} {clock:6.2f} "
                     f"{over / limit:7.1%} {gap:10.3g}  {found.status.name}{kept}"
                 )
 

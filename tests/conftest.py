@@ -7,6 +7,8 @@ import sys
 import pytest
 from hypothesis import HealthCheck, settings
 
+from softmap import Model, generators, lp
+
 os.environ.setdefault("MPLBACKEND", "Agg")
 
 # Machines that run tests are shared: no deadline makes sense.
@@ -25,3 +27,10 @@ def no_press_yet():
     module = sys.modules.get("softmap.solving.interrupts")
     if module is not None:
         module.Interrupts.last = -math.inf
+
+
+@pytest.fixture(scope="session")
+def problem() -> tuple[Model, float]:
+    """A random graph whose gaps no method closes to the last bit, and its LP optimum."""
+    model = generators.erdos_renyi(40, 3, seed=9)
+    return model, lp.solve(model).value

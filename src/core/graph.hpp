@@ -45,7 +45,9 @@ inline void greedy_colouring(const Incidence &graph, std::int32_t *colour) {
 inline void depth_levels(const Incidence &graph, const Index *rank, std::int32_t *level) {
     std::vector<Index> order(graph.n);
     std::iota(order.begin(), order.end(), Index(0));
-    std::sort(order.begin(), order.end(), [&](Index i, Index j) { return rank[i] < rank[j]; });
+    const auto earlier = [&](Index i, Index j) { return rank[i] < rank[j]; };
+    if (!std::is_sorted(order.begin(), order.end(), earlier))
+        std::sort(order.begin(), order.end(), earlier);
     std::fill_n(level, graph.n, 0);
     for (const Index i : order)
         graph.neighbours(i, [&](Index j) {

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from softmap import generators, iterate, solve
+from softmap import METHODS, generators, iterate, solve
 from softmap.algorithms.sweeps.anneal import Anneal
 from softmap.relaxation.consistency import tighten
 from softmap.solving.checking import EARLY, FAR, passes_to_next
@@ -126,3 +126,14 @@ def test_labels_that_solve_the_relaxation_are_proved_by_more_passes():
     assert proved.sweeps <= 2 * solved.sweeps
     alone = solve(model, goal="lp", lp_gap=3e-3, threads=1)
     assert alone.sweeps == solved.sweeps
+
+
+@pytest.mark.parametrize("kind", ["check", "brief", "least"])
+@pytest.mark.parametrize("method", METHODS)
+def test_every_kind_of_check_has_labels_to_show(method, kind, monkeypatch):
+    """A run on a busy machine lost its labels where a method proposes λ alone (trial 5039445)."""
+    monkeypatch.setattr(Pace, "kind_of_check", lambda self, left: kind)
+    model = generators.erdos_renyi(10, 3, seed=1)
+    eta = None if METHODS[method].sweeping else 20.0
+    found = solve(model, method=method, eta=eta, goal="lp", max_work=480, time_limit=50.0)
+    assert found.energy == model.energy(found.labels)

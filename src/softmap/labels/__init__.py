@@ -1,12 +1,13 @@
 """Labellings: how they are read off a relaxation, made better, and searched for."""
 
-from softmap.labels.decoding import decide, decode, round_nodes
+from softmap.labels.decoding import cheapest, decide, decode, round_nodes
 from softmap.labels.improving import best_labelling, forests, icm, neighbourhoods
 from softmap.labels.search import LabelSearch
 
 __all__ = [
     "LabelSearch",
     "best_labelling",
+    "cheapest",
     "decide",
     "decode",
     "forests",

@@ -10,9 +10,9 @@ from softmap.errors import OptionError
 from softmap.model import Model
 from softmap.model.layout import layout
 from softmap.relaxation.bounds import reduced_nodes
-from softmap.relaxation.dual import check_lam
+from softmap.relaxation.dual import Floats, check_lam
 
-__all__ = ["decide", "decode", "round_nodes"]
+__all__ = ["cheapest", "decide", "decode", "round_nodes"]
 
 TIE = 1e-9  # relative difference under which labels count as equally good
 
@@ -27,11 +27,21 @@ def round_nodes(model: Model, node_mu: ArrayLike) -> Labels:
     mu = np.asarray(node_mu, dtype=np.float64)
     if mu.shape != (int(model.node_offset[-1]),):
         raise OptionError(f"node marginals must be {model.node_offset[-1]} numbers, not {mu.shape}")
-    starts, counts = model.node_offset[:-1], model.num_labels
-    label = np.arange(len(mu)) - np.repeat(starts, counts)
-    best = mu >= (1 - TIE) * np.repeat(np.maximum.reduceat(mu, starts), counts)
-    first = np.minimum.reduceat(np.where(best, label, len(mu)), starts)
-    return np.asarray(first[: model.num_variables])
+    most = np.maximum.reduceat(mu, model.node_offset[:-1])
+    enough = np.minimum(most, (1 - TIE) * most)
+    return _first(model, mu >= np.repeat(enough, model.num_labels))
+
+
+def cheapest(model: Model, theta: Floats) -> Labels:
+    """The label of least cost of each variable by itself, ties to the smallest."""
+    least = np.minimum.reduceat(theta, model.node_offset[:-1])
+    return _first(model, theta <= np.repeat(least, model.num_labels))
+
+
+def _first(model: Model, chosen: NDArray[np.bool_]) -> Labels:
+    """The first chosen label of each variable; each has one."""
+    starts, places = model.node_offset[: model.num_variables], np.flatnonzero(chosen)
+    return np.asarray(places[np.searchsorted(places, starts)] - starts)
 
 
 def decode(model: Model, lam: ArrayLike, order: ArrayLike | None = None) -> Labels:

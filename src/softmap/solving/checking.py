@@ -9,10 +9,8 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING
 
-import numpy as np
-
 from softmap.algorithms.base import Floats, Proposal, Verdict
-from softmap.labels import decode, round_nodes
+from softmap.labels import cheapest, decode, round_nodes
 from softmap.relaxation.bounds import reduced_nodes
 from softmap.solving.handover import is_slow, solve_exactly
 from softmap.solving.trace import Snapshot, StageName
@@ -123,6 +121,7 @@ def _brief(run: Run, kind: str) -> Snapshot:
         run.keep_labels(round_nodes(run.model, proposal.nodes[0]))
     if kind == "hasty" and not run.closed():
         run.keep_labels(decode(run.model, proposal.lam, run.search.order))
+    _read_labels(run, proposal.lam)
     return run.note(StageName.RELAX)
 
 
@@ -131,9 +130,12 @@ def _least(run: Run) -> Snapshot:
     lam = run.restart_point() if run.done else run.judge.lam
     if run.done or not math.isfinite(run.judge.bound):
         run.judge.glance(lam)
+    _read_labels(run, lam)
+    return run.note(StageName.RELAX)
+
+
+def _read_labels(run: Run, lam: Floats) -> None:
+    """Where there are no labels yet: those of least cost under λ, each variable by itself."""
     if not math.isfinite(run.search.energy):
         theta = reduced_nodes(run.model, lam, run.threads) if run.done else run.model.unary
-        low = np.minimum.reduceat(theta, run.model.node_offset[:-1])
-        chosen = theta <= np.repeat(low, run.model.num_labels)
-        run.keep_labels(round_nodes(run.model, chosen.astype(float)))
-    return run.note(StageName.RELAX)
+        run.keep_labels(cheapest(run.model, theta))

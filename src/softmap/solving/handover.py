@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -29,8 +30,7 @@ def is_slow(run: Run) -> bool:
 
 def solve_exactly(run: Run) -> None:
     """Let an interior-point method solve the LP; the judge looks at what it gives."""
-    limit = run.options.time_limit
-    left = None if limit is None else max(0.0, limit - run.seconds)
+    left = None if math.isinf(run.left) else max(0.0, run.left)
     # the last digits depend on the number of threads, so it is always one
     found = lp.solve(run.model, "ipm", time_limit=left, threads=1)
     if found.status == "Optimal":

@@ -59,8 +59,8 @@ class Pace:
 
     def kind_of_check(self, left: float) -> str:
         """The most thorough check that fits: full, "brief" without a primal, or the "least"."""
-        fits = (kind for kind in ("check", "brief") if self.in_time(left, kind, "end"))
-        return next(fits, "least")
+        kinds = ("check", "brief") if self.known("least") or left > 0 else ()
+        return next((kind for kind in kinds if self.in_time(left, kind, "end")), "least")
 
     def after(self, left: float, limit: float | None) -> tuple[str, ...]:
         """What is to follow the last step: a check, labels and the result.

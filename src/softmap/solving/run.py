@@ -134,9 +134,13 @@ class Run:
 
     @property
     def left(self) -> float:
-        """Seconds until the time limit, +inf without one."""
-        limit = self.options.time_limit
-        return math.inf if limit is None else limit - self.seconds
+        """Seconds until the time limit, +inf without one.
+
+        Set-up counts, except on a GPU, where the first run compiles its kernels.
+        """
+        limit, setup = self.options.time_limit, self.setup_seconds
+        counted = self.seconds + (setup if self.options.backend == "cpu" else 0.0)
+        return math.inf if limit is None else limit - counted
 
     def _guess(self) -> None:
         """What steps and checks will cost, guessed from one cheap look before the first of them."""
@@ -216,7 +220,7 @@ class Run:
             return Status.UPDATES
         if options.max_work is not None and self.work >= options.max_work:
             return Status.WORK_LIMIT
-        if options.time_limit is not None and self.seconds >= options.time_limit:
+        if self.left <= 0:
             return Status.TIME_LIMIT
         return None
 
@@ -237,6 +241,8 @@ class Run:
 
     def restart_point(self) -> Floats:
         """λ where the algorithm stands, computed once."""
+        if not self.done and self.warm is None:
+            return self.judge.lam  # which is 0 still
         if self._restart is None or self._restart[0] != self.done:
             self._restart = self.done, self.algorithm.restart_point(self.state)
         return self._restart[1]

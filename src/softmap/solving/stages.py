@@ -370,6 +370,5 @@ class LaterStages:
             work = max(1, min(work, most - run.work))
         if limit is None:
             return Turn(math.inf, work)
-        left = max(0.0, limit - run.seconds)
-        seconds = min(max(FIRST_TURN, PART * limit) * scale, left)
+        seconds = min(max(FIRST_TURN, PART * limit) * scale, max(0.0, run.left))
         return Turn(time.perf_counter() + seconds, 1 << 62)
