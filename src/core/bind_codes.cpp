@@ -94,7 +94,7 @@ void decode(In<Index> start, In<std::int32_t> member, In<Index> degree, Matrix<d
     for (int t = 0; t < team; ++t)
         decoders.emplace_back(code);
     std::atomic<Index> next{0};
-    together(team, [&](Member me) {
+    together(team, [&](Member &me) {
         for (Index w = next++; w < count; w = next++) {
             const Decoding d = decoders[me.thread].decode(
                 costs.data() + w * code.bits, odd.data() + w * code.checks, {rounds, steps, sweeps},

@@ -89,7 +89,7 @@ template <class S> struct Calls {
                                     dot.data(),
                                     sums,
                                     reinterpret_cast<Clock *>(clock.data())};
-        together(threads, [&](Member me) {
+        together(threads, [&](Member &me) {
             kernels->of<S>().passes(lay.view, plan.view, halves, arrays, eta, momentum, me);
         });
     }
@@ -102,7 +102,7 @@ template <class S> struct Calls {
         const ChainArrays<S> arrays{msg.data(),   prev.data(),  Index(prev.size()),
                                     theta.data(), shift.data(), dot.data(),
                                     nullptr,      nullptr};
-        together(threads, [&](Member me) {
+        together(threads, [&](Member &me) {
             kernels->of<S>().one_half(lay.view, plan.view, forward, arrays, eta, momentum, me);
         });
     }
@@ -110,7 +110,7 @@ template <class S> struct Calls {
         require(msg.size() >= prev.size(), "there are fewer messages than prev has");
         require_size(clock, 3, "clock");
         require(threads >= 1, "threads must be at least 1");
-        together(threads, [&](Member me) {
+        together(threads, [&](Member &me) {
             kernels->of<S>().extrapolate(msg.data(), prev.data(), Index(prev.size()),
                                          *reinterpret_cast<Clock *>(clock.data()), me);
         });

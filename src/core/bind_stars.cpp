@@ -32,7 +32,7 @@ template <class S> struct Calls {
         double sums[partial_sums];
         const auto run = arrays(plan, msg, prev, origin, bar, theta, shift, dot, unused.data(),
                                 sums, reinterpret_cast<Clock *>(clock.data()));
-        together(threads, [&](Member me) {
+        together(threads, [&](Member &me) {
             (kernels->of<S>().*rule)(lay.view, plan.view, count, run, eta, momentum, me);
         });
     }
@@ -45,7 +45,7 @@ template <class S> struct Calls {
         std::vector<double> unused(std::size_t(plan.view.num_blocks) + 1);
         const auto run =
             arrays(plan, msg, msg, origin, bar, theta, shift, dot, unused.data(), nullptr, nullptr);
-        together(threads, [&](Member me) {
+        together(threads, [&](Member &me) {
             kernels->of<S>().star_values(lay.view, plan.view, rank.data(), run, eta, me);
         });
     }

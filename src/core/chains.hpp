@@ -87,26 +87,28 @@ template <class S> struct ChainArrays {
 template <class S>
 void half_pass(const Layout<S> &lay, const Schedule<S> &plan, bool forward,
                const ChainArrays<S> &run, double eta, const Momentum<S> &momentum,
-               const Scratch &room, Member me) {
+               const Scratch &room, Member &me) {
     const Index *start = forward ? plan.forward_start : plan.backward_start;
     const Index *listed = forward ? plan.forward : plan.backward;
     const Traffic<S> traffic{run.theta, run.msg, momentum, eta, run.shift, run.dot};
     for (Index step = 0; step < plan.levels; ++step) {
         const Index level = forward ? step : plan.levels - 1 - step;
         const Index row = plan.row_start[level], row_end = plan.row_start[level + 1];
-        shares(plan, run.msg, run.theta, me.first(row, row_end), me.last(row, row_end));
-        me.barrier.wait();
+        me.phase([&](Part part) {
+            shares(plan, run.msg, run.theta, part.first(row, row_end), part.last(row, row_end));
+        });
         const Index block = start[level], block_end = start[level + 1];
-        send_blocks(lay, plan, listed, me.first(block, block_end), me.last(block, block_end),
-                    forward, traffic, room);
-        me.barrier.wait();
+        me.phase([&](Part part) {
+            send_blocks(lay, plan, listed, part.first(block, block_end),
+                        part.last(block, block_end), forward, traffic, room);
+        });
     }
 }
 
 // One half pass over the levels of a schedule, which may be some of the levels of a larger one.
 template <class S>
 void one_half(const Layout<S> &lay, const Schedule<S> &plan, bool forward,
-              const ChainArrays<S> &run, double eta, bool momentum, Member me) {
+              const ChainArrays<S> &run, double eta, bool momentum, Member &me) {
     const Scratch room(plan);
     const bool noting = momentum && !forward;
     half_pass(lay, plan, forward, run, eta,
@@ -119,7 +121,7 @@ void one_half(const Layout<S> &lay, const Schedule<S> &plan, bool forward,
 // read.
 template <class S>
 void passes(const Layout<S> &lay, const Schedule<S> &plan, Index halves, const ChainArrays<S> &run,
-            double eta, bool momentum, Member me) {
+            double eta, bool momentum, Member &me) {
     const Scratch room(plan);
     for (Index half = 0; half < halves; ++half) {
         const bool forward = half % 2 == 0;
@@ -130,10 +132,7 @@ void passes(const Layout<S> &lay, const Schedule<S> &plan, Index halves, const C
             continue;
         }
         half_pass(lay, plan, forward, run, eta, Momentum<S>{run.prev, chain_momentum}, room, me);
-        const double product = steady_sum(run.dot, plan.num_blocks, run.sums, me);
-        if (me.thread == 0)
-            run.clock->product = product;
-        me.barrier.wait();
+        steady_sum(run.dot, plan.num_blocks, run.sums, run.clock->product, me);
     }
 }
 

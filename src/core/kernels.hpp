@@ -18,7 +18,7 @@ namespace softmap {
 
 template <class S>
 using Sweep = void (*)(const Layout<S> &, const Schedule<S> &, Index count, const StarArrays<S> &,
-                       double eta, bool moving, Member);
+                       double eta, bool moving, Member &);
 
 // Passes and sweeps over messages of type S.
 template <class S> struct PassKernels {

@@ -38,52 +38,55 @@ template <class S> struct Momentum {
 // What momentum carries from pass to pass: Nesterov's t, restarts so far, the last product.
 struct Clock {
     double t, restarts, product;
+
+    bool back() const { return product > 0.0; }
+    double now() const { return back() ? 1.0 : t; }
+    double following() const { return 0.5 * (1.0 + std::sqrt(1.0 + 4.0 * now() * now())); }
 };
 
 // y = z + β (z - prev) before a pass, restarted when the last product is positive. Only the first
 // `count` messages take part: those read before they are made anew.
-template <class S> void extrapolate(S *msg, S *prev, Index count, Clock &clock, Member me) {
-    const bool back = clock.product > 0.0;
-    const double t = back ? 1.0 : clock.t;
-    const double following = 0.5 * (1.0 + std::sqrt(1.0 + 4.0 * t * t));
-    const double beta = (t - 1.0) / following;
-    const auto move = [&]<int W>(Index at) {
-        const auto z = Pack<W>::load(msg + at);
-        (z + Pack<W>(beta) * (z - Pack<W>::load(prev + at))).store(msg + at);
-        z.store(prev + at);
-    };
-    const Index last = me.last(0, count);
-    Index k = me.first(0, count);
-    for (; k + lanes <= last; k += lanes)
-        move.template operator()<lanes>(k);
-    for (; k < last; ++k)
-        move.template operator()<1>(k);
-    me.barrier.wait();
-    if (me.thread == 0) {
+template <class S> void extrapolate(S *msg, S *prev, Index count, Clock &clock, Member &me) {
+    me.phase([&](Part part) {
+        const double beta = (clock.now() - 1.0) / clock.following();
+        const auto move = [&]<int W>(Index at) {
+            const auto z = Pack<W>::load(msg + at);
+            (z + Pack<W>(beta) * (z - Pack<W>::load(prev + at))).store(msg + at);
+            z.store(prev + at);
+        };
+        const Index last = part.last(0, count);
+        Index k = part.first(0, count);
+        for (; k + lanes <= last; k += lanes)
+            move.template operator()<lanes>(k);
+        for (; k < last; ++k)
+            move.template operator()<1>(k);
+    });
+    me.once([&] {
+        const double following = clock.following();
+        clock.restarts += clock.back();
         clock.t = following;
-        clock.restarts += back;
-    }
-    me.barrier.wait();
+    });
 }
 
 inline constexpr Index partial_sums = 64;
 
-// Σ values by fixed blocks: the same on every thread and for any number of threads.
-inline double steady_sum(const double *values, Index count, double *sums, Member me) {
+// Σ values into `total`, by fixed blocks: the same for any number of threads.
+inline void steady_sum(const double *values, Index count, double *sums, double &total, Member &me) {
     const Index size = (count + partial_sums - 1) / partial_sums;
     const auto bound = [&](Index block) { return block * size < count ? block * size : count; };
-    for (Index block = me.thread; block < partial_sums; block += me.threads) {
-        double sum = 0.0;
-        for (Index k = bound(block); k < bound(block + 1); ++k)
-            sum += values[k];
-        sums[block] = sum;
-    }
-    me.barrier.wait();
-    double sum = 0.0;
-    for (Index block = 0; block < partial_sums; ++block)
-        sum += sums[block];
-    me.barrier.wait();
-    return sum;
+    me.phase([&](Part part) {
+        for (Index block = part.index; block < partial_sums; block += part.parts) {
+            double sum = 0.0;
+            for (Index k = bound(block); k < bound(block + 1); ++k)
+                sum += values[k];
+            sums[block] = sum;
+        }
+    });
+    me.once([&] {
+        total = 0.0;
+        for (Index block = 0; block < partial_sums; ++block)
+            total += sums[block];
+    });
 }
 
 } // namespace softmap

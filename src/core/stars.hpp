@@ -158,29 +158,32 @@ void settle(const Layout<S> &lay, const Schedule<S> &plan, const StarArrays<S> &
 // Send μ_h to the half-edges of one level's nodes: from later nodes too, or from earlier ones only.
 template <class S>
 void receive(const Layout<S> &lay, const Schedule<S> &plan, Index level, const StarArrays<S> &run,
-             double eta, bool from_later, const Scratch &room, Member me) {
+             double eta, bool from_later, const Scratch &room, Member &me) {
     const Traffic<S> traffic{run.bar, run.msg, {}, eta, run.shift, run.unused};
-    for (int way = 0; way < (from_later ? 2 : 1); ++way) {
-        const bool forward = way == 0; // blocks are listed by the level of the end that receives
-        const Index *start = forward ? plan.backward_start : plan.forward_start;
-        const Index *listed = forward ? plan.backward : plan.forward;
-        const Index begin = start[level], end = start[level + 1];
-        send_blocks(lay, plan, listed, me.first(begin, end), me.last(begin, end), forward, traffic,
-                    room);
-    }
+    me.phase([&](Part part) {
+        for (int way = 0; way < (from_later ? 2 : 1); ++way) {
+            const bool forward =
+                way == 0; // blocks are listed by the level of the end that receives
+            const Index *start = forward ? plan.backward_start : plan.forward_start;
+            const Index *listed = forward ? plan.backward : plan.forward;
+            const Index begin = start[level], end = start[level + 1];
+            send_blocks(lay, plan, listed, part.first(begin, end), part.last(begin, end), forward,
+                        traffic, room);
+        }
+    });
 }
 
-template <class S> void copy(const S *from, S *to, Index count, Member me) {
-    const Index last = me.last(0, count);
-    for (Index k = me.first(0, count); k < last; ++k)
-        to[k] = from[k];
-    me.barrier.wait();
+template <class S> void copy(const S *from, S *to, Index count, Member &me) {
+    me.phase([&](Part part) {
+        std::copy(from + part.first(0, count), from + part.last(0, count),
+                  to + part.first(0, count));
+    });
 }
 
 // `count` sweeps over all colours by one rule, with momentum over whole sweeps if asked for.
 template <class Rule, class S>
 void sweeps(const Layout<S> &lay, const Schedule<S> &plan, Index count, const StarArrays<S> &run,
-            double eta, bool moving, Member me) {
+            double eta, bool moving, Member &me) {
     const Scratch room(plan);
     const auto momentum = moving ? Momentum<S>{run.prev, star_momentum} : Momentum<S>{};
     StarRoom nodes(lay.widest);
@@ -190,18 +193,14 @@ void sweeps(const Layout<S> &lay, const Schedule<S> &plan, Index count, const St
         copy(run.msg, run.origin, run.size, me);
         for (Index level = 0; level < plan.levels; ++level) {
             receive(lay, plan, level, run, eta, true, room, me);
-            me.barrier.wait();
             const Index row = plan.row_start[level], end = plan.row_start[level + 1];
-            settle<Rule>(lay, plan, run, eta, momentum, nodes, me.first(row, end),
-                         me.last(row, end));
-            me.barrier.wait();
+            me.phase([&](Part part) {
+                settle<Rule>(lay, plan, run, eta, momentum, nodes, part.first(row, end),
+                             part.last(row, end));
+            });
         }
-        if (moving) {
-            const double product = steady_sum(run.dot, lay.n, run.sums, me);
-            if (me.thread == 0)
-                run.clock->product = product;
-            me.barrier.wait();
-        }
+        if (moving)
+            steady_sum(run.dot, lay.n, run.sums, run.clock->product, me);
         if (!Rule::later_colours_see)
             copy(run.origin, run.msg, run.size, me);
     }
@@ -236,16 +235,16 @@ void evaluate(const Layout<S> &lay, const Schedule<S> &plan, const Index *rank,
 // The terms of -L(λ) at η (of the plain bound at η = ∞), into `dot` and `shift`.
 template <class S>
 void star_values(const Layout<S> &lay, const Schedule<S> &plan, const Index *rank,
-                 const StarArrays<S> &run, double eta, Member me) {
+                 const StarArrays<S> &run, double eta, Member &me) {
     const Scratch room(plan);
     StarRoom nodes(lay.widest);
     copy(run.msg, run.origin, run.size, me);
     for (Index level = 0; level < plan.levels; ++level) {
         receive(lay, plan, level, run, eta, false, room, me);
-        me.barrier.wait();
         const Index row = plan.row_start[level], end = plan.row_start[level + 1];
-        evaluate(lay, plan, rank, run, eta, nodes, me.first(row, end), me.last(row, end));
-        me.barrier.wait();
+        me.phase([&](Part part) {
+            evaluate(lay, plan, rank, run, eta, nodes, part.first(row, end), part.last(row, end));
+        });
     }
 }
 
