@@ -35,6 +35,7 @@ def _solve(model: Model, settings: Settings, method: str) -> Any:
     return solve(
         model,
         method=method,
+        goal="lp",
         lp_gap=settings.gap,
         gap=0.0,
         time_limit=settings.time_limit,

@@ -230,7 +230,8 @@ class Run:
         more = self.options.goal != "lp" and self.algorithm.sweeping and len(self.trace) > 0
         if not more or not limit:
             return None
-        overtaken = self.judge.bound < self.proved and math.isfinite(self.search.energy)
+        middle = (self.judge.bound + self.judge.primal) / 2  # the LP optimum is likely below it
+        overtaken = middle < self.proved and math.isfinite(self.search.energy)
         enough = self.seconds > SHARE * limit and self.done >= FIRST
         done = enough or has_settled(self.trace, overtaken=overtaken)
         return Status.RELAXED if done else None
