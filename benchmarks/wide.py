@@ -5,6 +5,7 @@ ratio within one run, or seconds of processor time: machines are busy.
 
     checks    one check over one pass, truncated linear, by labels
     labels    nanoseconds of one pass per edge and label, Potts and truncated linear
+    pixels    one pass per pixel, and a run to an LP gap of 1e-3, Potts with 4 labels, by pixels
     shares    the part of a run to an LP gap of 1e-3 that checks and labels take, by instance
     picture   450 × 375 pixels, 64 and 32 labels: gaps by time, α-expansion and TRW-S beside it
     memory    peak over an idle process, 1,000 × 1,000 Potts with 4 labels
@@ -89,6 +90,22 @@ def labels() -> Iterator[Row]:
                 "labels": count,
                 "ns per edge and label": 1e9 * seconds / (model.m * count),
             }
+
+
+def pixels() -> Iterator[Row]:
+    """Microseconds per pixel of one pass and of a run to 1e-3, on one thread."""
+    for side in (32, 64, 128, 256, 512, 1024):
+        model = potts_grid(side, side, 4, seed=0)
+        began = time.process_time()
+        found = softmap.solve(model, goal="lp", lp_gap=1e-3, threads=1)
+        whole = time.process_time() - began
+        method, tight = Anneal(threads=1), tighten(model)
+        state = method.init(tight, None, 0)
+        method.step(state, 2)
+        seconds = least(lambda m=method, s=state: m.step(s, 1))  # type: ignore[misc]
+        yield {"pixels": model.n, "passes": round(found.sweeps),
+               "µs per pixel, one pass": 1e6 * seconds / model.n,
+               "µs per pixel, all of the run": 1e6 * whole / model.n}  # fmt: skip
 
 
 class _Timed:
@@ -193,7 +210,7 @@ def large() -> Iterator[Row]:
            "status": found.status.name, "gigabytes": peak_megabytes() / 1e3}  # fmt: skip
 
 
-WHATS = {f.__name__: f for f in (checks, labels, shares, picture, memory, large)}
+WHATS = {f.__name__: f for f in (checks, labels, pixels, shares, picture, memory, large)}
 
 
 def main() -> None:

@@ -16,8 +16,8 @@ Row = dict[str, Any]
 
 
 def draw(rows: list[Row], out: Path) -> None:
-    """Cost of a pass and of a check against the number of labels."""
-    figure, (passes, checks) = plt.subplots(1, 2, figsize=(9, 3.5))
+    """Cost of a pass and of a check against the number of labels, and of a run against pixels."""
+    figure, (passes, checks, runs) = plt.subplots(1, 3, figsize=(13, 3.5))
     for family in dict.fromkeys(r["family"] for r in rows if r["what"] == "labels"):
         mine = [r for r in rows if r["what"] == "labels" and r["family"] == family]
         counts = [r["labels"] for r in mine]
@@ -27,10 +27,17 @@ def draw(rows: list[Row], out: Path) -> None:
     for place, name in enumerate(("first η", "thirty times that")):
         ratio = [[r["check / pass"] for r in judged if r["labels"] == d][place] for d in counts]
         checks.plot(counts, ratio, "o-", label=name)
+    sized = [r for r in rows if r["what"] == "pixels"]
+    for name in ("one pass", "all of the run"):
+        each = [r[f"µs per pixel, {name}"] for r in sized]
+        runs.plot([r["pixels"] for r in sized], each, "o-", label=name)
     passes.set(title="one pass: ns per edge and label", xscale="log", xlabel="labels")
     checks.set(title="one check ÷ one pass", xscale="log", xlabel="labels")
-    for axis in (passes, checks):
-        axis.set_ylim(bottom=0)
+    runs.set(title="µs per pixel, to an LP gap of 1e-3", xscale="log", yscale="log")
+    runs.set_xlabel("pixels")
+    passes.set_ylim(bottom=0)
+    checks.set_ylim(bottom=0)
+    for axis in (passes, checks, runs):
         axis.grid(alpha=0.3)
         axis.legend(fontsize=8)
     figure.tight_layout()

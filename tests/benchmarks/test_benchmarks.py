@@ -8,7 +8,7 @@ from benchmarks.certify import certify, repair
 from benchmarks.peers import PEERS, Answer
 from benchmarks.peers.local_polytope import program
 
-from benchmarks import races, summary
+from benchmarks import gap_chart, races, summary
 from softmap import generators, lp
 from softmap.relaxation import polytope
 
@@ -96,3 +96,20 @@ def test_fastest_certified_run_is_found() -> None:
     assert best is not None
     assert best["method"] == "clarabel"
     assert {peer.kind for peer in PEERS.values()} == {"ours", "lp", "dual"}
+
+
+def test_times_to_a_gap_are_those_of_the_fastest_run_that_reached_it() -> None:
+    rows = [
+        {"method": "a", "instance": "x", "gap": 1e-3, "reached": True, "seconds": 3.0},
+        {"method": "a", "instance": "x", "gap": 1e-3, "reached": True, "seconds": 2.0},
+        {"method": "a", "instance": "x", "gap": 1e-3, "reached": False, "seconds": 1.0},
+        {"method": "b", "instance": "x", "gap": 1e-4, "reached": True, "seconds": 1.0},
+    ]
+    assert gap_chart.times(rows, 1e-3) == {"a": {"x": 2.0}}
+
+
+def test_the_chart_of_times_has_a_panel_per_gap(tmp_path) -> None:
+    row = {"method": "a", "instance": "x", "reached": True, "seconds": 3.0}
+    gap_chart.draw([row | {"gap": gap} for gap in (1e-3, 1e-4, 0.0)], tmp_path / "chart.svg")
+    drawn = (tmp_path / "chart.svg").read_text("utf-8")
+    assert drawn.count('id="axes_') == 2
