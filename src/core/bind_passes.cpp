@@ -42,6 +42,7 @@ template <class S> void fill(HeldSchedule<S> *self, nb::dict arrays) {
     require(take("backward_start", v.backward_start) == v.levels + 1,
             "backward_start is too short");
     require(take("backward", v.backward) == v.num_blocks, "backward needs one entry per block");
+    take("forward_ends", v.forward_ends);
     take("half_at", v.half_at);
     take("half_step", v.half_step);
     for (Index b = 0; b < v.num_blocks; ++b)
@@ -106,6 +107,26 @@ template <class S> struct Calls {
             kernels->of<S>().one_half(lay.view, plan.view, forward, arrays, eta, momentum, me);
         });
     }
+    static void run_lowered(Lay lay, Plan plan, Out<S> msg, Out<double> theta, Out<double> shift,
+                            Out<double> dot, int threads) {
+        require_size(shift, plan.view.num_lanes, "shift");
+        require_size(dot, plan.view.num_blocks, "dot");
+        require(threads >= 1, "threads must be at least 1");
+        const ChainArrays<S> arrays{msg.data(),   nullptr,    0,       theta.data(),
+                                    shift.data(), dot.data(), nullptr, nullptr};
+        together(threads, [&](Member me) {
+            kernels->of<S>().lowered_half(lay.view, plan.view, arrays, me);
+        });
+    }
+    static double bound(Lay lay, Plan plan, In<double> theta, In<double> shift, double constant,
+                        int threads) {
+        require_size(shift, plan.view.num_lanes, "shift");
+        std::vector<double> rest(std::size_t(lay.view.n));
+        split(threads, plan.view.num_rows, [&](Index first, Index last) {
+            kernels->of<S>().least_rests(plan.view, theta.data(), rest.data(), first, last);
+        });
+        return chain_bound(plan.view, rest.data(), lay.view.n, shift.data(), constant);
+    }
     static void move_on(Out<S> msg, Out<S> prev, Out<double> clock, int threads) {
         require(msg.size() >= prev.size(), "there are fewer messages than prev has");
         require_size(clock, 3, "clock");
@@ -158,6 +179,12 @@ template <class S> struct Calls {
         m.def("half_pass", &run_half, arg("layout"), arg("schedule"), arg("forward"), arg("msg"),
               arg("prev"), arg("theta"), arg("eta"), arg("momentum"), arg("shift"), arg("dot"),
               arg("threads"), Unlocked());
+        m.def("lowered_half", &run_lowered, arg("layout"), arg("schedule"), arg("msg"),
+              arg("theta"), arg("shift"), arg("dot"), arg("threads"), Unlocked(),
+              "A hard half pass forward, rounded down.");
+        m.def("chain_bound", &bound, arg("layout"), arg("schedule"), arg("theta"), arg("shift"),
+              nb::arg("constant"), arg("threads"), Unlocked(),
+              "A number certainly at most the bound of `cut_chains` after `lowered_half`.");
         m.def("extrapolate", &move_on, arg("msg"), arg("prev"), arg("clock"), arg("threads"),
               Unlocked());
         m.def("shares", &share, arg("schedule"), arg("msg"), arg("theta"), arg("threads"),

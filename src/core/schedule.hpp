@@ -48,6 +48,7 @@ template <class S> struct Schedule {
     const double *weight, *truncation; // by lane; 0 in lanes without an edge
     const S *table;
     const Index *forward_start, *forward, *backward_start, *backward;
+    const std::int32_t *forward_ends; // [n] chains that end at each node, gone through forward
     const Index *half_at;
     const std::int32_t *half_step;
 };

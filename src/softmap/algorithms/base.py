@@ -9,6 +9,7 @@ from typing import Any, ClassVar, Self
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
+from softmap.later import Later
 from softmap.model import Model
 
 __all__ = ["Algorithm", "Floats", "Proposal", "State", "Verdict"]
@@ -37,7 +38,7 @@ class Proposal:
     Attributes
     ----------
     lam
-        λ to take the bound of.
+        λ to take the bound of, or a function that makes it when it is asked for.
     eta
         Inverse temperature of the marginals.
     coupling
@@ -46,13 +47,16 @@ class Proposal:
         Node marginals to try, the current ones first; those of λ if empty.
     smoothed
         Value of the regularised dual, where the method knows it.
+    bound
+        A bound that λ certainly proves, where the method has one for less than the judge.
     """
 
-    lam: Floats
+    lam: Later[Floats] = Later()
     eta: float
     coupling: Floats | None = None
     nodes: tuple[Floats, ...] = ()
     smoothed: float | None = None
+    bound: float | None = None
 
 
 @dataclass(frozen=True)

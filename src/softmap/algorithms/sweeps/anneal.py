@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import ClassVar, Protocol, Self
 
 import numpy as np
@@ -10,7 +10,14 @@ from numpy.typing import DTypeLike, NDArray
 
 from softmap import core
 from softmap.algorithms.base import Algorithm, Floats, Proposal, State, Verdict
-from softmap.algorithms.sweeps.chains import CLOCK, ChainMarginals, Chains, Messages, polish
+from softmap.algorithms.sweeps.chains import (
+    CLOCK,
+    ChainMarginals,
+    Chains,
+    Messages,
+    Proved,
+    polish,
+)
 from softmap.algorithms.sweeps.ordering import decoding_order
 from softmap.model import Model
 from softmap.relaxation.dual import cost_scale
@@ -57,7 +64,9 @@ class Engine(Protocol):
 
     def marginals(self, messages: Floats, shift: Floats, eta: float) -> ChainMarginals: ...
 
-    def bounding(self, messages: Floats, hard: int) -> Floats: ...
+    def resend(self, state: Messages, eta: float) -> None: ...
+
+    def prove(self, messages: Floats, hard: int) -> Proved: ...
 
     def lam(self, messages: Floats) -> Floats: ...
 
@@ -148,26 +157,41 @@ class Annealed(Algorithm):
         return self.engine.lam(state.messages.msg)
 
     def propose(self, state: AnnealState) -> Proposal:
-        hard, messages = polish(state.passes), state.messages.msg
-        # a copy of the messages and κ are large: not both at once
-        early = self.engine.bounding(messages, hard) if hard else None
-        found = self.sketch(state, early)
+        found = self._marginals(state)
+        proved = self.engine.prove(state.messages.msg, polish(state.passes))
         average = (state.mean.copy(),) if state.samples > 1 else ()
-        return replace(found, nodes=found.nodes + average)
+        return self._proposal(state, found, proved, average)
 
     def glimpse(self, state: AnnealState) -> Proposal:
-        messages = state.messages.msg
-        nodes = self.engine.nodes(messages, state.eta)
-        return Proposal(self.engine.bounding(messages, 0), state.eta, None, (nodes,))
+        messages = state.messages
+        self.engine.resend(messages, state.eta)
+        nodes = self.engine.nodes(messages.msg, state.eta)
+        proved = self.engine.prove(messages.msg, 0)
+        return Proposal(proved.lam, state.eta, None, (nodes,), None, proved.bound)
 
-    def sketch(self, state: AnnealState, lam: Floats | None = None) -> Proposal:
-        """λ without hard passes (unless given one), and the current marginals only."""
-        found = self.engine.marginals(state.messages.msg, state.messages.shift, state.eta)
-        if lam is None:
-            lam = self.engine.bounding(state.messages.msg, 0)
+    def sketch(self, state: AnnealState) -> Proposal:
+        """λ without hard passes, and the current marginals only."""
+        found = self._marginals(state)
+        return self._proposal(state, found, self.engine.prove(state.messages.msg, 0))
+
+    def _marginals(self, state: AnnealState) -> ChainMarginals:
+        messages = state.messages
+        self.engine.resend(messages, state.eta)
+        found = self.engine.marginals(messages.msg, messages.shift, state.eta)
         state.node_entropy = float((self.engine.surplus * found.node_entropy).sum())
         state.smoothed = found.smoothed
-        return Proposal(lam, state.eta, found.coupling, (found.nodes,), found.smoothed)
+        return found
+
+    def _proposal(
+        self,
+        state: AnnealState,
+        found: ChainMarginals,
+        proved: Proved,
+        more: tuple[Floats, ...] = (),
+    ) -> Proposal:
+        nodes = (found.nodes, *more)
+        lam, bound = proved.lam, proved.bound
+        return Proposal(lam, state.eta, found.coupling, nodes, found.smoothed, bound)
 
     def heed(self, state: AnnealState, verdict: Verdict) -> None:
         """Raise η once the entropy, not the optimisation, makes most of the gap.

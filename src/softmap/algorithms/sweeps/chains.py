@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
@@ -15,7 +16,7 @@ from softmap.algorithms.sweeps.schedule import aligned
 from softmap.model import Model
 from softmap.model.layout import layout
 
-__all__ = ["ChainMarginals", "Chains", "Messages", "polish"]
+__all__ = ["ChainMarginals", "Chains", "Messages", "Proved", "polish"]
 
 
 @dataclass
@@ -34,6 +35,14 @@ class Messages:
 
 
 @dataclass(frozen=True)
+class Proved:
+    """λ, or a function that makes it, and a bound that it proves where that is known."""
+
+    lam: Floats | Callable[[], Floats]
+    bound: float | None = None
+
+
+@dataclass(frozen=True)
 class ChainMarginals:
     """The regularised primal point of some messages, and the value of the regularised dual."""
 
@@ -44,6 +53,7 @@ class ChainMarginals:
 
 
 CLOCK = (0.0, 0.0, -1.0)  # as `Messages.clock` begins
+PIECE = 1 << 16  # messages that are exchanged at a time
 POLISH = 1  # hard passes before a bound is read off
 UNPOLISHED = 20  # passes before which they gain 1 to 3 % of the gap, and cost a third of a check
 
@@ -70,6 +80,12 @@ class Chains:
         self.surplus[self.plan.nodes] -= 1.0 / self.plan.share[: model.n]
         self._theta = aligned(self.plan.cost_size)
         self._dot = np.zeros(len(self.plan.blocks))
+        self._ends = self.plan.backward_ends  # of the chains in the direction of the last half pass
+        # whether messages sent forward are hard, and for which λ they are in place
+        self._overwritten = False
+        self._latest: _Sent | None = None
+        # costs that passes see are those of the model: a bound of theirs is one of the model's
+        self._true_costs = self.dtype == np.float64
 
     def start(self, lam: Floats | None) -> Messages:
         """Messages that stand for λ (0 if None)."""
@@ -89,8 +105,16 @@ class Chains:
     def passes(self, state: Messages, count: int, eta: float, *, momentum: bool) -> None:
         """`count` passes at η (inf: hard-min), forward and backward each."""
         self._run(2 * count, state, eta, momentum)
+        self._ends, self._overwritten = self.plan.backward_ends, False
+
+    def resend(self, state: Messages, eta: float) -> None:
+        """Send forward at η once more where `prove` has overwritten what was sent."""
+        if self._overwritten:
+            self._run(1, state, eta, False)
+            self._ends, self._overwritten = self.plan.forward_ends, False
 
     def _run(self, halves: int, state: Messages, eta: float, momentum: bool) -> None:
+        self._latest = None
         pace = self._hard if eta == np.inf else self._soft
         pace.run(
             halves,
@@ -105,7 +129,7 @@ class Chains:
         return self._soft_nodes(self._shares(messages), eta)[0]
 
     def marginals(self, messages: Floats, shift: Floats, eta: float) -> ChainMarginals:
-        """Marginals `μ_i ∝ exp(-η θ̂_i / n_i)` after a full pass; `shift` is that pass's."""
+        """Marginals `μ_i ∝ exp(-η θ̂_i / n_i)`; `shift` is that of the last half pass."""
         theta = self._shares(messages)
         nodes, entropy, minima = self._soft_nodes(theta, eta)
         smoothed = self._value(shift, minima)
@@ -115,28 +139,61 @@ class Chains:
 
     def _value(self, shift: Floats, minima: Floats) -> float:
         """-L(λ) from what a pass took off the edges, and the soft minima of shares."""
-        ends = self.plan.backward_ends * minima
+        ends = self._ends * minima
         terms = np.concatenate([shift[self._real], ends, [self.model.constant]])
         return float(core.careful_sum(terms))
 
-    def bounding(self, messages: Floats, hard: int = POLISH) -> Floats:
-        """λ whose plain bound is the chain bound after `hard` hard passes and a half.
+    def prove(self, messages: Floats, hard: int = POLISH) -> Proved:
+        """The chain bound after `hard` hard passes and a half, and the λ that proves it.
 
         Hard passes win back part of what the entropy costs the bound. From hard messages they never
-        lower it; from smooth ones they may by a little, which concerns speed, not validity. Without
-        a whole one, the messages sent forward are overwritten: the next pass makes them anew.
+        lower it; from smooth ones they may by a little, which concerns speed, not validity. The
+        messages sent forward are overwritten: the next pass makes them anew.
         """
-        msg = messages
         if hard:
-            msg = aligned(len(messages), self.dtype)
-            msg[:] = messages
-        shift = np.empty(len(self.plan.edge))
-        self._run(2 * hard + 1, Messages(msg, msg, np.ones(3), shift), np.inf, False)
-        del shift  # as long as there are edges
-        theta = self._shares(msg)
-        lam = np.empty(int(self.model.half_offset[-1]))
+            before = messages[: self.plan.back_size].copy()
+            shift = np.empty(len(self.plan.edge))
+            self._run(2 * hard, Messages(messages, messages, np.ones(3), shift), np.inf, False)
+            del shift  # as long as there are edges
+        bound = self._lowered(messages)
+        if hard:
+            polished = _Sent(self, messages, before)
+            polished.swap()
+        else:
+            polished = _Sent(self, messages, messages[: self.plan.back_size].copy())
+        self._latest, self._overwritten = polished, True
+        if self._true_costs:
+            return Proved(polished, bound)
+        return Proved(polished())
+
+    def bounding(self, messages: Floats, hard: int = POLISH) -> Floats:
+        """λ whose plain bound is the chain bound after `hard` hard passes and a half."""
+        lam = self.prove(messages, hard).lam
+        return lam() if callable(lam) else lam
+
+    def _lowered(self, messages: Floats) -> float:
+        """Send forward, hard and rounded down, and add up what that proves."""
+        shift, native = np.empty(len(self.plan.edge)), self.plan.native
+        self._hard.run(
+            1,
+            lambda threads: core.lowered_half(
+                self._layout, native, messages, self._theta, shift, self._dot, threads
+            ),
+        )
+        constant = self.model.constant
+        return float(
+            core.chain_bound(self._layout, native, self._theta, shift, constant, self.threads)
+        )
+
+    def cut(self, messages: Floats, sent: _Sent) -> Floats:
+        """λ of the chain bound; `messages` are those into early ends that `sent` remembers."""
+        if self._latest is not sent:
+            self._lowered(messages)
+            self._latest, self._overwritten = sent, True
+        shares, lam = np.empty(self.model.unary.size), np.empty(int(self.model.half_offset[-1]))
+        core.by_node(self._layout, self.plan.native, self._theta, shares, self.threads)
         core.cut_chains(
-            self._layout, self.plan.native, self.plan.rank, msg, theta, lam, self.threads
+            self._layout, self.plan.native, self.plan.rank, messages, shares, lam, self.threads
         )
         return lam
 
@@ -152,7 +209,30 @@ class Chains:
 
     def _shares(self, messages: Floats) -> Floats:
         """θ̂_i / n_i in the order of the model."""
+        self._latest = None
         core.shares(self.plan.native, messages, self._theta, self.threads)
         out = np.empty(self.model.unary.size)
         core.by_node(self._layout, self.plan.native, self._theta, out, self.threads)
         return out
+
+
+class _Sent:
+    """What λ of a chain bound is made of: messages into early ends, half of what λ takes."""
+
+    def __init__(self, chains: Chains, room: Floats, back: Floats) -> None:
+        self._chains, self._room, self._back = chains, room, back
+
+    def swap(self) -> None:
+        """Exchange what is remembered with what lies in the messages of the run."""
+        for first in range(0, len(self._back), PIECE):
+            piece = slice(first, min(first + PIECE, len(self._back)))
+            there = self._room[piece].copy()
+            self._room[piece], self._back[piece] = self._back[piece], there
+
+    def __call__(self) -> Floats:
+        """λ: it takes the place of the messages sent forward, which the next pass makes anew."""
+        self.swap()
+        try:
+            return self._chains.cut(self._room, self)
+        finally:
+            self.swap()

@@ -141,10 +141,10 @@ def _plan(model: Model, rank: Ints, level: Ints) -> Plan:
         "late_step": packing.late_step,
         "forward_start": forward[0],
         "forward": forward[1],
-        "forward_ends": (chains - later).astype(np.float64),
+        "forward_ends": (chains - later).astype(np.int32),
         "backward_start": backward[0],
         "backward": backward[1],
-        "backward_ends": (chains - earlier).astype(np.float64),
+        "backward_ends": (chains - earlier).astype(np.int32),
         "half_at": packing.half_at,
         "half_step": packing.half_step,
     }

@@ -98,7 +98,7 @@ class Schedule:
         Parameters of each lane's edge, 0 where there are none.
     table : float[packed tables]
         Tables of tiles, equal entries of all lanes side by side.
-    forward_start, forward, forward_ends : int64[levels + 1], int64[blocks], float64[n]
+    forward_start, forward, forward_ends : int64[levels + 1], int64[blocks], int32[n]
         Blocks by level of their early end; chains that end at each node in this direction.
     backward_start, backward, backward_ends
         Blocks by level of their late end; likewise.
@@ -128,10 +128,10 @@ class Schedule:
     table: NDArray[Any]
     forward_start: Ints
     forward: Ints
-    forward_ends: Floats
+    forward_ends: Steps
     backward_start: Ints
     backward: Ints
-    backward_ends: Floats
+    backward_ends: Steps
     half_at: Ints
     half_step: Steps
 

@@ -59,8 +59,11 @@ class TRWS(Algorithm):
 
     def propose(self, state: TRWSState) -> Proposal:
         msg = state.messages.msg
+        self.chains.resend(state.messages, np.inf)
         found = self.chains.marginals(msg, state.messages.shift, self.eta)
-        return Proposal(self.chains.bounding(msg), self.eta, found.coupling, (found.nodes,))
+        proved = self.chains.prove(msg)
+        nodes, bound = (found.nodes,), proved.bound
+        return Proposal(proved.lam, self.eta, found.coupling, nodes, None, bound)
 
     def restart_point(self, state: TRWSState) -> Floats:
         return self.chains.lam(state.messages.msg)
