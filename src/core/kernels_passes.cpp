@@ -8,6 +8,7 @@ template <class S> static PassKernels<S> pass_kernels() {
             one_half<S>,
             lowered_half<S>,
             least_rests<S>,
+            price_portions<S>,
             extrapolate<S>,
             shares<S>,
             sweeps<StarRule, S>,

@@ -35,4 +35,4 @@ class Later(Generic[T]):
 
 def unmade(of: object, name: str) -> Any:
     """What such an attribute was given: the function that makes it, unless it was made."""
-    return vars(of)[name]
+    return vars(of)[name] if name in vars(of) else getattr(of, name)

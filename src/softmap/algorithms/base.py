@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, ClassVar, Self
 
@@ -11,6 +12,7 @@ from numpy.typing import DTypeLike, NDArray
 
 from softmap.later import Later
 from softmap.model import Model
+from softmap.relaxation.point import Coupled
 
 __all__ = ["Algorithm", "Floats", "Proposal", "State", "Verdict"]
 
@@ -49,14 +51,20 @@ class Proposal:
         Value of the regularised dual, where the method knows it.
     bound
         A bound that λ certainly proves, where the method has one for less than the judge.
+    points
+        The points over `nodes`, where the method prices them for less than the judge.
+    labels
+        Reads labels off, where that takes no λ; to be called before the next step.
     """
 
-    lam: Later[Floats] = Later()
+    lam: Later[Floats] = Later()  # noqa: RUF009 - a descriptor, which holds nothing
     eta: float
     coupling: Floats | None = None
     nodes: tuple[Floats, ...] = ()
     smoothed: float | None = None
     bound: float | None = None
+    points: tuple[Coupled, ...] = ()
+    labels: Callable[[], NDArray[np.int64]] | None = None
 
 
 @dataclass(frozen=True)

@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from softmap.algorithms.base import Proposal, Verdict
-from softmap.labels import decode, round_nodes
+from softmap.labels import round_nodes
+from softmap.labels.search import Readable
 from softmap.relaxation.bounds import reduced_nodes
 from softmap.solving.handover import is_slow, solve_exactly
 from softmap.solving.trace import Snapshot, StageName
@@ -101,11 +102,16 @@ def _find_labels(run: Run, seen: Proposal, verdict: Verdict, before: float, *, l
         return
     due = last or (run.done >= 4 * run.decoded_at and (not alone or _rivals(run)))
     if due or not math.isfinite(run.search.energy):
-        run.find_labels(seen.lam, verdict.nodes[0], before)
+        run.find_labels(_readable(seen), verdict.nodes[0], before)
     if due:
         run.decoded_at = run.done
     elif run.closed() and not (alone and run.gaps()[1] <= run.options.lp_gap):
-        run.find_labels(seen.lam, verdict.nodes[0], run.judge.primal)
+        run.find_labels(_readable(seen), verdict.nodes[0], run.judge.primal)
+
+
+def _readable(seen: Proposal) -> Readable:
+    """What labels are read off: λ, unless the method needs none."""
+    return getattr(seen, "labels", None) or seen.lam
 
 
 def _rivals(run: Run) -> bool:
@@ -122,7 +128,7 @@ def _brief(run: Run, kind: str) -> Snapshot:
     if proposal.nodes:
         run.keep_labels(round_nodes(run.model, proposal.nodes[0]))
     if kind == "hasty" and not run.closed():
-        run.keep_labels(decode(run.model, proposal.lam, run.search.order))
+        run.keep_labels(run.search.read(_readable(proposal)))
     return run.note(StageName.RELAX)
 
 

@@ -49,13 +49,14 @@ class Judge:
     def look(self, proposal: Proposal) -> Verdict:
         """Judge one proposal: its bound, and a point of the polytope per node marginals."""
         bound = self.notice(proposal)
-        coupling = proposal.lam if proposal.coupling is None else proposal.coupling
         nodes = proposal.nodes or (self._nodes_of(proposal),)
         if len(self.model.auxiliaries):
             nodes = tuple(polytope.lift(self.model, p) for p in nodes)
-        priced = [
-            couple(self.model, p, coupling, proposal.eta, threads=self.threads) for p in nodes
-        ]
+        coupling, priced = proposal.coupling, proposal.points
+        if not priced:
+            coupling = proposal.lam if coupling is None else coupling
+            how = coupling, proposal.eta
+            priced = tuple(couple(self.model, p, *how, threads=self.threads) for p in nodes)
         kept = coupling if self._keeps_coupling else None
         for found, candidate in zip(priced, nodes, strict=True):
             if found.cost < self.primal:

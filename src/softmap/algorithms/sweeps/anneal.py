@@ -21,6 +21,7 @@ from softmap.algorithms.sweeps.chains import (
 from softmap.algorithms.sweeps.ordering import decoding_order
 from softmap.model import Model
 from softmap.relaxation.dual import cost_scale
+from softmap.relaxation.point import Coupled
 
 __all__ = ["Anneal", "AnnealState", "Annealed", "Engine", "easily_coupled"]
 
@@ -154,44 +155,43 @@ class Annealed(Algorithm):
         state.mean += weight * (nodes - state.mean)
 
     def restart_point(self, state: AnnealState) -> Floats:
+        self.engine.resend(state.messages, state.eta)
         return self.engine.lam(state.messages.msg)
 
     def propose(self, state: AnnealState) -> Proposal:
-        found = self._marginals(state)
-        proved = self.engine.prove(state.messages.msg, polish(state.passes))
         average = (state.mean.copy(),) if state.samples > 1 else ()
-        return self._proposal(state, found, proved, average)
+        return self._proposal(state, average, polish(state.passes))
 
     def glimpse(self, state: AnnealState) -> Proposal:
         messages = state.messages
         self.engine.resend(messages, state.eta)
         nodes = self.engine.nodes(messages.msg, state.eta)
         proved = self.engine.prove(messages.msg, 0)
-        return Proposal(proved.lam, state.eta, None, (nodes,), None, proved.bound)
+        return Proposal(
+            proved.lam, state.eta, nodes=(nodes,), bound=proved.bound, labels=proved.labels
+        )
 
     def sketch(self, state: AnnealState) -> Proposal:
         """λ without hard passes, and the current marginals only."""
-        found = self._marginals(state)
-        return self._proposal(state, found, self.engine.prove(state.messages.msg, 0))
+        return self._proposal(state, (), 0)
 
-    def _marginals(self, state: AnnealState) -> ChainMarginals:
-        messages = state.messages
-        self.engine.resend(messages, state.eta)
-        found = self.engine.marginals(messages.msg, messages.shift, state.eta)
-        state.node_entropy = float((self.engine.surplus * found.node_entropy).sum())
+    def _proposal(self, state: AnnealState, more: tuple[Floats, ...], hard: int) -> Proposal:
+        """The current marginals and more, and the bound after hard passes, in this order."""
+        messages, engine = state.messages, self.engine
+        engine.resend(messages, state.eta)
+        found = engine.marginals(messages.msg, messages.shift, state.eta)
+        state.node_entropy = float((engine.surplus * found.node_entropy).sum())
         state.smoothed = found.smoothed
-        return found
-
-    def _proposal(
-        self,
-        state: AnnealState,
-        found: ChainMarginals,
-        proved: Proved,
-        more: tuple[Floats, ...] = (),
-    ) -> Proposal:
-        nodes = (found.nodes, *more)
-        lam, bound = proved.lam, proved.bound
-        return Proposal(lam, state.eta, found.coupling, nodes, found.smoothed, bound)
+        nodes, coupling = (found.nodes, *more), found.coupling
+        points: tuple[Coupled, ...] = ()
+        if found.price is not None:  # nobody looks at the entropy of an average
+            points = tuple(found.price(p, whole=not k) for k, p in enumerate(nodes))
+        del found  # marginals are large
+        proved = engine.prove(messages.msg, hard)
+        return Proposal(
+            proved.lam, state.eta, coupling, nodes, state.smoothed, proved.bound, points,
+            proved.labels,
+        )  # fmt: skip
 
     def heed(self, state: AnnealState, verdict: Verdict) -> None:
         """Raise η once the entropy, not the optimisation, makes most of the gap.

@@ -2,19 +2,25 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
+from typing import Any
 
 import numpy as np
-from numpy.typing import DTypeLike
+from numpy.typing import DTypeLike, NDArray
 
 from softmap import core
 from softmap.algorithms.base import Floats
 from softmap.algorithms.pace import Pace
 from softmap.algorithms.sweeps.planning import chain_schedule
 from softmap.algorithms.sweeps.schedule import aligned
+from softmap.labels.decoding import TIE
 from softmap.model import Model
 from softmap.model.layout import layout
+from softmap.relaxation.point import Coupled, needs_coupling
+from softmap.relaxation.polytope import node_cost
 
 __all__ = ["ChainMarginals", "Chains", "Messages", "Proved", "polish"]
 
@@ -36,20 +42,25 @@ class Messages:
 
 @dataclass(frozen=True)
 class Proved:
-    """λ, or a function that makes it, and a bound that it proves where that is known."""
+    """λ, or a function that makes it; what it proves, and what reads labels off, where known."""
 
     lam: Floats | Callable[[], Floats]
     bound: float | None = None
+    labels: Callable[[], NDArray[np.int64]] | None = None
 
 
 @dataclass(frozen=True)
 class ChainMarginals:
-    """The regularised primal point of some messages, and the value of the regularised dual."""
+    """The regularised primal point of some messages, and the value of the regularised dual.
+
+    There is no `coupling` where points do not depend on it and `price` tells what they cost.
+    """
 
     nodes: Floats
     node_entropy: Floats
-    coupling: Floats
+    coupling: Floats | None
     smoothed: float
+    price: Callable[..., Coupled] | None = None
 
 
 CLOCK = (0.0, 0.0, -1.0)  # as `Messages.clock` begins
@@ -83,9 +94,11 @@ class Chains:
         self._ends = self.plan.backward_ends  # of the chains in the direction of the last half pass
         # whether messages sent forward are hard, and for which λ they are in place
         self._overwritten = False
-        self._latest: _Sent | None = None
+        self._latest: object = None
         # costs that passes see are those of the model: a bound of theirs is one of the model's
-        self._true_costs = self.dtype == np.float64
+        self._true_costs = self.dtype == np.float64 or not _rounded(model)
+        plain = not len(model.auxiliaries) and not model.has_forbidden
+        self._reads, self._prices = plain, plain and not needs_coupling(model)
 
     def start(self, lam: Floats | None) -> Messages:
         """Messages that stand for λ (0 if None)."""
@@ -133,9 +146,28 @@ class Chains:
         theta = self._shares(messages)
         nodes, entropy, minima = self._soft_nodes(theta, eta)
         smoothed = self._value(shift, minima)
+        if self._prices:
+            price = partial(self._price, messages, eta)
+            return ChainMarginals(nodes, entropy, None, smoothed, price)
         coupling = np.empty(int(self.model.half_offset[-1]))
         core.couplings(self._layout, self.plan.native, messages, theta, coupling, self.threads)
         return ChainMarginals(nodes, entropy, coupling, smoothed)
+
+    def _price(self, messages: Floats, eta: float, nodes: Floats, *, whole: bool) -> Coupled:
+        """As `relaxation.point.couple` with κ = θ̂_i / n_i - M, which is nowhere stored.
+
+        To be asked before anything else happens to the shares; entropy and slack only if `whole`.
+        """
+        model, native = self.model, self.plan.native
+        out = np.empty((core.portions(native), 3))
+        core.price(
+            self._layout, layout(model), native, messages, self._theta, nodes, eta, whole, out,
+            self.threads,
+        )  # fmt: skip
+        terms = np.append(out[:, 0], [node_cost(model, nodes), model.constant])
+        total = float(core.careful_sum(terms)) if np.isfinite(terms).all() else math.inf
+        entropy, slack = (float(core.careful_sum(out[:, k].copy())) for k in (1, 2))
+        return Coupled(total, entropy, slack, None)
 
     def _value(self, shift: Floats, minima: Floats) -> float:
         """-L(λ) from what a pass took off the edges, and the soft minima of shares."""
@@ -161,10 +193,11 @@ class Chains:
             polished.swap()
         else:
             polished = _Sent(self, messages, messages[: self.plan.back_size].copy())
-        self._latest, self._overwritten = polished, True
+        self._latest, self._overwritten = polished.token, True
+        labels = polished.labels if self._reads else None
         if self._true_costs:
-            return Proved(polished, bound)
-        return Proved(polished())
+            return Proved(polished, bound, labels)
+        return Proved(polished(), None, labels)
 
     def bounding(self, messages: Floats, hard: int = POLISH) -> Floats:
         """λ whose plain bound is the chain bound after `hard` hard passes and a half."""
@@ -185,17 +218,29 @@ class Chains:
             core.chain_bound(self._layout, native, self._theta, shift, constant, self.threads)
         )
 
-    def cut(self, messages: Floats, sent: _Sent) -> Floats:
-        """λ of the chain bound; `messages` are those into early ends that `sent` remembers."""
-        if self._latest is not sent:
+    def _send(self, messages: Floats, token: object) -> None:
+        """Send forward as for a bound, unless that was the last thing that was done."""
+        if self._latest is not token:
             self._lowered(messages)
-            self._latest, self._overwritten = sent, True
+            self._latest, self._overwritten = token, True
+
+    def cut(self, messages: Floats, token: object) -> Floats:
+        """λ of the chain bound of messages into early ends."""
+        self._send(messages, token)
         shares, lam = np.empty(self.model.unary.size), np.empty(int(self.model.half_offset[-1]))
         core.by_node(self._layout, self.plan.native, self._theta, shares, self.threads)
         core.cut_chains(
             self._layout, self.plan.native, self.plan.rank, messages, shares, lam, self.threads
         )
         return lam
+
+    def read(self, messages: Floats, token: object) -> NDArray[np.int64]:
+        """Labels, the last of a pass decided first, by the messages into early ends."""
+        self._send(messages, token)
+        self._latest = None  # shares make room for costs
+        labels = np.empty(self.model.n, dtype=np.int64)
+        core.read_labels(layout(self.model), self.plan.native, messages, TIE, self._theta, labels)
+        return labels[: self.model.num_variables]
 
     def _soft_nodes(self, theta: Floats, eta: float) -> tuple[Floats, Floats, Floats]:
         """Marginals, entropies and soft minima of the shares θ̂_i / n_i."""
@@ -221,6 +266,7 @@ class _Sent:
 
     def __init__(self, chains: Chains, room: Floats, back: Floats) -> None:
         self._chains, self._room, self._back = chains, room, back
+        self.token = object()
 
     def swap(self) -> None:
         """Exchange what is remembered with what lies in the messages of the run."""
@@ -230,9 +276,23 @@ class _Sent:
             self._room[piece], self._back[piece] = self._back[piece], there
 
     def __call__(self) -> Floats:
-        """λ: it takes the place of the messages sent forward, which the next pass makes anew."""
+        """λ; the messages sent forward are overwritten, which the next pass makes anew."""
+        return self._with(self._chains.cut)
+
+    def labels(self) -> NDArray[np.int64]:
+        """Labels read off; likewise."""
+        return self._with(self._chains.read)
+
+    def _with(self, work: Callable[[Floats, object], Any]) -> Any:
         self.swap()
         try:
-            return self._chains.cut(self._room, self)
+            return work(self._room, self.token)
         finally:
             self.swap()
+
+
+def _rounded(model: Model) -> bool:
+    """Whether tables are not the same in single precision."""
+    data = (p.kernel_data(*model.end_labels(a, b)) for a, b, p in model.groups())
+    tables = (each.table for each in data if each.table is not None)
+    return any(bool((table.astype(np.float32) != table).any()) for table in tables)

@@ -61,11 +61,15 @@ class TRWS(Algorithm):
         msg = state.messages.msg
         self.chains.resend(state.messages, np.inf)
         found = self.chains.marginals(msg, state.messages.shift, self.eta)
+        points = () if found.price is None else (found.price(found.nodes, whole=True),)
         proved = self.chains.prove(msg)
-        nodes, bound = (found.nodes,), proved.bound
-        return Proposal(proved.lam, self.eta, found.coupling, nodes, None, bound)
+        return Proposal(
+            proved.lam, self.eta, found.coupling, (found.nodes,), None, proved.bound, points,
+            proved.labels,
+        )  # fmt: skip
 
     def restart_point(self, state: TRWSState) -> Floats:
+        self.chains.resend(state.messages, np.inf)
         return self.chains.lam(state.messages.msg)
 
     def decode_order(self, model: Model) -> NDArray[np.int64]:
