@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from test_chains import models_of
 
 from families import FAMILIES
 from softmap import core, generators
@@ -20,7 +21,6 @@ from softmap.relaxation.consistency import tighten
 from softmap.relaxation.point import couple
 from softmap.solving.judge import Judge
 from softmap.verification.dual import exact_bound
-from test_chains import models_of
 
 SEEDS = st.integers(0, 2**32 - 1)
 DTYPES = st.sampled_from(["float64", "float32"])

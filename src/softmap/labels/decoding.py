@@ -14,6 +14,7 @@ from softmap.relaxation.dual import check_lam
 
 __all__ = ["decide", "decode", "round_nodes"]
 
+PIECE = 1 << 16  # variables that are looked at together
 TIE = 1e-9  # relative difference under which labels count as equally good
 
 Labels = NDArray[np.int64]
@@ -27,11 +28,16 @@ def round_nodes(model: Model, node_mu: ArrayLike) -> Labels:
     mu = np.asarray(node_mu, dtype=np.float64)
     if mu.shape != (int(model.node_offset[-1]),):
         raise OptionError(f"node marginals must be {model.node_offset[-1]} numbers, not {mu.shape}")
-    starts, counts = model.node_offset[:-1], model.num_labels
-    label = np.arange(len(mu)) - np.repeat(starts, counts)
-    best = mu >= (1 - TIE) * np.repeat(np.maximum.reduceat(mu, starts), counts)
-    first = np.minimum.reduceat(np.where(best, label, len(mu)), starts)
-    return np.asarray(first[: model.num_variables])
+    labels = np.empty(model.num_variables, dtype=np.int64)
+    for begin in range(0, model.num_variables, PIECE):
+        end = min(begin + PIECE, model.num_variables)
+        starts, counts = model.node_offset[begin:end], model.num_labels[begin:end]
+        some = mu[starts[0] : model.node_offset[end]]
+        starts = starts - starts[0]
+        label = np.arange(len(some)) - np.repeat(starts, counts)
+        best = some >= (1 - TIE) * np.repeat(np.maximum.reduceat(some, starts), counts)
+        labels[begin:end] = np.minimum.reduceat(np.where(best, label, len(some)), starts)
+    return labels
 
 
 def decode(model: Model, lam: ArrayLike, order: ArrayLike | None = None) -> Labels:

@@ -152,14 +152,17 @@ class Annealed(Algorithm):
         nodes = self.engine.nodes(state.messages.msg, state.eta)
         state.samples += 1
         weight = (RECENT + 1.0) / (state.samples + RECENT)
-        state.mean += weight * (nodes - state.mean)
+        nodes -= state.mean
+        nodes *= weight
+        nodes += state.mean
+        state.mean = nodes  # the one before may be part of a point that is kept
 
     def restart_point(self, state: AnnealState) -> Floats:
         self.engine.resend(state.messages, state.eta)
         return self.engine.lam(state.messages.msg)
 
     def propose(self, state: AnnealState) -> Proposal:
-        average = (state.mean.copy(),) if state.samples > 1 else ()
+        average = (state.mean,) if state.samples > 1 else ()
         return self._proposal(state, average, polish(state.passes))
 
     def glimpse(self, state: AnnealState) -> Proposal:

@@ -147,6 +147,7 @@ class Chains:
         nodes, entropy, minima = self._soft_nodes(theta, eta)
         smoothed = self._value(shift, minima)
         if self._prices:
+            del theta  # as large as the marginals; prices come from shares as they lie
             price = partial(self._price, messages, eta)
             return ChainMarginals(nodes, entropy, None, smoothed, price)
         coupling = np.empty(int(self.model.half_offset[-1]))
