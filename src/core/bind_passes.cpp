@@ -2,6 +2,7 @@
 #include "bind.hpp"
 #include "kernels.hpp"
 #include "packing.hpp"
+#include "reading.hpp"
 
 namespace softmap {
 namespace {
@@ -24,7 +25,7 @@ template <class S> void fill(HeldSchedule<S> *self, nb::dict arrays) {
     take("nodes", v.nodes);
     take("node_at", v.node_at);
     take("node_step", v.node_step);
-    take("unary", v.unary);
+    v.num_costs = take("unary", v.unary);
     take("share", v.share);
     take("pull_start", v.pull_start);
     take("pull_at", v.pull_at);
@@ -32,18 +33,19 @@ template <class S> void fill(HeldSchedule<S> *self, nb::dict arrays) {
     v.num_blocks = take("blocks", blocks) / block_columns;
     v.blocks = reinterpret_cast<const Block *>(blocks);
     v.num_lanes = take("edge", v.edge);
-    for (const Index entries : {take("early_at", v.early_at), take("early_step", v.early_step),
-                                take("late_at", v.late_at), take("late_step", v.late_step),
-                                take("weight", v.weight), take("truncation", v.truncation)})
-        require(entries == v.num_lanes, "lane arrays need one entry per lane");
+    require(take("weight", v.weight) == v.num_lanes, "weight needs one entry per lane");
+    const Index cuts = take("truncation", v.truncation);
+    require(cuts == v.num_lanes || cuts == 0, "truncation needs one entry per lane, or none");
+    require(take("early_at", v.early_at) == take("early_step", v.early_step) &&
+                take("late_at", v.late_at) == take("late_step", v.late_step),
+            "ends need a place and a step each");
     take("table", v.table);
     require(take("forward_start", v.forward_start) == v.levels + 1, "forward_start is too short");
     require(take("forward", v.forward) == v.num_blocks, "forward needs one entry per block");
     require(take("backward_start", v.backward_start) == v.levels + 1,
             "backward_start is too short");
     require(take("backward", v.backward) == v.num_blocks, "backward needs one entry per block");
-    take("half_at", v.half_at);
-    take("half_step", v.half_step);
+    take("forward_ends", v.forward_ends);
     for (Index b = 0; b < v.num_blocks; ++b)
         require(0 <= v.blocks[b].kind && v.blocks[b].kind < Families::size,
                 "unknown kind of potential in block " + std::to_string(b));
@@ -56,14 +58,15 @@ template <class S> struct Calls {
     static void pack_all(Lay lay, In<Index> blocks, In<Index> edge, Out<double> weight,
                          Out<double> truncation, Out<S> table) {
         require_size(weight, Index(edge.size()), "weight");
-        require_size(truncation, Index(edge.size()), "truncation");
+        require(truncation.size() == edge.size() || truncation.size() == 0,
+                "truncation needs one entry per lane, or none");
         pack_lanes(lay.view, reinterpret_cast<const Block *>(blocks.data()),
                    Index(blocks.size()) / block_columns, edge.data(), weight.data(),
-                   truncation.data(), table.data());
+                   truncation.size() ? truncation.data() : nullptr, table.data());
     }
     static void to_messages(Lay lay, Plan plan, In<double> lam, Out<S> msg, int threads) {
         require_size(lam, lay.view.half_offset[2 * lay.view.m], "lam");
-        split(threads, 2 * lay.view.m, [&](Index first, Index last) {
+        split(threads, plan.view.num_blocks, [&](Index first, Index last) {
             pack(lay.view, plan.view, lam.data(), msg.data(), first, last);
         });
     }
@@ -106,6 +109,26 @@ template <class S> struct Calls {
             kernels->of<S>().one_half(lay.view, plan.view, forward, arrays, eta, momentum, me);
         });
     }
+    static void run_lowered(Lay lay, Plan plan, Out<S> msg, Out<double> theta, Out<double> shift,
+                            Out<double> dot, int threads) {
+        require_size(shift, plan.view.num_lanes, "shift");
+        require_size(dot, plan.view.num_blocks, "dot");
+        require(threads >= 1, "threads must be at least 1");
+        const ChainArrays<S> arrays{msg.data(),   nullptr,    0,       theta.data(),
+                                    shift.data(), dot.data(), nullptr, nullptr};
+        together(threads, [&](Member &me) {
+            kernels->of<S>().lowered_half(lay.view, plan.view, arrays, me);
+        });
+    }
+    static double bound(Lay lay, Plan plan, In<double> theta, In<double> shift, double constant,
+                        int threads) {
+        require_size(shift, plan.view.num_lanes, "shift");
+        std::vector<double> rest(std::size_t(lay.view.n));
+        split(threads, plan.view.num_rows, [&](Index first, Index last) {
+            kernels->of<S>().least_rests(plan.view, theta.data(), rest.data(), first, last);
+        });
+        return chain_bound(plan.view, rest.data(), lay.view.n, shift.data(), constant);
+    }
     static void move_on(Out<S> msg, Out<S> prev, Out<double> clock, int threads) {
         require(msg.size() >= prev.size(), "there are fewer messages than prev has");
         require_size(clock, 3, "clock");
@@ -143,6 +166,34 @@ template <class S> struct Calls {
         });
     }
 
+    // Cost, entropy and slack of the edges of each portion, in the rows of `out`.
+    static void price(Lay lay, const HeldLayout<double> &costs, Plan plan, In<S> msg,
+                      In<double> theta, In<double> nodes, double eta, bool whole,
+                      OutMatrix<double> out, int threads) {
+        const Index portions = portions_of(plan);
+        require(Index(theta.size()) > plan.view.num_costs, "theta must hold the shares of nodes");
+        require_size(nodes, lay.view.node_offset[lay.view.n], "nodes");
+        require(eta > 0.0, "eta must be positive");
+        require(Index(out.shape(0)) == portions && out.shape(1) == 3, "out must be portions by 3");
+        const ChainPoint<S> point{lay.view,     costs.view,   plan.view, msg.data(),
+                                  theta.data(), nodes.data(), eta,       whole};
+        together(lay.view.m < worthwhile ? 1 : threads, [&](Member &me) {
+            me.phase([&](Part part) {
+                kernels->of<S>().price_portions(point, reinterpret_cast<Prices *>(out.data()),
+                                                part.first(0, portions), part.last(0, portions));
+            });
+        });
+    }
+    static Index portions_of(Plan plan) {
+        return (plan.view.num_blocks + Pricing<S>::portion - 1) / Pricing<S>::portion;
+    }
+    static void read(const HeldLayout<double> &lay, Plan plan, In<S> msg, double margin,
+                     Out<double> room, Out<Index> labels) {
+        require(Index(room.size()) >= plan.view.num_costs, "room must hold the costs of all nodes");
+        require_size(labels, lay.view.n, "labels");
+        Reader<S>(lay.view, plan.view, msg.data(), margin, room.data(), labels.data()).run();
+    }
+
     static void bind(nb::module_ &m, const char *schedule) {
         nb::class_<HeldSchedule<S>>(m, schedule, "What one pass over the graph does.")
             .def("__init__", &fill<S>, nb::arg("arrays"));
@@ -158,6 +209,20 @@ template <class S> struct Calls {
         m.def("half_pass", &run_half, arg("layout"), arg("schedule"), arg("forward"), arg("msg"),
               arg("prev"), arg("theta"), arg("eta"), arg("momentum"), arg("shift"), arg("dot"),
               arg("threads"), Unlocked());
+        m.def("lowered_half", &run_lowered, arg("layout"), arg("schedule"), arg("msg"),
+              arg("theta"), arg("shift"), arg("dot"), arg("threads"), Unlocked(),
+              "A hard half pass forward, rounded down.");
+        m.def("chain_bound", &bound, arg("layout"), arg("schedule"), arg("theta"), arg("shift"),
+              nb::arg("constant"), arg("threads"), Unlocked(),
+              "A number certainly at most the bound of `cut_chains` after `lowered_half`.");
+        m.def("portions", &portions_of, arg("schedule"), "How many portions `price` tells apart.");
+        m.def("price", &price, arg("layout"), arg("costs"), arg("schedule"), arg("msg"),
+              arg("theta"), arg("nodes"), nb::arg("eta"), nb::arg("whole"), arg("out"),
+              arg("threads"), Unlocked(),
+              "Cost, and if asked entropy and slack, of couplings near κ = share - message.");
+        m.def("read_labels", &read, arg("layout"), arg("schedule"), arg("msg"), nb::arg("margin"),
+              arg("room"), arg("labels"), Unlocked(),
+              "Labels of all nodes by the messages of a hard half pass forward.");
         m.def("extrapolate", &move_on, arg("msg"), arg("prev"), arg("clock"), arg("threads"),
               Unlocked());
         m.def("shares", &share, arg("schedule"), arg("msg"), arg("theta"), arg("threads"),

@@ -24,21 +24,32 @@ template <int W> class Cells {
   public:
     using Cell = Pack<lanes>;
 
-    // `tables`: whether costs and plans need room.
-    Cells(double *room, const Layout<double> &lay, const Run &run, const Couplings &ask,
-          bool tables)
+    // Room for couplings, to be filled; `tables`: whether costs and plans need room.
+    Cells(double *room, const Run &run, bool tables)
         : rows(run.rows), cols(run.cols), cells(width_of(cols)),
           cost(reinterpret_cast<Cell *>(room)), plan(cost + (tables ? rows * cells : 0)),
-          ahead(plan + (tables ? rows * cells : 0)) {
-        const Index high = (rows * W + lanes - 1) / lanes;
+          ahead(plan + (tables ? rows * cells : 0)), high((rows * W + lanes - 1) / lanes) {
         double *at = reinterpret_cast<double *>(ahead + cells);
         for (double **array : {&row, &p, &rest_p})
             *array = at, at += high * lanes;
         for (double **array : {&col, &q, &rest_q})
             *array = at, at += cells * lanes;
         spare = at;
-        load(Side<W>(lay, run, 0), lay, ask, high, row, p);
-        load(Side<W>(lay, run, 1), lay, ask, cells, col, q);
+    }
+
+    // κ and marginals from arrays in the order of the model.
+    Cells(double *room, const Layout<double> &lay, const Run &run, const Couplings &ask,
+          bool tables)
+        : Cells(room, run, tables) {
+        load(Side<W>(lay, run, 0), lay, ask, row, p);
+        load(Side<W>(lay, run, 1), lay, ask, col, q);
+        pad();
+    }
+
+    // What stands for labels that are not there.
+    void pad() const {
+        pad(rows, high, row, p);
+        pad(cols, cells, col, q);
     }
 
     static Index room_for(Index rows, Index cols, bool tables) {
@@ -71,6 +82,7 @@ template <int W> class Cells {
 
     const Index rows, cols, cells;
     Cell *const cost, *const plan, *const ahead;
+    const Index high; // cells of a column
     double *row, *col, *p, *q, *rest_p, *rest_q; // κ with +inf at forbidden labels; marginals
     double *spare;
 
@@ -78,10 +90,12 @@ template <int W> class Cells {
     static Index width_of(Index cols) { return W > 1 ? cols : (cols + lanes - 1) / lanes; }
 
     static void load(const Side<W> &side, const Layout<double> &lay, const Couplings &ask,
-                     Index width, double *kappa, double *nodes) {
+                     double *kappa, double *nodes) {
         side.free(lay, ask.kappa, kappa);
         side.take(ask.nodes, nodes);
-        for (Index k = W * side.labels; k < lanes * width; ++k) {
+    }
+    static void pad(Index labels, Index width, double *kappa, double *nodes) {
+        for (Index k = W * labels; k < lanes * width; ++k) {
             kappa[k] = infinity;
             nodes[k] = 0.0;
         }

@@ -6,7 +6,9 @@
 #pragma once
 
 #include "packing.hpp"
+#include "rounding.hpp"
 #include "sending.hpp"
+#include "sums.hpp"
 
 namespace softmap {
 
@@ -136,6 +138,71 @@ void passes(const Layout<S> &lay, const Schedule<S> &plan, Index halves, const C
     }
 }
 
+// A hard half pass forward, rounded down: what `chain_bound` adds up.
+//
+// With λ of `cut_chains` after it, no edge has a pair of labels of a lower cost than its shift. The
+// share of the early end less the message from there, rounded down, is λ itself; what is sent from
+// it is at most min_x C(x, y) + λ(x); and a message is at most that less the shift, when it is
+// rounded down once more. This holds for all families, see minima.hpp.
+template <class S>
+void lowered_half(const Layout<S> &lay, const Schedule<S> &plan, const ChainArrays<S> &run,
+                  Member &me) {
+    const Scratch room(plan);
+    const RoundedDown down;
+    half_pass(lay, plan, true, run, infinity, Momentum<S>{}, room, me);
+}
+
+// At most min_x C_i - Σ λ over the allowed labels of the k-th node of a row, after `lowered_half`,
+// while arithmetic rounds down; NaN where a message is no finite number.
+//
+// C_i + Σ M is at least share / part, with part as it was rounded, and every edge that leads
+// onwards took at most the share less its message: the rest is (1 / part - onwards) · share.
+template <class S>
+double least_rest(const Schedule<S> &plan, const Row &row, Index k, const double *theta) {
+    const double part = plan.share[row.first + k], chains = std::round(1.0 / part);
+    const double onwards = chains - plan.forward_ends[plan.nodes[row.first + k]];
+    const double least = 1.0 / part - onwards, most = -(-1.0 / part + onwards);
+    double low = infinity, high = -infinity, spoilt = 0.0;
+    for (Index x = 0; x < row.labels; ++x) {
+        const Index at = row.place + x * row.step + k;
+        const bool allowed = plan.unary[at] < infinity;
+        const double share = allowed ? theta[at] : infinity;
+        spoilt += allowed ? share * 0.0 : 0.0;
+        low = share < low ? share : low;
+        high = allowed && share > high ? share : high;
+    }
+    if (least == 0.0 && most == 0.0) // all of it went onwards, whatever it is
+        return spoilt;
+    const double rest =
+        std::min(std::min(least * low, most * low), std::min(least * high, most * high));
+    return rest + spoilt;
+}
+
+// The same of all nodes of rows first..last-1, into `out` in the order of `Schedule::nodes`.
+template <class S>
+void least_rests(const Schedule<S> &plan, const double *theta, double *out, Index first,
+                 Index last) {
+    const RoundedDown down;
+    for (Index r = first; r < last; ++r)
+        for (Index k = 0; k < plan.rows[r].nodes; ++k)
+            out[plan.rows[r].first + k] = least_rest(plan, plan.rows[r], k, theta);
+}
+
+// A number certainly <= the plain bound of λ of `cut_chains`: from the shifts of `lowered_half` and
+// the rests at the nodes.
+template <class S>
+double chain_bound(const Schedule<S> &plan, const double *rest, Index nodes, const double *shift,
+                   double constant) {
+    LowerSum sum;
+    for (Index i = 0; i < nodes; ++i)
+        sum.add(rest[i]);
+    for (Index b = 0; b < plan.num_blocks; ++b)
+        for (Index k = 0; k < std::max<Index>(plan.blocks[b].count, 1); ++k)
+            sum.add(shift[plan.blocks[b].lane + k]);
+    sum.add(constant);
+    return sum.value();
+}
+
 // Costs of the nodes of rows first..last-1 from the order of strips to that of the model.
 template <class S>
 void by_node(const Layout<S> &lay, const Schedule<S> &plan, const double *theta, double *out,
@@ -151,7 +218,7 @@ void by_node(const Layout<S> &lay, const Schedule<S> &plan, const double *theta,
 }
 
 // λ of the edges of blocks first..last-1 whose plain bound is the chain bound, after a hard forward
-// half pass.
+// half pass; rounded down, as in `lowered_half`.
 //
 // Each node's share θ̂_i / n_i goes to the edges that lead onwards from it: then every such edge has
 // the least cost that its message took off, whatever the label of its far end. `theta` holds the
@@ -159,6 +226,7 @@ void by_node(const Layout<S> &lay, const Schedule<S> &plan, const double *theta,
 template <class S>
 void cut_chains(const Layout<S> &lay, const Schedule<S> &plan, const Index *rank, const S *msg,
                 const double *theta, double *lam, Index first, Index last) {
+    const RoundedDown down;
     each_half(lay, plan, msg, first, last, [&](Index h, const double *message) {
         const Index i = lay.node[h];
         const bool onwards = rank[i] < rank[lay.node[h ^ 1]];

@@ -300,11 +300,12 @@ template <class Edges> Way way_of(const Edges &edges, const Run &run, double eta
     return Way::general;
 }
 
-template <int W, class Edges>
-void couple_run(double *room, const Layout<double> &lay, const Edges &edges, const Run &run,
-                const Couplings &ask, Transport &solve) {
+// Couplings of the edges of a run; make(room, tables) fills cells with their κ and marginals.
+template <int W, class Edges, class Make>
+void couple_run(double *room, const Edges &edges, const Run &run, const Couplings &ask,
+                Transport &solve, Make make) {
     const Way way = way_of(edges, run, ask.eta);
-    const Cells<W> cells(room, lay, run, ask, way == Way::general);
+    const Cells<W> cells = make(room, way == Way::general);
     if constexpr (Edges::closed_transport) {
         if (way == Way::closed)
             return couple_in_closed_form(cells, edges, run, ask);
@@ -313,7 +314,7 @@ void couple_run(double *room, const Layout<double> &lay, const Edges &edges, con
             if (couple_in_bands(cells, edges, run, ask))
                 return;
             Room own(Cells<W>::room_for(run.rows, run.cols, true));
-            const Cells<W> tables(own.numbers(), lay, run, ask, true);
+            const Cells<W> tables = make(own.numbers(), true);
             return couple_generally(tables, edges, run, ask, solve);
         }
     }
@@ -342,7 +343,9 @@ inline void couple(const Layout<double> &lay, const EdgeList &list, const Coupli
     Transport solve;
     each_run(lay, list, first, last, 1, [&](const auto &edges, const Run &run) {
         constexpr int W = std::decay_t<decltype(edges)>::width;
-        couple_run<W>(room.numbers(), lay, edges, run, ask, solve);
+        couple_run<W>(room.numbers(), edges, run, ask, solve, [&](double *at, bool tables) {
+            return Cells<W>(at, lay, run, ask, tables);
+        });
     });
 }
 

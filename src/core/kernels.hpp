@@ -11,6 +11,7 @@
 #include "couplings.hpp"
 #include "minima.hpp"
 #include "nodes.hpp"
+#include "pricing.hpp"
 #include "standard.hpp"
 #include "stars.hpp"
 
@@ -24,6 +25,9 @@ using Sweep = void (*)(const Layout<S> &, const Schedule<S> &, Index count, cons
 template <class S> struct PassKernels {
     decltype(softmap::passes<S>) *passes;
     decltype(softmap::one_half<S>) *one_half;
+    decltype(softmap::lowered_half<S>) *lowered_half;
+    decltype(softmap::least_rests<S>) *least_rests;
+    decltype(softmap::price_portions<S>) *price_portions;
     decltype(softmap::extrapolate<S>) *extrapolate;
     decltype(softmap::shares<S>) *shares;
     Sweep<S> star_sweeps, diffusion_sweeps, gradient_sweeps;

@@ -6,6 +6,9 @@ namespace softmap {
 template <class S> static PassKernels<S> pass_kernels() {
     return {passes<S>,
             one_half<S>,
+            lowered_half<S>,
+            least_rests<S>,
+            price_portions<S>,
             extrapolate<S>,
             shares<S>,
             sweeps<StarRule, S>,

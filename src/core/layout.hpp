@@ -1,4 +1,4 @@
-// The flat arrays of a model that every kernel reads; costs are stored as S (float or double).
+// The flat arrays of a model that every kernel reads; tables are stored as S (float or double).
 #pragma once
 
 #include "lanes.hpp"
@@ -21,14 +21,14 @@ template <class S> struct Layout {
     const Index *num_labels;    // [n]
     const Index *node_offset;   // [n + 1] where each node's labels begin in node arrays
     const Index *half_offset;   // [2m + 1] where each half-edge's labels begin in λ-like arrays
-    const S *unary;             // [Σ labels]
+    const double *unary;        // [Σ labels]
     const Index *start;         // [n + 1] half-edges of node i: half[start[i]..start[i + 1] - 1]
     const Index *half;          // [2m]
     const Index *group_start;   // [groups + 1]
     const Index *kind;          // [groups] place in the list of families
-    const S *weight;
+    const double *weight;
     const Index *weight_at;
-    const S *truncation;
+    const double *truncation;
     const Index *truncation_at;
     const Index *offset;
     const Index *offset_at;
@@ -46,18 +46,17 @@ template <class S> struct Layout {
     }
     Index labels_at(Index h) const { return num_labels[node[h]]; }
     double weight_of(Index g, Index e) const {
-        return weight_at[g] < 0 ? 1.0 : double(weight[weight_at[g] + e - group_start[g]]);
+        return weight_at[g] < 0 ? 1.0 : weight[weight_at[g] + e - group_start[g]];
     }
     double truncation_of(Index g, Index e) const {
-        return truncation_at[g] < 0 ? 0.0
-                                    : double(truncation[truncation_at[g] + e - group_start[g]]);
+        return truncation_at[g] < 0 ? 0.0 : truncation[truncation_at[g] + e - group_start[g]];
     }
     // Where the table or map of edge e begins.
     Index begin_of(Index g, Index e) const {
         const Index k = e - group_start[g];
         return table_at[g] + (offset_at[g] < 0 ? stride[g] * k : offset[offset_at[g] + k]);
     }
-    bool forbidden(Index i, Index x) const { return double(unary[node_offset[i] + x]) == infinity; }
+    bool forbidden(Index i, Index x) const { return unary[node_offset[i] + x] == infinity; }
 };
 
 } // namespace softmap

@@ -50,7 +50,8 @@ void pack_lanes(const Layout<S> &lay, const Block *blocks, Index count, const In
         for (Index lane = 0; lane < b.count; ++lane) {
             const Index e = edge[b.lane + lane];
             weight[b.lane + lane] = lay.weight_of(b.group, e);
-            truncation[b.lane + lane] = lay.truncation_of(b.group, e);
+            if (truncation)
+                truncation[b.lane + lane] = lay.truncation_of(b.group, e);
         }
         Families::visit(b.kind, [&](auto family) {
             if (family.packed_size(b.early, b.late) == 0)
@@ -82,10 +83,15 @@ void unpack(const Layout<S> &lay, const Schedule<S> &plan, const S *packed, doub
 template <class S>
 void pack(const Layout<S> &lay, const Schedule<S> &plan, const double *lam, S *packed, Index first,
           Index last) {
-    for (Index h = first; h < last; ++h) {
-        const Index at = plan.half_at[h], step = plan.half_step[h];
-        for (Index x = 0; x < lay.labels_at(h); ++x)
-            packed[at + x * step] = S(-lam[lay.half_offset[h] + x]);
+    for (Index k = first; k < last; ++k) {
+        const Block &b = plan.blocks[k];
+        for (Index lane = 0; lane < std::max<Index>(b.count, 1); ++lane)
+            for (const Index side : {0, 1}) {
+                const Index h = 2 * plan.edge[b.lane + lane] + side;
+                const Index at = (side == b.orientation ? b.early_at : b.late_at) + lane;
+                for (Index x = 0; x < lay.labels_at(h); ++x)
+                    packed[at + x * b.step] = S(-lam[lay.half_offset[h] + x]);
+            }
     }
 }
 

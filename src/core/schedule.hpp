@@ -19,6 +19,7 @@ struct Block {
     Index table_at;                      // where packed tables begin
     Index lane;                          // first entry in the lane arrays
     Index straight_early, straight_late; // whether all lanes of an end lie side by side
+    Index early_from, late_from;         // first entry in the arrays of ends
 };
 
 // Up to `lanes` nodes of one strip and one degree.
@@ -32,7 +33,7 @@ enum : Index { alone, gathered, straight };
 
 // See softmap.algorithms.sweeps.schedule, which builds it; arrays are documented there.
 template <class S> struct Schedule {
-    Index levels, num_blocks, num_rows, num_lanes;
+    Index levels, num_blocks, num_rows, num_lanes, num_costs;
     const Index *row_start;
     const Row *rows;
     const Index *nodes, *node_at, *node_step;
@@ -45,11 +46,10 @@ template <class S> struct Schedule {
     const std::int32_t *early_step;
     const Index *late_at;
     const std::int32_t *late_step;
-    const double *weight, *truncation; // by lane; 0 in lanes without an edge
+    const double *weight, *truncation; // by lane; 0 in lanes without an edge, or no array at all
     const S *table;
     const Index *forward_start, *forward, *backward_start, *backward;
-    const Index *half_at;
-    const std::int32_t *half_step;
+    const std::int32_t *forward_ends; // [n] chains that end at each node, gone through forward
 };
 
 } // namespace softmap

@@ -53,8 +53,8 @@ struct Direction {
         senders = forward ? b.early : b.late;
         receivers = forward ? b.late : b.early;
         straight = forward ? b.straight_early : b.straight_late;
-        at = (forward ? plan.early_at : plan.late_at) + b.lane;
-        step = (forward ? plan.early_step : plan.late_step) + b.lane;
+        at = forward ? plan.early_at + b.early_from : plan.late_at + b.late_from;
+        step = forward ? plan.early_step + b.early_from : plan.late_step + b.late_from;
     }
 };
 

@@ -56,23 +56,36 @@ inline double careful_sum(const double *values, Index count) {
 }
 
 // A number certainly <= Σ values; +inf only if one of them is, and none is NaN or -inf.
-inline double lower_sum(const double *values, Index count) {
-    double total = 0.0, errors = 0.0, sizes = 0.0;
-    bool infinite = false;
-    for (Index k = 0; k < count; ++k) {
-        if (values[k] == infinity) {
-            infinite = true;
-            continue;
+class LowerSum {
+  public:
+    void add(double value) {
+        ++terms_;
+        if (value == infinity) {
+            infinite_ = true;
+            return;
         }
-        if (!(values[k] > -infinity))
-            return -infinity;
-        const double sum = total + values[k];
-        const double error = error_of(total, values[k], sum);
-        errors += error;
-        sizes += std::abs(error);
-        total = sum;
+        const double sum = total_ + value; // -inf and NaN make the error NaN, which stays
+        const double error = error_of(total_, value, sum);
+        errors_ += error;
+        sizes_ += std::abs(error);
+        total_ = sum;
     }
-    return infinite ? infinity : lower(total, errors, sizes, count);
+    double value() const {
+        const double sum = lower(total_, errors_, sizes_, terms_);
+        return infinite_ && sum > -infinity ? infinity : sum;
+    }
+
+  private:
+    double total_ = 0.0, errors_ = 0.0, sizes_ = 0.0;
+    Index terms_ = 0;
+    bool infinite_ = false;
+};
+
+inline double lower_sum(const double *values, Index count) {
+    LowerSum sum;
+    for (Index k = 0; k < count; ++k)
+        sum.add(values[k]);
+    return sum.value();
 }
 
 } // namespace softmap

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
+from softmap.later import Later
 from softmap.model import Model
+from softmap.relaxation.point import Coupled
 
 __all__ = ["Algorithm", "Floats", "Proposal", "State", "Verdict"]
 
@@ -37,7 +40,7 @@ class Proposal:
     Attributes
     ----------
     lam
-        λ to take the bound of.
+        λ to take the bound of, or a function that makes it when it is asked for.
     eta
         Inverse temperature of the marginals.
     coupling
@@ -46,13 +49,22 @@ class Proposal:
         Node marginals to try, the current ones first; those of λ if empty.
     smoothed
         Value of the regularised dual, where the method knows it.
+    bound
+        A bound that λ certainly proves, where the method has one for less than the judge.
+    points
+        The points over `nodes`, where the method prices them for less than the judge.
+    labels
+        Reads labels off, where that takes no λ; to be called before the next step.
     """
 
-    lam: Floats
+    lam: Later[Floats] = Later()  # noqa: RUF009 - a descriptor, which holds nothing
     eta: float
     coupling: Floats | None = None
     nodes: tuple[Floats, ...] = ()
     smoothed: float | None = None
+    bound: float | None = None
+    points: tuple[Coupled, ...] = ()
+    labels: Callable[[], NDArray[np.int64]] | None = None
 
 
 @dataclass(frozen=True)

@@ -115,6 +115,10 @@ class DeviceJudge:
         nodes: Any = _Nodes(engine)
         return Verdict(found.bound, found.primals, found.edge_entropy, found.slack, nodes)
 
+    def notice(self, proposal: Any) -> None:
+        """Look at the bound of a proposal only."""
+        self.glance(proposal.lam)
+
     def glance(self, lam: Floats) -> None:
         """Look at the bound of λ only."""
         before = self.bound

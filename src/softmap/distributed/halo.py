@@ -168,8 +168,8 @@ class _CutEdges:
         plan, model = self.chains.plan, self.part.model
         labels = model.num_labels[model.edges.reshape(-1)[halves]]
         label = np.arange(int(labels.sum())) - np.repeat(np.cumsum(labels) - labels, labels)
-        at = np.repeat(plan.half_at[halves], labels)
-        return at + label * np.repeat(plan.half_step[halves].astype(np.int64), labels)
+        place, step = plan.half_places
+        return np.repeat(place[halves], labels) + label * np.repeat(step[halves], labels)
 
     def shared(self) -> Pairs:
         """Own nodes that others have in their halo, by (this, other), in the order of the model."""

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
@@ -14,6 +16,7 @@ from softmap.relaxation.dual import Floats, check_lam
 
 __all__ = ["cheapest", "decide", "decode", "round_nodes"]
 
+PIECE = 1 << 16  # variables that are looked at together
 TIE = 1e-9  # relative difference under which labels count as equally good
 
 Labels = NDArray[np.int64]
@@ -27,20 +30,35 @@ def round_nodes(model: Model, node_mu: ArrayLike) -> Labels:
     mu = np.asarray(node_mu, dtype=np.float64)
     if mu.shape != (int(model.node_offset[-1]),):
         raise OptionError(f"node marginals must be {model.node_offset[-1]} numbers, not {mu.shape}")
-    most = np.maximum.reduceat(mu, model.node_offset[:-1])
-    enough = np.minimum(most, (1 - TIE) * most)
-    return _first(model, mu >= np.repeat(enough, model.num_labels))
+    labels = np.empty(model.num_variables, dtype=np.int64)
+    for piece, some, starts, counts in _pieces(model, mu):
+        most = np.maximum.reduceat(some, starts)
+        enough = np.minimum(most, (1 - TIE) * most)
+        labels[piece] = _first(some >= np.repeat(enough, counts), starts)
+    return labels
 
 
 def cheapest(model: Model, theta: Floats) -> Labels:
     """The label of least cost of each variable by itself, ties to the smallest."""
-    least = np.minimum.reduceat(theta, model.node_offset[:-1])
-    return _first(model, theta <= np.repeat(least, model.num_labels))
+    labels = np.empty(model.num_variables, dtype=np.int64)
+    for piece, some, starts, counts in _pieces(model, theta):
+        least = np.minimum.reduceat(some, starts)
+        labels[piece] = _first(some <= np.repeat(least, counts), starts)
+    return labels
 
 
-def _first(model: Model, chosen: NDArray[np.bool_]) -> Labels:
+def _pieces(model: Model, values: Floats) -> Iterator[tuple[slice, Floats, Labels, Labels]]:
+    """Variables that are looked at together: which, their values, where each begins, how many."""
+    for begin in range(0, model.num_variables, PIECE):
+        piece = slice(begin, min(begin + PIECE, model.num_variables))
+        starts, counts = model.node_offset[piece], model.num_labels[piece]
+        some = values[starts[0] : starts[-1] + counts[-1]]
+        yield piece, some, starts - starts[0], counts
+
+
+def _first(chosen: NDArray[np.bool_], starts: Labels) -> Labels:
     """The first chosen label of each variable; each has one."""
-    starts, places = model.node_offset[: model.num_variables], np.flatnonzero(chosen)
+    places = np.flatnonzero(chosen)
     return np.asarray(places[np.searchsorted(places, starts)] - starts)
 
 

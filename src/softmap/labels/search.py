@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,13 +14,14 @@ from softmap.model import Model
 from softmap.relaxation.dual import Floats, cost_scale
 from softmap.relaxation.gaps import gap_unit
 
-__all__ = ["LabelSearch"]
+__all__ = ["LabelSearch", "Readable"]
 
 DESCENT = 1  # random forests that every new labelling is improved over; as dear as decoding it
 MORE = 1 / 32  # further forests per pass done so far; up to twice as many where the LP is solved
 ENOUGH = 8  # from so many forests on, the further ones are annealed: fewer leave no time to cool
 WARM = 48  # annealed forests over labels of an earlier model
 HEAT = 3.0  # random costs in the first annealed forest, in units of `LabelSearch._heat`
+Readable = Floats | Callable[[], NDArray[np.int64]]
 CLOSED = 1e-9  # relative gap under which a labelling counts as optimal
 
 
@@ -42,8 +44,12 @@ class LabelSearch:
         self.labels: NDArray[np.int64] = np.zeros(model.num_variables, dtype=np.int64)
         self.energy = math.inf
 
+    def read(self, lam: Readable) -> NDArray[np.int64]:
+        """Labels read off λ, or by a function of its own."""
+        return lam() if callable(lam) else decode(self.model, lam, self.order)
+
     def look(
-        self, lam: Floats, nodes: Floats, *, bound: float, primal: float, work: int = 0
+        self, lam: Readable, nodes: Floats, *, bound: float, primal: float, work: int = 0
     ) -> None:
         """Read labels off λ and node marginals, and search around them while a gap is open.
 
@@ -61,10 +67,10 @@ class LabelSearch:
         if annealed and self._open(bound):
             self._improve(self.labels, annealed, self._heat(bound), work + 1)
 
-    def _decoded(self, lam: Floats, nodes: Floats) -> tuple[NDArray[np.int64], float]:
+    def _decoded(self, lam: Readable, nodes: Floats) -> tuple[NDArray[np.int64], float]:
         """The better of rounding and decoding; where neither is feasible, decide step by step."""
         model = self.model
-        candidates = [round_nodes(model, nodes), decode(model, lam, self.order)]
+        candidates = [round_nodes(model, nodes), self.read(lam)]
         if len(model.running):  # the others may be right where these are not
             candidates += [model.with_running(x[: model.num_visible]) for x in candidates]
         energies = [float(model.energy(labels)) for labels in candidates]

@@ -15,7 +15,7 @@ __all__ = ["kinds", "layout"]
 
 
 def layout(model: Model, dtype: DTypeLike = np.float64) -> Any:
-    """The model's arrays for kernels, in one precision; built once per model and precision.
+    """The model's arrays for kernels, tables in one precision; built once per model and precision.
 
     Returns
     -------
@@ -49,8 +49,9 @@ def _kind(name: str) -> int:
 
 def _arrays(model: Model, dtype: np.dtype[Any]) -> dict[str, NDArray[Any]]:
     data = [p.kernel_data(*model.end_labels(first, last)) for first, last, p in model.groups()]
-    weight, weight_at = _join([d.weight for d in data], dtype)
-    truncation, truncation_at = _join([d.truncation for d in data], dtype)
+    double = np.dtype(np.float64)
+    weight, weight_at = _join([d.weight for d in data], double)
+    truncation, truncation_at = _join([d.truncation for d in data], double)
     offset, offset_at = _join([d.offset for d in data], np.dtype(np.int64))
     table, in_table = _join([d.table for d in data], dtype)
     maps, in_maps = _join([d.maps for d in data], np.dtype(np.int32))
@@ -60,7 +61,7 @@ def _arrays(model: Model, dtype: np.dtype[Any]) -> dict[str, NDArray[Any]]:
         "num_labels": model.num_labels,
         "node_offset": model.node_offset,
         "half_offset": model.half_offset,
-        "unary": model.unary.astype(dtype, copy=False),
+        "unary": model.unary,
         "start": graph.start,
         "half": graph.half,
         "group_start": model.group_start,

@@ -37,6 +37,8 @@ from softmap.model.sums import careful_sums
 
 __all__ = ["Auxiliaries", "Model"]
 
+PIECE = 1 << 16  # edges whose costs are looked up at a time
+
 
 class Model(Structure):
     """A discrete Markov random field: minimise `Σ_i C_i(x_i) + Σ_e C_e(x_i, x_j) + constant`.
@@ -160,13 +162,17 @@ class Model(Structure):
         good as rounded once.
         """
         x = self.complete(labels)
-        terms = [self.unary[self.node_offset[:-1] + x]]
+        terms = np.empty((*x.shape[:-1], self.n + self.m + 1))
+        terms[..., : self.n] = self.unary[self.node_offset[:-1] + x]
         for first, last, potential in self.groups():
-            ends = self.edges[first:last]
-            each = np.arange(last - first)
-            terms.append(potential.value(each, x[..., ends[:, 0]], x[..., ends[:, 1]]))
-        terms.append(np.full((*x.shape[:-1], 1), self.constant))
-        return careful_sums(np.concatenate(terms, axis=-1))
+            for begin in range(first, last, PIECE):
+                end = min(begin + PIECE, last)
+                early, late = self.edges[begin:end].T
+                each = np.arange(begin - first, end - first)
+                values = potential.value(each, x[..., early], x[..., late])
+                terms[..., self.n + begin : self.n + end] = values
+        terms[..., -1] = self.constant
+        return careful_sums(terms)
 
     # --- derived models -------------------------------------------------------------------------
 

@@ -10,7 +10,8 @@ import math
 from typing import TYPE_CHECKING
 
 from softmap.algorithms.base import Floats, Proposal, Verdict
-from softmap.labels import cheapest, decode, round_nodes
+from softmap.labels import cheapest, round_nodes
+from softmap.labels.search import Readable
 from softmap.relaxation.bounds import reduced_nodes
 from softmap.solving.handover import is_slow, solve_exactly
 from softmap.solving.trace import Snapshot, StageName
@@ -64,7 +65,7 @@ def check(run: Run, *, last: bool = False, least: bool = False) -> Snapshot:
         proposal = _proposal(run, last=last)
         run.eta = proposal.eta
         verdict = run.judge.look(proposal)
-    _find_labels(run, proposal.lam, verdict, before, last=last)
+    _find_labels(run, proposal, verdict, before, last=last)
     if not last and is_slow(run):
         solve_exactly(run)
     snapshot = run.note(StageName.RELAX, proposal.smoothed, verdict.slack)
@@ -89,7 +90,7 @@ def _proposal(run: Run, *, last: bool) -> Proposal:
     return run.algorithm.propose(run.state)
 
 
-def _find_labels(run: Run, lam: Floats, verdict: Verdict, before: float, *, last: bool) -> None:
+def _find_labels(run: Run, seen: Proposal, verdict: Verdict, before: float, *, last: bool) -> None:
     """Search for labels at growing intervals, at the end, and until some obey hard constraints.
 
     `before` is the cost of the best point before this check.
@@ -99,11 +100,16 @@ def _find_labels(run: Run, lam: Floats, verdict: Verdict, before: float, *, last
         return
     due = last or (run.done >= 4 * run.decoded_at and (not alone or _rivals(run)))
     if due or not math.isfinite(run.search.energy):
-        run.find_labels(lam, verdict.nodes[0], before)
+        run.find_labels(_readable(seen), verdict.nodes[0], before)
     if due:
         run.decoded_at = run.done
     elif run.closed() and not (alone and run.gaps()[1] <= run.options.lp_gap):
-        run.find_labels(lam, verdict.nodes[0], run.judge.primal)
+        run.find_labels(_readable(seen), verdict.nodes[0], run.judge.primal)
+
+
+def _readable(seen: Proposal) -> Readable:
+    """What labels are read off: λ, unless the method needs none."""
+    return getattr(seen, "labels", None) or seen.lam
 
 
 def _rivals(run: Run) -> bool:
@@ -116,12 +122,13 @@ def _brief(run: Run, kind: str) -> Snapshot:
     """A check without a point of the polytope: the bound, and labels as they are read off."""
     proposal = run.algorithm.glimpse(run.state)
     run.eta = proposal.eta
-    run.judge.glance(proposal.lam)
+    run.judge.notice(proposal)
     if proposal.nodes:
         run.keep_labels(round_nodes(run.model, proposal.nodes[0]))
     if kind == "hasty" and not run.closed():
-        run.keep_labels(decode(run.model, proposal.lam, run.search.order))
-    _read_labels(run, proposal.lam)
+        run.keep_labels(run.search.read(_readable(proposal)))
+    if not math.isfinite(run.search.energy):
+        _read_labels(run, proposal.lam)
     return run.note(StageName.RELAX)
 
 
@@ -130,12 +137,12 @@ def _least(run: Run) -> Snapshot:
     lam = run.restart_point() if run.done else run.judge.lam
     if run.done or not math.isfinite(run.judge.bound):
         run.judge.glance(lam)
-    _read_labels(run, lam)
+    if not math.isfinite(run.search.energy):
+        _read_labels(run, lam)
     return run.note(StageName.RELAX)
 
 
 def _read_labels(run: Run, lam: Floats) -> None:
-    """Where there are no labels yet: those of least cost under λ, each variable by itself."""
-    if not math.isfinite(run.search.energy):
-        theta = reduced_nodes(run.model, lam, run.threads) if run.done else run.model.unary
-        run.keep_labels(cheapest(run.model, theta))
+    """Labels of least cost under λ, each variable by itself."""
+    theta = reduced_nodes(run.model, lam, run.threads) if run.done else run.model.unary
+    run.keep_labels(cheapest(run.model, theta))

@@ -7,6 +7,7 @@ algorithm only through its proposals.
 from __future__ import annotations
 
 import math
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,6 +15,7 @@ from numpy.typing import NDArray
 from softmap import core
 from softmap.algorithms.base import Floats, Proposal, Verdict
 from softmap.errors import OptionError
+from softmap.later import Later, unmade
 from softmap.model import Model
 from softmap.model.layout import layout
 from softmap.relaxation import polytope
@@ -29,30 +31,32 @@ class Judge:
     Attributes
     ----------
     bound, lam
-        The best bound and the λ that proves it.
+        The best bound and the λ that proves it, which may be made when it is asked for.
     primal, point
         The best point of the local polytope and its cost; None until one was found.
     """
+
+    lam: Later[Floats] = Later()
 
     def __init__(self, model: Model, threads: int) -> None:
         self.model, self.threads = model, threads
         self._layout, self._keeps_coupling = layout(model), needs_coupling(model)
         self.bound = -math.inf
-        self.lam: Floats = np.zeros(int(model.half_offset[-1]))
+        self.lam = lambda: np.zeros(int(model.half_offset[-1]))
         self.primal = math.inf
         self.point: PrimalPoint | None = None
 
     def look(self, proposal: Proposal) -> Verdict:
         """Judge one proposal: its bound, and a point of the polytope per node marginals."""
-        bound = self._bound(proposal.lam)
-        self._keep_bound(bound, proposal.lam)
-        coupling = proposal.lam if proposal.coupling is None else proposal.coupling
+        bound = self.notice(proposal)
         nodes = proposal.nodes or (self._nodes_of(proposal),)
         if len(self.model.auxiliaries):
             nodes = tuple(polytope.lift(self.model, p) for p in nodes)
-        priced = [
-            couple(self.model, p, coupling, proposal.eta, threads=self.threads) for p in nodes
-        ]
+        coupling, priced = proposal.coupling, proposal.points
+        if not priced:
+            coupling = proposal.lam if coupling is None else coupling
+            how = coupling, proposal.eta
+            priced = tuple(couple(self.model, p, *how, threads=self.threads) for p in nodes)
         kept = coupling if self._keeps_coupling else None
         for found, candidate in zip(priced, nodes, strict=True):
             if found.cost < self.primal:
@@ -60,6 +64,12 @@ class Judge:
                 self.point = PrimalPoint(self.model, candidate, None, kept, proposal.eta)
         costs = tuple(found.cost for found in priced)
         return Verdict(bound, costs, priced[0].entropy, priced[0].slack, nodes)
+
+    def notice(self, proposal: Proposal) -> float:
+        """Look at the bound of a proposal only."""
+        bound = self._bound(proposal.lam) if proposal.bound is None else proposal.bound
+        self._keep_bound(bound, unmade(proposal, "lam"))
+        return bound
 
     def glance(self, lam: Floats) -> None:
         """Look at the bound of λ only."""
@@ -81,7 +91,7 @@ class Judge:
         if energy < self.primal:
             self.primal, self.point = energy, PrimalPoint(self.model, labels=labels)
 
-    def _keep_bound(self, bound: float, lam: Floats) -> None:
+    def _keep_bound(self, bound: float, lam: Any) -> None:
         if bound > self.bound:
             self.bound, self.lam = bound, lam
 

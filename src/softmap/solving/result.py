@@ -13,6 +13,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from softmap.arguments import flag
 from softmap.errors import FormatError, ModelError, OptionError, shown
+from softmap.later import Later
 from softmap.model import Model, checked_model
 from softmap.model.facts import html_table
 from softmap.relaxation.consistency import tighten
@@ -86,7 +87,7 @@ class Result(Gaps):
     energy: float
     bound: float
     primal: float
-    lam: Floats
+    lam: Later[Floats] = Later()  # noqa: RUF009 - a descriptor, which holds nothing
     eta: float
     trace: Trace
     work: int
@@ -94,7 +95,7 @@ class Result(Gaps):
     seconds: float
     setup_seconds: float
     threads: int
-    messages: Floats
+    messages: Later[Floats] = Later()  # noqa: RUF009
     point: PrimalPoint
     lp_bound: float
     proof: Proof
@@ -103,6 +104,10 @@ class Result(Gaps):
     def __post_init__(self) -> None:
         if self.model is not None and self.model.shape is not None:  # it may travel without one
             object.__setattr__(self, "labels", self.labels.reshape(self.model.shape))
+
+    def __getstate__(self) -> dict[str, Any]:
+        """What is made when it is asked for is made before a result travels."""
+        return vars(self) | {"lam": self.lam, "messages": self.messages}
 
     def __getitem__(self, variable: Any) -> Any:
         """The state of a variable, by name, number or place in the grid."""

@@ -14,6 +14,8 @@ from softmap.algorithms.base import Floats
 from softmap.errors import InfeasibleModel
 from softmap.labels import LabelSearch, round_nodes
 from softmap.labels.feasible import find_feasible
+from softmap.labels.search import Readable
+from softmap.later import unmade
 from softmap.machine import usable_cores
 from softmap.model import Model
 from softmap.relaxation.consistency import tighten
@@ -41,6 +43,7 @@ FIRST = 20  # passes that come before anything else: without them, later stages 
 MORE = 2  # times the passes that solved the LP, up to which labels that solve it, too, are proved
 # A run gives up when neither gap has improved for so many passes, and for half of all passes.
 PATIENCE = 400
+LARGE = 1 << 18  # edges from which on λ is handed out as what it is made of
 
 
 class Run:
@@ -271,7 +274,7 @@ class Run:
             stage=stage,
         )
 
-    def find_labels(self, lam: Floats, nodes: Floats, primal: float) -> None:
+    def find_labels(self, lam: Readable, nodes: Floats, primal: float) -> None:
         """Search for labels around λ; `primal` tells how much of the gap the LP may still close."""
         search, bound = self.search, self.judge.bound
         if not self.pace.in_time(self.left, "labels", "end"):
@@ -337,6 +340,9 @@ class Run:
             self.keep_labels(rounded)
             self.note(StageName.LABELS)
         judge, search = self.judge, self.search
+        lam, messages = unmade(judge, "lam"), self.restart_point
+        if self.model.m <= LARGE:  # else they are made when somebody asks for them
+            lam, messages = judge.lam, self.restart_point()
         found = Result(
             model=self.given,
             method=self.algorithm.name,
@@ -345,7 +351,7 @@ class Run:
             energy=search.energy,
             bound=self.bound,
             primal=judge.primal,
-            lam=judge.lam,
+            lam=lam,
             eta=self.trace[-1].eta,
             trace=self.trace,
             work=self.work,
@@ -353,7 +359,7 @@ class Run:
             seconds=self.seconds,
             setup_seconds=self.setup_seconds,
             threads=self.threads,
-            messages=self.restart_point(),
+            messages=messages,
             point=judge.point or PrimalPoint(self.model, labels=search.labels),
             lp_bound=judge.bound,
             proof=self.proof,

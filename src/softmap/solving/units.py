@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 
 from softmap import core
 from softmap.errors import OptionError
+from softmap.later import unmade
 from softmap.model import Model
 from softmap.model.layout import layout
 from softmap.relaxation.gaps import cost_step, relative_gap
@@ -126,27 +127,32 @@ class Units:
         """
         if self.given is self.model:
             return inside
-        lam = self._array_back(inside.lam)
+        lam, messages = (self._back_later(inside, name) for name in ("lam", "messages"))
         energy = self.energy(inside.labels, inside.energy)
         return _cautious(
             replace(
                 inside,
                 energy=energy,
-                **self._bounds(inside, tight, lam),
+                **self._bounds(inside, tight),
                 primal=self._primal(inside.primal, inside.energy, energy),
                 lam=lam,
-                messages=self._array_back(inside.messages),
+                messages=messages,
             )
         )
 
-    def _bounds(self, inside: Result, tight: Model, lam: Floats) -> dict[str, Any]:
+    def _back_later(self, inside: Result, name: str) -> Any:
+        """λ as the user counts it; where that is as it was, it may still have to be made."""
+        return self._array_back(getattr(inside, name)) if self.exponent else unmade(inside, name)
+
+    def _bounds(self, inside: Result, tight: Model) -> dict[str, Any]:
         """Bounds and proof; from λ and the user's costs alone where scaling has rounded either."""
         costs = self._exact() or not math.isfinite(inside.bound)
-        if costs and self._kept(inside.lam):
+        if costs and (not self.exponent or self._kept(inside.lam)):
             lower = self.bound(inside.lp_bound)
         else:
             outer = _without(self.given, tight)
-            lower = float(core.dual_bound(layout(outer), lam, outer.constant, inside.threads))
+            back = self._array_back(inside.lam)
+            lower = float(core.dual_bound(layout(outer), back, outer.constant, inside.threads))
         proof, best = inside.proof, self.bound(inside.bound)
         if proof.kind is ProofKind.RELAXATION or not costs or not self._kept(proof.lam):
             proof, best = Proof(), lower
@@ -202,7 +208,9 @@ def _cautious(result: Result) -> Result:
     if math.isfinite(result.bound):
         gap -= 4 * math.ulp(result.bound)  # the constant was added, which may have rounded
     held = relative_gap(gap, result.unit) <= most
-    return replace(result, trace=Trace(rows), status=result.status if held else Status.EXHAUSTED)
+    large = {name: unmade(result, name) for name in ("lam", "messages")}
+    status = result.status if held else Status.EXHAUSTED
+    return replace(result, trace=Trace(rows), status=status, **large)
 
 
 def _within(eta: float) -> float:

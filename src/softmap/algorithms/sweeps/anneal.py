@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import ClassVar, Protocol, Self
 
 import numpy as np
@@ -10,10 +10,18 @@ from numpy.typing import DTypeLike, NDArray
 
 from softmap import core
 from softmap.algorithms.base import Algorithm, Floats, Proposal, State, Verdict
-from softmap.algorithms.sweeps.chains import CLOCK, ChainMarginals, Chains, Messages, polish
+from softmap.algorithms.sweeps.chains import (
+    CLOCK,
+    ChainMarginals,
+    Chains,
+    Messages,
+    Proved,
+    polish,
+)
 from softmap.algorithms.sweeps.ordering import decoding_order
 from softmap.model import Model
 from softmap.relaxation.dual import cost_scale
+from softmap.relaxation.point import Coupled
 
 __all__ = ["Anneal", "AnnealState", "Annealed", "Engine", "easily_coupled"]
 
@@ -57,7 +65,9 @@ class Engine(Protocol):
 
     def marginals(self, messages: Floats, shift: Floats, eta: float) -> ChainMarginals: ...
 
-    def bounding(self, messages: Floats, hard: int) -> Floats: ...
+    def resend(self, state: Messages, eta: float) -> None: ...
+
+    def prove(self, messages: Floats, hard: int) -> Proved: ...
 
     def lam(self, messages: Floats) -> Floats: ...
 
@@ -142,32 +152,49 @@ class Annealed(Algorithm):
         nodes = self.engine.nodes(state.messages.msg, state.eta)
         state.samples += 1
         weight = (RECENT + 1.0) / (state.samples + RECENT)
-        state.mean += weight * (nodes - state.mean)
+        nodes -= state.mean
+        nodes *= weight
+        nodes += state.mean
+        state.mean = nodes  # the one before may be part of a point that is kept
 
     def restart_point(self, state: AnnealState) -> Floats:
+        self.engine.resend(state.messages, state.eta)
         return self.engine.lam(state.messages.msg)
 
     def propose(self, state: AnnealState) -> Proposal:
-        hard, messages = polish(state.passes), state.messages.msg
-        # a copy of the messages and κ are large: not both at once
-        early = self.engine.bounding(messages, hard) if hard else None
-        found = self.sketch(state, early)
-        average = (state.mean.copy(),) if state.samples > 1 else ()
-        return replace(found, nodes=found.nodes + average)
+        average = (state.mean,) if state.samples > 1 else ()
+        return self._proposal(state, average, polish(state.passes))
 
     def glimpse(self, state: AnnealState) -> Proposal:
-        messages = state.messages.msg
-        nodes = self.engine.nodes(messages, state.eta)
-        return Proposal(self.engine.bounding(messages, 0), state.eta, None, (nodes,))
+        messages = state.messages
+        self.engine.resend(messages, state.eta)
+        nodes = self.engine.nodes(messages.msg, state.eta)
+        proved = self.engine.prove(messages.msg, 0)
+        return Proposal(
+            proved.lam, state.eta, nodes=(nodes,), bound=proved.bound, labels=proved.labels
+        )
 
-    def sketch(self, state: AnnealState, lam: Floats | None = None) -> Proposal:
-        """λ without hard passes (unless given one), and the current marginals only."""
-        found = self.engine.marginals(state.messages.msg, state.messages.shift, state.eta)
-        if lam is None:
-            lam = self.engine.bounding(state.messages.msg, 0)
-        state.node_entropy = float((self.engine.surplus * found.node_entropy).sum())
+    def sketch(self, state: AnnealState) -> Proposal:
+        """λ without hard passes, and the current marginals only."""
+        return self._proposal(state, (), 0)
+
+    def _proposal(self, state: AnnealState, more: tuple[Floats, ...], hard: int) -> Proposal:
+        """The current marginals and more, and the bound after hard passes, in this order."""
+        messages, engine = state.messages, self.engine
+        engine.resend(messages, state.eta)
+        found = engine.marginals(messages.msg, messages.shift, state.eta)
+        state.node_entropy = float((engine.surplus * found.node_entropy).sum())
         state.smoothed = found.smoothed
-        return Proposal(lam, state.eta, found.coupling, (found.nodes,), found.smoothed)
+        nodes, coupling = (found.nodes, *more), found.coupling
+        points: tuple[Coupled, ...] = ()
+        if found.price is not None:  # nobody looks at the entropy of an average
+            points = tuple(found.price(p, whole=not k) for k, p in enumerate(nodes))
+        del found  # marginals are large
+        proved = engine.prove(messages.msg, hard)
+        return Proposal(
+            proved.lam, state.eta, coupling, nodes, state.smoothed, proved.bound, points,
+            proved.labels,
+        )  # fmt: skip
 
     def heed(self, state: AnnealState, verdict: Verdict) -> None:
         """Raise η once the entropy, not the optimisation, makes most of the gap.

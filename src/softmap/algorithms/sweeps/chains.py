@@ -2,20 +2,27 @@
 
 from __future__ import annotations
 
+import math
+from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
+from typing import Any
 
 import numpy as np
-from numpy.typing import DTypeLike
+from numpy.typing import DTypeLike, NDArray
 
 from softmap import core
 from softmap.algorithms.base import Floats
 from softmap.algorithms.pace import Pace
 from softmap.algorithms.sweeps.planning import chain_schedule
 from softmap.algorithms.sweeps.schedule import aligned
+from softmap.labels.decoding import TIE
 from softmap.model import Model
 from softmap.model.layout import layout
+from softmap.relaxation.point import Coupled, needs_coupling
+from softmap.relaxation.polytope import node_cost
 
-__all__ = ["ChainMarginals", "Chains", "Messages", "polish"]
+__all__ = ["ChainMarginals", "Chains", "Messages", "Proved", "polish"]
 
 
 @dataclass
@@ -34,16 +41,30 @@ class Messages:
 
 
 @dataclass(frozen=True)
+class Proved:
+    """λ, or a function that makes it; what it proves, and what reads labels off, where known."""
+
+    lam: Floats | Callable[[], Floats]
+    bound: float | None = None
+    labels: Callable[[], NDArray[np.int64]] | None = None
+
+
+@dataclass(frozen=True)
 class ChainMarginals:
-    """The regularised primal point of some messages, and the value of the regularised dual."""
+    """The regularised primal point of some messages, and the value of the regularised dual.
+
+    There is no `coupling` where points do not depend on it and `price` tells what they cost.
+    """
 
     nodes: Floats
     node_entropy: Floats
-    coupling: Floats
+    coupling: Floats | None
     smoothed: float
+    price: Callable[..., Coupled] | None = None
 
 
 CLOCK = (0.0, 0.0, -1.0)  # as `Messages.clock` begins
+PIECE = 1 << 16  # messages that are exchanged at a time
 POLISH = 1  # hard passes before a bound is read off
 UNPOLISHED = 20  # passes before which they gain 1 to 3 % of the gap, and cost a third of a check
 
@@ -70,6 +91,14 @@ class Chains:
         self.surplus[self.plan.nodes] -= 1.0 / self.plan.share[: model.n]
         self._theta = aligned(self.plan.cost_size)
         self._dot = np.zeros(len(self.plan.blocks))
+        self._ends = self.plan.backward_ends  # of the chains in the direction of the last half pass
+        # whether messages sent forward are hard, and for which λ they are in place
+        self._overwritten = False
+        self._latest: object = None
+        # costs that passes see are those of the model: a bound of theirs is one of the model's
+        self._true_costs = self.dtype == np.float64 or not _rounded(model)
+        plain = not len(model.auxiliaries) and not model.has_forbidden
+        self._reads, self._prices = plain, plain and not needs_coupling(model)
 
     def start(self, lam: Floats | None) -> Messages:
         """Messages that stand for λ (0 if None)."""
@@ -89,8 +118,16 @@ class Chains:
     def passes(self, state: Messages, count: int, eta: float, *, momentum: bool) -> None:
         """`count` passes at η (inf: hard-min), forward and backward each."""
         self._run(2 * count, state, eta, momentum)
+        self._ends, self._overwritten = self.plan.backward_ends, False
+
+    def resend(self, state: Messages, eta: float) -> None:
+        """Send forward at η once more where `prove` has overwritten what was sent."""
+        if self._overwritten:
+            self._run(1, state, eta, False)
+            self._ends, self._overwritten = self.plan.forward_ends, False
 
     def _run(self, halves: int, state: Messages, eta: float, momentum: bool) -> None:
+        self._latest = None
         pace = self._hard if eta == np.inf else self._soft
         pace.run(
             halves,
@@ -105,40 +142,106 @@ class Chains:
         return self._soft_nodes(self._shares(messages), eta)[0]
 
     def marginals(self, messages: Floats, shift: Floats, eta: float) -> ChainMarginals:
-        """Marginals `μ_i ∝ exp(-η θ̂_i / n_i)` after a full pass; `shift` is that pass's."""
+        """Marginals `μ_i ∝ exp(-η θ̂_i / n_i)`; `shift` is that of the last half pass."""
         theta = self._shares(messages)
         nodes, entropy, minima = self._soft_nodes(theta, eta)
         smoothed = self._value(shift, minima)
+        if self._prices:
+            del theta  # as large as the marginals; prices come from shares as they lie
+            price = partial(self._price, messages, eta)
+            return ChainMarginals(nodes, entropy, None, smoothed, price)
         coupling = np.empty(int(self.model.half_offset[-1]))
         core.couplings(self._layout, self.plan.native, messages, theta, coupling, self.threads)
         return ChainMarginals(nodes, entropy, coupling, smoothed)
 
+    def _price(self, messages: Floats, eta: float, nodes: Floats, *, whole: bool) -> Coupled:
+        """As `relaxation.point.couple` with κ = θ̂_i / n_i - M, which is nowhere stored.
+
+        To be asked before anything else happens to the shares; entropy and slack only if `whole`.
+        """
+        model, native = self.model, self.plan.native
+        out = np.empty((core.portions(native), 3))
+        core.price(
+            self._layout, layout(model), native, messages, self._theta, nodes, eta, whole, out,
+            self.threads,
+        )  # fmt: skip
+        terms = np.append(out[:, 0], [node_cost(model, nodes), model.constant])
+        total = float(core.careful_sum(terms)) if np.isfinite(terms).all() else math.inf
+        entropy, slack = (float(core.careful_sum(out[:, k].copy())) for k in (1, 2))
+        return Coupled(total, entropy, slack, None)
+
     def _value(self, shift: Floats, minima: Floats) -> float:
         """-L(λ) from what a pass took off the edges, and the soft minima of shares."""
-        ends = self.plan.backward_ends * minima
+        ends = self._ends * minima
         terms = np.concatenate([shift[self._real], ends, [self.model.constant]])
         return float(core.careful_sum(terms))
 
-    def bounding(self, messages: Floats, hard: int = POLISH) -> Floats:
-        """λ whose plain bound is the chain bound after `hard` hard passes and a half.
+    def prove(self, messages: Floats, hard: int = POLISH) -> Proved:
+        """The chain bound after `hard` hard passes and a half, and the λ that proves it.
 
         Hard passes win back part of what the entropy costs the bound. From hard messages they never
-        lower it; from smooth ones they may by a little, which concerns speed, not validity. Without
-        a whole one, the messages sent forward are overwritten: the next pass makes them anew.
+        lower it; from smooth ones they may by a little, which concerns speed, not validity. The
+        messages sent forward are overwritten: the next pass makes them anew.
         """
-        msg = messages
         if hard:
-            msg = aligned(len(messages), self.dtype)
-            msg[:] = messages
-        shift = np.empty(len(self.plan.edge))
-        self._run(2 * hard + 1, Messages(msg, msg, np.ones(3), shift), np.inf, False)
-        del shift  # as long as there are edges
-        theta = self._shares(msg)
-        lam = np.empty(int(self.model.half_offset[-1]))
+            before = messages[: self.plan.back_size].copy()
+            shift = np.empty(len(self.plan.edge))
+            self._run(2 * hard, Messages(messages, messages, np.ones(3), shift), np.inf, False)
+            del shift  # as long as there are edges
+        bound = self._lowered(messages)
+        if hard:
+            polished = _Sent(self, messages, before)
+            polished.swap()
+        else:
+            polished = _Sent(self, messages, messages[: self.plan.back_size].copy())
+        self._latest, self._overwritten = polished.token, True
+        labels = polished.labels if self._reads else None
+        if self._true_costs:
+            return Proved(polished, bound, labels)
+        return Proved(polished(), None, labels)
+
+    def bounding(self, messages: Floats, hard: int = POLISH) -> Floats:
+        """λ whose plain bound is the chain bound after `hard` hard passes and a half."""
+        lam = self.prove(messages, hard).lam
+        return lam() if callable(lam) else lam
+
+    def _lowered(self, messages: Floats) -> float:
+        """Send forward, hard and rounded down, and add up what that proves."""
+        shift, native = np.empty(len(self.plan.edge)), self.plan.native
+        self._hard.run(
+            1,
+            lambda threads: core.lowered_half(
+                self._layout, native, messages, self._theta, shift, self._dot, threads
+            ),
+        )
+        constant = self.model.constant
+        return float(
+            core.chain_bound(self._layout, native, self._theta, shift, constant, self.threads)
+        )
+
+    def _send(self, messages: Floats, token: object) -> None:
+        """Send forward as for a bound, unless that was the last thing that was done."""
+        if self._latest is not token:
+            self._lowered(messages)
+            self._latest, self._overwritten = token, True
+
+    def cut(self, messages: Floats, token: object) -> Floats:
+        """λ of the chain bound of messages into early ends."""
+        self._send(messages, token)
+        shares, lam = np.empty(self.model.unary.size), np.empty(int(self.model.half_offset[-1]))
+        core.by_node(self._layout, self.plan.native, self._theta, shares, self.threads)
         core.cut_chains(
-            self._layout, self.plan.native, self.plan.rank, msg, theta, lam, self.threads
+            self._layout, self.plan.native, self.plan.rank, messages, shares, lam, self.threads
         )
         return lam
+
+    def read(self, messages: Floats, token: object) -> NDArray[np.int64]:
+        """Labels, the last of a pass decided first, by the messages into early ends."""
+        self._send(messages, token)
+        self._latest = None  # shares make room for costs
+        labels = np.empty(self.model.n, dtype=np.int64)
+        core.read_labels(layout(self.model), self.plan.native, messages, TIE, self._theta, labels)
+        return labels[: self.model.num_variables]
 
     def _soft_nodes(self, theta: Floats, eta: float) -> tuple[Floats, Floats, Floats]:
         """Marginals, entropies and soft minima of the shares θ̂_i / n_i."""
@@ -152,7 +255,45 @@ class Chains:
 
     def _shares(self, messages: Floats) -> Floats:
         """θ̂_i / n_i in the order of the model."""
+        self._latest = None
         core.shares(self.plan.native, messages, self._theta, self.threads)
         out = np.empty(self.model.unary.size)
         core.by_node(self._layout, self.plan.native, self._theta, out, self.threads)
         return out
+
+
+class _Sent:
+    """What λ of a chain bound is made of: messages into early ends, half of what λ takes."""
+
+    def __init__(self, chains: Chains, room: Floats, back: Floats) -> None:
+        self._chains, self._room, self._back = chains, room, back
+        self.token = object()
+
+    def swap(self) -> None:
+        """Exchange what is remembered with what lies in the messages of the run."""
+        for first in range(0, len(self._back), PIECE):
+            piece = slice(first, min(first + PIECE, len(self._back)))
+            there = self._room[piece].copy()
+            self._room[piece], self._back[piece] = self._back[piece], there
+
+    def __call__(self) -> Floats:
+        """λ; the messages sent forward are overwritten, which the next pass makes anew."""
+        return self._with(self._chains.cut)
+
+    def labels(self) -> NDArray[np.int64]:
+        """Labels read off; likewise."""
+        return self._with(self._chains.read)
+
+    def _with(self, work: Callable[[Floats, object], Any]) -> Any:
+        self.swap()
+        try:
+            return work(self._room, self.token)
+        finally:
+            self.swap()
+
+
+def _rounded(model: Model) -> bool:
+    """Whether tables are not the same in single precision."""
+    data = (p.kernel_data(*model.end_labels(a, b)) for a, b, p in model.groups())
+    tables = (each.table for each in data if each.table is not None)
+    return any(bool((table.astype(np.float32) != table).any()) for table in tables)

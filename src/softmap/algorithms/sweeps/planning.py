@@ -65,7 +65,11 @@ class Plan:
     def filled(self, model: Model, dtype: DTypeLike) -> Schedule:
         """The schedule, with the costs of a model in one precision."""
         blocks, edge = self.arrays["blocks"], self.arrays["edge"]
-        weight, truncation = np.zeros(len(edge)), np.zeros(len(edge))
+        cuts = any(
+            p.kernel_data(*model.end_labels(a, b)).truncation is not None
+            for a, b, p in model.groups()
+        )
+        weight, truncation = np.zeros(len(edge)), np.zeros(len(edge) if cuts else 0)
         table = aligned(self.table_size, dtype)
         core.pack_lanes(layout(model, dtype), blocks.reshape(-1), edge, weight, truncation, table)
         unary = self.strips.arranged(model)
@@ -141,12 +145,10 @@ def _plan(model: Model, rank: Ints, level: Ints) -> Plan:
         "late_step": packing.late_step,
         "forward_start": forward[0],
         "forward": forward[1],
-        "forward_ends": (chains - later).astype(np.float64),
+        "forward_ends": (chains - later).astype(np.int32),
         "backward_start": backward[0],
         "backward": backward[1],
-        "backward_ends": (chains - earlier).astype(np.float64),
-        "half_at": packing.half_at,
-        "half_step": packing.half_step,
+        "backward_ends": (chains - earlier).astype(np.int32),
     }
     return Plan(strips, arrays, packing.table_size)
 
@@ -321,9 +323,8 @@ class _Packing:
         count = np.where(tiled, np.bincount(block, minlength=len(head)), 0)
         unset = np.zeros_like(count)
         columns = [kind, *self.keys[2:, head], count, *begin, step, table[:-1], lane[:-1]]
-        self.blocks = np.ascontiguousarray(
-            np.column_stack([*columns, unset, unset]).astype(np.int64)
-        )
+        columns += [unset, unset, unset, unset]
+        self.blocks = np.ascontiguousarray(np.column_stack(columns).astype(np.int64))
         self.early_level, self.late_level = self.keys[0, head], self.keys[1, head]
         within = np.arange(len(order)) - head[block]
         self.edge = np.full(int(lane[-1]), -1, dtype=np.int64)
@@ -339,12 +340,13 @@ class _Packing:
         used = self.edge >= 0
         edges = self.edge[used]
         begin = self.blocks[:, Column.LANE]
-        first = np.repeat(begin, np.diff(np.append(begin, len(used))))
+        widths = np.diff(np.append(begin, len(used)))
+        first = np.repeat(begin, widths)
         lane = np.arange(len(used)) - first
         found: list[NDArray[Any]] = []
-        for column, nodes in (
-            (Column.STRAIGHT_EARLY, self.early),
-            (Column.STRAIGHT_LATE, self.late),
+        for column, place, nodes in (
+            (Column.STRAIGHT_EARLY, Column.EARLY_FROM, self.early),
+            (Column.STRAIGHT_LATE, Column.LATE_FROM, self.late),
         ):
             at = np.full(len(used), strips.size, dtype=np.int64)
             step = np.zeros(len(used), dtype=np.int32)
@@ -352,7 +354,11 @@ class _Packing:
             odd = (at != at[first] + lane) | (step != step[first])
             if len(used):
                 self.blocks[:, column] = ~np.logical_or.reduceat(odd, begin)
-            found += [at, step]
+            # of lanes side by side, the first tells where the others are
+            kept = (lane == 0) | (np.repeat(self.blocks[:, column], widths) == 0)
+            if len(used):
+                self.blocks[:, place] = np.cumsum(kept)[begin] - 1
+            found += [at[kept], step[kept]]
         self.early_at, self.early_step, self.late_at, self.late_step = found
 
 

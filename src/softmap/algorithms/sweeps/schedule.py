@@ -43,6 +43,8 @@ class Column(IntEnum):
     LANE = 11
     STRAIGHT_EARLY = 12
     STRAIGHT_LATE = 13
+    EARLY_FROM = 14
+    LATE_FROM = 15
 
 
 class RowColumn(IntEnum):
@@ -88,22 +90,23 @@ class Schedule:
     pull_start, pull_at, pull_step : int64[n + 1], int64[pulls], int32[pulls]
         Messages into the k-th of `nodes` lie at `pull_at`, `pull_step` from `pull_start[k]` on. In
         chain schedules, straight rows have those of their first node only.
-    blocks : int64[blocks, 14]
+    blocks : int64[blocks, 16]
         Tiles and single edges; see `Column`.
     edge : int64[lanes]
         Edge of each lane, -1 for lanes without one.
-    early_at, late_at : int64[lanes]; early_step, late_step : int32[lanes]
-        Where the costs of each lane's ends lie in arrays by strip; a spare 0 for idle lanes.
+    early_at, late_at : int64[ends]; early_step, late_step : int32[ends]
+        Where the costs of each lane's ends lie in arrays by strip; a spare 0 for idle lanes. Blocks
+        whose lanes lie side by side have that of their first lane only.
     weight, truncation : float64[lanes]
-        Parameters of each lane's edge, 0 where there are none.
+        Parameters of each lane's edge, 0 where there are none; no truncation if no edge has one.
     table : float[packed tables]
         Tables of tiles, equal entries of all lanes side by side.
-    forward_start, forward, forward_ends : int64[levels + 1], int64[blocks], float64[n]
+    forward_start, forward, forward_ends : int64[levels + 1], int64[blocks], int32[n]
         Blocks by level of their early end; chains that end at each node in this direction.
     backward_start, backward, backward_ends
         Blocks by level of their late end; likewise.
-    half_at, half_step : int64[2m], int32[2m]
-        Where the message into each half-edge lies. Those into early ends come first.
+
+    Messages into early ends come first.
     """
 
     rank: Ints
@@ -128,12 +131,10 @@ class Schedule:
     table: NDArray[Any]
     forward_start: Ints
     forward: Ints
-    forward_ends: Floats
+    forward_ends: Steps
     backward_start: Ints
     backward: Ints
-    backward_ends: Floats
-    half_at: Ints
-    half_step: Steps
+    backward_ends: Steps
 
     @cached_property
     def native(self) -> Any:
@@ -141,6 +142,20 @@ class Schedule:
         make = core.Schedule if self.table.dtype == np.float64 else core.SingleSchedule
         arrays = {f.name: getattr(self, f.name) for f in fields(self)}
         return make({name: np.ascontiguousarray(a).reshape(-1) for name, a in arrays.items()})
+
+    @cached_property
+    def half_places(self) -> tuple[Ints, Ints]:
+        """Where the message into each half-edge begins, and how far apart its entries are."""
+        block = np.repeat(np.arange(len(self.blocks)), _lanes_of(self.blocks, len(self.edge)))
+        used = np.flatnonzero(self.edge >= 0)
+        of, edge = self.blocks[block[used]], self.edge[used]
+        half = 2 * edge + of[:, Column.ORIENTATION]
+        at, step = np.empty((2, 2 * len(edge)), dtype=np.int64)
+        within = used - of[:, Column.LANE]
+        at[half] = of[:, Column.EARLY_AT] + within
+        at[half ^ 1] = of[:, Column.LATE_AT] + within
+        step[half] = step[half ^ 1] = of[:, Column.STEP]
+        return at, step
 
     @property
     def cost_size(self) -> int:
@@ -160,6 +175,12 @@ class Schedule:
     def back_size(self) -> int:
         """Length of the part that holds the messages into early ends."""
         return int(self.blocks[:, Column.LATE_AT].min()) if len(self.blocks) else 0
+
+
+def _lanes_of(blocks: Ints, lanes: int) -> Ints:
+    """How many lanes each block has."""
+    begin = blocks[:, Column.LANE]
+    return np.diff(np.append(begin, lanes))
 
 
 def aligned(size: int, dtype: Any = np.float64) -> NDArray[Any]:

@@ -10,7 +10,7 @@ from numpy.typing import DTypeLike
 from softmap import core
 from softmap.algorithms.base import Floats
 from softmap.algorithms.pace import Pace
-from softmap.algorithms.sweeps.chains import CLOCK, POLISH, ChainMarginals, Messages
+from softmap.algorithms.sweeps.chains import CLOCK, POLISH, ChainMarginals, Messages, Proved
 from softmap.algorithms.sweeps.planning import colour_schedule
 from softmap.model import Model
 from softmap.model.layout import layout
@@ -95,6 +95,13 @@ class Stars:
         )  # fmt: skip
         terms = np.concatenate([dot, shift[self._real], [self.model.constant]])
         return float(core.careful_sum(terms))
+
+    def resend(self, state: Messages, eta: float) -> None:
+        """Nothing: `prove` leaves messages alone."""
+
+    def prove(self, messages: Floats, hard: int = POLISH) -> Proved:
+        """λ after a few hard sweeps; what it proves is left to the judge."""
+        return Proved(self.bounding(messages, hard))
 
     def bounding(self, messages: Floats, hard: int = POLISH) -> Floats:
         """λ after a few hard sweeps, which never lower its plain bound."""

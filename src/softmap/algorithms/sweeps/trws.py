@@ -59,10 +59,17 @@ class TRWS(Algorithm):
 
     def propose(self, state: TRWSState) -> Proposal:
         msg = state.messages.msg
+        self.chains.resend(state.messages, np.inf)
         found = self.chains.marginals(msg, state.messages.shift, self.eta)
-        return Proposal(self.chains.bounding(msg), self.eta, found.coupling, (found.nodes,))
+        points = () if found.price is None else (found.price(found.nodes, whole=True),)
+        proved = self.chains.prove(msg)
+        return Proposal(
+            proved.lam, self.eta, found.coupling, (found.nodes,), None, proved.bound, points,
+            proved.labels,
+        )  # fmt: skip
 
     def restart_point(self, state: TRWSState) -> Floats:
+        self.chains.resend(state.messages, np.inf)
         return self.chains.lam(state.messages.msg)
 
     def decode_order(self, model: Model) -> NDArray[np.int64]:
