@@ -7,6 +7,7 @@
 #include <nanobind/ndarray.h>
 #include <nanobind/stl/string.h>
 
+#include <sstream>
 #include <string>
 #include <vector>
 
@@ -26,20 +27,25 @@ using Unlocked = nb::call_guard<nb::gil_scoped_release>;
 // An argument that is used as it is, never converted (a converted copy would be written in vain).
 inline auto arg(const char *name) { return nb::arg(name).noconvert(); }
 
-inline void require(bool holds, const std::string &what) {
+template <class... Parts> [[noreturn, gnu::cold]] void refuse(const Parts &...what) {
+    std::ostringstream text;
+    (text << ... << what);
+    throw std::invalid_argument(text.str());
+}
+
+// The parts of the message are put together only where it is needed: many of these are in loops.
+template <class... Parts> void require(bool holds, const Parts &...what) {
     if (!holds)
-        throw std::invalid_argument(what);
+        refuse(what...);
 }
 
 template <class A> void require_size(const A &array, Index size, const char *name) {
-    require(Index(array.size()) == size, std::string(name) + " must have " + std::to_string(size) +
-                                             " entries, not " + std::to_string(array.size()));
+    require(Index(array.size()) == size, name, " must have ", size, " entries, not ", array.size());
 }
 
 inline void require_range(Index first, Index last, Index count) {
-    require(0 <= first && first <= last && last <= count,
-            "the range " + std::to_string(first) + ".." + std::to_string(last) +
-                " is not within 0.." + std::to_string(count));
+    require(0 <= first && first <= last && last <= count, "the range ", first, "..", last,
+            " is not within 0..", count);
 }
 
 // A view and the arrays that it points into.

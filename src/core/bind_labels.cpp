@@ -19,14 +19,13 @@ using Words = nb::ndarray<std::uint64_t, nb::shape<4>, nb::c_contig, nb::device:
 void require_labels(const Layout<double> &lay, const Out<Index> &labels) {
     require_size(labels, lay.n, "labels");
     for (Index i = 0; i < lay.n; ++i)
-        require(0 <= labels.data()[i] && labels.data()[i] < lay.num_labels[i],
-                "node " + std::to_string(i) + " has no label " + std::to_string(labels.data()[i]));
+        require(0 <= labels.data()[i] && labels.data()[i] < lay.num_labels[i], "node ", i,
+                " has no label ", labels.data()[i]);
 }
 
 void require_nodes(const In<Index> &order, Index n) {
     for (std::size_t k = 0; k < order.size(); ++k)
-        require(0 <= order.data()[k] && order.data()[k] < n,
-                "there is no node " + std::to_string(order.data()[k]));
+        require(0 <= order.data()[k] && order.data()[k] < n, "there is no node ", order.data()[k]);
 }
 
 void sequential(const Lay &held, In<double> lam, Out<double> reduced, In<Index> order,
@@ -147,7 +146,7 @@ Incidence incidence(const In<std::int32_t> &node, const In<Index> &start, const 
     for (Index k = 0; k < halves; ++k)
         require(0 <= half.data()[k] && half.data()[k] < halves && 0 <= node.data()[k] &&
                     node.data()[k] < n,
-                "half-edge " + std::to_string(k) + " is out of range");
+                "half-edge ", k, " is out of range");
     return {n, node.data(), start.data(), half.data()};
 }
 

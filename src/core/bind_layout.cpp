@@ -35,9 +35,8 @@ template <class S> void fill(HeldLayout<S> *self, nb::dict arrays) {
     take("maps", v.maps);
     take("table_at", v.table_at);
     for (Index g = 0; g < v.groups; ++g)
-        require(0 <= v.kind[g] && v.kind[g] < Families::size, "unknown kind of potential " +
-                                                                  std::to_string(v.kind[g]) +
-                                                                  " in group " + std::to_string(g));
+        require(0 <= v.kind[g] && v.kind[g] < Families::size, "unknown kind of potential ",
+                v.kind[g], " in group ", g);
     v.widest = 1;
     for (Index i = 0; i < v.n; ++i)
         v.widest = v.num_labels[i] > v.widest ? v.num_labels[i] : v.widest;

@@ -18,12 +18,12 @@ Random &generator(const Out<std::uint64_t> &words) {
 std::uint64_t random_word(Out<std::uint64_t> words) { return generator(words).next(); }
 
 Index random_below(Out<std::uint64_t> words, Index bound) {
-    require(bound > 0, "bound must be positive, not " + std::to_string(bound));
+    require(bound > 0, "bound must be positive, not ", bound);
     return generator(words).below(bound);
 }
 
 void require_updates(const StarOrder &order, Index count) {
-    require(count >= 0, "count must not be negative, not " + std::to_string(count));
+    require(count >= 0, "count must not be negative, not ", count);
     require(count == 0 || !order.position.empty(), "a model without edges has nothing to update");
 }
 

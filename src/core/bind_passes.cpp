@@ -48,7 +48,7 @@ template <class S> void fill(HeldSchedule<S> *self, nb::dict arrays) {
     take("forward_ends", v.forward_ends);
     for (Index b = 0; b < v.num_blocks; ++b)
         require(0 <= v.blocks[b].kind && v.blocks[b].kind < Families::size,
-                "unknown kind of potential in block " + std::to_string(b));
+                "unknown kind of potential in block ", b);
 }
 
 template <class S> struct Calls {
