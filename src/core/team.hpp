@@ -41,8 +41,12 @@ class Team {
 
     void finish(std::uint32_t phase) {
         const std::uint32_t now = finished_.fetch_add(1, std::memory_order_acq_rel) + 1;
-        if (now == end_of(phase))
+        if (now == end_of(phase)) {
+            // notify_all looks whether anybody sleeps, which must not happen before the count is
+            // seen: somebody might fall asleep in between, for ever
+            std::atomic_thread_fence(std::memory_order_seq_cst);
             finished_.notify_all();
+        }
     }
 
     // A thread that waits looks for the others for some microseconds, which is as long as a phase
