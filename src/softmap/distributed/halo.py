@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from softmap.distributed.chains import PartChains
+from softmap.distributed.engines import Engines, PartEngine
 from softmap.distributed.team import Team
 
 __all__ = ["Exchange", "Halo"]
@@ -75,7 +75,7 @@ def _by_process(
 class Halo:
     """All exchanges of the parts of one process."""
 
-    def __init__(self, team: Team, chains: dict[int, PartChains], phases: int) -> None:
+    def __init__(self, team: Team, chains: Engines, phases: int) -> None:
         self.chains = chains
         cuts = {number: _CutEdges(each) for number, each in chains.items()}
         self._messages = {
@@ -91,47 +91,51 @@ class Halo:
         halo = _merged(cut.halo() for cut in cuts.values())
         self._nodes = Exchange(team, shared, halo)
         self._states = Exchange(team, self._spread(shared, 0), self._spread(halo, 1))
+        own = [each.dtype for each in chains.values()]
+        self._dtype = own[0] if own else np.dtype(np.float64)
 
     def _spread(self, pairs: Pairs, side: int) -> Pairs:
         """Places of nodes to places of their states; `side` of the pair is a part of this one."""
         return {
-            pair: _states_of(self.chains[pair[side]].part.model, nodes)
-            for pair, nodes in pairs.items()
+            pair: self.chains[pair[side]].state_places(nodes) for pair, nodes in pairs.items()
         }
 
     @property
     def bytes_per_pass(self) -> int:
         """What this process sends to others in one pass."""
-        return 8 * sum(exchange.sent for exchange in self._messages.values())
+        sent = sum(exchange.sent for exchange in self._messages.values())
+        return self._dtype.itemsize * sent
 
-    def messages(self, forward: bool, phase: int, arrays: dict[int, NDArray[Any]]) -> None:
+    def messages(self, forward: bool, phase: int, arrays: dict[int, Any]) -> None:
         """Carry on what the nodes of one phase have sent to other parts."""
         self._messages[forward, phase].run(
-            lambda part, places: arrays[part][places],
+            lambda part, places: self.chains[part].read(arrays[part], places),
             lambda part, places, values: self.chains[part].take(
                 places, values, early=not forward, msg=arrays[part]
             ),
+            self._dtype,
         )
 
-    def states(self, arrays: dict[int, NDArray[Any]]) -> None:
-        """Fill in the halo's entries of arrays over node states."""
-        self._fill(self._states, arrays, np.float64)
+    def states(self, arrays: dict[int, Any]) -> None:
+        """Fill in the halo's entries of arrays over node states, as a judgement has them."""
+        self._states.run(
+            lambda part, places: self.chains[part].read(arrays[part], places),
+            lambda part, places, values: self.chains[part].write(arrays[part], places, values),
+        )
 
     def nodes(self, arrays: dict[int, NDArray[Any]], dtype: Any = np.int64) -> None:
         """Fill in the halo's entries of arrays over nodes."""
-        self._fill(self._nodes, arrays, dtype)
 
-    def _fill(self, exchange: Exchange, arrays: dict[int, NDArray[Any]], dtype: Any) -> None:
         def write(part: int, places: Ints, values: NDArray[Any]) -> None:
             arrays[part][places] = values
 
-        exchange.run(lambda part, places: arrays[part][places], write, dtype)
+        self._nodes.run(lambda part, places: arrays[part][places], write, dtype)
 
 
 class _CutEdges:
     """The edges of one part that lead to others, in the order of the whole model."""
 
-    def __init__(self, chains: PartChains) -> None:
+    def __init__(self, chains: PartEngine) -> None:
         self.chains, part = chains, chains.part
         self.part = part
         first_own = part.model.edges[:, 0] < part.own
@@ -147,7 +151,7 @@ class _CutEdges:
         """Places of messages that own nodes of a phase send to others, by (this, other)."""
         mine = (self.early == forward) & (self.part.phase[self.own] == phase)
         return {
-            (self.part.number, int(other)): self._places(self.own_half[chosen] ^ 1)
+            (self.part.number, int(other)): self.chains.places(self.own_half[chosen] ^ 1)
             for other, chosen in self._by_other(mine)
         }
 
@@ -155,21 +159,13 @@ class _CutEdges:
         """Places of messages that others' nodes of a phase send here, by (other, this)."""
         theirs = (self.early != forward) & (self.part.phase[self.far] == phase)
         return {
-            (int(other), self.part.number): self._places(self.own_half[chosen])
+            (int(other), self.part.number): self.chains.places(self.own_half[chosen])
             for other, chosen in self._by_other(theirs)
         }
 
     def _by_other(self, mask: NDArray[np.bool_]) -> list[tuple[int, Ints]]:
         found = np.unique(self.other[mask])
         return [(int(other), np.flatnonzero(mask & (self.other == other))) for other in found]
-
-    def _places(self, halves: Ints) -> Ints:
-        """Where the messages into half-edges lie, label by label."""
-        plan, model = self.chains.plan, self.part.model
-        labels = model.num_labels[model.edges.reshape(-1)[halves]]
-        label = np.arange(int(labels.sum())) - np.repeat(np.cumsum(labels) - labels, labels)
-        at = np.repeat(plan.half_at[halves], labels)
-        return at + label * np.repeat(plan.half_step[halves].astype(np.int64), labels)
 
     def shared(self) -> Pairs:
         """Own nodes that others have in their halo, by (this, other), in the order of the model."""
@@ -194,8 +190,3 @@ def _merged(pieces: Any) -> Pairs:
         found |= piece
     return found
 
-
-def _states_of(model: Any, nodes: Ints) -> Ints:
-    labels = model.num_labels[nodes]
-    label = np.arange(int(labels.sum())) - np.repeat(np.cumsum(labels) - labels, labels)
-    return np.repeat(model.node_offset[nodes], labels) + label

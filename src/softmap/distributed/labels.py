@@ -12,9 +12,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from softmap import core
-from softmap.distributed.chains import PartChains
+from softmap.distributed.engines import PartEngine
+from softmap.distributed.judge import Arrays
 from softmap.distributed.parts import piece
-from softmap.distributed.passes import Arrays, Passes
+from softmap.distributed.passes import Passes
 from softmap.labels import best_labelling, decode, forests, round_nodes
 from softmap.model import Model
 
@@ -45,14 +46,7 @@ class LabelsByParts:
 
     def look(self, lam: Arrays, nodes: Arrays, seed: int) -> None:
         """Read labels off λ and node marginals and improve them; all processes together."""
-        found = {number: np.full(len(own), -1) for number, own in self.labels.items()}
-        # last part first: λ stands as a forward pass has left it
-        for turn in reversed(self._turns()):
-            for number in turn:
-                inner = _Inner(self._passes.chains[number])  # made when needed: it is as large
-                found[number][: inner.own] = inner.decoded(found[number], lam, nodes)
-            self._passes.halo.nodes(found)
-        self.take(found)
+        found = self.read_off(lam, nodes)
         for step in range(ROUNDS):
             for turn in self._turns():
                 for number in turn:
@@ -61,6 +55,18 @@ class LabelsByParts:
                     found[number][: inner.own] = better
                 self._passes.halo.nodes(found)
         self.take(found)
+
+    def read_off(self, lam: Arrays, nodes: Arrays) -> dict[int, Ints]:
+        """Read labels off λ and node marginals; all processes together."""
+        found: dict[int, Ints] = {number: np.full(len(own), -1) for number, own in self.labels.items()}
+        # last part first: λ stands as a forward pass has left it
+        for turn in reversed(self._turns()):
+            for number in turn:
+                inner = _Inner(self._passes.chains[number])  # made when needed: it is as large
+                found[number][: inner.own] = inner.decoded(found[number], lam, nodes)
+            self._passes.halo.nodes(found)
+        self.take(found)
+        return found
 
     def _turns(self) -> list[list[int]]:
         turns = self._passes.whole.turns
@@ -84,7 +90,7 @@ class LabelsByParts:
 class _Inner:
     """The own variables of one part, with edges among them only."""
 
-    def __init__(self, chains: PartChains) -> None:
+    def __init__(self, chains: PartEngine) -> None:
         self._chains, part = chains, chains.part
         self.own = part.own
         model = part.model
@@ -148,7 +154,7 @@ class _Inner:
         total += np.bincount(at, message, len(total))
 
 
-def _cost(chains: PartChains, labels: Ints) -> float:
+def _cost(chains: PartEngine, labels: Ints) -> float:
     """A part's share of the cost of a labelling: own variables and own edges."""
     model, own = chains.part.model, chains.part.own
     if (labels < 0).any():

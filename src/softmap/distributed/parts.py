@@ -84,6 +84,27 @@ class Part:
         rank[order] = np.arange(len(order))
         return rank
 
+    @property
+    def alike(self) -> NDArray[np.int32]:
+        """Edges between own nodes of one phase."""
+        edges = self.model.edges[(self.model.edges < self.own).all(axis=1)]
+        return edges[self.phase[edges[:, 0]] == self.phase[edges[:, 1]]]
+
+    def levels(self, depth: Ints) -> tuple[Ints, list[tuple[int, int]]]:
+        """Levels of the nodes, phase after phase, and the levels of each phase.
+
+        `depth` is the level of each own node within its phase; the halo comes last of all.
+        """
+        phase = self.phase[: self.own]
+        keys, dense = np.unique(
+            phase * (int(depth.max(initial=0)) + 1) + depth, return_inverse=True
+        )
+        level = np.full(self.model.n, len(keys), dtype=np.int64)
+        level[: self.own] = dense.reshape(-1)
+        phases = range(int(phase.max(initial=-1)) + 1)
+        first = [int(level[: self.own][phase >= p].min(initial=len(keys))) for p in phases]
+        return level, list(zip(first, [*first[1:], len(keys)], strict=True))
+
     def ends(self, rank: Ints) -> tuple[Ints, Ints]:
         """Early and late end of each edge."""
         first, second = self.model.edges.T.astype(np.int64)

@@ -14,21 +14,19 @@ from numpy.typing import NDArray
 
 from softmap.arguments import count, not_negative, positive
 from softmap.distributed import checkpoint as storage
+from softmap.distributed.backends import Backend
 from softmap.distributed.partition import partition as partitioned
 from softmap.distributed.parts import Part, Whole, cut_model
 from softmap.distributed.run import Limits, Run
 from softmap.distributed.storage import read_parts, read_whole
-from softmap.distributed.team import Alone, Team
+from softmap.distributed.team import Team
 from softmap.errors import OptionError, shown
-from softmap.machine import usable_cores
 from softmap.model import Model
-from softmap.solving.options import MOST_THREADS
 from softmap.solving.trace import Row, Status, Trace
 
 __all__ = ["DistributedResult", "resume", "solve"]
 
 EVERY = 30.0  # seconds between checkpoints
-PARTS_EACH = 8  # parts per process unless given: enough for each to have some of every colour
 
 
 @dataclass(frozen=True, eq=False)
@@ -87,6 +85,8 @@ def solve(  # noqa: PLR0913 - one keyword per thing a user may want to say
     max_passes: int | None = None,
     threads: int | None = None,
     eta: float | None = None,
+    backend: str = "cpu",
+    dtype: str | None = None,
     checkpoint: str | os.PathLike[str] | None = None,
     checkpoint_every: float = EVERY,
     on_check: Callable[[Row], Any] | None = None,
@@ -101,7 +101,8 @@ def solve(  # noqa: PLR0913 - one keyword per thing a user may want to say
         Of a folder, each process reads its own parts only.
     comm : communicator of mpi4py, such as `MPI.COMM_WORLD`; this process alone if None
     parts : int
-        Parts the variables are cut into; eight per process if left out, one for a process alone.
+        Parts the variables are cut into; eight per process (two per device) if left out, one for a
+        process alone.
         Runs with equally many parts give the same result on any number of processes.
     partition : "auto", "grid", "metis" or "own"
         How they are cut: see `softmap.distributed.partition`.
@@ -109,6 +110,10 @@ def solve(  # noqa: PLR0913 - one keyword per thing a user may want to say
         As in `softmap.solve`; threads are those of each process.
     max_passes : int
         Stop after so many passes.
+    backend : "cpu" or "cuda"
+        Where passes run; with "cuda", each process takes one of its machine's devices.
+    dtype : "float64" or "float32"
+        Precision of messages; that of the backend if left out ("float32" with "cuda" only).
     checkpoint : folder, written at intervals and at the end; see `resume`
     checkpoint_every : float, seconds between two of them
     on_check : function, called with each row of the trace in the first process
@@ -124,8 +129,9 @@ def solve(  # noqa: PLR0913 - one keyword per thing a user may want to say
     """
     limits = _limits(lp_gap, gap, time_limit, max_passes)
     first_eta = None if eta is None else positive("eta", eta)
-    team, whole, pieces = _begun(model, comm, parts, partition)
-    run = Run(team, whole, pieces, first_eta, _threads(threads, team))
+    place = Backend.checked(backend, dtype)
+    team, whole, pieces = _begun(model, comm, parts, partition, place.parts_each)
+    run = Run(team, whole, pieces, first_eta, place.on(team, threads))
     store = _Store(_folder(checkpoint), not_negative("checkpoint_every", checkpoint_every))
     return _loop(run, limits, store, on_check)
 
@@ -148,12 +154,13 @@ def resume(  # noqa: PLR0913 - the keywords of `solve`
     """Go on from a checkpoint, on any number of processes, to the same result.
 
     Takes what `solve` takes; a model in memory is cut as it was cut then, so `partition` has to be
-    the same.
+    the same. Passes run where they ran before.
     """
     limits = _limits(lp_gap, gap, time_limit, max_passes)
     manifest = storage.read_manifest(_checked_folder(folder))
-    team, whole, pieces = _begun(model, comm, manifest.parts, partition)
-    run = Run(team, whole, pieces, None, _threads(threads, team))
+    place = Backend.named(manifest.backend)
+    team, whole, pieces = _begun(model, comm, manifest.parts, partition, place.parts_each)
+    run = Run(team, whole, pieces, None, place.on(team, threads))
     storage.restore(manifest, run)
     store = _Store(_folder(checkpoint), not_negative("checkpoint_every", checkpoint_every))
     return _loop(run, limits, store, on_check)
@@ -169,12 +176,12 @@ def _limits(lp_gap: Any, gap: Any, time_limit: Any, max_passes: Any) -> Limits:
 
 
 def _begun(
-    model: Any, comm: Any, parts: int | None, partition: str
+    model: Any, comm: Any, parts: int | None, partition: str, each: int
 ) -> tuple[Team, Whole, list[Part]]:
     """The team, and this process's parts of the model."""
     size = 1 if comm is None else int(getattr(comm, "size", 1))
     if isinstance(model, Model):
-        usual = PARTS_EACH * size if size > 1 else 1
+        usual = each * size if size > 1 else 1
         wanted = min(model.n, usual if parts is None else count("parts", parts, 1))
         # every process cuts the whole model, in the same way
         part = partitioned(model, wanted, partition)
@@ -188,21 +195,6 @@ def _begun(
         raise OptionError(f"parts={parts}: the model in {model} has {whole.parts} parts")
     team = Team(comm, whole.parts)
     return team, whole, read_parts(Path(model), whole, team.mine)
-
-
-def _threads(given: Any, team: Team) -> int:
-    """Threads of this process: its share of the cores it may use, unless given."""
-    if given is not None:
-        return count("threads", given, 1, MOST_THREADS)
-    if isinstance(team.comm, Alone):
-        return usable_cores()
-    from mpi4py import MPI
-
-    beside = team.comm.Split_type(MPI.COMM_TYPE_SHARED)
-    try:
-        return max(1, usable_cores() // int(beside.size))
-    finally:
-        beside.Free()
 
 
 def _checked_folder(folder: Any) -> Path:
