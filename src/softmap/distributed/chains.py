@@ -54,6 +54,7 @@ class PartChains(Terms):
         self.dot = np.zeros(len(self.plan.blocks))
         self.mean = np.zeros(self.own_states)
         self._theta = aligned(self.plan.cost_size)
+        self._soft: tuple[Floats, Floats, Floats] | None = None
         self.forget()
 
     def _levels(self) -> tuple[Ints, list[tuple[int, int]]]:
@@ -154,7 +155,7 @@ class PartChains(Terms):
         return row
 
     def spare(self, hard: int) -> Floats:
-        """Messages for hard passes: a copy, unless only those that the next pass replaces change."""
+        """Messages for hard passes: a copy, or those that the next pass makes anew."""
         return self.msg.copy() if hard else self.msg
 
     def prove(self, msg: Floats) -> tuple[float, Floats | None]:
@@ -171,7 +172,7 @@ class PartChains(Terms):
 
     def forget(self) -> None:
         """Let go of what a judgement needed."""
-        self._soft: tuple[Floats, Floats, Floats] | None = None
+        self._soft = None
         self._share = self._full = np.zeros(0)
 
     def _soft_nodes(self, shares: Floats, eta: float) -> tuple[Floats, Floats, Floats]:

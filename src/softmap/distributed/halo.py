@@ -96,9 +96,7 @@ class Halo:
 
     def _spread(self, pairs: Pairs, side: int) -> Pairs:
         """Places of nodes to places of their states; `side` of the pair is a part of this one."""
-        return {
-            pair: self.chains[pair[side]].state_places(nodes) for pair, nodes in pairs.items()
-        }
+        return {pair: self.chains[pair[side]].state_places(nodes) for pair, nodes in pairs.items()}
 
     @property
     def bytes_per_pass(self) -> int:
@@ -189,4 +187,3 @@ def _merged(pieces: Any) -> Pairs:
     for piece in pieces:
         found |= piece
     return found
-

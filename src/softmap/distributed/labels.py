@@ -58,7 +58,9 @@ class LabelsByParts:
 
     def read_off(self, lam: Arrays, nodes: Arrays) -> dict[int, Ints]:
         """Read labels off λ and node marginals; all processes together."""
-        found: dict[int, Ints] = {number: np.full(len(own), -1) for number, own in self.labels.items()}
+        found: dict[int, Ints] = {
+            number: np.full(len(own), -1) for number, own in self.labels.items()
+        }
         # last part first: λ stands as a forward pass has left it
         for turn in reversed(self._turns()):
             for number in turn:

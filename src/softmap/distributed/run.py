@@ -53,8 +53,8 @@ class Limits:
 class Progress:
     """Where a run stands, besides its arrays: plain numbers, the same in all processes.
 
-    `next_check`, `refined_at`, `labelled_at` and `improved_at` are passes: of the next check, of the
-    last one that asked for everything, of the last search for labels, and when a gap last improved.
+    `next_check`, `refined_at`, `labelled_at` and `improved_at` are passes: of the next check, the
+    last that asked for everything, the last search for labels, and when a gap last improved.
     `gain` is the part of the gap that was left when the average was priced, too, the last time.
     """
 

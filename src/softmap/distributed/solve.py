@@ -47,6 +47,8 @@ class DistributedResult:
         model. λ is given at half-edges of own variables; together they prove `bound`.
     halo_bytes : int
         What this process sends to others in one pass.
+    backend : str
+        Where passes ran, and the precision of messages: "cpu float64", "cuda float32", …
     """
 
     status: Status
@@ -66,6 +68,7 @@ class DistributedResult:
     labels: dict[int, tuple[NDArray[np.int64], NDArray[np.int64]]]
     lam: dict[int, tuple[NDArray[np.int64], NDArray[np.float64]]]
     halo_bytes: int
+    backend: str
 
     @property
     def found(self) -> bool:
@@ -262,6 +265,7 @@ def _result(run: Run, status: Status) -> DistributedResult:
         status, state.bound, state.primal, run.labels.energy, state.passes,
         run.team.together(run.seconds), state.eta, state.trace, whole.variables, whole.edges,
         whole.parts, run.team.size, lp_gap, gap, labels, lam, run.passes.halo.bytes_per_pass,
+        run.backend,
     )  # fmt: skip
 
 
