@@ -18,7 +18,6 @@ from softmap.solving.options import BACKENDS, MOST_THREADS
 
 __all__ = ["Backend"]
 
-PARTS_EACH = {"cpu": 8, "cuda": 2}  # enough for each process to have some of every colour
 PRECISIONS = {"cpu": ("float64",), "cuda": ("float32", "float64")}
 
 
@@ -57,11 +56,6 @@ class Backend:
     def words(self) -> str:
         """As checkpoints name it."""
         return f"{self.name} {self.dtype}"
-
-    @property
-    def parts_each(self) -> int:
-        """Parts per process unless given."""
-        return PARTS_EACH[self.name]
 
     def on(self, team: Team, threads: Any) -> Backend:
         """The same for this process: its share of the cores, unless given, and its device."""

@@ -111,7 +111,7 @@ class _Inner:
         model = self._given(labels, lam[part.number])
         marginals = nodes[part.number][: self._chains.own_states]
         inside = lam[part.number][self._inside]
-        order = np.arange(model.n)[::-1]
+        order = np.argsort(self._chains.rank[: self.own])[::-1]  # last of a pass first
         candidates = [round_nodes(model, marginals), decode(model, inside, order)]
         return best_labelling(model, candidates)[0]
 

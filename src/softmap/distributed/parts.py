@@ -59,8 +59,8 @@ class Part:
     ----------
     number : int
     model : Model
-        Nodes `0..own-1` are the part's own, the others its halo; both in the order of the whole
-        model, and so are the edges.
+        Nodes `0..own-1` are the part's own, those at its boundary last; the others are its halo.
+        All three are in the order of the whole model, and so are the edges.
     own : int
     nodes, edges : int64
         Numbers in the whole model.
@@ -173,6 +173,8 @@ def _parts(model: Model, cut: Cut, wanted: range) -> Iterator[Part]:
         own = by_part[start[number] : start[number + 1]]
         edges = np.flatnonzero((ends == number).any(axis=1))
         touched = np.unique(model.edges[edges])
+        crossing = edges[(ends[edges] != number).any(axis=1)]
+        own = inner_first(own, np.unique(model.edges[crossing]))
         halo = touched[cut.part[touched] != number].astype(np.int64)
         nodes = np.concatenate([own, halo])
         local[nodes] = np.arange(len(nodes))
@@ -185,6 +187,15 @@ def _parts(model: Model, cut: Cut, wanted: range) -> Iterator[Part]:
             home=cut.part[nodes],
             phase=cut.phase[nodes],
         )
+
+
+def inner_first(own: Ints, boundary: NDArray[np.integer]) -> Ints:
+    """Own nodes with those at the boundary last; both halves keep their order.
+
+    Edges between inner nodes then lie in memory as the nodes do, and vectors are loaded in one go.
+    """
+    outer = np.isin(own, boundary)
+    return np.concatenate([own[~outer], own[outer]])
 
 
 def piece(model: Model, nodes: Ints, edges: Ints, local: Ints) -> Model:

@@ -27,6 +27,8 @@ from softmap.solving.trace import Row, Status, Trace
 __all__ = ["DistributedResult", "resume", "solve"]
 
 EVERY = 30.0  # seconds between checkpoints
+PARTS_EACH = 8  # parts per process unless given: enough for each to have some of every colour
+BLOCKS_EACH = 2  # the same for blocks of a grid, which have two colours: passes like large parts
 
 
 @dataclass(frozen=True, eq=False)
@@ -104,8 +106,8 @@ def solve(  # noqa: PLR0913 - one keyword per thing a user may want to say
         Of a folder, each process reads its own parts only.
     comm : communicator of mpi4py, such as `MPI.COMM_WORLD`; this process alone if None
     parts : int
-        Parts the variables are cut into; eight per process (two per device) if left out, one for a
-        process alone.
+        Parts the variables are cut into; eight per process if left out, two where they are
+        blocks of a grid, one for a process alone.
         Runs with equally many parts give the same result on any number of processes.
     partition : "auto", "grid", "metis" or "own"
         How they are cut: see `softmap.distributed.partition`.
@@ -133,7 +135,7 @@ def solve(  # noqa: PLR0913 - one keyword per thing a user may want to say
     limits = _limits(lp_gap, gap, time_limit, max_passes)
     first_eta = None if eta is None else positive("eta", eta)
     place = Backend.checked(backend, dtype)
-    team, whole, pieces = _begun(model, comm, parts, partition, place.parts_each)
+    team, whole, pieces = _begun(model, comm, parts, partition)
     run = Run(team, whole, pieces, first_eta, place.on(team, threads))
     store = _Store(_folder(checkpoint), not_negative("checkpoint_every", checkpoint_every))
     return _loop(run, limits, store, on_check)
@@ -162,7 +164,7 @@ def resume(  # noqa: PLR0913 - the keywords of `solve`
     limits = _limits(lp_gap, gap, time_limit, max_passes)
     manifest = storage.read_manifest(_checked_folder(folder))
     place = Backend.named(manifest.backend)
-    team, whole, pieces = _begun(model, comm, manifest.parts, partition, place.parts_each)
+    team, whole, pieces = _begun(model, comm, manifest.parts, partition)
     run = Run(team, whole, pieces, None, place.on(team, threads))
     storage.restore(manifest, run)
     store = _Store(_folder(checkpoint), not_negative("checkpoint_every", checkpoint_every))
@@ -179,12 +181,13 @@ def _limits(lp_gap: Any, gap: Any, time_limit: Any, max_passes: Any) -> Limits:
 
 
 def _begun(
-    model: Any, comm: Any, parts: int | None, partition: str, each: int
+    model: Any, comm: Any, parts: int | None, partition: str
 ) -> tuple[Team, Whole, list[Part]]:
     """The team, and this process's parts of the model."""
     size = 1 if comm is None else int(getattr(comm, "size", 1))
     if isinstance(model, Model):
-        usual = each * size if size > 1 else 1
+        blocks = model.shape is not None and partition in ("auto", "grid")
+        usual = (BLOCKS_EACH if blocks else PARTS_EACH) * size if size > 1 else 1
         wanted = min(model.n, usual if parts is None else count("parts", parts, 1))
         # every process cuts the whole model, in the same way
         part = partitioned(model, wanted, partition)

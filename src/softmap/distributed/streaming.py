@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from softmap.arguments import count, real
-from softmap.distributed.parts import Part, Whole
+from softmap.distributed.parts import Part, Whole, inner_first
 from softmap.distributed.storage import write_folder
 from softmap.errors import OptionError
 from softmap.model import Model, Potts
@@ -98,6 +98,7 @@ class _Grid:
         ends, edges = self._edges(int(r0), int(r1), int(c0), int(c1))
         touched = np.unique(ends)
         halo = touched[self._home(touched) != number]
+        own = inner_first(own, np.unique(ends[(self._home(ends) != number).any(axis=1)]))
         nodes = np.concatenate([own, halo])
         order = np.argsort(nodes)
         local = order[np.searchsorted(nodes[order], ends)]
