@@ -94,8 +94,8 @@ class HaloEngine(Engine):
 
     # --- places ---
 
-    def places(self, halves: Ints, labels: Ints, label: Ints) -> Any:
-        """Where the messages into half-edges lie on the device, label by label."""
+    def places(self, halves: Ints, labels: Ints, label: Ints) -> Ints:
+        """Where the messages into half-edges lie, label by label."""
         tiling = self.arena.tiling
         slot = self.slots(halves)
         tile = tiling.group_tile[slot // LANES]
@@ -104,7 +104,8 @@ class HaloEngine(Engine):
         lane = slot % LANES * (1 if tiling.spread else width)
         at = tiles["message"] + group * LANES * width + lane
         step = LANES if tiling.spread else 1
-        return self.device.upload(np.repeat(at, labels) + step * label)
+        found: Ints = np.repeat(at, labels) + step * label
+        return found
 
     def slots(self, halves: Ints) -> Ints:
         """The slots of half-edges."""
@@ -113,14 +114,15 @@ class HaloEngine(Engine):
         slot: Ints = self.device.fetch(found)
         return slot
 
-    def state_places(self, nodes: Ints, labels: Ints, label: Ints) -> Any:
+    def state_places(self, nodes: Ints, labels: Ints, label: Ints) -> Ints:
         """Where the states of nodes lie in arrays by tile."""
         tiling = self.arena.tiling
         with self.device.working():
             found = tiling.place[self.device.xp.asarray(nodes)]
         place = self.device.fetch(found)
         at = tiling.tiles["unary"][place // LANES] + place % LANES
-        return self.device.upload(np.repeat(at, labels) + LANES * label)
+        found_at: Ints = np.repeat(at, labels) + LANES * label
+        return found_at
 
     def read(self, array: Any, places: Any) -> NDArray[Any]:
         """Entries of an array of the device."""

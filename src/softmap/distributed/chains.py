@@ -107,6 +107,10 @@ class PartChains(Terms):
         labels = self.part.model.num_labels[nodes]
         return np.repeat(self.part.model.node_offset[nodes], labels) + spread(labels)
 
+    def ready(self, places: Ints) -> Ints:
+        """Places as `read`, `write` and `take` want them."""
+        return places
+
     def read(self, array: Floats, places: Ints) -> Floats:
         """Entries of an array of this part."""
         return array[places]

@@ -121,16 +121,20 @@ class DevicePart(Terms):
 
     # --- what is exchanged with other parts ---
 
-    def places(self, halves: Ints) -> Any:
+    def places(self, halves: Ints) -> Ints:
         """Where the messages into half-edges lie, label by label."""
         model = self.part.model
         labels = model.num_labels[model.edges.reshape(-1)[halves]]
         return self.engine.places(halves, labels, spread(labels))
 
-    def state_places(self, nodes: Ints) -> Any:
+    def state_places(self, nodes: Ints) -> Ints:
         """Where the states of nodes lie in arrays of a judgement."""
         labels = self.part.model.num_labels[nodes]
         return self.engine.state_places(nodes, labels, spread(labels))
+
+    def ready(self, places: Ints) -> Any:
+        """Places on the device."""
+        return self.engine.device.upload(places)
 
     def read(self, array: Any, places: Any) -> NDArray[Any]:
         """Entries of an array of the device."""

@@ -16,6 +16,37 @@ __all__ = ["Exchange", "Halo"]
 
 Ints = NDArray[np.int64]
 Pairs = dict[tuple[int, int], Ints]  # (from part, to part) -> places, the same in both
+Ready = Callable[[int, Ints], Any]
+
+
+class _Side:
+    """One side of an exchange: the places of each own part, and where in messages they belong.
+
+    Attributes
+    ----------
+    sizes : dict from process to the length of the message to it, or from it
+    parts : list of (part, its places, [(process, where in the message, where among the places)])
+    """
+
+    def __init__(self, team: Team, pairs: Pairs, own: int, ready: Ready) -> None:
+        self.sizes: dict[int, int] = defaultdict(int)
+        places: dict[int, list[Ints]] = defaultdict(list)
+        lengths: dict[int, int] = defaultdict(int)
+        pieces: dict[int, list[tuple[int, slice, slice]]] = defaultdict(list)
+        for pair in sorted(pair for pair, listed in pairs.items() if len(listed)):
+            part, process, count = pair[own], int(team.owner[pair[1 - own]]), len(pairs[pair])
+            at, within = self.sizes[process], lengths[part]
+            pieces[part].append((process, slice(at, at + count), slice(within, within + count)))
+            places[part].append(pairs[pair])
+            self.sizes[process], lengths[part] = at + count, within + count
+        self.parts = [
+            (part, ready(part, np.concatenate(listed)), pieces[part])
+            for part, listed in places.items()
+        ]
+
+    def buffers(self, dtype: Any) -> dict[int, NDArray[Any]]:
+        """Room for a message per process."""
+        return {process: np.empty(size, dtype) for process, size in self.sizes.items()}
 
 
 class Exchange:
@@ -23,53 +54,42 @@ class Exchange:
 
     `reads` holds the places of own parts by (from, to), `writes` likewise for what arrives; the
     n-th place that one side reads is the n-th that the other writes. Everything for one process
-    travels in one message.
+    travels in one message, and every part is read and written in one go. `ready(part, places)`
+    puts places where the arrays of a part are.
     """
 
-    def __init__(self, team: Team, reads: Pairs, writes: Pairs) -> None:
+    def __init__(self, team: Team, reads: Pairs, writes: Pairs, ready: Ready) -> None:
         self._team = team
-        self._out = _by_process(reads, lambda pair: int(team.owner[pair[1]]))
-        self._in = _by_process(writes, lambda pair: int(team.owner[pair[0]]))
-        away = [listed for process, listed in self._out.items() if process != team.rank]
-        self.sent = sum(len(places) for listed in away for _, places in listed)
+        self._out, self._in = _Side(team, reads, 0, ready), _Side(team, writes, 1, ready)
+        self.sent = sum(size for process, size in self._out.sizes.items() if process != team.rank)
 
     def run(
         self,
-        read: Callable[[int, Ints], NDArray[Any]],
-        write: Callable[[int, Ints, NDArray[Any]], None],
+        read: Callable[[int, Any], NDArray[Any]],
+        write: Callable[[int, Any, NDArray[Any]], None],
         dtype: Any = np.float64,
     ) -> None:
         """`read(part, places)` here and there, `write(part, places, values)` there and here."""
-        team, requests, arriving = self._team, [], {}
-        for process, listed in self._in.items():
-            if process != team.rank:
-                buffer = np.empty(sum(len(places) for _, places in listed), dtype)
-                arriving[process] = buffer
-                requests.append(team.comm.Irecv(buffer, source=process, tag=7))
-        for process, listed in self._out.items():
-            values = np.concatenate([read(pair[0], places) for pair, places in listed])
+        team, leaving, arriving = self._team, self._out.buffers(dtype), self._in.buffers(dtype)
+        requests = [
+            team.comm.Irecv(buffer, source=process, tag=7)
+            for process, buffer in arriving.items()
+            if process != team.rank
+        ]
+        for part, places, pieces in self._out.parts:
+            values = read(part, places)
+            for process, at, within in pieces:
+                leaving[process][at] = values[within]
+        for process, buffer in leaving.items():
             if process == team.rank:
-                arriving[process] = values
+                arriving[process] = buffer
             else:
-                requests.append(team.comm.Isend(values.astype(dtype, copy=False), process, 7))
-        # requests hold on to their buffers
+                requests.append(team.comm.Isend(buffer, process, 7))
         for request in requests:
             request.Wait()
-        for process, listed in self._in.items():
-            at = 0
-            for pair, places in listed:
-                write(pair[1], places, arriving[process][at : at + len(places)])
-                at += len(places)
-
-
-def _by_process(
-    pairs: Pairs, owner: Callable[[tuple[int, int]], int]
-) -> dict[int, list[tuple[tuple[int, int], Ints]]]:
-    found: dict[int, list[tuple[tuple[int, int], Ints]]] = defaultdict(list)
-    for pair in sorted(pairs):
-        if len(pairs[pair]):
-            found[owner(pair)].append((pair, pairs[pair]))
-    return dict(found)
+        for part, places, pieces in self._in.parts:
+            found = [arriving[process][at] for process, at, _ in pieces]
+            write(part, places, found[0] if len(found) == 1 else np.concatenate(found))
 
 
 class Halo:
@@ -77,20 +97,25 @@ class Halo:
 
     def __init__(self, team: Team, chains: Engines, phases: int) -> None:
         self.chains = chains
+
+        def there(part: int, places: Ints) -> Any:
+            return chains[part].ready(places)
+
         cuts = {number: _CutEdges(each) for number, each in chains.items()}
         self._messages = {
             (forward, phase): Exchange(
                 team,
                 _merged(cut.sends(forward, phase) for cut in cuts.values()),
                 _merged(cut.receives(forward, phase) for cut in cuts.values()),
+                there,
             )
             for forward in (True, False)
             for phase in range(phases)
         }
         shared = _merged(cut.shared() for cut in cuts.values())
         halo = _merged(cut.halo() for cut in cuts.values())
-        self._nodes = Exchange(team, shared, halo)
-        self._states = Exchange(team, self._spread(shared, 0), self._spread(halo, 1))
+        self._nodes = Exchange(team, shared, halo, lambda _, places: places)
+        self._states = Exchange(team, self._spread(shared, 0), self._spread(halo, 1), there)
         own = [each.dtype for each in chains.values()]
         self._dtype = own[0] if own else np.dtype(np.float64)
 
