@@ -146,6 +146,11 @@ class PartChains(Terms):
             self._soft = self._soft_nodes(self._share, self._eta)
         return self._soft[0]
 
+    def glimpsed(self) -> None:
+        """Node marginals are all that will be asked for: let go of the shares."""
+        self.marginals()
+        self._share = np.zeros(0)
+
     def priced(self, averaged: bool) -> list[float]:
         """Terms of the point: cost, edge entropy, slack, averaged cost, dual, node entropy."""
         own, nodes = self.part.own, self.marginals()

@@ -163,6 +163,9 @@ class DevicePart(Terms):
         """Node marginals; right at the own nodes, and at the halo's where that was filled in."""
         return self.engine.by_node(self.engine.mu)
 
+    def glimpsed(self) -> None:
+        """Nothing: arrays of a judgement stay on the device."""
+
     def priced(self, averaged: bool) -> list[float]:
         """Terms of the point: cost, edge entropy, slack, averaged cost, dual, node entropy."""
         engine, mean = self.engine, np.inf

@@ -61,6 +61,12 @@ class Proofs(Lazily):
             lam = self._held[number] = self._chains[number].fetched(self._kept)
         return lam
 
+    def let_go(self, number: int) -> Floats:
+        """λ of a part, for the last time."""
+        lam = self._found(number)
+        self._held[number] = None
+        return lam
+
     def keep(self) -> Proofs:
         """The same, to be looked at after more passes."""
         for number, lam in self._held.items():
@@ -104,10 +110,11 @@ def look(passes: Passes, eta: float, question: Question, averaged: bool, hard: i
     """
     whole = question is Question.ALL
     for chains in passes.chains.values():
-        chains.forget()
         chains.measure(eta)
     if question is Question.GLIMPSE:
         rows = {number: [np.nan] * 6 for number in passes.chains}
+        for chains in passes.chains.values():
+            chains.glimpsed()
     else:
         rows = _point(passes, averaged and whole)
     polished, held = passes.polished(hard if whole else 0), {}

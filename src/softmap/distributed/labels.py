@@ -50,9 +50,7 @@ class LabelsByParts:
         for step in range(ROUNDS):
             for turn in self._turns():
                 for number in turn:
-                    inner = _Inner(self._passes.chains[number])
-                    better = inner.improved(found[number], seed + step)
-                    found[number][: inner.own] = better
+                    self._improve(number, found[number], seed + step)
                 self._passes.halo.nodes(found)
         self.take(found)
 
@@ -64,11 +62,26 @@ class LabelsByParts:
         # last part first: λ stands as a forward pass has left it
         for turn in reversed(self._turns()):
             for number in turn:
-                inner = _Inner(self._passes.chains[number])  # made when needed: it is as large
-                found[number][: inner.own] = inner.decoded(found[number], lam, nodes)
+                self._decode(number, found[number], lam, nodes)
             self._passes.halo.nodes(found)
         self.take(found)
         return found
+
+    def _decode(self, number: int, labels: Ints, lam: Arrays, nodes: Arrays) -> None:
+        inner = _Inner(self._passes.chains[number])  # made when needed: it is as large as a part
+        labels[: inner.own] = inner.decoded(labels, lam, nodes)
+
+    def _improve(self, number: int, labels: Ints, seed: int) -> None:
+        inner = _Inner(self._passes.chains[number])
+        labels[: inner.own] = inner.improved(labels, seed)
+
+    def round(self, nodes: Arrays) -> None:
+        """Take each variable's most likely label; all processes together."""
+        found = {}
+        for number, chains in self._passes.chains.items():
+            found[number] = round_nodes(chains.part.model, nodes[number])
+        self._passes.halo.nodes(found)
+        self.take(found)
 
     def _turns(self) -> list[list[int]]:
         turns = self._passes.whole.turns
@@ -99,10 +112,10 @@ class _Inner:
         inside = np.flatnonzero((model.edges < part.own).all(axis=1))
         everyone = np.arange(model.n)
         self.model = piece(model, everyone[: part.own], inside, everyone)
-        half = np.stack([2 * inside, 2 * inside + 1], axis=1).reshape(-1)
-        labels = model.num_labels[model.edges.reshape(-1)[half]]
-        label = np.arange(int(labels.sum())) - np.repeat(np.cumsum(labels) - labels, labels)
-        self._inside = np.repeat(model.half_offset[half], labels) + label
+        kept = np.zeros(2 * model.m, dtype=bool)
+        kept.reshape(-1, 2)[inside] = True
+        # a byte per entry of λ: this is made where memory is needed most
+        self._inside = np.repeat(kept, model.num_labels[model.edges.reshape(-1)])
         self._unary = model.unary[: chains.own_states]
 
     def decoded(self, labels: Ints, lam: Arrays, nodes: Arrays) -> Ints:

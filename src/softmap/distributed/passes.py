@@ -80,6 +80,11 @@ class Passes:
             self._half(half % 2 == 0, np.inf, False, arrays)
         return arrays
 
+    def forget(self) -> None:
+        """Let go of what a judgement needed."""
+        for chains in self.chains.values():
+            chains.forget()
+
     def sample(self, eta: float, weight: float, samples: int) -> None:
         """Let the node marginals enter their running average, the `samples`-th of them."""
         for chains in self.chains.values():

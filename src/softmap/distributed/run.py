@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from functools import partial
 
 import numpy as np
+from numpy.typing import NDArray
 
 from softmap.algorithms.sweeps.anneal import (
     FIRST_ETA,
@@ -24,7 +25,7 @@ from softmap.algorithms.sweeps.anneal import (
 )
 from softmap.algorithms.sweeps.chains import polish
 from softmap.distributed.backends import Backend
-from softmap.distributed.judge import Arrays, Finding, Question, look
+from softmap.distributed.judge import Arrays, Finding, Proofs, Question, look
 from softmap.distributed.labels import LabelsByParts
 from softmap.distributed.parts import Part, Whole
 from softmap.distributed.passes import Passes
@@ -148,8 +149,11 @@ class Run:
             state.bound, self.lam = found.bound, found.lam.keep()
         state.primal = min(state.primal, *found.primals, self.labels.energy)
         if question is Question.GLIMPSE:
-            self.labels.read_off(found.lam, found.nodes)
+            self.labels.round(found.nodes)
             state.primal = min(state.primal, self.labels.energy)
+            if not self._closed(limits):
+                self.labels.read_off(found.lam, found.nodes)
+                state.primal = min(state.primal, self.labels.energy)
         else:
             state.smoothed = found.smoothed
             self._label(found, limits, last)
@@ -157,6 +161,7 @@ class Run:
         self._note(found, eta)
         if question is not Question.GLIMPSE:
             self._heed(found)
+        self.passes.forget()
         state.next_check = state.passes + self._interval(limits)
         return closed or self._stalled()
 
@@ -233,6 +238,12 @@ class Run:
             return gap * state.gain
         state.gain = gap / first if 0 < first < math.inf else 1.0
         return gap
+
+    def let_go(self, number: int) -> NDArray[np.float64]:
+        """λ of a part, which the run does not need any more."""
+        if isinstance(self.lam, Proofs):
+            return self.lam.let_go(number)
+        return self.lam[number]
 
     def gaps(self) -> tuple[float, float]:
         """Relative LP gap and relative MAP gap."""

@@ -263,7 +263,7 @@ def _result(run: Run, status: Status) -> DistributedResult:
     for number, chains in run.passes.chains.items():
         part = chains.part
         labels[number] = part.nodes[: part.own], run.labels.labels[number][: part.own]
-        lam[number] = _own_lam(part, run.lam[number])
+        lam[number] = _own_lam(part, run.let_go(number))
     return DistributedResult(
         status, state.bound, state.primal, run.labels.energy, state.passes,
         run.team.together(run.seconds), state.eta, state.trace, whole.variables, whole.edges,
@@ -276,7 +276,5 @@ def _own_lam(part: Part, lam: NDArray[np.float64]) -> tuple[NDArray[np.int64], N
     """Half-edges of own variables, in numbers of the whole model, and their λ one after another."""
     node = part.model.edges.reshape(-1)
     own = np.flatnonzero(node < part.own)
-    counts = part.model.num_labels[node[own]]
-    label = np.arange(int(counts.sum())) - np.repeat(np.cumsum(counts) - counts, counts)
-    at = np.repeat(part.model.half_offset[own], counts) + label
-    return 2 * part.edges[own >> 1] + (own & 1), lam[at]
+    kept = np.repeat(node < part.own, part.model.num_labels[node])
+    return 2 * part.edges[own >> 1] + (own & 1), lam[kept]
