@@ -113,12 +113,9 @@ def solve(  # noqa: PLR0913 - one keyword per thing a user may want to say
         How they are cut: see `softmap.distributed.partition`.
     lp_gap, gap, time_limit, threads, eta
         As in `softmap.solve`; threads are those of each process.
-    max_passes : int
-        Stop after so many passes.
-    backend : "cpu" or "cuda"
-        Where passes run; with "cuda", each process takes one of its machine's devices.
-    dtype : "float64" or "float32"
-        Precision of messages; that of the backend if left out ("float32" with "cuda" only).
+    max_passes : int, stop after so many
+    backend : "cpu" or "cuda"; with "cuda", each process takes one of its machine's devices
+    dtype : precision of messages, "float32" or "float64" with "cuda"; float32 if left out
     checkpoint : folder, written at intervals and at the end; see `resume`
     checkpoint_every : float, seconds between two of them
     on_check : function, called with each row of the trace in the first process
