@@ -17,10 +17,13 @@ import typer
 BEGAN = time.perf_counter()
 
 
-def main(side: int = 400, labels: int = 8, parts: int = 16, passes: int = 10) -> None:
+def main(
+    side: int = 400, labels: int = 8, parts: int = 16, passes: int = 10, backend: str = "cpu"
+) -> None:
     from mpi4py import MPI
 
     from softmap import generators
+    from softmap.distributed.backends import Backend
     from softmap.distributed.partition import cut_size, partition
     from softmap.distributed.parts import cut_model
     from softmap.distributed.passes import Passes
@@ -37,7 +40,8 @@ def main(side: int = 400, labels: int = 8, parts: int = 16, passes: int = 10) ->
     del model
     before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     cut = time.process_time()
-    run = Passes(team, whole, pieces, 1)
+    place = Backend.checked(backend, None).on(team, 1)
+    run = Passes(team, whole, pieces, lambda part: place.engine(part, averaging=False))
     planned = time.process_time() - cut
     spent = {"compute": 0.0, "exchange": 0.0}
     _watch(run, spent)

@@ -25,6 +25,7 @@ CASES = {
     "random graph": lambda: generators.erdos_renyi(24, 3, seed=2),
     "constrained": lambda: generators.ragged_constrained(20, max_labels=4, seed=2),
 }
+DEVICE = {"backend": "cuda", "parts": PARTS}  # one more case: the grid, with device kernels
 GROUPS = (4, 4, 4, 4, 2, 2, 1, 0)  # of the eight processes: sizes of groups that work side by side
 
 
@@ -53,18 +54,26 @@ def solve_group(comm, folder: Path) -> None:
         source = model if model.shape else folder / name  # the one in memory, the other in parts
         parts = PARTS if model.shape else None
         result = distributed.solve(source, comm, parts=parts, max_passes=PASSES, **OPTIONS)
-        pieces = comm.gather((result.labels, result.lam), root=0)
-        sent = comm.gather(result.halo_bytes, root=0)
-        if comm.rank == 0:
-            labels = labels_of(model, [labels for labels, _ in pieces])
-            lam = lam_of(model, [lam for _, lam in pieces])
-            found[name] = [numbers(result), labels.tolist(), lam.tolist(), sum(sent)]
+        gather(comm, name, model, result, found)
+    model = CASES["grid"]()
+    result = distributed.solve(model, comm, max_passes=PASSES, **DEVICE, **OPTIONS)
+    gather(comm, "device", model, result, found)
     try:
         distributed.solve(infeasible(), comm, parts=PARTS)
     except InfeasibleModel as error:
         found["infeasible"] = error.variable
     if comm.rank == 0:
         (folder / f"found-{comm.size}.json").write_text(json.dumps(found))
+
+
+def gather(comm, name: str, model: Model, result, found: dict) -> None:
+    """What all processes have found, put together by the first."""
+    pieces = comm.gather((result.labels, result.lam), root=0)
+    sent = comm.gather(result.halo_bytes, root=0)
+    if comm.rank == 0:
+        labels = labels_of(model, [labels for labels, _ in pieces])
+        lam = lam_of(model, [lam for _, lam in pieces])
+        found[name] = [numbers(result), labels.tolist(), lam.tolist(), sum(sent)]
 
 
 def solve_folder(comm, model: str, out: str) -> None:

@@ -9,6 +9,7 @@ import softmap
 from oracles import brute_force
 from softmap import InfeasibleModel, ModelError, OptionError, distributed, generators
 from softmap.algorithms.sweeps.anneal import Anneal
+from softmap.distributed.judge import Question, look
 from softmap.distributed.partition import blocks, cut_size, halvings, partition
 from softmap.distributed.parts import cut_model
 from softmap.relaxation.consistency import tighten
@@ -38,23 +39,45 @@ def test_certificates_hold(model, parts, method):
 
 
 def test_one_part_is_the_solver_people_use():
+    """The same passes, the same questions at the same time, the same numbers to the bit."""
     for model in (
         generators.random_grid(9, 9, 4, seed=1),
         generators.erdos_renyi(50, 3, seed=2),
-        generators.ragged_constrained(30, max_labels=4, seed=2),
+        generators.potts_grid(12, 12, 3, seed=3),
     ):
         found = distributed.solve(model, parts=1, threads=1)
-        units = Units(model)
-        tight = tighten(units.model)
-        method, judge = Anneal(), Judge(tight, 1)
-        state = method.init(tight, None, 0)
-        for row in found.trace:  # the same passes, with a whole look where the parts had one
-            method.step(state, int(row.sweeps) - state.passes)
-            proposal = method.propose(state)
-            verdict = judge.look(proposal)
-            assert units.bound(judge.bound) == pytest.approx(row.bound, rel=1e-13)
-            assert row.primal <= units.cost(judge.primal)
+        expected = softmap.solve(model, goal="lp", threads=1)
+        assert [row.sweeps for row in found.trace] == [row.sweeps for row in expected.trace]
+        bounds = [row.bound for row in expected.trace]  # rounded down in another way
+        assert [row.bound for row in found.trace] == pytest.approx(bounds, rel=1e-13)
+        assert found.primal == pytest.approx(expected.primal, rel=1e-13)
+
+
+def test_a_whole_look_is_that_of_one_machine(monkeypatch):
+    """Hard constraints: labels are found in other ways, but every look finds the same numbers."""
+    model = generators.ragged_constrained(30, max_labels=4, seed=2)
+    asked = []
+
+    def noted(*arguments):
+        asked.append(arguments[2])
+        return look(*arguments)
+
+    monkeypatch.setattr("softmap.distributed.run.look", noted)
+    found = distributed.solve(model, parts=1, threads=1)
+    units = Units(model)
+    tight = tighten(units.model)
+    method, judge = Anneal(), Judge(tight, 1)
+    state = method.init(tight, None, 0)
+    for row, question in zip(found.trace, asked, strict=True):
+        method.step(state, int(row.sweeps) - state.passes)
+        if question is Question.GLIMPSE:
+            judge.glance(method.glimpse(state).lam)
+        else:
+            whole = question is Question.ALL
+            verdict = judge.look(method.propose(state) if whole else method.sketch(state))
             method.heed(state, verdict)
+        assert units.bound(judge.bound) == pytest.approx(row.bound, rel=1e-13)
+        assert row.primal <= units.cost(judge.primal)
 
 
 def test_the_cut_does_not_show_where_the_order_is_the_same():

@@ -3,7 +3,11 @@
 import csv
 import json
 import os
+import re
+import shutil
+import subprocess
 import threading
+import time
 
 import numpy as np
 import pytest
@@ -16,10 +20,14 @@ pytest.importorskip("distributed")
 if not hasattr(os, "fork"):
     pytest.skip("no fork on this system", allow_module_level=True)
 
-from many.cluster import Cluster
+import distributed
+from many.cluster import MEMORY, Cluster
+from softmap.many.cluster import Connection
 from softmap.many.folder import Folder
 from softmap.many.items import batches, listed, names_of
-from softmap.many.work import Settings, checkpoint_of, work
+from softmap.many.solve import outcomes
+from softmap.many.work import Settings, attached, checkpoint_of, work
+from softmap.solving.memory import memory_needed
 
 pytestmark = pytest.mark.filterwarnings("ignore")  # Dask has many, at its own ends
 
@@ -118,16 +126,71 @@ def test_a_lost_run_goes_on_from_its_checkpoint(tmp_path):
     assert same(softmap.many.work.attached(again, model), solve(model, **options))
 
 
-def test_models_too_large_for_a_worker_are_reported(cluster, monkeypatch, tmp_path):
-    monkeypatch.setattr("softmap.many.work._worker", lambda settings: (1, 100_000))
-    small, large = generators.random_tree(10), generators.random_grid(40, 40, 8)
-    softmap.write(large, tmp_path / "large.npz")
-    items = listed({"small": small, "large": large, "file": tmp_path / "large.npz"})
-    found = {outcome.name: outcome for outcome in work(items, Settings())}
-    assert found["small"].error is None
-    for name in ("large", "file"):
-        assert isinstance(found[name].error, MemoryError)
-        assert "worker" in str(found[name].error)
+def test_a_killed_workers_model_goes_on_elsewhere_from_its_checkpoint(cluster, tmp_path):
+    """SIGKILL in the middle of a run; another worker begins where the checkpoint stands."""
+    model = generators.random_grid(14, 14, 5, seed=3)
+    options = {"max_work": 2 * model.m * 3000, "goal": "lp", "lp_gap": 0.0, "gap": 0.0}
+    path = checkpoint_of(str(tmp_path), "grid")
+    before = []
+
+    def kill(client) -> None:
+        pids = client.run(os.getpid)
+        end = time.monotonic() + 60
+        while not path.exists() and time.monotonic() < end:
+            time.sleep(0.01)
+        busy = [address for address, keys in client.processing().items() if keys]
+        before.append(path.exists())
+        cluster.kill_worker(pids[busy[0]])
+
+    with distributed.Client(cluster.address) as client:
+        client.wait_for_workers(2)
+        thread = threading.Thread(target=kill, args=[client])
+        thread.start()
+        settings = Settings(options, checkpoints=str(tmp_path))
+        found = list(outcomes(listed({"grid": model}), settings, Connection(client)))
+        thread.join()
+    cluster.add_worker()
+    assert before == [True]
+    assert [outcome.name for outcome in found] == ["grid"]
+    assert found[0].error is None
+    assert found[0].resumed
+    assert same(attached(found[0].value, model), solve(model, **options))
+    assert not path.exists()  # nobody will go on with it
+
+
+def test_models_too_large_for_a_worker_are_reported_and_cost_the_others_nothing(cluster, tmp_path):
+    small = [generators.random_tree(10, seed=seed) for seed in range(3)]
+    large = generators.potts_grid(480, 480, 8)
+    assert memory_needed(large) > MEMORY > 10 * memory_needed(small[0])
+    softmap.write(large, tmp_path / "large.npz", compress=False)
+    models = {"file": tmp_path / "large.npz"} | {str(k): m for k, m in enumerate(small)}
+    found = dict(solve_many(models, cluster.address, goal="lp"))
+    error = found.pop("file")
+    assert isinstance(error, MemoryError)
+    assert re.fullmatch(r"file: a run needs about \S+ .B, a worker has \S+ .B", str(error))
+    for name, answer in found.items():
+        assert same(answer, solve(models[name], goal="lp"))
+
+
+def test_models_travel_by_tls(cluster, tmp_path):
+    program = shutil.which("openssl")
+    if program is None:
+        pytest.skip("no openssl to make a certificate with")
+    key, cert = str(tmp_path / "key.pem"), str(tmp_path / "cert.pem")
+    words = "req -x509 -newkey ec -pkeyopt ec_paramgen_curve:prime256v1 -nodes -days 2"
+    names = ["-subj", "/CN=softmap-test", "-keyout", key, "-out", cert]
+    subprocess.run([program, *words.split(), *names], check=True, capture_output=True)
+    address = cluster.secure(str(tmp_path))
+    security = distributed.Security(
+        tls_ca_file=cert, tls_client_cert=cert, tls_client_key=key, require_encryption=True
+    )
+    model = generators.random_tree(20, seed=1)
+    with distributed.Client(address, security=security) as client:
+        assert client.scheduler.address.startswith("tls://")
+        found = dict(solve_many({"tree": model}, client))
+    assert same(found["tree"], solve(model))
+    with pytest.raises(OptionError, match="tls://"):
+        list(solve_many({"tree": model}, address))  # without a certificate
 
 
 def test_names_tell_files_apart(tmp_path):

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from softmap.cuda.arena import Arena
 from softmap.cuda.devices import Device
 from softmap.cuda.shapes import Shape, steepest
-from softmap.cuda.tiling import LANES
+from softmap.cuda.tiling import LANES, Tiling
 from softmap.model import Model
 
 __all__ = ["CONTROL", "Engine", "Found", "Heat"]
@@ -83,9 +83,10 @@ class Engine:
         *,
         averaging: bool = False,
         keeping: bool = False,
+        tiling: Tiling | None = None,
     ) -> None:
         self.model, self.device, self.averaging = model, device, averaging
-        self.arena = arena = Arena(model, device, dtype)
+        self.arena = arena = Arena(model, device, dtype, tiling)
         size, costs = arena.tiling.message_size, arena.tiling.cost_size
         self.msg, self.prev, self.polished = (device.zeros(size, dtype) for _ in range(3))
         self.shift = device.zeros(len(arena.tiling.mate), dtype)
@@ -139,9 +140,12 @@ class Engine:
             names.add(self.arena.kernel("node_order", "float"))
         return sorted(names)
 
-    def _half(self, forward: bool, heat: Heat, msg: Any, prev: Any) -> None:
-        """A half pass: the levels in turn; those that send nothing are left out."""
-        for level in self._levels if forward else self._levels[::-1]:
+    def _half(
+        self, forward: bool, heat: Heat, msg: Any, prev: Any, levels: list[_Level] | None = None
+    ) -> None:
+        """A half pass: the levels (or some) in turn; those that send nothing are left out."""
+        levels = self._levels if levels is None else levels
+        for level in levels if forward else levels[::-1]:
             if not (level.late if forward else level.early):
                 continue
             products = self._part(level)

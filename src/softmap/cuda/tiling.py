@@ -109,13 +109,18 @@ class Tiling:
 
     @classmethod
     def of(
-        cls, model: Model, level: Ints | None = None, *, xp: Any = np, ragged: bool = False
-    ) -> Tiling:
-        """The tiling of a model, for levels that no edge stays within; arrays are made by `xp`."""
+        cls, model: Model, level: Ints | None = None, *, xp: Any = np, ragged: bool = False,
+        rank: Ints | None = None,
+    ) -> Tiling:  # fmt: skip
+        """The tiling of a model, for levels that no edge stays within; arrays are made by `xp`.
+
+        `rank` says which end of an edge is the earlier one where levels do not.
+        """
         level = levels_of(model, xp) if level is None else xp.asarray(level)
         node = xp.asarray(model.edges).reshape(-1).astype(np.int64)
         far = xp.ascontiguousarray(node.reshape(-1, 2)[:, ::-1]).reshape(-1)
-        later = level[far] > level[node]
+        turn = level if rank is None else xp.asarray(rank)
+        later = turn[far] > turn[node]
         early, late = (xp.bincount(node[side], minlength=model.n) for side in (~later, later))
         labels = xp.asarray(model.num_labels)
         order, tile_of, lane = _tiles(

@@ -12,16 +12,17 @@ from softmap import core
 from softmap.algorithms.sweeps.planning import level_schedule
 from softmap.algorithms.sweeps.schedule import Schedule, aligned
 from softmap.distributed.parts import Part
+from softmap.distributed.terms import Terms, spread
 from softmap.model.graph import Graph
-from softmap.model.layout import layout
 
 __all__ = ["PartChains"]
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
+STORED = ("msg", "prev", "mean", "shift")
 
 
-class PartChains:
+class PartChains(Terms):
     """Messages of one part and the passes that move them.
 
     The halo's nodes lie in a level of their own that no pass goes through: they send nothing here,
@@ -36,20 +37,16 @@ class PartChains:
         By lane and by block, of the last half pass.
     mean : float64
         Running average of the own nodes' marginals.
-    late, owned : bool
-        Edges whose late end is own, and those whose early end is: the latter count as the part's.
     """
 
+    dtype = np.dtype(np.float64)
+
     def __init__(self, part: Part, threads: int) -> None:
-        self.part, self.threads = part, threads
-        model, self.rank = part.model, part.rank
-        self._layout = layout(model)
+        super().__init__(part, part.rank, threads)
+        model = part.model
         level, starts = self._levels()
         self.plan = level_schedule(model, self.rank, level, np.float64)
         self._phases = [_slice(self.plan, a, b) for a, b in starts]
-        early, late = part.ends(self.rank)
-        self.owned, self.late = early < part.own, late < part.own
-        self.own_states = int(model.node_offset[part.own])
         self.surplus: Floats = model.graph.degree.astype(np.float64)
         self.surplus[self.plan.nodes] -= 1.0 / self.plan.share[: model.n]
         self.msg, self.prev = aligned(self.plan.message_size), aligned(self.plan.back_size)
@@ -57,26 +54,20 @@ class PartChains:
         self.dot = np.zeros(len(self.plan.blocks))
         self.mean = np.zeros(self.own_states)
         self._theta = aligned(self.plan.cost_size)
+        self._soft: tuple[Floats, Floats, Floats] | None = None
+        self.forget()
 
     def _levels(self) -> tuple[Ints, list[tuple[int, int]]]:
         """Levels of the nodes, phase after phase, and the levels of each phase."""
         part, own = self.part, self.part.own
-        edges = part.model.edges[(part.model.edges < own).all(axis=1)]
-        alike = edges[part.phase[edges[:, 0]] == part.phase[edges[:, 1]]]
-        depth = Graph.from_edges(alike, own).levels(self.rank[:own]).astype(np.int64)
-        phase = part.phase[:own]
-        keys, dense = np.unique(
-            phase * (int(depth.max(initial=0)) + 1) + depth, return_inverse=True
-        )
-        level = np.full(part.model.n, len(keys), dtype=np.int64)
-        level[:own] = dense.reshape(-1)
-        phases = range(int(phase.max(initial=-1)) + 1)
-        first = [int(level[:own][phase >= p].min(initial=len(keys))) for p in phases]
-        return level, list(zip(first, [*first[1:], len(keys)], strict=True))
+        depth = Graph.from_edges(part.alike, own).levels(self.rank[:own]).astype(np.int64)
+        return part.levels(depth)
 
-    def extrapolate(self, clock: Floats) -> None:
-        """Momentum, before a pass; `clock` moves on."""
-        core.extrapolate(self.msg, self.prev, clock, self.threads)
+    # --- passes ---
+
+    def extrapolate(self, clock: Floats, eta: float) -> None:
+        """Momentum, before a pass."""
+        core.extrapolate(self.msg, self.prev, clock.copy(), self.threads)
 
     def half_pass(self, phase: int, forward: bool, eta: float, momentum: bool, msg: Floats) -> None:
         """Let the own nodes of one phase send, onwards or back."""
@@ -87,11 +78,48 @@ class PartChains:
                 self.shift, self.dot, self.threads,
             )  # fmt: skip
 
+    def product(self) -> float:
+        """The part's share of the product that decides on a restart of momentum."""
+        return float(self.dot.sum())
+
     def take(self, places: Ints, values: Floats, *, early: bool, msg: Floats) -> None:
         """Messages from another part; those into early ends take part in momentum."""
         if early and msg is self.msg:
             self.prev[places] += core.RELAX * (msg[places] - values)
         msg[places] = values
+
+    def sample(self, eta: float, weight: float, samples: int) -> None:
+        """Let the node marginals enter their running average."""
+        nodes = self._soft_nodes(self.shares(self.msg), eta)[0][: self.own_states]
+        self.mean += weight * (nodes - self.mean)
+
+    # --- what is exchanged with other parts ---
+
+    def places(self, halves: Ints) -> Ints:
+        """Where the messages into half-edges lie, label by label."""
+        model, plan = self.part.model, self.plan
+        labels = model.num_labels[model.edges.reshape(-1)[halves]]
+        place, step = plan.half_places
+        return np.repeat(place[halves], labels) + spread(labels) * np.repeat(step[halves], labels)
+
+    def state_places(self, nodes: Ints) -> Ints:
+        """Where the states of nodes lie in arrays of a judgement."""
+        labels = self.part.model.num_labels[nodes]
+        return np.repeat(self.part.model.node_offset[nodes], labels) + spread(labels)
+
+    def ready(self, places: Ints) -> Ints:
+        """Places as `read`, `write` and `take` want them."""
+        return places
+
+    def read(self, array: Floats, places: Ints) -> Floats:
+        """Entries of an array of this part."""
+        return array[places]
+
+    def write(self, array: Floats, places: Ints, values: Floats) -> None:
+        """Set entries of an array of this part."""
+        array[places] = values
+
+    # --- judgement ---
 
     def shares(self, msg: Floats) -> Floats:
         """θ̂_i / n_i by node; the halo's are to be filled in."""
@@ -100,7 +128,63 @@ class PartChains:
         core.by_node(self._layout, self.plan.native, self._theta, out, self.threads)
         return out
 
-    def soft_nodes(self, shares: Floats, eta: float) -> tuple[Floats, Floats, Floats]:
+    def measure(self, eta: float) -> None:
+        """Begin a judgement of where the messages stand."""
+        self._eta, self._share = eta, self.shares(self.msg)
+
+    def boundary(self, averaged: bool) -> list[Floats]:
+        """Arrays over states whose halo other parts know."""
+        self._full = np.zeros(self.part.model.unary.size if averaged else 0)
+        if not averaged:
+            return [self._share]
+        self._full[: self.own_states] = self.mean
+        return [self._share, self._full]
+
+    def marginals(self) -> Floats:
+        """Node marginals; right at the own nodes, and at the halo's where that was filled in."""
+        if self._soft is None:
+            self._soft = self._soft_nodes(self._share, self._eta)
+        return self._soft[0]
+
+    def glimpsed(self) -> None:
+        """Node marginals are all that will be asked for: let go of the shares."""
+        self.marginals()
+        self._share = np.zeros(0)
+
+    def priced(self, averaged: bool) -> list[float]:
+        """Terms of the point: cost, edge entropy, slack, averaged cost, dual, node entropy."""
+        own, nodes = self.part.own, self.marginals()
+        assert self._soft is not None
+        coupling = self.couplings(self._share)
+        row = self.point_terms(coupling, self._eta, nodes)
+        row.append(self.point_terms(coupling, self._eta, self._full)[0] if averaged else np.inf)
+        row.append(float(core.careful_sum(self.smoothed_terms(self._soft[2]))))
+        row.append(float((self.surplus[:own] * self._soft[1][:own]).sum()))
+        self._share = self._full = np.zeros(0)  # memory for what follows
+        return row
+
+    def spare(self, hard: int) -> Floats:
+        """Messages for hard passes: a copy, or those that the next pass makes anew."""
+        return self.msg.copy() if hard else self.msg
+
+    def prove(self, msg: Floats) -> tuple[float, Floats | None]:
+        """The part's share of the bound, rounded down, and λ."""
+        lam = self.lam(msg, self.shares(msg))
+        return float(core.lower_sum(self.bound_terms(lam))), lam
+
+    def keep(self) -> None:
+        """λ is handed out as it is: nothing is left to keep."""
+
+    def fetched(self, kept: bool) -> Floats:
+        """λ is never elsewhere."""
+        raise LookupError("λ of a part on the processor is handed out when it is made")
+
+    def forget(self) -> None:
+        """Let go of what a judgement needed."""
+        self._soft = None
+        self._share = self._full = np.zeros(0)
+
+    def _soft_nodes(self, shares: Floats, eta: float) -> tuple[Floats, Floats, Floats]:
         """Marginals, entropies and soft minima of all nodes, from their shares."""
         model = self.part.model
         nodes, entropy, minima = np.empty(model.unary.size), np.empty(model.n), np.empty(model.n)
@@ -133,25 +217,15 @@ class PartChains:
         core.cut_chains(self._layout, self.plan.native, self.rank, msg, shares, lam, self.threads)
         return lam
 
-    def bound_terms(self, lam: Floats) -> Floats:
-        """Numbers certainly at most the least reduced costs of own nodes and own edges."""
-        model = self.part.model
-        nodes, edges = np.empty(model.n), np.empty(model.m)
-        core.node_minima(self._layout, lam, nodes, self.threads)
-        core.edge_minima(self._layout, lam, edges, self.threads)
-        return np.concatenate([nodes[: self.part.own], edges[self.owned]])
+    # --- checkpoints ---
 
-    def point_terms(self, coupling: Floats, eta: float, nodes: Floats) -> list[float]:
-        """Cost, edge entropy and slack of the part's share of a point of the polytope."""
-        model, own = self.part.model, np.flatnonzero(self.owned)
-        cost, entropy, slack = np.empty((3, len(own)))
-        core.couple(
-            self._layout, coupling, eta, nodes, own, None, cost, entropy, slack, self.threads
-        )
-        mu = nodes[: self.own_states]
-        unary = np.multiply(model.unary[: self.own_states], mu, where=mu != 0, out=mu * 0.0)
-        total = core.careful_sum(np.concatenate([unary, cost]))
-        return [float(total), *(float(core.careful_sum(each)) for each in (entropy, slack))]
+    def stored(self) -> dict[str, NDArray[Any]]:
+        """The arrays that a run goes on from."""
+        return {name: getattr(self, name) for name in STORED}
+
+    def restore(self, name: str, array: NDArray[Any]) -> None:
+        """Put a stored array back."""
+        getattr(self, name)[...] = array
 
 
 def _slice(plan: Schedule, first: int, last: int) -> Any:

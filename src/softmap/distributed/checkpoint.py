@@ -23,9 +23,9 @@ from softmap.solving.trace import Trace
 
 __all__ = ["Manifest", "read_manifest", "restore", "save"]
 
-KIND, PART, VERSION = "checkpoint in parts", "part of a checkpoint", 1
+KIND, PART, VERSION = "checkpoint in parts", "part of a checkpoint", 2
 MANIFEST = "checkpoint.json"
-COUNTS = ("passes", "samples", "next_check", "labelled_at", "improved_at")
+COUNTS = ("passes", "samples", "next_check", "refined_at", "labelled_at", "improved_at")
 
 
 @dataclass(frozen=True)
@@ -39,6 +39,11 @@ class Manifest:
     def parts(self) -> int:
         """Parts of the model."""
         return len(self.facts["digests"])
+
+    @property
+    def backend(self) -> Any:
+        """Where passes ran, and in which precision."""
+        return self.facts.get("backend")
 
 
 def save(folder: Path, run: Run) -> None:
@@ -77,11 +82,7 @@ def _file(folder: Path, serial: str, number: int) -> Path:
 
 def _save_part(folder: Path, serial: str, number: int, run: Run) -> str:
     chains = run.passes.chains[number]
-    arrays: dict[str, Any] = {
-        "msg": chains.msg,
-        "prev": chains.prev,
-        "mean": chains.mean,
-        "shift": chains.shift,
+    arrays: dict[str, Any] = chains.stored() | {
         "lam": run.lam[number],
         "labels": run.labels.labels[number],
     }
@@ -99,6 +100,7 @@ def _save_manifest(folder: Path, serial: str, run: Run, digests: list[str]) -> N
         "version": VERSION,
         "model": run.whole.fingerprint,
         "serial": serial,
+        "backend": run.backend,
         "digests": digests,
         "clock": run.passes.clock.tolist(),
         "energy": run.labels.energy,
@@ -152,21 +154,22 @@ def _restore_part(manifest: Manifest, number: int, run: Run) -> None:
     if digest(header, arrays) != manifest.facts["digests"][number]:
         raise problem("not the part that the manifest names")
     chains = run.passes.chains[number]
-    for name in ("msg", "prev", "mean", "shift"):
-        _fill(getattr(chains, name), arrays, name, problem)
-    _fill(run.lam[number], arrays, "lam", problem)
-    _fill(run.labels.labels[number], arrays, "labels", problem)
+    for name, place in chains.stored().items():
+        chains.restore(name, _like(place, arrays, name, problem))
+    run.lam[number][...] = _like(run.lam[number], arrays, "lam", problem)
+    run.labels.labels[number][...] = _like(run.labels.labels[number], arrays, "labels", problem)
     counts = chains.part.model.num_labels
     labels = run.labels.labels[number]
     if (labels < 0).any() or (labels >= counts).any():
         raise problem("a label is out of its range")
 
 
-def _fill(place: NDArray[Any], arrays: Arrays, name: str, problem: Any) -> None:
-    found = arrays[name]
+def _like(place: NDArray[Any], arrays: Arrays, name: str, problem: Any) -> NDArray[Any]:
+    """A stored array, if it fits in the place of another."""
+    found: NDArray[Any] = arrays[name]
     if (found.dtype, found.shape) != (place.dtype, place.shape):
         raise problem(f"{name}: expected {place.dtype}{place.shape}, cut otherwise")
-    place[...] = found
+    return found
 
 
 def _restore_numbers(facts: dict[str, Any], run: Run) -> None:

@@ -7,17 +7,72 @@ beyond its halo.
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
+from enum import IntEnum
 
 import numpy as np
 from numpy.typing import NDArray
 
 from softmap import core
-from softmap.distributed.passes import Arrays, Passes
+from softmap.distributed.engines import Engines
+from softmap.distributed.passes import Passes
 
-__all__ = ["Finding", "look"]
+__all__ = ["Arrays", "Finding", "Proofs", "Question", "look"]
 
 Floats = NDArray[np.float64]
+Arrays = Mapping[int, Floats]  # by part
+
+
+class Question(IntEnum):
+    """What a check asks for; see `softmap.solving.checking`."""
+
+    GLIMPSE = 0  # a bound, and node marginals
+    SKETCH = 1  # the point over the current marginals, too
+    ALL = 2  # the bound after a hard pass, the point over the averaged marginals, too
+
+
+class Lazily(Mapping[int, Floats]):
+    """Arrays by part, made when they are looked at."""
+
+    def __init__(self, numbers: Engines, make: Callable[[int], Floats]) -> None:
+        self._numbers, self._make = list(numbers), make
+
+    def __getitem__(self, number: int) -> Floats:
+        return self._make(number)
+
+    def __iter__(self) -> Iterator[int]:
+        return iter(self._numbers)
+
+    def __len__(self) -> int:
+        return len(self._numbers)
+
+
+class Proofs(Lazily):
+    """λ of a bound by part: right at own nodes and own edges; fetched from devices when needed."""
+
+    def __init__(self, chains: Engines, held: dict[int, Floats | None], kept: bool = False) -> None:
+        super().__init__(chains, self._found)
+        self._chains, self._held, self._kept = chains, held, kept
+
+    def _found(self, number: int) -> Floats:
+        lam = self._held[number]
+        if lam is None:
+            lam = self._held[number] = self._chains[number].fetched(self._kept)
+        return lam
+
+    def let_go(self, number: int) -> Floats:
+        """λ of a part, for the last time."""
+        lam = self._found(number)
+        self._held[number] = None
+        return lam
+
+    def keep(self) -> Proofs:
+        """The same, to be looked at after more passes."""
+        for number, lam in self._held.items():
+            if lam is None:
+                self._chains[number].keep()
+        return Proofs(self._chains, self._held.copy(), kept=True)
 
 
 @dataclass(frozen=True, eq=False)
@@ -29,7 +84,8 @@ class Finding:
     bound, smoothed
         Lower bound by `lam`; value of the regularised dual.
     primals
-        Cost of the point over the current node marginals, and over their average if there is one.
+        Cost of the point over the current node marginals, and over their average if there is one;
+        empty where no point was asked for.
     edge_entropy, node_entropy, slack
         Of the current marginals; see `softmap.algorithms.base.Verdict`.
     lam, nodes : by part
@@ -42,59 +98,54 @@ class Finding:
     slack: float
     smoothed: float
     node_entropy: float
-    lam: Arrays
+    lam: Proofs
     nodes: Arrays
 
 
-def look(passes: Passes, eta: float, averaged: bool, count: int) -> Finding:
-    """Judge where the messages stand after `count` passes. All processes call this together."""
-    shares = {number: each.shares(each.msg) for number, each in passes.chains.items()}
-    passes.halo.states(shares)
-    means = _means(passes) if averaged else {}
-    rows, nodes = {}, {}
+def look(passes: Passes, eta: float, question: Question, averaged: bool, hard: int) -> Finding:
+    """Judge where the messages stand. All processes call this together.
+
+    `averaged` says whether there is an average of marginals, `hard` how many hard passes go before
+    a bound; both matter where everything is asked for only.
+    """
+    whole = question is Question.ALL
+    for chains in passes.chains.values():
+        chains.measure(eta)
+    if question is Question.GLIMPSE:
+        rows = {number: [np.nan] * 6 for number in passes.chains}
+        for chains in passes.chains.values():
+            chains.glimpsed()
+    else:
+        rows = _point(passes, averaged and whole)
+    polished, held = passes.polished(hard if whole else 0), {}
     for number, chains in passes.chains.items():
-        nodes[number], entropy, minima = chains.soft_nodes(shares[number], eta)
-        coupling, own = chains.couplings(shares[number]), chains.part.own
-        row = chains.point_terms(coupling, eta, nodes[number])
-        row.append(chains.point_terms(coupling, eta, means[number])[0] if averaged else np.inf)
-        row.append(core.careful_sum(chains.smoothed_terms(minima)))
-        row.append(float((chains.surplus[:own] * entropy[:own]).sum()))
-        rows[number] = row
-    shares.clear()  # memory for what follows
-    means.clear()
-    lam = _bounding(passes, count)
-    for number, chains in passes.chains.items():
-        rows[number].append(core.lower_sum(chains.bound_terms(lam[number])))
-    return _finding(passes, list(rows.values()), lam, nodes, averaged)
+        bound, held[number] = chains.prove(polished.pop(number))
+        rows[number].append(bound)
+    return _finding(passes, rows, held, question, averaged)
 
 
-def _means(passes: Passes) -> Arrays:
-    """Averages of the marginals of all nodes, the halo's included."""
-    means = {}
-    for number, chains in passes.chains.items():
-        means[number] = np.zeros(chains.part.model.unary.size)
-        means[number][: chains.own_states] = chains.mean
-    passes.halo.states(means)
-    return means
-
-
-def _bounding(passes: Passes, count: int) -> Arrays:
-    polished, lam = passes.polished(count), {}
-    for number, chains in passes.chains.items():
-        msg = polished.pop(number)
-        lam[number] = chains.lam(msg, chains.shares(msg))
-    return lam
+def _point(passes: Passes, averaged: bool) -> dict[int, list[float]]:
+    """The terms of a point of the polytope, by part."""
+    arrays = {number: each.boundary(averaged) for number, each in passes.chains.items()}
+    for k in range(max(map(len, arrays.values()), default=0)):
+        passes.halo.states({number: listed[k] for number, listed in arrays.items()})
+    arrays.clear()
+    return {number: each.priced(averaged) for number, each in passes.chains.items()}
 
 
 def _finding(
-    passes: Passes, rows: list[list[float]], lam: Arrays, nodes: Arrays, averaged: bool
-) -> Finding:
-    table, constant = passes.team.table(rows, 7), passes.whole.constant
+    passes: Passes, rows: dict[int, list[float]], held: dict[int, Floats | None],
+    question: Question, averaged: bool,
+) -> Finding:  # fmt: skip
+    chains, constant = passes.chains, passes.whole.constant
+    table = passes.team.table(list(rows.values()), 7)
 
     def total(column: int, extra: float = 0.0) -> float:
         return float(core.careful_sum(np.append(table[:, column], extra)))
 
-    primals = [total(0, constant)] + ([total(3, constant)] if averaged else [])
+    primals = [total(0, constant)] if question > Question.GLIMPSE else []
+    if question is Question.ALL and averaged:
+        primals.append(total(3, constant))
     return Finding(
         bound=float(core.lower_sum(np.append(table[:, 6], constant))),
         primals=tuple(primals),
@@ -102,6 +153,6 @@ def _finding(
         slack=total(2),
         smoothed=total(4, constant),
         node_entropy=total(5),
-        lam=lam,
-        nodes=nodes,
+        lam=Proofs(chains, held),
+        nodes=Lazily(chains, lambda number: chains[number].marginals()),
     )

@@ -12,9 +12,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from softmap import core
-from softmap.distributed.chains import PartChains
+from softmap.distributed.engines import PartEngine
+from softmap.distributed.judge import Arrays
 from softmap.distributed.parts import piece
-from softmap.distributed.passes import Arrays, Passes
+from softmap.distributed.passes import Passes
 from softmap.labels import best_labelling, decode, forests, round_nodes
 from softmap.model import Model
 
@@ -45,21 +46,41 @@ class LabelsByParts:
 
     def look(self, lam: Arrays, nodes: Arrays, seed: int) -> None:
         """Read labels off λ and node marginals and improve them; all processes together."""
-        found = {number: np.full(len(own), -1) for number, own in self.labels.items()}
-        # last part first: λ stands as a forward pass has left it
-        for turn in reversed(self._turns()):
-            for number in turn:
-                inner = _Inner(self._passes.chains[number])  # made when needed: it is as large
-                found[number][: inner.own] = inner.decoded(found[number], lam, nodes)
-            self._passes.halo.nodes(found)
-        self.take(found)
+        found = self.read_off(lam, nodes)
         for step in range(ROUNDS):
             for turn in self._turns():
                 for number in turn:
-                    inner = _Inner(self._passes.chains[number])
-                    better = inner.improved(found[number], seed + step)
-                    found[number][: inner.own] = better
+                    self._improve(number, found[number], seed + step)
                 self._passes.halo.nodes(found)
+        self.take(found)
+
+    def read_off(self, lam: Arrays, nodes: Arrays) -> dict[int, Ints]:
+        """Read labels off λ and node marginals; all processes together."""
+        found: dict[int, Ints] = {
+            number: np.full(len(own), -1) for number, own in self.labels.items()
+        }
+        # last part first: λ stands as a forward pass has left it
+        for turn in reversed(self._turns()):
+            for number in turn:
+                self._decode(number, found[number], lam, nodes)
+            self._passes.halo.nodes(found)
+        self.take(found)
+        return found
+
+    def _decode(self, number: int, labels: Ints, lam: Arrays, nodes: Arrays) -> None:
+        inner = _Inner(self._passes.chains[number])  # made when needed: it is as large as a part
+        labels[: inner.own] = inner.decoded(labels, lam, nodes)
+
+    def _improve(self, number: int, labels: Ints, seed: int) -> None:
+        inner = _Inner(self._passes.chains[number])
+        labels[: inner.own] = inner.improved(labels, seed)
+
+    def round(self, nodes: Arrays) -> None:
+        """Take each variable's most likely label; all processes together."""
+        found = {}
+        for number, chains in self._passes.chains.items():
+            found[number] = round_nodes(chains.part.model, nodes[number])
+        self._passes.halo.nodes(found)
         self.take(found)
 
     def _turns(self) -> list[list[int]]:
@@ -84,17 +105,17 @@ class LabelsByParts:
 class _Inner:
     """The own variables of one part, with edges among them only."""
 
-    def __init__(self, chains: PartChains) -> None:
+    def __init__(self, chains: PartEngine) -> None:
         self._chains, part = chains, chains.part
         self.own = part.own
         model = part.model
         inside = np.flatnonzero((model.edges < part.own).all(axis=1))
         everyone = np.arange(model.n)
         self.model = piece(model, everyone[: part.own], inside, everyone)
-        half = np.stack([2 * inside, 2 * inside + 1], axis=1).reshape(-1)
-        labels = model.num_labels[model.edges.reshape(-1)[half]]
-        label = np.arange(int(labels.sum())) - np.repeat(np.cumsum(labels) - labels, labels)
-        self._inside = np.repeat(model.half_offset[half], labels) + label
+        kept = np.zeros(2 * model.m, dtype=bool)
+        kept.reshape(-1, 2)[inside] = True
+        # a byte per entry of λ: this is made where memory is needed most
+        self._inside = np.repeat(kept, model.num_labels[model.edges.reshape(-1)])
         self._unary = model.unary[: chains.own_states]
 
     def decoded(self, labels: Ints, lam: Arrays, nodes: Arrays) -> Ints:
@@ -103,7 +124,7 @@ class _Inner:
         model = self._given(labels, lam[part.number])
         marginals = nodes[part.number][: self._chains.own_states]
         inside = lam[part.number][self._inside]
-        order = np.arange(model.n)[::-1]
+        order = np.argsort(self._chains.rank[: self.own])[::-1]  # last of a pass first
         candidates = [round_nodes(model, marginals), decode(model, inside, order)]
         return best_labelling(model, candidates)[0]
 
@@ -148,7 +169,7 @@ class _Inner:
         total += np.bincount(at, message, len(total))
 
 
-def _cost(chains: PartChains, labels: Ints) -> float:
+def _cost(chains: PartEngine, labels: Ints) -> float:
     """A part's share of the cost of a labelling: own variables and own edges."""
     model, own = chains.part.model, chains.part.own
     if (labels < 0).any():

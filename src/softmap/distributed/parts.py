@@ -59,8 +59,8 @@ class Part:
     ----------
     number : int
     model : Model
-        Nodes `0..own-1` are the part's own, the others its halo; both in the order of the whole
-        model, and so are the edges.
+        Nodes `0..own-1` are the part's own, those at its boundary last; the others are its halo.
+        All three are in the order of the whole model, and so are the edges.
     own : int
     nodes, edges : int64
         Numbers in the whole model.
@@ -83,6 +83,27 @@ class Part:
         rank = np.empty(len(order), dtype=np.int64)
         rank[order] = np.arange(len(order))
         return rank
+
+    @property
+    def alike(self) -> NDArray[np.int32]:
+        """Edges between own nodes of one phase."""
+        edges = self.model.edges[(self.model.edges < self.own).all(axis=1)]
+        return edges[self.phase[edges[:, 0]] == self.phase[edges[:, 1]]]
+
+    def levels(self, depth: Ints) -> tuple[Ints, list[tuple[int, int]]]:
+        """Levels of the nodes, phase after phase, and the levels of each phase.
+
+        `depth` is the level of each own node within its phase; the halo comes last of all.
+        """
+        phase = self.phase[: self.own]
+        keys, dense = np.unique(
+            phase * (int(depth.max(initial=0)) + 1) + depth, return_inverse=True
+        )
+        level = np.full(self.model.n, len(keys), dtype=np.int64)
+        level[: self.own] = dense.reshape(-1)
+        phases = range(int(phase.max(initial=-1)) + 1)
+        first = [int(level[: self.own][phase >= p].min(initial=len(keys))) for p in phases]
+        return level, list(zip(first, [*first[1:], len(keys)], strict=True))
 
     def ends(self, rank: Ints) -> tuple[Ints, Ints]:
         """Early and late end of each edge."""
@@ -152,6 +173,8 @@ def _parts(model: Model, cut: Cut, wanted: range) -> Iterator[Part]:
         own = by_part[start[number] : start[number + 1]]
         edges = np.flatnonzero((ends == number).any(axis=1))
         touched = np.unique(model.edges[edges])
+        crossing = edges[(ends[edges] != number).any(axis=1)]
+        own = inner_first(own, np.unique(model.edges[crossing]))
         halo = touched[cut.part[touched] != number].astype(np.int64)
         nodes = np.concatenate([own, halo])
         local[nodes] = np.arange(len(nodes))
@@ -164,6 +187,15 @@ def _parts(model: Model, cut: Cut, wanted: range) -> Iterator[Part]:
             home=cut.part[nodes],
             phase=cut.phase[nodes],
         )
+
+
+def inner_first(own: Ints, boundary: NDArray[np.integer]) -> Ints:
+    """Own nodes with those at the boundary last; both halves keep their order.
+
+    Edges between inner nodes then lie in memory as the nodes do, and vectors are loaded in one go.
+    """
+    outer = np.isin(own, boundary)
+    return np.concatenate([own[~outer], own[outer]])
 
 
 def piece(model: Model, nodes: Ints, edges: Ints, local: Ints) -> Model:

@@ -1,7 +1,7 @@
 """One run over parts: the annealed passes, when to check, and when to stop.
 
-The policy is that of `softmap.algorithms.sweeps.anneal` and `softmap.solving.run`. Every decision
-rests on numbers that are the same in all processes.
+The policy is that of `softmap.algorithms.sweeps.anneal` and `softmap.solving.checking`. Every
+decision rests on numbers that are the same in all processes.
 """
 
 from __future__ import annotations
@@ -9,8 +9,10 @@ from __future__ import annotations
 import math
 import time
 from dataclasses import dataclass, field
+from functools import partial
 
 import numpy as np
+from numpy.typing import NDArray
 
 from softmap.algorithms.sweeps.anneal import (
     FIRST_ETA,
@@ -21,18 +23,20 @@ from softmap.algorithms.sweeps.anneal import (
     SAMPLE,
     SETTLED,
 )
-from softmap.distributed.judge import Finding, look
+from softmap.algorithms.sweeps.chains import polish
+from softmap.distributed.backends import Backend
+from softmap.distributed.judge import Arrays, Finding, Proofs, Question, look
 from softmap.distributed.labels import LabelsByParts
 from softmap.distributed.parts import Part, Whole
-from softmap.distributed.passes import Arrays, Passes
+from softmap.distributed.passes import Passes
 from softmap.distributed.survey import survey, tightened
 from softmap.distributed.team import Team
 from softmap.relaxation.gaps import gap_unit, relative_gap
+from softmap.solving.checking import HASTY, HOPE, RIVALS, passes_to_next
 from softmap.solving.trace import PROVED, Row, Status, Trace
 
 __all__ = ["Limits", "Progress", "Run"]
 
-EARLY = (5, 10, 20)  # the first checks, in passes
 PATIENCE = 400  # passes without progress after which a run gives up
 
 
@@ -48,7 +52,12 @@ class Limits:
 
 @dataclass
 class Progress:
-    """Where a run stands, besides its arrays: plain numbers, the same in all processes."""
+    """Where a run stands, besides its arrays: plain numbers, the same in all processes.
+
+    `next_check`, `refined_at`, `labelled_at` and `improved_at` are passes: of the next check, the
+    last that asked for everything, the last search for labels, and when a gap last improved.
+    `gain` is the part of the gap that was left when the average was priced, too, the last time.
+    """
 
     eta: float
     passes: int = 0
@@ -57,11 +66,13 @@ class Progress:
     primal: float = math.inf
     smoothed: float = -math.inf
     previous: float = -math.inf
-    next_check: int = EARLY[0]
+    next_check: int = passes_to_next(0, math.inf)
+    refined_at: int = 0
     labelled_at: int = 0
     improved_at: int = 0
     best_lp_gap: float = math.inf
     best_gap: float = math.inf
+    gain: float = 1.0
     seconds: float = 0.0
     trace: Trace = field(default_factory=Trace)
 
@@ -70,12 +81,14 @@ class Run:
     """The parts of this process, their messages, and the best that all have found."""
 
     def __init__(
-        self, team: Team, whole: Whole, parts: list[Part], eta: float | None, threads: int
+        self, team: Team, whole: Whole, parts: list[Part], eta: float | None, backend: Backend
     ) -> None:
         self.team, self.whole = team, whole
         tight = tightened(team, whole, parts)
         self.survey = survey(team, tight)
-        self.passes = Passes(team, whole, tight, threads)
+        self.backend = backend.words
+        make = partial(backend.engine, averaging=self.survey.averaging)
+        self.passes = Passes(team, whole, tight, make)
         self.labels = LabelsByParts(self.passes)
         self.progress = Progress(eta or FIRST_ETA / self.survey.scale)
         self.lam: Arrays = {
@@ -123,32 +136,64 @@ class Run:
         self.passes.clock[0] = min(self.passes.clock[0], max(longest, 10.0))
         if self.survey.averaging:
             state.samples += 1
-            self.passes.sample(state.eta, (RECENT + 1.0) / (state.samples + RECENT))
+            weight = (RECENT + 1.0) / (state.samples + RECENT)
+            self.passes.sample(state.eta, weight, state.samples)
 
     def check(self, limits: Limits, *, last: bool) -> Status | None:
         """Judge, look for labels now and then, raise η if it is time; a gap that is closed."""
-        state = self.progress
+        state, eta = self.progress, self.progress.eta
         self.passes.settle()
-        eta = state.eta
-        found = look(self.passes, eta, state.samples > 1, state.passes)
+        question = self._question(limits, last)
+        found = look(self.passes, eta, question, state.samples > 1, polish(state.passes))
         if found.bound > state.bound:
-            state.bound, self.lam = found.bound, found.lam
-        state.primal = min(state.primal, *found.primals)
-        state.smoothed = found.smoothed
-        due = last or state.passes >= 4 * state.labelled_at
+            state.bound, self.lam = found.bound, found.lam.keep()
+        state.primal = min(state.primal, *found.primals, self.labels.energy)
+        if question is Question.GLIMPSE:
+            self.labels.round(found.nodes)
+            state.primal = min(state.primal, self.labels.energy)
+            if not self._closed(limits):
+                self.labels.read_off(found.lam, found.nodes)
+                state.primal = min(state.primal, self.labels.energy)
+        else:
+            state.smoothed = found.smoothed
+            self._label(found, limits, last)
+        closed = self._closed(limits)
+        self._note(found, eta)
+        if question is not Question.GLIMPSE:
+            self._heed(found)
+        self.passes.forget()
+        state.next_check = state.passes + self._interval(limits)
+        return closed or self._stalled()
+
+    def _interval(self, limits: Limits) -> int:
+        return passes_to_next(self.progress.passes, self.gaps()[0] / max(limits.lp_gap, 1e-12))
+
+    def _question(self, limits: Limits, last: bool) -> Question:
+        """All there is to ask where that may end the run, now and then, and at the end."""
+        state = self.progress
+        if state.passes <= HASTY and not last:
+            return Question.GLIMPSE  # labels give an upper value, too, and a point costs more
+        if not last and state.passes < 2 * state.refined_at:
+            near = self.gaps()[0] <= HOPE * limits.lp_gap
+            tight = self.labels.energy <= state.primal < math.inf
+            if not (near or tight):
+                return Question.SKETCH
+        state.refined_at = state.passes
+        return Question.ALL
+
+    def _label(self, found: Finding, limits: Limits, last: bool) -> None:
+        """Search for labels at growing intervals while they may be the best point, at the end, and
+        until some obey hard constraints."""
+        state = self.progress
+        gap = state.primal - state.bound
+        rivals = not state.labelled_at or not self.labels.energy - state.bound > RIVALS * gap
+        due = last or (state.passes >= 4 * state.labelled_at and rivals)
         if due or not math.isfinite(self.labels.energy):
             self._find_labels(found)
-        closed = self._closed(limits)
-        if closed and not due:
-            self._find_labels(found)
-            closed = self._closed(limits)
         if due:
             state.labelled_at = state.passes
-        self._note(found, eta)
-        self._heed(found)
-        early = next((p for p in EARLY if p > state.passes), None)
-        state.next_check = early or state.passes + max(20, state.passes // 8)
-        return closed or self._stalled()
+        elif self._closed(limits) and self.gaps()[1] > limits.lp_gap:
+            self._find_labels(found)
 
     def ended(self, limits: Limits) -> Status | None:
         """Whether a run that is resumed has nothing left to do, and why."""
@@ -173,7 +218,7 @@ class Run:
     def _heed(self, found: Finding) -> None:
         """Raise η once the entropy, not the optimisation, makes most of the gap."""
         state = self.progress
-        gap = min(found.primals) - found.bound
+        gap = self._gap(found)
         if np.isfinite(gap):
             entropy = found.edge_entropy - found.node_entropy
             regularised = found.primals[0] - entropy / state.eta - found.smoothed
@@ -183,6 +228,22 @@ class Run:
         state.previous = found.smoothed
         if ready:
             state.eta *= GROWTH
+            state.previous = -math.inf
+
+    def _gap(self, found: Finding) -> float:
+        """The LP gap of all that was asked for, or as it would be with what a sketch left out."""
+        state = self.progress
+        gap, first = min(found.primals) - found.bound, found.primals[0] - found.bound
+        if len(found.primals) == 1 and state.samples > 1:
+            return gap * state.gain
+        state.gain = gap / first if 0 < first < math.inf else 1.0
+        return gap
+
+    def let_go(self, number: int) -> NDArray[np.float64]:
+        """λ of a part, which the run does not need any more."""
+        if isinstance(self.lam, Proofs):
+            return self.lam.let_go(number)
+        return self.lam[number]
 
     def gaps(self) -> tuple[float, float]:
         """Relative LP gap and relative MAP gap."""

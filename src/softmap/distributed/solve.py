@@ -14,21 +14,21 @@ from numpy.typing import NDArray
 
 from softmap.arguments import count, not_negative, positive
 from softmap.distributed import checkpoint as storage
+from softmap.distributed.backends import Backend
 from softmap.distributed.partition import partition as partitioned
 from softmap.distributed.parts import Part, Whole, cut_model
 from softmap.distributed.run import Limits, Run
 from softmap.distributed.storage import read_parts, read_whole
-from softmap.distributed.team import Alone, Team
+from softmap.distributed.team import Team
 from softmap.errors import OptionError, shown
-from softmap.machine import usable_cores
 from softmap.model import Model
-from softmap.solving.options import MOST_THREADS
 from softmap.solving.trace import Row, Status, Trace
 
 __all__ = ["DistributedResult", "resume", "solve"]
 
 EVERY = 30.0  # seconds between checkpoints
 PARTS_EACH = 8  # parts per process unless given: enough for each to have some of every colour
+BLOCKS_EACH = 2  # the same for blocks of a grid, which have two colours: passes like large parts
 
 
 @dataclass(frozen=True, eq=False)
@@ -49,6 +49,8 @@ class DistributedResult:
         model. λ is given at half-edges of own variables; together they prove `bound`.
     halo_bytes : int
         What this process sends to others in one pass.
+    backend : str
+        Where passes ran, and the precision of messages: "cpu float64", "cuda float32", …
     """
 
     status: Status
@@ -68,6 +70,7 @@ class DistributedResult:
     labels: dict[int, tuple[NDArray[np.int64], NDArray[np.int64]]]
     lam: dict[int, tuple[NDArray[np.int64], NDArray[np.float64]]]
     halo_bytes: int
+    backend: str
 
     @property
     def found(self) -> bool:
@@ -87,6 +90,8 @@ def solve(  # noqa: PLR0913 - one keyword per thing a user may want to say
     max_passes: int | None = None,
     threads: int | None = None,
     eta: float | None = None,
+    backend: str = "cpu",
+    dtype: str | None = None,
     checkpoint: str | os.PathLike[str] | None = None,
     checkpoint_every: float = EVERY,
     on_check: Callable[[Row], Any] | None = None,
@@ -101,14 +106,16 @@ def solve(  # noqa: PLR0913 - one keyword per thing a user may want to say
         Of a folder, each process reads its own parts only.
     comm : communicator of mpi4py, such as `MPI.COMM_WORLD`; this process alone if None
     parts : int
-        Parts the variables are cut into; eight per process if left out, one for a process alone.
+        Parts the variables are cut into; eight per process if left out, two where they are
+        blocks of a grid, one for a process alone.
         Runs with equally many parts give the same result on any number of processes.
     partition : "auto", "grid", "metis" or "own"
         How they are cut: see `softmap.distributed.partition`.
     lp_gap, gap, time_limit, threads, eta
         As in `softmap.solve`; threads are those of each process.
-    max_passes : int
-        Stop after so many passes.
+    max_passes : int, stop after so many
+    backend : "cpu" or "cuda"; with "cuda", each process takes one of its machine's devices
+    dtype : precision of messages, "float32" or "float64" with "cuda"; float32 if left out
     checkpoint : folder, written at intervals and at the end; see `resume`
     checkpoint_every : float, seconds between two of them
     on_check : function, called with each row of the trace in the first process
@@ -124,8 +131,9 @@ def solve(  # noqa: PLR0913 - one keyword per thing a user may want to say
     """
     limits = _limits(lp_gap, gap, time_limit, max_passes)
     first_eta = None if eta is None else positive("eta", eta)
+    place = Backend.checked(backend, dtype)
     team, whole, pieces = _begun(model, comm, parts, partition)
-    run = Run(team, whole, pieces, first_eta, _threads(threads, team))
+    run = Run(team, whole, pieces, first_eta, place.on(team, threads))
     store = _Store(_folder(checkpoint), not_negative("checkpoint_every", checkpoint_every))
     return _loop(run, limits, store, on_check)
 
@@ -148,12 +156,13 @@ def resume(  # noqa: PLR0913 - the keywords of `solve`
     """Go on from a checkpoint, on any number of processes, to the same result.
 
     Takes what `solve` takes; a model in memory is cut as it was cut then, so `partition` has to be
-    the same.
+    the same. Passes run where they ran before.
     """
     limits = _limits(lp_gap, gap, time_limit, max_passes)
     manifest = storage.read_manifest(_checked_folder(folder))
+    place = Backend.named(manifest.backend)
     team, whole, pieces = _begun(model, comm, manifest.parts, partition)
-    run = Run(team, whole, pieces, None, _threads(threads, team))
+    run = Run(team, whole, pieces, None, place.on(team, threads))
     storage.restore(manifest, run)
     store = _Store(_folder(checkpoint), not_negative("checkpoint_every", checkpoint_every))
     return _loop(run, limits, store, on_check)
@@ -174,7 +183,8 @@ def _begun(
     """The team, and this process's parts of the model."""
     size = 1 if comm is None else int(getattr(comm, "size", 1))
     if isinstance(model, Model):
-        usual = PARTS_EACH * size if size > 1 else 1
+        blocks = model.shape is not None and partition in ("auto", "grid")
+        usual = (BLOCKS_EACH if blocks else PARTS_EACH) * size if size > 1 else 1
         wanted = min(model.n, usual if parts is None else count("parts", parts, 1))
         # every process cuts the whole model, in the same way
         part = partitioned(model, wanted, partition)
@@ -188,21 +198,6 @@ def _begun(
         raise OptionError(f"parts={parts}: the model in {model} has {whole.parts} parts")
     team = Team(comm, whole.parts)
     return team, whole, read_parts(Path(model), whole, team.mine)
-
-
-def _threads(given: Any, team: Team) -> int:
-    """Threads of this process: its share of the cores it may use, unless given."""
-    if given is not None:
-        return count("threads", given, 1, MOST_THREADS)
-    if isinstance(team.comm, Alone):
-        return usable_cores()
-    from mpi4py import MPI
-
-    beside = team.comm.Split_type(MPI.COMM_TYPE_SHARED)
-    try:
-        return max(1, usable_cores() // int(beside.size))
-    finally:
-        beside.Free()
 
 
 def _checked_folder(folder: Any) -> Path:
@@ -265,11 +260,12 @@ def _result(run: Run, status: Status) -> DistributedResult:
     for number, chains in run.passes.chains.items():
         part = chains.part
         labels[number] = part.nodes[: part.own], run.labels.labels[number][: part.own]
-        lam[number] = _own_lam(part, run.lam[number])
+        lam[number] = _own_lam(part, run.let_go(number))
     return DistributedResult(
         status, state.bound, state.primal, run.labels.energy, state.passes,
         run.team.together(run.seconds), state.eta, state.trace, whole.variables, whole.edges,
         whole.parts, run.team.size, lp_gap, gap, labels, lam, run.passes.halo.bytes_per_pass,
+        run.backend,
     )  # fmt: skip
 
 
@@ -277,7 +273,5 @@ def _own_lam(part: Part, lam: NDArray[np.float64]) -> tuple[NDArray[np.int64], N
     """Half-edges of own variables, in numbers of the whole model, and their λ one after another."""
     node = part.model.edges.reshape(-1)
     own = np.flatnonzero(node < part.own)
-    counts = part.model.num_labels[node[own]]
-    label = np.arange(int(counts.sum())) - np.repeat(np.cumsum(counts) - counts, counts)
-    at = np.repeat(part.model.half_offset[own], counts) + label
-    return 2 * part.edges[own >> 1] + (own & 1), lam[at]
+    kept = np.repeat(node < part.own, part.model.num_labels[node])
+    return 2 * part.edges[own >> 1] + (own & 1), lam[kept]

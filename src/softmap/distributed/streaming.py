@@ -11,8 +11,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from softmap.arguments import count, real
-from softmap.distributed.parts import Part, Whole
-from softmap.distributed.storage import write_folder
+from softmap.distributed.parts import Part, Whole, inner_first
+from softmap.distributed.storage import checked_form, write_folder
 from softmap.errors import OptionError
 from softmap.model import Model, Potts
 
@@ -30,6 +30,7 @@ def write_grid(
     tiles: tuple[int, int] = (2, 2),
     weight: float = 0.3,
     seed: int = 0,
+    form: str = "npz",
 ) -> None:
     """Write a Potts grid in parts: unary costs uniform on [0, 1], one weight for all edges.
 
@@ -40,7 +41,9 @@ def write_grid(
     ----------
     tiles : (int, int)
         Tiles down and across, one part each.
+    form : "npz" or "hdf5", see `write_parts`
     """
+    checked_form(form)
     rows, cols, d = count("rows", rows, 1), count("cols", cols, 1), count("d", d, 1)
     weight, seed = real("weight", weight), count("seed", seed)
     try:
@@ -50,7 +53,7 @@ def write_grid(
     if down > rows or across > cols or rows * cols >= 1 << 31:
         raise OptionError(f"{rows} x {cols} variables in {down} x {across} tiles: expected fewer")
     grid = _Grid(rows, cols, d, down, across, weight, seed)
-    write_folder(folder, grid.whole(), grid.parts())
+    write_folder(folder, grid.whole(), grid.parts(), form)
 
 
 class _Grid:
@@ -98,6 +101,7 @@ class _Grid:
         ends, edges = self._edges(int(r0), int(r1), int(c0), int(c1))
         touched = np.unique(ends)
         halo = touched[self._home(touched) != number]
+        own = inner_first(own, np.unique(ends[(self._home(ends) != number).any(axis=1)]))
         nodes = np.concatenate([own, halo])
         order = np.argsort(nodes)
         local = order[np.searchsorted(nodes[order], ends)]

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from softmap import core
 from softmap.algorithms.sweeps.anneal import easily_coupled
-from softmap.distributed.halo import Halo
+from softmap.distributed.chains import PartChains
 from softmap.distributed.parts import Part, Whole
 from softmap.distributed.passes import Passes
 from softmap.distributed.team import Team
@@ -90,7 +90,7 @@ def tightened(team: Team, whole: Whole, parts: list[Part]) -> list[Part]:
     """
     if not team.table([[part.model.has_forbidden] for part in parts], 1).any():
         return parts
-    halo = Halo(team, Passes(team, whole, parts, 1).chains, whole.phases)
+    halo = Passes(team, whole, parts, lambda part: PartChains(part, 1)).halo
     allowed = {part.number: np.isfinite(part.model.unary) for part in parts}
     changed = True
     while changed:

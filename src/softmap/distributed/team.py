@@ -71,6 +71,18 @@ class Team:
         self.owner = np.repeat(np.arange(self.size), np.diff(starts))
         self._counts = np.diff(starts)
 
+    def beside(self) -> tuple[int, int]:
+        """The number of this process among those of its machine, and how many they are."""
+        if isinstance(self.comm, Alone):
+            return 0, 1
+        from mpi4py import MPI
+
+        near = self.comm.Split_type(MPI.COMM_TYPE_SHARED)
+        try:
+            return int(near.rank), int(near.size)
+        finally:
+            near.Free()
+
     def table(self, rows: list[Any], width: int) -> Floats:
         """A row of numbers per own part in; the rows of all parts, in their order, out."""
         return self.begin(rows, width)()

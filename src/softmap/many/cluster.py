@@ -94,6 +94,7 @@ class Connection:
             raise SoftmapError(f"the Dask scheduler has been away for {PATIENCE:.0f} s")
 
     def _reached(self, address: str, security: Any, patience: float) -> Any:
+        self._check_certificate(address, security)
         begun = time.monotonic()
         while True:
             try:
@@ -108,3 +109,12 @@ class Connection:
                 time.sleep(0.2)
             except ValueError as error:
                 raise OptionError(f"client={shown(address)}: {error}") from error
+
+    def _check_certificate(self, address: str, security: Any) -> None:
+        """Say what is missing where an address asks for TLS and nobody has said with what."""
+        known = security or self._dask.Security()
+        if address.startswith("tls://") and not known.get_connection_args("client")["ssl_context"]:
+            raise OptionError(
+                f"client={shown(address)}: no certificate for TLS; give a dask Client with its "
+                "Security, or set distributed.comm.tls in Dask's configuration"
+            )

@@ -18,13 +18,11 @@ from softmap.model import Model
 from softmap.relaxation.consistency import tighten
 from softmap.relaxation.scaling import scaled
 from softmap.solving.batch import solve_batch
+from softmap.solving.memory import memory_needed
 from softmap.solving.result import Result
 from softmap.solving.solve import resume, solve
 
-__all__ = ["Outcome", "Settings", "attached", "checkpoint_of", "memory_needed", "work"]
-
-ARRAYS = 10  # arrays like λ that a run holds at the same time, at most
-COPIES = 3  # times that tables of costs are there: in the model, scaled, and in the order of passes
+__all__ = ["Outcome", "Settings", "attached", "checkpoint_of", "work"]
 
 
 @dataclass(frozen=True)
@@ -54,13 +52,17 @@ class Settings:
 
 @dataclass(frozen=True, eq=False)
 class Outcome:
-    """What came of an item: `value`, an `error`, or neither where the model is `unchanged`."""
+    """What came of an item: `value`, an `error`, or neither where the model is `unchanged`.
+
+    `resumed` says that the run went on from a checkpoint which a lost worker had left.
+    """
 
     name: str
     value: Any = None
     error: Exception | None = None
     fingerprint: str = ""
     unchanged: bool = False
+    resumed: bool = False
 
 
 def work(items: list[Item], settings: Settings) -> list[Outcome]:
@@ -78,8 +80,9 @@ def work(items: list[Item], settings: Settings) -> list[Outcome]:
         except Exception as error:  # reported with its item
             found[item.name] = Outcome(item.name, error=_sendable(error))
     sent = {item.name for item in items if isinstance(item.source, Model)}
-    for name, answer in zip(models, _answers(models, settings, threads), strict=True):
-        found[name] = _outcome(found[name], answer, settings, name in sent)
+    for name, (answer, resumed) in zip(models, _answers(models, settings, threads), strict=True):
+        known = replace(found[name], resumed=resumed)
+        found[name] = _outcome(known, answer, settings, name in sent)
     return list(found.values())
 
 
@@ -107,7 +110,7 @@ def _model(item: Item, settings: Settings, limit: int | None) -> Model:
             model = read(item.source, values=settings.values)
         except OSError as error:
             raise FormatError(error.strerror or str(error), item.source) from error
-    need = memory_needed(model)
+    need = memory_needed(model, settings.options.get("dtype") or "float64")
     if limit is not None and need > limit:
         raise MemoryError(
             f"{item.name}: a run needs about {human(need)}, a worker has {human(limit)}"
@@ -115,17 +118,14 @@ def _model(item: Item, settings: Settings, limit: int | None) -> Model:
     return model
 
 
-def memory_needed(model: Model) -> int:
-    """Bytes that a run with this model needs, roughly."""
-    states = int(model.half_offset[-1]) + 2 * model.unary.size
-    return COPIES * model.nbytes + 8 * (ARRAYS * states + 16 * model.m)
-
-
-def _answers(models: dict[str, Model], settings: Settings, threads: int) -> list[Any]:
-    """A result or an exception per model."""
+def _answers(
+    models: dict[str, Model], settings: Settings, threads: int
+) -> list[tuple[Result | Exception, bool]]:
+    """A result or an exception per model, and whether its run was one that went on."""
     options = {name: value for name, value in settings.options.items() if name != "threads"}
     if len(models) > 1 and settings.checkpoints is None:
-        return list(solve_batch(models.values(), threads=threads, errors="return", **options))
+        found = solve_batch(models.values(), threads=threads, errors="return", **options)
+        return [(answer, False) for answer in found]
     return [_one(name, model, settings, threads) for name, model in models.items()]
 
 
@@ -134,24 +134,26 @@ def checkpoint_of(folder: str, name: str) -> Path:
     return Path(folder) / f"{name}.checkpoint.npz"
 
 
-def _one(name: str, model: Model, settings: Settings, threads: int) -> Result | Exception:
+def _one(
+    name: str, model: Model, settings: Settings, threads: int
+) -> tuple[Result | Exception, bool]:
     """One run, from its checkpoint if a lost worker has left one."""
     options: dict[str, Any] = settings.options | {"threads": threads}
     try:
         if settings.checkpoints is None:
-            return solve(model, **options)
+            return solve(model, **options), False
         path = checkpoint_of(settings.checkpoints, name)
         if path.exists():
             limits: dict[str, Any] = {
                 key: options.get(key) for key in ("time_limit", "max_work", "updates")
             }
             try:
-                return resume(path, model, threads=threads, checkpoint=path, **limits)
+                return resume(path, model, threads=threads, checkpoint=path, **limits), True
             except CheckpointError:  # of another model, or damaged: begin again
                 path.unlink(missing_ok=True)
-        return solve(model, checkpoint=path, **options)
+        return solve(model, checkpoint=path, **options), False
     except Exception as error:
-        return error
+        return error, False
 
 
 def _outcome(before: Outcome, answer: Any, settings: Settings, sent: bool) -> Outcome:
