@@ -65,13 +65,13 @@ template <class S> struct Calls {
                    truncation.size() ? truncation.data() : nullptr, table.data());
     }
     static void to_messages(Lay lay, Plan plan, In<double> lam, Out<S> msg, int threads) {
-        require_size(lam, lay.view.half_offset[2 * lay.view.m], "lam");
+        require_size(lam, lay.view.half_at(2 * lay.view.m), "lam");
         split(threads, plan.view.num_blocks, [&](Index first, Index last) {
             pack(lay.view, plan.view, lam.data(), msg.data(), first, last);
         });
     }
     static void to_lam(Lay lay, Plan plan, In<S> msg, Out<double> lam, int threads) {
-        require_size(lam, lay.view.half_offset[2 * lay.view.m], "lam");
+        require_size(lam, lay.view.half_at(2 * lay.view.m), "lam");
         split(threads, plan.view.num_blocks, [&](Index first, Index last) {
             unpack(lay.view, plan.view, msg.data(), lam.data(), first, last);
         });
@@ -152,7 +152,7 @@ template <class S> struct Calls {
     static void cut(Lay lay, Plan plan, In<Index> rank, In<S> msg, In<double> theta,
                     Out<double> lam, int threads) {
         require_size(rank, lay.view.n, "rank");
-        require_size(lam, lay.view.half_offset[2 * lay.view.m], "lam");
+        require_size(lam, lay.view.half_at(2 * lay.view.m), "lam");
         split(threads, plan.view.num_blocks, [&](Index first, Index last) {
             cut_chains(lay.view, plan.view, rank.data(), msg.data(), theta.data(), lam.data(),
                        first, last);
@@ -160,7 +160,7 @@ template <class S> struct Calls {
     }
     static void couple(Lay lay, Plan plan, In<S> msg, In<double> theta, Out<double> out,
                        int threads) {
-        require_size(out, lay.view.half_offset[2 * lay.view.m], "out");
+        require_size(out, lay.view.half_at(2 * lay.view.m), "out");
         split(threads, plan.view.num_blocks, [&](Index first, Index last) {
             couplings(lay.view, plan.view, msg.data(), theta.data(), out.data(), first, last);
         });

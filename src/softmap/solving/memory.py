@@ -24,7 +24,7 @@ def memory_needed(model: Model, dtype: str = "float64") -> int:
     than a few tens of megabytes.
     """
     item = np.dtype(dtype).itemsize
-    halves, states = int(model.half_offset[-1]), int(model.node_offset[-1])
+    halves, states = model.half_size, int(model.node_offset[-1])
     tables = sum(a.nbytes for p in model.potentials for a in p.arrays().values() if a.ndim > 1)
     packed = tables * item // 8  # tables of tiles lie side by side
     return int(

@@ -44,7 +44,7 @@ class Messages:
 class Proved:
     """λ, or a function that makes it; what it proves, and what reads labels off, where known."""
 
-    lam: Floats | Callable[[], Floats]
+    lam: Any
     bound: float | None = None
     labels: Callable[[], NDArray[np.int64]] | None = None
 
@@ -111,7 +111,7 @@ class Chains:
 
     def lam(self, messages: Floats) -> Floats:
         """λ = -M in the order of the model."""
-        flat = np.empty(int(self.model.half_offset[-1]))
+        flat = np.empty(self.model.half_size)
         core.to_lam(self._layout, self.plan.native, messages, flat, self.threads)
         return flat
 
@@ -150,7 +150,7 @@ class Chains:
             del theta  # as large as the marginals; prices come from shares as they lie
             price = partial(self._price, messages, eta)
             return ChainMarginals(nodes, entropy, None, smoothed, price)
-        coupling = np.empty(int(self.model.half_offset[-1]))
+        coupling = np.empty(self.model.half_size)
         core.couplings(self._layout, self.plan.native, messages, theta, coupling, self.threads)
         return ChainMarginals(nodes, entropy, coupling, smoothed)
 
@@ -172,8 +172,8 @@ class Chains:
 
     def _value(self, shift: Floats, minima: Floats) -> float:
         """-L(λ) from what a pass took off the edges, and the soft minima of shares."""
-        ends = self._ends * minima
-        terms = np.concatenate([shift[self._real], ends, [self.model.constant]])
+        parts = shift[self._real], self._ends * minima
+        terms = np.array([*map(core.careful_sum, parts), self.model.constant])
         return float(core.careful_sum(terms))
 
     def prove(self, messages: Floats, hard: int = POLISH) -> Proved:
@@ -203,7 +203,8 @@ class Chains:
     def bounding(self, messages: Floats, hard: int = POLISH) -> Floats:
         """λ whose plain bound is the chain bound after `hard` hard passes and a half."""
         lam = self.prove(messages, hard).lam
-        return lam() if callable(lam) else lam
+        made: Floats = lam() if callable(lam) else lam
+        return made
 
     def _lowered(self, messages: Floats) -> float:
         """Send forward, hard and rounded down, and add up what that proves."""
@@ -228,7 +229,7 @@ class Chains:
     def cut(self, messages: Floats, token: object) -> Floats:
         """λ of the chain bound of messages into early ends."""
         self._send(messages, token)
-        shares, lam = np.empty(self.model.unary.size), np.empty(int(self.model.half_offset[-1]))
+        shares, lam = np.empty(self.model.unary.size), np.empty(self.model.half_size)
         core.by_node(self._layout, self.plan.native, self._theta, shares, self.threads)
         core.cut_chains(
             self._layout, self.plan.native, self.plan.rank, messages, shares, lam, self.threads
