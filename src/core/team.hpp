@@ -25,6 +25,9 @@ class Barrier {
         if (arrived_.fetch_add(1, std::memory_order_acq_rel) + 1 == threads_) {
             arrived_.store(0, std::memory_order_relaxed);
             phase_.store(phase + 1, std::memory_order_release);
+            // notify_all looks whether anybody sleeps, which must not happen before the store is
+            // seen: somebody might fall asleep in between, for ever
+            std::atomic_thread_fence(std::memory_order_seq_cst);
             phase_.notify_all();
             return;
         }

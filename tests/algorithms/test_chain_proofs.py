@@ -61,7 +61,7 @@ def test_the_bound_of_a_half_pass_is_one_of_its_lambda(name, seed, dtype, hard):
 def test_packed_tables_are_rounded_down(seed, dtype):
     rng = np.random.default_rng(seed)
     edges = generators.grid_edges(4, 4)
-    weights, table = rng.random(len(edges)), rng.normal(size=(3, 3))
+    weights, table = rng.random(len(edges)), rng.normal(size=(3, 3)).astype(dtype).astype(float)
     model = Model(
         rng.normal(size=(16, 3)),
         edges,

@@ -145,14 +145,13 @@ class Chains:
         """Marginals `μ_i ∝ exp(-η θ̂_i / n_i)`; `shift` is that of the last half pass."""
         theta = self._shares(messages)
         nodes, entropy, minima = self._soft_nodes(theta, eta)
-        smoothed = self._value(shift, minima)
         if self._prices:
             del theta  # as large as the marginals; prices come from shares as they lie
             price = partial(self._price, messages, eta)
-            return ChainMarginals(nodes, entropy, None, smoothed, price)
+            return ChainMarginals(nodes, entropy, None, self._value(shift, minima), price)
         coupling = np.empty(self.model.half_size)
         core.couplings(self._layout, self.plan.native, messages, theta, coupling, self.threads)
-        return ChainMarginals(nodes, entropy, coupling, smoothed)
+        return ChainMarginals(nodes, entropy, coupling, self._value(shift, minima))
 
     def _price(self, messages: Floats, eta: float, nodes: Floats, *, whole: bool) -> Coupled:
         """As `relaxation.point.couple` with κ = θ̂_i / n_i - M, which is nowhere stored.
