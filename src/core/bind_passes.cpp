@@ -138,6 +138,11 @@ template <class S> struct Calls {
                                          *reinterpret_cast<Clock *>(clock.data()), me);
         });
     }
+    // In one call: no signal comes in between.
+    static void exchange(Out<S> first, Out<S> second) {
+        require_size(second, Index(first.size()), "second");
+        std::swap_ranges(first.data(), first.data() + first.size(), second.data());
+    }
     static void share(Plan plan, In<S> msg, Out<double> theta, int threads) {
         split(threads, plan.view.num_rows, [&](Index first, Index last) {
             kernels->of<S>().shares(plan.view, msg.data(), theta.data(), first, last);
@@ -223,6 +228,8 @@ template <class S> struct Calls {
               "Labels of all nodes by the messages of a hard half pass forward.");
         m.def("extrapolate", &move_on, arg("msg"), arg("prev"), arg("clock"), arg("threads"),
               Unlocked());
+        m.def("exchange", &exchange, arg("first"), arg("second"), Unlocked(),
+              "Exchange the contents of two arrays.");
         m.def("shares", &share, arg("schedule"), arg("msg"), arg("theta"), arg("threads"),
               Unlocked());
         m.def("by_node", &nodes, arg("layout"), arg("schedule"), arg("theta"), arg("out"),

@@ -314,6 +314,18 @@ def extrapolate(
     threads: int,
 ) -> None: ...
 @overload
+def exchange(
+    first: Annotated[NDArray[numpy.float64], dict(shape=(None,), order="C", device="cpu")],
+    second: Annotated[NDArray[numpy.float64], dict(shape=(None,), order="C", device="cpu")],
+) -> None: ...
+@overload
+def exchange(
+    first: Annotated[NDArray[numpy.float32], dict(shape=(None,), order="C", device="cpu")],
+    second: Annotated[NDArray[numpy.float32], dict(shape=(None,), order="C", device="cpu")],
+) -> None:
+    """Exchange the contents of two arrays."""
+
+@overload
 def shares(
     schedule: Schedule,
     msg: Annotated[

@@ -64,7 +64,6 @@ class ChainMarginals:
 
 
 CLOCK = (0.0, 0.0, -1.0)  # as `Messages.clock` begins
-PIECE = 1 << 16  # messages that are exchanged at a time
 POLISH = 1  # hard passes before a bound is read off
 UNPOLISHED = 20  # passes before which they gain 1 to 3 % of the gap, and cost a third of a check
 
@@ -271,10 +270,7 @@ class _Sent:
 
     def swap(self) -> None:
         """Exchange what is remembered with what lies in the messages of the run."""
-        for first in range(0, len(self._back), PIECE):
-            piece = slice(first, min(first + PIECE, len(self._back)))
-            there = self._room[piece].copy()
-            self._room[piece], self._back[piece] = self._back[piece], there
+        core.exchange(self._room[: len(self._back)], self._back)
 
     def __call__(self) -> Floats:
         """λ; the messages sent forward are overwritten, which the next pass makes anew."""
