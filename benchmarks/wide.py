@@ -62,7 +62,7 @@ def least(work: Callable[[], object], repeats: int = 5) -> float:
 
 
 def checks() -> Iterator[Row]:
-    """One check (propose and look) over one pass, at the first η and at thirty times that."""
+    """What checks ask, over one pass, at the first η and at thirty times that."""
     for labels in (16, 64, 256):
         model = grid(labels)
         for factor in (1.0, 30.0):
@@ -70,10 +70,17 @@ def checks() -> Iterator[Row]:
             state = method.init(model, None, 0)
             state.eta *= factor
             method.step(state, 5)
-            judge = Judge(model, THREADS)
-            seconds = least(lambda m=method, s=state: m.step(s, 1))  # type: ignore[misc]
-            check = least(lambda m=method, s=state, j=judge: j.look(m.propose(s)))  # type: ignore[misc]
-            yield {"labels": labels, "eta": round(state.eta, 1), "check / pass": check / seconds}
+            method.step(state, 20)  # from here on, bounds are polished
+            judge, row = Judge(model, THREADS), {"labels": labels, "eta": round(state.eta, 1)}
+            for name, ask in (("glimpse", judge.notice), ("sketch", judge.look), ("propose", None)):
+                passes, asked = [], []
+                for _ in range(5):
+                    passes.append(least(lambda m=method, s=state: m.step(s, 1), 1))  # type: ignore[misc]
+                    propose = getattr(method, name)
+                    look = ask or judge.look
+                    asked.append(least(lambda p=propose, s=state, a=look: a(p(s)), 1))  # type: ignore[misc]
+                row[f"{name} / pass"] = min(asked) / min(passes)
+            yield row
 
 
 def labels() -> Iterator[Row]:

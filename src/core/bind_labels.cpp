@@ -31,7 +31,7 @@ void require_nodes(const In<Index> &order, Index n) {
 void sequential(const Lay &held, In<double> lam, Out<double> reduced, In<Index> order,
                 Index variables, Out<Index> labels) {
     const Layout<double> &lay = held.view;
-    require_size(lam, lay.half_offset[2 * lay.m], "lam");
+    require_size(lam, lay.half_at(2 * lay.m), "lam");
     require_size(reduced, lay.node_offset[lay.n], "reduced");
     require_size(labels, lay.n, "labels");
     require_nodes(order, lay.n);
@@ -137,7 +137,8 @@ bool merge_labels(const Lay &held, Out<Index> labels, Out<Index> other, In<Index
     return Merge(graph)(labels.data(), other.data());
 }
 
-Incidence incidence(const In<std::int32_t> &node, const In<Index> &start, const In<Index> &half) {
+Incidence incidence(const In<std::int32_t> &node, const In<Index> &start,
+                    const In<std::int32_t> &half) {
     require(start.size() > 0, "start needs n + 1 entries");
     const Index n = Index(start.size()) - 1, halves = Index(node.size());
     require_size(half, halves, "half");
@@ -150,13 +151,14 @@ Incidence incidence(const In<std::int32_t> &node, const In<Index> &start, const 
     return {n, node.data(), start.data(), half.data()};
 }
 
-void colour_nodes(In<std::int32_t> node, In<Index> start, In<Index> half, Out<std::int32_t> out) {
+void colour_nodes(In<std::int32_t> node, In<Index> start, In<std::int32_t> half,
+                  Out<std::int32_t> out) {
     const Incidence graph = incidence(node, start, half);
     require_size(out, graph.n, "colour");
     greedy_colouring(graph, out.data());
 }
 
-void level_nodes(In<std::int32_t> node, In<Index> start, In<Index> half, In<Index> rank,
+void level_nodes(In<std::int32_t> node, In<Index> start, In<std::int32_t> half, In<Index> rank,
                  Out<std::int32_t> out) {
     const Incidence graph = incidence(node, start, half);
     require_size(rank, graph.n, "rank");

@@ -18,7 +18,6 @@ template <class S> void fill(HeldLayout<S> *self, nb::dict arrays) {
     v.m = take("node", v.node) / 2;
     v.n = take("num_labels", v.num_labels);
     require(take("node_offset", v.node_offset) == v.n + 1, "node_offset needs n + 1 entries");
-    require(take("half_offset", v.half_offset) == 2 * v.m + 1, "half_offset needs 2m + 1 entries");
     require(take("unary", v.unary) == v.node_offset[v.n], "unary needs a cost per label");
     require(take("start", v.start) == v.n + 1, "start needs n + 1 entries");
     require(take("half", v.half) == 2 * v.m, "half needs 2m entries");
@@ -40,6 +39,13 @@ template <class S> void fill(HeldLayout<S> *self, nb::dict arrays) {
     v.widest = 1;
     for (Index i = 0; i < v.n; ++i)
         v.widest = v.num_labels[i] > v.widest ? v.num_labels[i] : v.widest;
+    const Index offsets = take("half_offset", v.half_offset);
+    bool even = true;
+    for (Index i = 0; i < v.n; ++i)
+        even = even && v.num_labels[i] == v.widest;
+    require(offsets == 2 * v.m + 1 || (even && offsets == 0), "half_offset needs 2m + 1 entries");
+    if (!offsets)
+        v.half_offset = nullptr;
 }
 
 template <class S> void bind_one(nb::module_ &m, const char *name) {

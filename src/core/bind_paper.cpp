@@ -35,7 +35,7 @@ std::pair<Index, Index> draw_block(const StarOrder &order, bool stars, Out<std::
     return {block.first, block.size};
 }
 
-Index lam_size(const StarOrder &order) { return order.lay.half_offset[2 * order.lay.m]; }
+Index lam_size(const StarOrder &order) { return order.lay.half_at(2 * order.lay.m); }
 
 // Arrays of a run of Algorithm 1, checked once.
 struct HeldStandard {

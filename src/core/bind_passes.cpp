@@ -65,13 +65,13 @@ template <class S> struct Calls {
                    truncation.size() ? truncation.data() : nullptr, table.data());
     }
     static void to_messages(Lay lay, Plan plan, In<double> lam, Out<S> msg, int threads) {
-        require_size(lam, lay.view.half_offset[2 * lay.view.m], "lam");
+        require_size(lam, lay.view.half_at(2 * lay.view.m), "lam");
         split(threads, plan.view.num_blocks, [&](Index first, Index last) {
             pack(lay.view, plan.view, lam.data(), msg.data(), first, last);
         });
     }
     static void to_lam(Lay lay, Plan plan, In<S> msg, Out<double> lam, int threads) {
-        require_size(lam, lay.view.half_offset[2 * lay.view.m], "lam");
+        require_size(lam, lay.view.half_at(2 * lay.view.m), "lam");
         split(threads, plan.view.num_blocks, [&](Index first, Index last) {
             unpack(lay.view, plan.view, msg.data(), lam.data(), first, last);
         });
@@ -138,6 +138,11 @@ template <class S> struct Calls {
                                          *reinterpret_cast<Clock *>(clock.data()), me);
         });
     }
+    // In one call: no signal comes in between.
+    static void exchange(Out<S> first, Out<S> second) {
+        require_size(second, Index(first.size()), "second");
+        std::swap_ranges(first.data(), first.data() + first.size(), second.data());
+    }
     static void share(Plan plan, In<S> msg, Out<double> theta, int threads) {
         split(threads, plan.view.num_rows, [&](Index first, Index last) {
             kernels->of<S>().shares(plan.view, msg.data(), theta.data(), first, last);
@@ -152,7 +157,7 @@ template <class S> struct Calls {
     static void cut(Lay lay, Plan plan, In<Index> rank, In<S> msg, In<double> theta,
                     Out<double> lam, int threads) {
         require_size(rank, lay.view.n, "rank");
-        require_size(lam, lay.view.half_offset[2 * lay.view.m], "lam");
+        require_size(lam, lay.view.half_at(2 * lay.view.m), "lam");
         split(threads, plan.view.num_blocks, [&](Index first, Index last) {
             cut_chains(lay.view, plan.view, rank.data(), msg.data(), theta.data(), lam.data(),
                        first, last);
@@ -160,7 +165,7 @@ template <class S> struct Calls {
     }
     static void couple(Lay lay, Plan plan, In<S> msg, In<double> theta, Out<double> out,
                        int threads) {
-        require_size(out, lay.view.half_offset[2 * lay.view.m], "out");
+        require_size(out, lay.view.half_at(2 * lay.view.m), "out");
         split(threads, plan.view.num_blocks, [&](Index first, Index last) {
             couplings(lay.view, plan.view, msg.data(), theta.data(), out.data(), first, last);
         });
@@ -225,6 +230,8 @@ template <class S> struct Calls {
               "Labels of all nodes by the messages of a hard half pass forward.");
         m.def("extrapolate", &move_on, arg("msg"), arg("prev"), arg("clock"), arg("threads"),
               Unlocked());
+        m.def("exchange", &exchange, arg("first"), arg("second"), Unlocked(),
+              "Exchange the contents of two arrays.");
         m.def("shares", &share, arg("schedule"), arg("msg"), arg("theta"), arg("threads"),
               Unlocked());
         m.def("by_node", &nodes, arg("layout"), arg("schedule"), arg("theta"), arg("out"),

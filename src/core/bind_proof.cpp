@@ -17,7 +17,7 @@ using Stack = nb::ndarray<const double, nb::ndim<3>, nb::c_contig, nb::device::c
 using OutStack = nb::ndarray<double, nb::ndim<3>, nb::c_contig, nb::device::cpu>;
 
 void require_lam(const Layout<double> &v, const In<double> &lam, const char *name) {
-    require_size(lam, v.half_offset[2 * v.m], name);
+    require_size(lam, v.half_at(2 * v.m), name);
 }
 
 void reduced_unary_of(const Lay &lay, In<double> lam, Out<double> out, int threads) {

@@ -82,7 +82,7 @@ template <int W> class Cells {
 
     const Index rows, cols, cells;
     Cell *const cost, *const plan, *const ahead;
-    const Index high; // cells of a column
+    const Index high;                            // cells of a column
     double *row, *col, *p, *q, *rest_p, *rest_q; // κ with +inf at forbidden labels; marginals
     double *spare;
 

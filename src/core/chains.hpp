@@ -231,7 +231,7 @@ void cut_chains(const Layout<S> &lay, const Schedule<S> &plan, const Index *rank
         const Index i = lay.node[h];
         const bool onwards = rank[i] < rank[lay.node[h ^ 1]];
         const double *share = theta + lay.node_offset[i];
-        double *out = lam + lay.half_offset[h];
+        double *out = lam + lay.half_at(h);
         for (Index x = 0; x < lay.num_labels[i]; ++x)
             out[x] = !onwards ? -message[x] : share[x] < infinity ? share[x] - message[x] : 0.0;
     });
@@ -244,7 +244,7 @@ void couplings(const Layout<S> &lay, const Schedule<S> &plan, const S *msg, cons
                double *out, Index first, Index last) {
     each_half(lay, plan, msg, first, last, [&](Index h, const double *message) {
         const double *share = theta + lay.node_offset[lay.node[h]];
-        double *to = out + lay.half_offset[h];
+        double *to = out + lay.half_at(h);
         for (Index x = 0; x < lay.labels_at(h); ++x)
             to[x] = share[x] < infinity ? share[x] - message[x] : 0.0;
     });

@@ -343,9 +343,8 @@ inline void couple(const Layout<double> &lay, const EdgeList &list, const Coupli
     Transport solve;
     each_run(lay, list, first, last, 1, [&](const auto &edges, const Run &run) {
         constexpr int W = std::decay_t<decltype(edges)>::width;
-        couple_run<W>(room.numbers(), edges, run, ask, solve, [&](double *at, bool tables) {
-            return Cells<W>(at, lay, run, ask, tables);
-        });
+        couple_run<W>(room.numbers(), edges, run, ask, solve,
+                      [&](double *at, bool tables) { return Cells<W>(at, lay, run, ask, tables); });
     });
 }
 

@@ -44,14 +44,14 @@ class SequentialDecoder {
     // nodes speak for their whole factor, as decided and reparametrised so far. Returns max |λ|.
     double look_ahead(Index h) {
         const Index g = h ^ 1, j = lay_.node[g];
-        const double *lam = lam_ + lay_.half_offset[g], *reduced = reduced_ + lay_.node_offset[j];
+        const double *lam = lam_ + lay_.half_at(g), *reduced = reduced_ + lay_.node_offset[j];
         for (Index y = 0; y < lay_.num_labels[j]; ++y) {
             const double own = j >= variables_ ? reduced[y] : 0.0;
             a_[y] = reduced[y] == infinity ? infinity : lam[y] + own;
         }
         hard_message(lay_, h, a_.data(), message_.data(), room_.numbers());
         double size = 0.0;
-        const double *back = lam_ + lay_.half_offset[h];
+        const double *back = lam_ + lay_.half_at(h);
         for (Index x = 0; x < lay_.labels_at(h); ++x) {
             belief_[x] += back[x] + message_[x];
             size = std::max(size, std::abs(back[x]));
@@ -62,7 +62,7 @@ class SequentialDecoder {
     // Replace the share -λ of the end g of an edge by the edge's cost at the decided label x.
     void condition(Index g, Index x) {
         double *reduced = reduced_ + lay_.node_offset[lay_.node[g]];
-        const double *lam = lam_ + lay_.half_offset[g];
+        const double *lam = lam_ + lay_.half_at(g);
         conditional_costs(lay_, g, x, a_.data());
         for (Index y = 0; y < lay_.labels_at(g); ++y)
             reduced[y] += lam[y] + a_[y];

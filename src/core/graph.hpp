@@ -13,7 +13,8 @@ namespace softmap {
 struct Incidence {
     Index n;
     const std::int32_t *node;
-    const Index *start, *half;
+    const Index *start;
+    const std::int32_t *half;
 
     // f(j) for the neighbours j of node i.
     template <class Function> void neighbours(Index i, Function f) const {

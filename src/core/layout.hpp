@@ -20,10 +20,11 @@ template <class S> struct Layout {
     const std::int32_t *node;   // [2m] node of each half-edge
     const Index *num_labels;    // [n]
     const Index *node_offset;   // [n + 1] where each node's labels begin in node arrays
-    const Index *half_offset;   // [2m + 1] where each half-edge's labels begin in λ-like arrays
+    const Index *half_offset;   // [2m + 1] where each half-edge's labels begin in λ-like arrays;
+                                // nothing where all nodes have `widest` labels
     const double *unary;        // [Σ labels]
     const Index *start;         // [n + 1] half-edges of node i: half[start[i]..start[i + 1] - 1]
-    const Index *half;          // [2m]
+    const std::int32_t *half;   // [2m]
     const Index *group_start;   // [groups + 1]
     const Index *kind;          // [groups] place in the list of families
     const double *weight;
@@ -44,6 +45,8 @@ template <class S> struct Layout {
             ++g;
         return g;
     }
+    // Where the labels of half-edge h begin in λ-like arrays; h = 2m for their end.
+    Index half_at(Index h) const { return half_offset ? half_offset[h] : h * widest; }
     Index labels_at(Index h) const { return num_labels[node[h]]; }
     double weight_of(Index g, Index e) const {
         return weight_at[g] < 0 ? 1.0 : weight[weight_at[g] + e - group_start[g]];

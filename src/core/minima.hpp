@@ -56,7 +56,7 @@ inline void reduced_unary(const Layout<double> &lay, const double *lam, double *
         double *__restrict sum = out + lay.node_offset[i];
         std::copy_n(lay.unary + lay.node_offset[i], labels, sum);
         for (Index k = lay.start[i]; k < lay.start[i + 1]; ++k) {
-            const double *own = lam + lay.half_offset[lay.half[k]];
+            const double *own = lam + lay.half_at(lay.half[k]);
             for (Index x = 0; x < labels; ++x)
                 sum[x] -= own[x];
         }
@@ -71,7 +71,7 @@ inline void node_minima(const Layout<double> &lay, const double *lam, double *ou
         const Index labels = lay.num_labels[i], degree = lay.start[i + 1] - lay.start[i];
         sums.begin(lay.unary + lay.node_offset[i], labels);
         for (Index k = lay.start[i]; k < lay.start[i + 1]; ++k)
-            sums.subtract(lam + lay.half_offset[lay.half[k]], labels);
+            sums.subtract(lam + lay.half_at(lay.half[k]), labels);
         out[i] = infinity;
         for (Index x = 0; x < labels; ++x)
             if (!lay.forbidden(i, x))

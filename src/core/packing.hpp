@@ -2,6 +2,7 @@
 #pragma once
 
 #include "families/all.hpp"
+#include "rounding.hpp"
 
 #include <algorithm>
 #include <vector>
@@ -39,10 +40,12 @@ void each_half(const Layout<S> &lay, const Schedule<S> &plan, const S *msg, Inde
     }
 }
 
-// What tiles read instead of the model's arrays: packed tables, and parameters by lane.
+// What tiles read instead of the model's arrays: packed tables, and parameters by lane. Entries are
+// rounded down where they are products, or in single precision: bounds rest on them.
 template <class S>
 void pack_lanes(const Layout<S> &lay, const Block *blocks, Index count, const Index *edge,
                 double *weight, double *truncation, S *table) {
+    const RoundedDown down;
     for (Index k = 0; k < count; ++k) {
         const Block &b = blocks[k];
         if (!b.count)
@@ -75,7 +78,7 @@ void unpack(const Layout<S> &lay, const Schedule<S> &plan, const S *packed, doub
             Index first, Index last) {
     each_half(lay, plan, packed, first, last, [&](Index h, const double *message) {
         for (Index x = 0; x < lay.labels_at(h); ++x)
-            lam[lay.half_offset[h] + x] = -message[x];
+            lam[lay.half_at(h) + x] = -message[x];
     });
 }
 
@@ -90,7 +93,7 @@ void pack(const Layout<S> &lay, const Schedule<S> &plan, const double *lam, S *p
                 const Index h = 2 * plan.edge[b.lane + lane] + side;
                 const Index at = (side == b.orientation ? b.early_at : b.late_at) + lane;
                 for (Index x = 0; x < lay.labels_at(h); ++x)
-                    packed[at + x * b.step] = S(-lam[lay.half_offset[h] + x]);
+                    packed[at + x * b.step] = S(-lam[lay.half_at(h) + x]);
             }
     }
 }

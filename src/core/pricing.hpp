@@ -60,8 +60,14 @@ template <class S> class Pricing {
         for (Index k = 0; k < lanes; ++k)
             run.edge[k] = at_.plan.edge[b.lane + std::min(k, run.count - 1)];
         double cost[lanes], entropy[lanes] = {}, slack[lanes] = {};
-        const Couplings ask{nullptr, at_.nodes, at_.eta, cost, at_.whole ? entropy : nullptr,
-                            at_.whole ? slack : nullptr, nullptr, nullptr};
+        const Couplings ask{nullptr,
+                            at_.nodes,
+                            at_.eta,
+                            cost,
+                            at_.whole ? entropy : nullptr,
+                            at_.whole ? slack : nullptr,
+                            nullptr,
+                            nullptr};
         reserve(room_of<W>(edges, run, at_.eta));
         couple_run<W>(room_.numbers(), edges, run, ask, solve_,
                       [&](double *at, bool tables) { return cells<W>(at, run, b, tables); });

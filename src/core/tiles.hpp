@@ -80,7 +80,7 @@ template <int W> struct Side {
         for (int k = 0; k < W; ++k) {
             const Index h = 2 * run.edge[k] + side;
             node[k] = lay.node_offset[lay.node[h]];
-            half[k] = lay.half_offset[h];
+            half[k] = lay.half_at(h);
         }
     }
     // Numbers of the nodes, lanes side by side. One lane after the other, as they lie in memory.

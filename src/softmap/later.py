@@ -2,28 +2,45 @@
 
 from __future__ import annotations
 
-from typing import Any, Generic, TypeVar, overload
+from collections.abc import Callable
+from typing import Any, TypeVar
 
-__all__ = ["Later", "unmade"]
+__all__ = ["later", "unmade"]
 
-T = TypeVar("T")
+Kind = TypeVar("Kind", bound=type)
 
 
-class Later(Generic[T]):
-    """An attribute that is given as it is, or as a function that makes it the first time."""
+def later(*names: str) -> Callable[[Kind], Kind]:
+    """Let attributes of a class be given as functions that make them: the first look calls them.
 
-    def __set_name__(self, owner: type, name: str) -> None:
+    >>> @later("answer")
+    ... class Question:
+    ...     def __init__(self, answer):
+    ...         self.answer = answer
+    >>> Question(lambda: 6 * 7).answer, Question(42).answer
+    (42, 42)
+    """
+
+    def decorated(kind: Kind) -> Kind:
+        for name in names:
+            setattr(kind, name, _Later(name))
+        return kind
+
+    return decorated
+
+
+def unmade(of: object, name: str) -> Any:
+    """What such an attribute was given: the function that makes it, unless it was made."""
+    return vars(of)[name] if name in vars(of) else getattr(of, name)
+
+
+class _Later:
+    def __init__(self, name: str) -> None:
         self._name = name
-
-    @overload
-    def __get__(self, of: None, kind: type) -> Later[T]: ...
-
-    @overload
-    def __get__(self, of: object, kind: type) -> T: ...
 
     def __get__(self, of: object | None, kind: type) -> Any:
         if of is None:
-            raise AttributeError(self._name)  # a dataclass sees a field without a default
+            raise AttributeError(self._name)  # as if there were nothing at the class
         value = vars(of)[self._name]
         if callable(value):
             value = vars(of)[self._name] = value()
@@ -31,8 +48,3 @@ class Later(Generic[T]):
 
     def __set__(self, of: object, value: Any) -> None:
         vars(of)[self._name] = value
-
-
-def unmade(of: object, name: str) -> Any:
-    """What such an attribute was given: the function that makes it, unless it was made."""
-    return vars(of)[name] if name in vars(of) else getattr(of, name)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from fractions import Fraction
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -13,9 +15,12 @@ from softmap import core, generators
 from softmap.algorithms.sweeps.anneal import Anneal
 from softmap.algorithms.sweeps.chains import Chains, Messages
 from softmap.algorithms.sweeps.ordering import decoding_order
+from softmap.algorithms.sweeps.planning import chain_schedule
+from softmap.algorithms.sweeps.schedule import Column
 from softmap.labels import decode
-from softmap.later import Later, unmade
+from softmap.later import later, unmade
 from softmap.model import Model
+from softmap.model.potentials import SharedTables
 from softmap.relaxation.bounds import dual_bound
 from softmap.relaxation.consistency import tighten
 from softmap.relaxation.point import couple
@@ -50,6 +55,31 @@ def test_the_bound_of_a_half_pass_is_one_of_its_lambda(name, seed, dtype, hard):
         assert proved.bound == pytest.approx(dual_bound(model, lam), rel=1e-12, abs=1e-12)
         chains.passes(state, 1, 20.0, momentum=True)  # λ is the same whenever it is made
         np.testing.assert_array_equal(proved.lam(), lam)
+
+
+@given(seed=SEEDS, dtype=DTYPES)
+def test_packed_tables_are_rounded_down(seed, dtype):
+    rng = np.random.default_rng(seed)
+    edges = generators.grid_edges(4, 4)
+    weights, table = rng.random(len(edges)), rng.normal(size=(3, 3)).astype(dtype).astype(float)
+    model = Model(
+        rng.normal(size=(16, 3)),
+        edges,
+        SharedTables([table], np.zeros(len(edges), dtype=int), weights),
+    )
+    plan = chain_schedule(model, dtype)
+    tiles = plan.blocks[plan.blocks[:, Column.COUNT] > 0]
+    assert len(tiles)
+    for block in tiles:
+        for lane in range(block[Column.COUNT]):
+            e = int(plan.edge[block[Column.LANE] + lane])
+            at = block[Column.TABLE_AT] + lane + core.LANES * np.arange(9)
+            packed = plan.table[at].reshape(3, 3)
+            packed = packed if block[Column.ORIENTATION] == 0 else packed.T
+            for x, y in np.ndindex(3, 3):
+                exact = Fraction(weights[e]) * Fraction(table[x, y])
+                assert Fraction(float(packed[x, y])) <= exact
+                assert packed[x, y] == pytest.approx(float(exact), rel=1e-6)
 
 
 def test_bounds_do_not_depend_on_threads_or_on_what_was_asked_before():
@@ -133,8 +163,9 @@ def test_places_of_messages():
 
 
 def test_what_is_made_later_is_made_once():
+    @later("value")
     class Owner:
-        value: Later[list[int]] = Later()
+        pass
 
     owner, calls = Owner(), []
     owner.value = lambda: calls.append(1) or [1, 2]

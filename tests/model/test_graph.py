@@ -34,7 +34,7 @@ def test_rows_hold_the_half_edges_of_each_node_in_order(case):
 
 def test_the_arrays_are_read_only_and_typed():
     graph = Graph.from_edges(np.array([[0, 1], [1, 2]], dtype=np.int32), 4)
-    assert (graph.node.dtype, graph.start.dtype, graph.half.dtype) == (np.int32, "i8", "i8")
+    assert (graph.node.dtype, graph.start.dtype, graph.half.dtype) == (np.int32, "i8", np.int32)
     for array in (graph.start, graph.half):
         with pytest.raises(ValueError, match="read-only"):
             array[0] = 1

@@ -10,7 +10,7 @@ from typing import Any, ClassVar, Self
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
-from softmap.later import Later
+from softmap.later import later
 from softmap.model import Model
 from softmap.relaxation.point import Coupled
 
@@ -33,6 +33,7 @@ class State:
     work: int = 0
 
 
+@later("lam")
 @dataclass(frozen=True)
 class Proposal:
     """What the judge looks at. Any λ gives a bound; the rest are suggestions it makes feasible.
@@ -57,7 +58,7 @@ class Proposal:
         Reads labels off, where that takes no λ; to be called before the next step.
     """
 
-    lam: Later[Floats] = Later()  # noqa: RUF009 - a descriptor, which holds nothing
+    lam: Floats
     eta: float
     coupling: Floats | None = None
     nodes: tuple[Floats, ...] = ()

@@ -176,6 +176,130 @@ def half_pass(
     threads: int,
 ) -> None: ...
 @overload
+def lowered_half(
+    layout: Layout,
+    schedule: Schedule,
+    msg: Annotated[NDArray[numpy.float64], dict(shape=(None,), order="C", device="cpu")],
+    theta: Annotated[NDArray[numpy.float64], dict(shape=(None,), order="C", device="cpu")],
+    shift: Annotated[NDArray[numpy.float64], dict(shape=(None,), order="C", device="cpu")],
+    dot: Annotated[NDArray[numpy.float64], dict(shape=(None,), order="C", device="cpu")],
+    threads: int,
+) -> None: ...
+@overload
+def lowered_half(
+    layout: SingleLayout,
+    schedule: SingleSchedule,
+    msg: Annotated[NDArray[numpy.float32], dict(shape=(None,), order="C", device="cpu")],
+    theta: Annotated[NDArray[numpy.float64], dict(shape=(None,), order="C", device="cpu")],
+    shift: Annotated[NDArray[numpy.float64], dict(shape=(None,), order="C", device="cpu")],
+    dot: Annotated[NDArray[numpy.float64], dict(shape=(None,), order="C", device="cpu")],
+    threads: int,
+) -> None:
+    """A hard half pass forward, rounded down."""
+
+@overload
+def chain_bound(
+    layout: Layout,
+    schedule: Schedule,
+    theta: Annotated[
+        NDArray[numpy.float64], dict(shape=(None,), order="C", device="cpu", writable=False)
+    ],
+    shift: Annotated[
+        NDArray[numpy.float64], dict(shape=(None,), order="C", device="cpu", writable=False)
+    ],
+    constant: float,
+    threads: int,
+) -> float: ...
+@overload
+def chain_bound(
+    layout: SingleLayout,
+    schedule: SingleSchedule,
+    theta: Annotated[
+        NDArray[numpy.float64], dict(shape=(None,), order="C", device="cpu", writable=False)
+    ],
+    shift: Annotated[
+        NDArray[numpy.float64], dict(shape=(None,), order="C", device="cpu", writable=False)
+    ],
+    constant: float,
+    threads: int,
+) -> float:
+    """
+    A number certainly at most the bound of `cut_chains` after `lowered_half`.
+    """
+
+@overload
+def portions(schedule: Schedule) -> int: ...
+@overload
+def portions(schedule: SingleSchedule) -> int:
+    """How many portions `price` tells apart."""
+
+@overload
+def price(
+    layout: Layout,
+    costs: Layout,
+    schedule: Schedule,
+    msg: Annotated[
+        NDArray[numpy.float64], dict(shape=(None,), order="C", device="cpu", writable=False)
+    ],
+    theta: Annotated[
+        NDArray[numpy.float64], dict(shape=(None,), order="C", device="cpu", writable=False)
+    ],
+    nodes: Annotated[
+        NDArray[numpy.float64], dict(shape=(None,), order="C", device="cpu", writable=False)
+    ],
+    eta: float,
+    whole: bool,
+    out: Annotated[NDArray[numpy.float64], dict(shape=(None, None), order="C", device="cpu")],
+    threads: int,
+) -> None: ...
+@overload
+def price(
+    layout: SingleLayout,
+    costs: Layout,
+    schedule: SingleSchedule,
+    msg: Annotated[
+        NDArray[numpy.float32], dict(shape=(None,), order="C", device="cpu", writable=False)
+    ],
+    theta: Annotated[
+        NDArray[numpy.float64], dict(shape=(None,), order="C", device="cpu", writable=False)
+    ],
+    nodes: Annotated[
+        NDArray[numpy.float64], dict(shape=(None,), order="C", device="cpu", writable=False)
+    ],
+    eta: float,
+    whole: bool,
+    out: Annotated[NDArray[numpy.float64], dict(shape=(None, None), order="C", device="cpu")],
+    threads: int,
+) -> None:
+    """
+    Cost, and if asked entropy and slack, of couplings near κ = share - message.
+    """
+
+@overload
+def read_labels(
+    layout: Layout,
+    schedule: Schedule,
+    msg: Annotated[
+        NDArray[numpy.float64], dict(shape=(None,), order="C", device="cpu", writable=False)
+    ],
+    margin: float,
+    room: Annotated[NDArray[numpy.float64], dict(shape=(None,), order="C", device="cpu")],
+    labels: Annotated[NDArray[numpy.int64], dict(shape=(None,), order="C", device="cpu")],
+) -> None: ...
+@overload
+def read_labels(
+    layout: Layout,
+    schedule: SingleSchedule,
+    msg: Annotated[
+        NDArray[numpy.float32], dict(shape=(None,), order="C", device="cpu", writable=False)
+    ],
+    margin: float,
+    room: Annotated[NDArray[numpy.float64], dict(shape=(None,), order="C", device="cpu")],
+    labels: Annotated[NDArray[numpy.int64], dict(shape=(None,), order="C", device="cpu")],
+) -> None:
+    """Labels of all nodes by the messages of a hard half pass forward."""
+
+@overload
 def extrapolate(
     msg: Annotated[NDArray[numpy.float64], dict(shape=(None,), order="C", device="cpu")],
     prev: Annotated[NDArray[numpy.float64], dict(shape=(None,), order="C", device="cpu")],
@@ -189,6 +313,18 @@ def extrapolate(
     clock: Annotated[NDArray[numpy.float64], dict(shape=(None,), order="C", device="cpu")],
     threads: int,
 ) -> None: ...
+@overload
+def exchange(
+    first: Annotated[NDArray[numpy.float64], dict(shape=(None,), order="C", device="cpu")],
+    second: Annotated[NDArray[numpy.float64], dict(shape=(None,), order="C", device="cpu")],
+) -> None: ...
+@overload
+def exchange(
+    first: Annotated[NDArray[numpy.float32], dict(shape=(None,), order="C", device="cpu")],
+    second: Annotated[NDArray[numpy.float32], dict(shape=(None,), order="C", device="cpu")],
+) -> None:
+    """Exchange the contents of two arrays."""
+
 @overload
 def shares(
     schedule: Schedule,
@@ -649,7 +785,7 @@ def greedy_colouring(
         NDArray[numpy.int64], dict(shape=(None,), order="C", device="cpu", writable=False)
     ],
     half: Annotated[
-        NDArray[numpy.int64], dict(shape=(None,), order="C", device="cpu", writable=False)
+        NDArray[numpy.int32], dict(shape=(None,), order="C", device="cpu", writable=False)
     ],
     colour: Annotated[NDArray[numpy.int32], dict(shape=(None,), order="C", device="cpu")],
 ) -> None:
@@ -663,7 +799,7 @@ def depth_levels(
         NDArray[numpy.int64], dict(shape=(None,), order="C", device="cpu", writable=False)
     ],
     half: Annotated[
-        NDArray[numpy.int64], dict(shape=(None,), order="C", device="cpu", writable=False)
+        NDArray[numpy.int32], dict(shape=(None,), order="C", device="cpu", writable=False)
     ],
     rank: Annotated[
         NDArray[numpy.int64], dict(shape=(None,), order="C", device="cpu", writable=False)

@@ -63,6 +63,9 @@ class CudaState(State):
 class DeviceProposal:
     """A proposal whose arrays come from the device when they are asked for."""
 
+    bound, labels = None, None  # the judge works out what λ proves, and reads labels off it
+    points = ()
+
     def __init__(self, engine: Engine, eta: float, smoothed: float | None = None) -> None:
         self._engine, self.eta, self.smoothed = engine, eta, smoothed
 

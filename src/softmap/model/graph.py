@@ -23,14 +23,14 @@ class Graph:
         Node of each half-edge.
     start : int64[n + 1]
         The half-edges of node `i` are `half[start[i]:start[i + 1]]`, ascending.
-    half : int64[2m]
+    half : int32[2m]
     remembered : dict
         What others have made from the graph and may need again, for a model with other costs.
     """
 
     node: NDArray[np.int32]
     start: NDArray[np.int64]
-    half: NDArray[np.int64]
+    half: NDArray[np.int32]
     remembered: dict[str, Any] = field(default_factory=dict, repr=False, compare=False)
 
     def __getstate__(self) -> dict[str, Any]:
@@ -42,7 +42,7 @@ class Graph:
         node = np.ascontiguousarray(edges).reshape(-1)
         start = np.zeros(n + 1, dtype=np.int64)
         np.cumsum(np.bincount(node, minlength=n), out=start[1:])
-        half = np.argsort(node, kind="stable")
+        half = np.argsort(node, kind="stable").astype(np.int32)
         for array in (start, half):
             array.flags.writeable = False
         return cls(node, start, half)

@@ -60,7 +60,7 @@ def _arrays(model: Model, dtype: np.dtype[Any]) -> dict[str, NDArray[Any]]:
         "node": graph.node,
         "num_labels": model.num_labels,
         "node_offset": model.node_offset,
-        "half_offset": model.half_offset,
+        "half_offset": np.zeros(0, dtype=np.int64) if model.is_even else model.half_offset,
         "unary": model.unary,
         "start": graph.start,
         "half": graph.half,

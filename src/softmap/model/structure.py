@@ -58,6 +58,18 @@ class Structure:
         """Where each half-edge's block begins in λ-like arrays; length 2m + 1."""
         return offsets(self.num_labels[self.edges.reshape(-1)])
 
+    @property
+    def is_even(self) -> bool:
+        """Whether all nodes have equally many labels."""
+        return bool(self.num_labels.min() == self.num_labels.max())
+
+    @property
+    def half_size(self) -> int:
+        """Length of λ-like arrays."""
+        if self.is_even:  # without an array of offsets
+            return 2 * self.m * int(self.num_labels[0])
+        return int(self.half_offset[-1])
+
     @cached_property
     def edge_offset(self) -> Ints:
         """Where each edge's row-major block begins in edge arrays; length m + 1."""
@@ -113,7 +125,7 @@ class Structure:
 
     def end_labels(self, first: int, last: int) -> tuple[Ints, Ints]:
         """Label counts at the first and the second ends of edges `first:last`."""
-        if self.num_labels.min() == self.num_labels.max():  # no memory where all counts agree
+        if self.is_even:  # no memory where all counts agree
             same = np.broadcast_to(self.num_labels[0], (last - first,))
             return same, same
         ends = self.edges[first:last]

@@ -136,7 +136,7 @@ def check_lam(model: Model, lam: ArrayLike) -> Floats:
         array = numbers(lam, "lam")
     except ModelError as error:
         raise OptionError(str(error)) from error
-    size = int(model.half_offset[-1])
+    size = model.half_size
     if array.shape != (size,):
         raise OptionError(f"lam must be a flat array of {size} numbers, not of shape {array.shape}")
     if not np.isfinite(array).all():
@@ -198,7 +198,7 @@ class SmoothedDual:
     def S(self, lam: ArrayLike) -> Floats:
         """S_{e,i}(x_i) = Σ_{x_j} μ_e(x_i, x_j), flat over half-edges."""
         lam = check_lam(self.model, lam)
-        out = np.empty(int(self.model.half_offset[-1]))
+        out = np.empty(self.model.half_size)
         for batch in edge_batches(self.model):
             mu = batch.marginals(lam, self.eta)
             out[batch.rows] = mu.sum(axis=2)

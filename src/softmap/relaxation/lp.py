@@ -117,7 +117,7 @@ def _solution(
     found, info = highs.getSolution(), highs.getInfo()
     nodes = np.zeros(int(model.node_offset[-1]))
     pairs = np.zeros(int(model.edge_offset[-1]))
-    lam = np.zeros(int(model.half_offset[-1]))
+    lam = np.zeros(model.half_size)
     value = math.nan
     if found.value_valid:
         x = np.array(found.col_value)

@@ -135,7 +135,7 @@ class PrimalPoint:
         elif math.isinf(self.eta):
             edges = polytope.transport(self.model, self.nodes)
         else:
-            zero = np.zeros(int(self.model.half_offset[-1]))
+            zero = np.zeros(self.model.half_size)
             coupling = zero if self.coupling is None else self.coupling
             found = couple(self.model, nodes, coupling, self.eta, plans=True)
             if found.plan is None or math.isinf(found.cost):

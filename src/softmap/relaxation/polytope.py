@@ -151,7 +151,7 @@ def coupled(
     judge prices.
     """
     nodes = _nodes(model, node_mu)
-    kappa = _sized("coupling", coupling, int(model.half_offset[-1]))
+    kappa = _sized("coupling", coupling, model.half_size)
     out = np.empty(int(model.edge_offset[-1]))
     for batch in edge_batches(model):
         p, q = batch_targets(batch, nodes, None)
@@ -241,7 +241,7 @@ def _pairs(model: Model, edge_mu: ArrayLike) -> Floats:
 
 
 def _slack(model: Model, nu: ArrayLike | None) -> Floats | None:
-    return None if nu is None else _sized("slack", nu, int(model.half_offset[-1]))
+    return None if nu is None else _sized("slack", nu, model.half_size)
 
 
 def _sized(name: str, values: ArrayLike, size: int) -> Floats:

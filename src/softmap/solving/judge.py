@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from softmap import core
 from softmap.algorithms.base import Floats, Proposal, Verdict
 from softmap.errors import OptionError
-from softmap.later import Later, unmade
+from softmap.later import later, unmade
 from softmap.model import Model
 from softmap.model.layout import layout
 from softmap.relaxation import polytope
@@ -25,6 +25,7 @@ from softmap.relaxation.point import PrimalPoint, couple, needs_coupling
 __all__ = ["Judge"]
 
 
+@later("lam")
 class Judge:
     """Looks at proposals for one tightened model and keeps the best of each kind.
 
@@ -36,13 +37,13 @@ class Judge:
         The best point of the local polytope and its cost; None until one was found.
     """
 
-    lam: Later[Floats] = Later()
+    lam: Floats
 
     def __init__(self, model: Model, threads: int) -> None:
         self.model, self.threads = model, threads
         self._layout, self._keeps_coupling = layout(model), needs_coupling(model)
-        self.bound = -math.inf
-        self.lam = lambda: np.zeros(int(model.half_offset[-1]))
+        zero: Any = lambda: np.zeros(model.half_size)  # noqa: E731
+        self.bound, self.lam = -math.inf, zero
         self.primal = math.inf
         self.point: PrimalPoint | None = None
 
@@ -92,6 +93,7 @@ class Judge:
             self.primal, self.point = energy, PrimalPoint(self.model, labels=labels)
 
     def _keep_bound(self, bound: float, lam: Any) -> None:
+        """Keep λ, or a function that makes it, if its bound is the best."""
         if bound > self.bound:
             self.bound, self.lam = bound, lam
 

@@ -7,13 +7,16 @@ import numpy as np
 from softmap.errors import NotEnoughMemory
 from softmap.machine import available_memory
 from softmap.model import Model
+from softmap.relaxation.point import needs_coupling
 
 __all__ = ["memory_needed", "require_memory"]
 
-# Arrays over half-edge states: messages, those before, a copy that is polished; λ twice and κ
-MESSAGES, JUDGED = 2.5, 3
-EDGE = 350  # bytes per edge: the model, its layout, the schedule of passes and what sorts it
-STATE = 44  # bytes per node state: costs in three orders, marginals
+# Arrays over half-edge states: messages, and of one direction those before, of the best bound and
+# put aside; in double precision κ of a check and of the best point, and λ to decode
+MESSAGES, COUPLED, DECODED = 2.5, 2, 1
+EDGE = 80  # bytes per edge: the model, its graph, the schedule of passes
+NODE = 115  # bytes per node: places, orders, labels
+STATE = 64  # bytes per node state: costs in two orders, shares, marginals
 SMALL = 1 << 24  # bytes that are always there
 
 
@@ -23,12 +26,21 @@ def memory_needed(model: Model, dtype: str = "float64") -> int:
     From the sizes of its arrays; measured peaks are within a fifth of it for models that take more
     than a few tens of megabytes.
     """
-    item = np.dtype(dtype).itemsize
-    halves, states = int(model.half_offset[-1]), int(model.node_offset[-1])
+    item, wide = np.dtype(dtype).itemsize, 0
+    if needs_coupling(model) or len(model.auxiliaries):
+        wide += COUPLED
+    if model.has_forbidden or len(model.auxiliaries):
+        wide += DECODED
+    states = int(model.node_offset[-1])
     tables = sum(a.nbytes for p in model.potentials for a in p.arrays().values() if a.ndim > 1)
     packed = tables * item // 8  # tables of tiles lie side by side
     return int(
-        halves * (MESSAGES * item + 8 * JUDGED) + EDGE * model.m + STATE * states + tables + packed
+        model.half_size * (MESSAGES * item + 8 * wide)
+        + EDGE * model.m
+        + NODE * model.n
+        + STATE * states
+        + tables
+        + packed
     )
 
 

@@ -92,4 +92,4 @@ def width_of(model: Model) -> float:
     formula = Potts | Projection | TruncatedLinear | TruncatedQuadratic
     spans = [(a, b) for a, b, each in model.groups() if not isinstance(each, formula)]
     pairs = sum(int(model.edge_offset[b] - model.edge_offset[a]) for a, b in spans)
-    return max(1.0, pairs / max(1, int(model.half_offset[-1])) / SQUARE)
+    return max(1.0, pairs / max(1, model.half_size) / SQUARE)

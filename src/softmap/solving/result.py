@@ -13,7 +13,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from softmap.arguments import flag
 from softmap.errors import FormatError, ModelError, OptionError, shown
-from softmap.later import Later
+from softmap.later import later
 from softmap.model import Model, checked_model
 from softmap.model.facts import html_table
 from softmap.relaxation.consistency import tighten
@@ -48,6 +48,7 @@ ARRAYS = ("labels", "lam", "messages")
 Floats = NDArray[np.float64]
 
 
+@later("lam", "messages")
 @dataclass(frozen=True, eq=False)
 class Result(Gaps):
     """A labelling, a certified bound, a point of the local polytope, and how they were found.
@@ -87,7 +88,7 @@ class Result(Gaps):
     energy: float
     bound: float
     primal: float
-    lam: Later[Floats] = Later()  # noqa: RUF009 - a descriptor, which holds nothing
+    lam: Floats
     eta: float
     trace: Trace
     work: int
@@ -95,7 +96,7 @@ class Result(Gaps):
     seconds: float
     setup_seconds: float
     threads: int
-    messages: Later[Floats] = Later()  # noqa: RUF009
+    messages: Floats
     point: PrimalPoint
     lp_bound: float
     proof: Proof
@@ -298,7 +299,7 @@ def _restored(model: Model, header: dict[str, Any], arrays: Arrays) -> Result:
     """The result that a header and arrays describe, checked as far as its use needs it."""
     parts: dict[str, Any] = {name: _number(name, header[name]) for name in NUMBERS[1:-1]}
     lp_gap, gap = (float(value) for value in header["tolerances"])
-    size = int(model.half_offset[-1])
+    size = model.half_size
     result = Result(
         model=model,
         method=str(header["method"]),
@@ -356,7 +357,7 @@ def point_arrays(point: PrimalPoint) -> Arrays:
 def point_from_arrays(model: Model, arrays: Arrays) -> PrimalPoint:
     """The point that `point_arrays` described."""
     tight = tighten(scaled(model).model)
-    sizes = {"nodes": tight.unary.size, "coupling": int(tight.half_offset[-1])}
+    sizes = {"nodes": tight.unary.size, "coupling": tight.half_size}
     parts: dict[str, Any] = {
         name: _sized(f"point/{name}", arrays[name], size, "f")
         for name, size in sizes.items()

@@ -6,6 +6,7 @@ import math
 import time
 from contextlib import suppress
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -340,7 +341,8 @@ class Run:
             self.keep_labels(rounded)
             self.note(StageName.LABELS)
         judge, search = self.judge, self.search
-        lam, messages = unmade(judge, "lam"), self.restart_point
+        lam: Any = unmade(judge, "lam")
+        messages: Any = self.restart_point
         if self.model.m <= LARGE:  # else they are made when somebody asks for them
             lam, messages = judge.lam, self.restart_point()
         found = Result(

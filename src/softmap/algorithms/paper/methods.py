@@ -133,7 +133,7 @@ class Randomised(Algorithm):
     def _first(self, model: Model, lam: Floats | None) -> Floats:
         """λ^(0) in star order, 0 on forbidden states."""
         if lam is None:
-            return np.zeros(int(model.half_offset[-1]))
+            return np.zeros(model.half_size)
         barred = np.isposinf(model.unary)[half_states(model)]
         return star_order(model).from_model(np.where(barred, 0.0, check_lam(model, lam)))
 

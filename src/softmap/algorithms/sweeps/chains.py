@@ -44,7 +44,7 @@ class Messages:
 class Proved:
     """λ, or a function that makes it; what it proves, and what reads labels off, where known."""
 
-    lam: Floats | Callable[[], Floats]
+    lam: Any
     bound: float | None = None
     labels: Callable[[], NDArray[np.int64]] | None = None
 
@@ -64,7 +64,6 @@ class ChainMarginals:
 
 
 CLOCK = (0.0, 0.0, -1.0)  # as `Messages.clock` begins
-PIECE = 1 << 16  # messages that are exchanged at a time
 POLISH = 1  # hard passes before a bound is read off
 UNPOLISHED = 20  # passes before which they gain 1 to 3 % of the gap, and cost a third of a check
 
@@ -111,7 +110,7 @@ class Chains:
 
     def lam(self, messages: Floats) -> Floats:
         """λ = -M in the order of the model."""
-        flat = np.empty(int(self.model.half_offset[-1]))
+        flat = np.empty(self.model.half_size)
         core.to_lam(self._layout, self.plan.native, messages, flat, self.threads)
         return flat
 
@@ -145,14 +144,13 @@ class Chains:
         """Marginals `μ_i ∝ exp(-η θ̂_i / n_i)`; `shift` is that of the last half pass."""
         theta = self._shares(messages)
         nodes, entropy, minima = self._soft_nodes(theta, eta)
-        smoothed = self._value(shift, minima)
         if self._prices:
             del theta  # as large as the marginals; prices come from shares as they lie
             price = partial(self._price, messages, eta)
-            return ChainMarginals(nodes, entropy, None, smoothed, price)
-        coupling = np.empty(int(self.model.half_offset[-1]))
+            return ChainMarginals(nodes, entropy, None, self._value(shift, minima), price)
+        coupling = np.empty(self.model.half_size)
         core.couplings(self._layout, self.plan.native, messages, theta, coupling, self.threads)
-        return ChainMarginals(nodes, entropy, coupling, smoothed)
+        return ChainMarginals(nodes, entropy, coupling, self._value(shift, minima))
 
     def _price(self, messages: Floats, eta: float, nodes: Floats, *, whole: bool) -> Coupled:
         """As `relaxation.point.couple` with κ = θ̂_i / n_i - M, which is nowhere stored.
@@ -172,8 +170,8 @@ class Chains:
 
     def _value(self, shift: Floats, minima: Floats) -> float:
         """-L(λ) from what a pass took off the edges, and the soft minima of shares."""
-        ends = self._ends * minima
-        terms = np.concatenate([shift[self._real], ends, [self.model.constant]])
+        parts = shift[self._real], self._ends * minima
+        terms = np.array([*map(core.careful_sum, parts), self.model.constant])
         return float(core.careful_sum(terms))
 
     def prove(self, messages: Floats, hard: int = POLISH) -> Proved:
@@ -203,7 +201,8 @@ class Chains:
     def bounding(self, messages: Floats, hard: int = POLISH) -> Floats:
         """λ whose plain bound is the chain bound after `hard` hard passes and a half."""
         lam = self.prove(messages, hard).lam
-        return lam() if callable(lam) else lam
+        made: Floats = lam() if callable(lam) else lam
+        return made
 
     def _lowered(self, messages: Floats) -> float:
         """Send forward, hard and rounded down, and add up what that proves."""
@@ -228,7 +227,7 @@ class Chains:
     def cut(self, messages: Floats, token: object) -> Floats:
         """λ of the chain bound of messages into early ends."""
         self._send(messages, token)
-        shares, lam = np.empty(self.model.unary.size), np.empty(int(self.model.half_offset[-1]))
+        shares, lam = np.empty(self.model.unary.size), np.empty(self.model.half_size)
         core.by_node(self._layout, self.plan.native, self._theta, shares, self.threads)
         core.cut_chains(
             self._layout, self.plan.native, self.plan.rank, messages, shares, lam, self.threads
@@ -271,10 +270,7 @@ class _Sent:
 
     def swap(self) -> None:
         """Exchange what is remembered with what lies in the messages of the run."""
-        for first in range(0, len(self._back), PIECE):
-            piece = slice(first, min(first + PIECE, len(self._back)))
-            there = self._room[piece].copy()
-            self._room[piece], self._back[piece] = self._back[piece], there
+        core.exchange(self._room[: len(self._back)], self._back)
 
     def __call__(self) -> Floats:
         """λ; the messages sent forward are overwritten, which the next pass makes anew."""

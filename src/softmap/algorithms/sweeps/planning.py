@@ -170,6 +170,12 @@ def _by_level(level: Ints, levels: int) -> tuple[Ints, Ints]:
     return _starts(level[order], levels), order.astype(np.int64)
 
 
+def _narrowed(keys: NDArray[Any]) -> NDArray[Any]:
+    """In half the memory, where the numbers are small enough."""
+    small = keys.min(initial=0) >= -(2**31) and keys.max(initial=0) < 2**31
+    return keys.astype(np.int32) if small else keys
+
+
 def _joined(*keys: NDArray[Any]) -> Ints:
     """One key that orders like several, the first of them foremost: sorting it is much cheaper."""
     code, size = np.zeros(len(keys[0]), dtype=np.int64), 1
@@ -284,20 +290,24 @@ class _Packing:
         self.early, self.late = model.edges[edges, side], model.edges[edges, 1 - side]
         group = np.searchsorted(model.group_start, edges, side="right") - 1
         labels, early, late = model.num_labels, self.early, self.late
-        keys = np.stack(
-            [level[early], level[late], group, side, labels[early], labels[late], _tile_keys(model)]
-        )
-        code = _joined(*keys)
+        columns = (
+            level[early], level[late], group, side, labels[early], labels[late], _tile_keys(model)
+        )  # fmt: skip
+        self.keys = np.stack([_narrowed(column) for column in columns])
+        del columns, group, side
+        code = _joined(*self.keys)
         order = _lined_up(code, strips.at[early])
-        self.keys = keys[:, order]
+        for row in self.keys:
+            row[:] = row[order]
         self._cut_blocks(_strip_runs(code[order]))
+        del code
         self._place(order)
         self._ends(strips)
 
     def _cut_blocks(self, strips: _Runs) -> None:
         """Strips into tiles; what would fill too few lanes stays single."""
         lanes = np.minimum(strips.length - strips.within // LANES * LANES, LANES)
-        entries = self.keys[4] * self.keys[5]
+        entries = self.keys[4].astype(np.int64) * self.keys[5]
         enough = np.select([entries <= size for size, _ in FILLED], [need for _, need in FILLED])
         self.tiled = (self.keys[6] >= 0) & (lanes >= enough)
         self.head = np.flatnonzero(~self.tiled | (strips.within % LANES == 0))
@@ -317,7 +327,7 @@ class _Packing:
         begin += np.where(tiled, self.tile * LANES, 0)
         lane = _offsets(np.where(tiled, LANES, 1))
         packed = np.array([core.packed_size(k, 1, 1) for k in range(len(core.KINDS))])
-        entries = self.keys[4, head] * self.keys[5, head] * packed[kind]
+        entries = packed[kind] * self.keys[4, head] * self.keys[5, head]
         table = _offsets(np.where(tiled, entries, 0))
         self.table_size = int(table[-1])
         count = np.where(tiled, np.bincount(block, minlength=len(head)), 0)

@@ -60,7 +60,7 @@ class Stars:
 
     def lam(self, messages: Floats) -> Floats:
         """λ = -m in the order of the model."""
-        flat = np.empty(int(self.model.half_offset[-1]))
+        flat = np.empty(self.model.half_size)
         core.to_lam(self._layout, self.plan.native, messages, flat)
         return flat
 
