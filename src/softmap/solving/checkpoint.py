@@ -23,7 +23,7 @@ from softmap.solving.trace import Trace
 
 __all__ = ["Checkpoint", "load", "save"]
 
-KIND, VERSION = "checkpoint", 6
+KIND, VERSION = "checkpoint", 7
 # options that are kept
 SETTINGS = ("method", "eta", "dtype", "seed", "updates", "lp_gap", "gap", "goal", "backend")
 COUNTERS = (
