@@ -58,6 +58,25 @@ def test_the_bound_of_a_half_pass_is_one_of_its_lambda(name, seed, dtype, hard):
         np.testing.assert_array_equal(proved.lam(), lam)
 
 
+@given(seed=SEEDS)
+def test_what_is_left_at_nodes_is_not_above_the_truth(seed):
+    """Shares of any size, at nodes with 1, 2, 3 or more chains: 1 / 3 is no number of the machine."""
+    rng = np.random.default_rng(seed)
+    model = generators.erdos_renyi(20, 3, seed=seed % 1000)
+    chains = Chains(model, 1)
+    plan, shift = chains.plan, np.zeros(len(chains.plan.edge))
+    theta = rng.normal(size=plan.cost_size) * 10.0 ** rng.integers(-3, 4)
+    found = core.chain_bound(chains._layout, plan.native, theta, shift, 0.0, 1)
+    exact = Fraction(0)
+    for k, i in enumerate(plan.nodes):
+        part = Fraction(plan.share[k])
+        rest = 1 / part - (round(1 / part) - int(plan.forward_ends[i]))
+        states = plan.node_at[i] + plan.node_step[i] * np.arange(3)
+        exact += min(rest * Fraction(share) for share in theta[states])
+    assert Fraction(found) <= exact
+    assert found == pytest.approx(float(exact), rel=1e-12, abs=1e-12 * np.abs(theta).sum())
+
+
 @given(seed=SEEDS, dtype=DTYPES)
 def test_packed_tables_are_rounded_down(seed, dtype):
     rng = np.random.default_rng(seed)
