@@ -161,7 +161,12 @@ template <class S>
 double least_rest(const Schedule<S> &plan, const Row &row, Index k, const double *theta) {
     const double part = plan.share[row.first + k], chains = std::round(1.0 / part);
     const double onwards = chains - plan.forward_ends[plan.nodes[row.first + k]];
-    const double least = 1.0 / part - onwards, most = -(-1.0 / part + onwards);
+    // 1 / part lies between the neighbours of what division makes of it; it is exact for powers of
+    // two
+    const double whole = 1.0 / part;
+    const bool exact = part * whole == 1.0 && (std::bit_cast<std::uint64_t>(part) << 12) == 0;
+    const double least = exact ? whole - onwards : next_below(whole) - onwards;
+    const double most = exact ? least : next_above(next_above(whole) - onwards);
     double low = infinity, high = -infinity, spoilt = 0.0;
     for (Index x = 0; x < row.labels; ++x) {
         const Index at = row.place + x * row.step + k;

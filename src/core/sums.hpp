@@ -26,6 +26,9 @@ inline double next_below(double x) {
     return std::bit_cast<double>(bits + (x > 0.0 ? -1 : 1));
 }
 
+// The least number above x; x itself if it is not finite.
+inline double next_above(double x) { return -next_below(-x); }
+
 // The error of sum = fl(a + b), exactly; NaN if the sum overflows.
 inline double error_of(double a, double b, double sum) {
     const double part = sum - a;

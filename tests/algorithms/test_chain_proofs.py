@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from fractions import Fraction
 
 import numpy as np
@@ -13,7 +14,7 @@ from test_chains import models_of
 from families import FAMILIES
 from softmap import core, generators
 from softmap.algorithms.sweeps.anneal import Anneal
-from softmap.algorithms.sweeps.chains import Chains, Messages
+from softmap.algorithms.sweeps.chains import Chains, Messages, Proved
 from softmap.algorithms.sweeps.ordering import decoding_order
 from softmap.algorithms.sweeps.planning import chain_schedule
 from softmap.algorithms.sweeps.schedule import Column
@@ -45,7 +46,7 @@ def test_the_bound_of_a_half_pass_is_one_of_its_lambda(name, seed, dtype, hard):
     for model in models_of(name, seed):
         chains, state = passed(model, dtype, 20.0)
         back = state.msg[: len(state.prev)].copy()
-        proved = chains.prove(state.msg, hard)
+        proved = chains.prove(state, hard)
         np.testing.assert_array_equal(state.msg[: len(back)], back)
         assert callable(proved.lam) == (proved.bound is not None)
         if proved.bound is None:  # tables that single precision rounds
@@ -55,6 +56,25 @@ def test_the_bound_of_a_half_pass_is_one_of_its_lambda(name, seed, dtype, hard):
         assert proved.bound == pytest.approx(dual_bound(model, lam), rel=1e-12, abs=1e-12)
         chains.passes(state, 1, 20.0, momentum=True)  # λ is the same whenever it is made
         np.testing.assert_array_equal(proved.lam(), lam)
+
+
+@given(seed=SEEDS)
+def test_what_is_left_at_nodes_is_not_above_the_truth(seed):
+    """Shares of any size, at nodes with 1, 2, 3 or more chains: 1 / 3 is no number of the machine."""
+    rng = np.random.default_rng(seed)
+    model = generators.erdos_renyi(20, 3, seed=seed % 1000)
+    chains = Chains(model, 1)
+    plan, shift = chains.plan, np.zeros(len(chains.plan.edge))
+    theta = rng.normal(size=plan.cost_size) * 10.0 ** rng.integers(-3, 4)
+    found = core.chain_bound(chains._layout, plan.native, theta, shift, 0.0, 1)
+    exact = Fraction(0)
+    for k, i in enumerate(plan.nodes):
+        part = Fraction(plan.share[k])
+        rest = 1 / part - (round(1 / part) - int(plan.forward_ends[i]))
+        states = plan.node_at[i] + plan.node_step[i] * np.arange(3)
+        exact += min(rest * Fraction(share) for share in theta[states])
+    assert Fraction(found) <= exact
+    assert found == pytest.approx(float(exact), rel=1e-12, abs=1e-12 * np.abs(theta).sum())
 
 
 @given(seed=SEEDS, dtype=DTYPES)
@@ -89,8 +109,8 @@ def test_bounds_do_not_depend_on_threads_or_on_what_was_asked_before():
         chains = Chains(model, threads)
         state = chains.start(None)
         chains.passes(state, 4, 30.0, momentum=True)
-        first = chains.prove(state.msg, 1).bound
-        assert chains.prove(state.msg, 1).bound == first
+        first = chains.prove(state, 1).bound
+        assert chains.prove(state, 1).bound == first
         found.append(first)
     assert found[0] == found[1]
 
@@ -101,7 +121,7 @@ def test_a_message_that_is_no_number_proves_nothing():
     for broken in (np.nan, np.inf, -np.inf):
         messages = state.msg.copy()
         messages[0] = broken
-        assert chains.prove(messages, 0).bound == -np.inf
+        assert chains.prove(replace(state, msg=messages), 0).bound == -np.inf
 
 
 @settings(max_examples=25)
@@ -131,7 +151,7 @@ def test_a_price_is_that_of_the_coupling(seed, dtype, eta):
 def test_labels_are_those_of_lambda(name, seed):
     for model in models_of(name, seed):
         chains, state = passed(model, "float64", 20.0)
-        proved = chains.prove(state.msg, 0)
+        proved = chains.prove(state, 0)
         if model.has_forbidden or len(model.auxiliaries):
             assert proved.labels is None
             continue
@@ -149,6 +169,26 @@ def test_a_point_that_was_looked_at_can_be_looked_at_again():
     assert second.bound == first.bound
     assert second.primals[0] == pytest.approx(first.primals[0], abs=1e-3)
     assert second.slack == pytest.approx(first.slack, abs=0.1)
+
+
+def test_making_lambda_between_passes_changes_nothing():
+    model = generators.random_grid(7, 7, 3, seed=3)
+    chains, state = passed(model, "float64", 30.0)
+    proved = chains.prove(state, 1)
+    chains.passes(state, 2, 30.0, momentum=True)
+    before = state.msg.copy()
+    lam = proved.lam()
+    np.testing.assert_array_equal(state.msg, before)
+    np.testing.assert_array_equal(proved.lam(), lam)
+    assert not state.overwritten
+    assert chains.prove(state, 0).bound == passed_again(model, before).bound
+
+
+def passed_again(model: Model, messages: np.ndarray) -> Proved:
+    chains = Chains(model, 1)
+    state = chains.start(None)
+    state.msg[:] = messages
+    return chains.prove(state, 0)
 
 
 def test_places_of_messages():

@@ -46,7 +46,7 @@ def test_a_sketch_shows_less_of_the_same_point(begun):
     smooth = state.messages.msg.copy()
     whole, messages = method.propose(state), state.messages.msg.copy()
     state.messages.msg[:] = smooth  # both overwrite what the next pass makes anew
-    method.engine._overwritten = False
+    state.messages.overwritten = False
     sketch = method.sketch(state)
     np.testing.assert_array_equal(sketch.nodes[0], whole.nodes[0])
     np.testing.assert_array_equal(sketch.coupling, whole.coupling)
@@ -63,7 +63,7 @@ def test_a_glimpse_gives_the_bound_of_a_sketch(begun):
     smooth = state.messages.msg.copy()
     glimpse = method.glimpse(state)
     state.messages.msg[:] = smooth
-    method.engine._overwritten = False
+    state.messages.overwritten = False
     sketch = method.sketch(state)
     np.testing.assert_array_equal(glimpse.lam, sketch.lam)
     np.testing.assert_array_equal(glimpse.nodes[0], sketch.nodes[0])

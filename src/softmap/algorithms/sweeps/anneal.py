@@ -49,11 +49,13 @@ def easily_coupled(model: Model) -> bool:
 class Engine(Protocol):
     """What is annealed: passes over one model, and the regularised primal point they stand for.
 
-    `surplus` says how often H_i is to be taken off Σ_e H_e in the entropy that belongs to it.
+    `surplus` says how often H_i is to be taken off Σ_e H_e in the entropy that belongs to it,
+    `prices` whether points are priced without κ, where they do not depend on it.
     """
 
     model: Model
     surplus: Floats
+    prices: bool
 
     def __init__(self, model: Model, threads: int, dtype: DTypeLike) -> None: ...
 
@@ -67,7 +69,7 @@ class Engine(Protocol):
 
     def resend(self, state: Messages, eta: float) -> None: ...
 
-    def prove(self, messages: Floats, hard: int) -> Proved: ...
+    def prove(self, state: Messages, hard: int) -> Proved: ...
 
     def lam(self, messages: Floats) -> Floats: ...
 
@@ -169,7 +171,7 @@ class Annealed(Algorithm):
         messages = state.messages
         self.engine.resend(messages, state.eta)
         nodes = self.engine.nodes(messages.msg, state.eta)
-        proved = self.engine.prove(messages.msg, 0)
+        proved = self.engine.prove(messages, 0)
         return Proposal(
             proved.lam, state.eta, nodes=(nodes,), bound=proved.bound, labels=proved.labels
         )
@@ -190,7 +192,7 @@ class Annealed(Algorithm):
         if found.price is not None:  # nobody looks at the entropy of an average
             points = tuple(found.price(p, whole=not k) for k, p in enumerate(nodes))
         del found  # marginals are large
-        proved = engine.prove(messages.msg, hard)
+        proved = engine.prove(messages, hard)
         return Proposal(
             proved.lam, state.eta, coupling, nodes, state.smoothed, proved.bound, points,
             proved.labels,

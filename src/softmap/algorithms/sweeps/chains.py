@@ -31,13 +31,14 @@ class Messages:
 
     `msg` is the result of the last pass, `prev` what momentum compares it with; `clock` holds
     Nesterov's t, the number of restarts and the last product that decides on them, `shift` what the
-    last half pass took off each edge.
+    last half pass took off each edge. Messages sent forward may have been `overwritten` by a bound.
     """
 
     msg: Floats
     prev: Floats
     clock: Floats
     shift: Floats
+    overwritten: bool = False
 
 
 @dataclass(frozen=True)
@@ -91,13 +92,12 @@ class Chains:
         self._theta = aligned(self.plan.cost_size)
         self._dot = np.zeros(len(self.plan.blocks))
         self._ends = self.plan.backward_ends  # of the chains in the direction of the last half pass
-        # whether messages sent forward are hard, and for which λ they are in place
-        self._overwritten = False
+        # for which λ messages sent forward are in place
         self._latest: object = None
         # costs that passes see are those of the model: a bound of theirs is one of the model's
         self._true_costs = self.dtype == np.float64 or not _rounded(model)
         plain = not len(model.auxiliaries) and not model.has_forbidden
-        self._reads, self._prices = plain, plain and not needs_coupling(model)
+        self._reads, self.prices = plain, plain and not needs_coupling(model)
 
     def start(self, lam: Floats | None) -> Messages:
         """Messages that stand for λ (0 if None)."""
@@ -117,13 +117,13 @@ class Chains:
     def passes(self, state: Messages, count: int, eta: float, *, momentum: bool) -> None:
         """`count` passes at η (inf: hard-min), forward and backward each."""
         self._run(2 * count, state, eta, momentum)
-        self._ends, self._overwritten = self.plan.backward_ends, False
+        self._ends, state.overwritten = self.plan.backward_ends, False
 
     def resend(self, state: Messages, eta: float) -> None:
         """Send forward at η once more where `prove` has overwritten what was sent."""
-        if self._overwritten:
+        if state.overwritten:
             self._run(1, state, eta, False)
-            self._ends, self._overwritten = self.plan.forward_ends, False
+            self._ends, state.overwritten = self.plan.forward_ends, False
 
     def _run(self, halves: int, state: Messages, eta: float, momentum: bool) -> None:
         self._latest = None
@@ -144,7 +144,7 @@ class Chains:
         """Marginals `μ_i ∝ exp(-η θ̂_i / n_i)`; `shift` is that of the last half pass."""
         theta = self._shares(messages)
         nodes, entropy, minima = self._soft_nodes(theta, eta)
-        if self._prices:
+        if self.prices:
             del theta  # as large as the marginals; prices come from shares as they lie
             price = partial(self._price, messages, eta)
             return ChainMarginals(nodes, entropy, None, self._value(shift, minima), price)
@@ -174,13 +174,14 @@ class Chains:
         terms = np.array([*map(core.careful_sum, parts), self.model.constant])
         return float(core.careful_sum(terms))
 
-    def prove(self, messages: Floats, hard: int = POLISH) -> Proved:
+    def prove(self, state: Messages, hard: int = POLISH) -> Proved:
         """The chain bound after `hard` hard passes and a half, and the λ that proves it.
 
         Hard passes win back part of what the entropy costs the bound. From hard messages they never
         lower it; from smooth ones they may by a little, which concerns speed, not validity. The
         messages sent forward are overwritten: the next pass makes them anew.
         """
+        messages = state.msg
         if hard:
             before = messages[: self.plan.back_size].copy()
             shift = np.empty(len(self.plan.edge))
@@ -188,11 +189,11 @@ class Chains:
             del shift  # as long as there are edges
         bound = self._lowered(messages)
         if hard:
-            polished = _Sent(self, messages, before)
+            polished = _Sent(self, state, before)
             polished.swap()
         else:
-            polished = _Sent(self, messages, messages[: self.plan.back_size].copy())
-        self._latest, self._overwritten = polished.token, True
+            polished = _Sent(self, state, messages[: self.plan.back_size].copy())
+        self._latest, state.overwritten = polished.token, True
         labels = polished.labels if self._reads else None
         if self._true_costs:
             return Proved(polished, bound, labels)
@@ -200,7 +201,7 @@ class Chains:
 
     def bounding(self, messages: Floats, hard: int = POLISH) -> Floats:
         """λ whose plain bound is the chain bound after `hard` hard passes and a half."""
-        lam = self.prove(messages, hard).lam
+        lam = self.prove(Messages(messages, messages, np.ones(3), np.zeros(0)), hard).lam
         made: Floats = lam() if callable(lam) else lam
         return made
 
@@ -218,11 +219,15 @@ class Chains:
             core.chain_bound(self._layout, native, self._theta, shift, constant, self.threads)
         )
 
+    def forget(self) -> None:
+        """Messages sent forward are not those of any λ."""
+        self._latest = None
+
     def _send(self, messages: Floats, token: object) -> None:
         """Send forward as for a bound, unless that was the last thing that was done."""
         if self._latest is not token:
             self._lowered(messages)
-            self._latest, self._overwritten = token, True
+            self._latest = token
 
     def cut(self, messages: Floats, token: object) -> Floats:
         """λ of the chain bound of messages into early ends."""
@@ -264,16 +269,16 @@ class Chains:
 class _Sent:
     """What λ of a chain bound is made of: messages into early ends, half of what λ takes."""
 
-    def __init__(self, chains: Chains, room: Floats, back: Floats) -> None:
-        self._chains, self._room, self._back = chains, room, back
+    def __init__(self, chains: Chains, state: Messages, back: Floats) -> None:
+        self._chains, self._state, self._back = chains, state, back
         self.token = object()
 
     def swap(self) -> None:
         """Exchange what is remembered with what lies in the messages of the run."""
-        core.exchange(self._room[: len(self._back)], self._back)
+        core.exchange(self._state.msg[: len(self._back)], self._back)
 
     def __call__(self) -> Floats:
-        """λ; the messages sent forward are overwritten, which the next pass makes anew."""
+        """λ; the messages of the run stay as they are, unless a bound has overwritten them."""
         return self._with(self._chains.cut)
 
     def labels(self) -> NDArray[np.int64]:
@@ -281,11 +286,16 @@ class _Sent:
         return self._with(self._chains.read)
 
     def _with(self, work: Callable[[Floats, object], Any]) -> Any:
+        forward = self._state.msg[len(self._back) :]
+        needed = None if self._state.overwritten else forward.copy()
         self.swap()
         try:
-            return work(self._room, self.token)
+            return work(self._state.msg, self.token)
         finally:
             self.swap()
+            if needed is not None:
+                forward[:] = needed
+                self._chains.forget()
 
 
 def _rounded(model: Model) -> bool:

@@ -34,6 +34,8 @@ class Stars:
     come out in the order of the model.
     """
 
+    prices = False
+
     def __init__(self, model: Model, threads: int, dtype: DTypeLike = np.float64) -> None:
         self.model, self.threads, self.dtype = model, threads, np.dtype(dtype)
         self._pace = Pace(threads)
@@ -99,9 +101,9 @@ class Stars:
     def resend(self, state: Messages, eta: float) -> None:
         """Nothing: `prove` leaves messages alone."""
 
-    def prove(self, messages: Floats, hard: int = POLISH) -> Proved:
+    def prove(self, state: Messages, hard: int = POLISH) -> Proved:
         """λ after a few hard sweeps; what it proves is left to the judge."""
-        return Proved(self.bounding(messages, hard))
+        return Proved(self.bounding(state.msg, hard))
 
     def bounding(self, messages: Floats, hard: int = POLISH) -> Floats:
         """λ after a few hard sweeps, which never lower its plain bound."""

@@ -62,7 +62,7 @@ class TRWS(Algorithm):
         self.chains.resend(state.messages, np.inf)
         found = self.chains.marginals(msg, state.messages.shift, self.eta)
         points = () if found.price is None else (found.price(found.nodes, whole=True),)
-        proved = self.chains.prove(msg)
+        proved = self.chains.prove(state.messages)
         return Proposal(
             proved.lam, self.eta, found.coupling, (found.nodes,), None, proved.bound, points,
             proved.labels,
