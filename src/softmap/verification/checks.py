@@ -27,6 +27,8 @@ FEASIBLE = 1e-9  # mass by which a point may miss the polytope
 SHIFT = 400  # numbers below 2**-400 are checked times 2**400, as their rounding errors are tiny
 LEAST = 1e-290  # costs below are rounded when they are scaled back: gaps say little there
 ROUNDING = 2.0**-40  # rounding of a primal cost, as a part of the sizes of its terms
+LARGE = 1 << 18  # edges from which on a bound may have been added up in single precision
+SINGLE = 2.0**-22  # of the terms of such a bound that may be lost
 
 
 def verify(result: Result | str | Path, model: Model | None = None) -> Report:
@@ -143,7 +145,8 @@ def _relaxed(name: str, model: Model, lam: Any, bound: float, by: str) -> Statem
         proved = exact_bound(model, flat) >= Fraction(bound)
     size = math.ldexp(math.fsum(map(abs, terms)), -shift) + largest
     lost = math.ldexp(found, -shift) - bound
-    tight = lost <= ROUNDING * size + len(terms) * TINIEST
+    allowed = SINGLE if model.m > LARGE else ROUNDING
+    tight = lost <= allowed * size + len(terms) * TINIEST
     said = f"{bound!r} stated, {by} proves {math.ldexp(found, -shift)!r}"
     return Statement(name, Verdict.of(proved and tight), said)
 

@@ -64,6 +64,7 @@ class ChainMarginals:
     price: Callable[..., Coupled] | None = None
 
 
+LARGE = 1 << 18  # edges from which on a bound in single precision is taken as it is
 CLOCK = (0.0, 0.0, -1.0)  # as `Messages.clock` begins
 POLISH = 1  # hard passes before a bound is read off
 UNPOLISHED = 20  # passes before which they gain 1 to 3 % of the gap, and cost a third of a check
@@ -94,8 +95,10 @@ class Chains:
         self._ends = self.plan.backward_ends  # of the chains in the direction of the last half pass
         # for which λ messages sent forward are in place
         self._latest: object = None
-        # costs that passes see are those of the model: a bound of theirs is one of the model's
-        self._true_costs = self.dtype == np.float64 or not _rounded(model)
+        # costs that passes see are those of the model: a bound of theirs is one of the model's; in
+        # single precision it loses some digits that λ still has, which large models do without
+        single = self.dtype != np.float64
+        self._true_costs = not single or (model.m > LARGE and not _rounded(model))
         plain = not len(model.auxiliaries) and not model.has_forbidden
         self._reads, self.prices = plain, plain and not needs_coupling(model)
 
