@@ -8,6 +8,7 @@
 #include <nanobind/stl/string.h>
 
 #include <string>
+#include <type_traits>
 #include <vector>
 
 namespace softmap {
@@ -29,6 +30,14 @@ inline auto arg(const char *name) { return nb::arg(name).noconvert(); }
 inline void require(bool holds, const std::string &what) {
     if (!holds)
         throw std::invalid_argument(what);
+}
+
+// The same where words take time: `what` makes them if they are needed.
+template <class Words>
+    requires std::is_invocable_r_v<std::string, Words>
+void require(bool holds, Words what) {
+    if (!holds)
+        throw std::invalid_argument(what());
 }
 
 template <class A> void require_size(const A &array, Index size, const char *name) {

@@ -19,14 +19,16 @@ using Words = nb::ndarray<std::uint64_t, nb::shape<4>, nb::c_contig, nb::device:
 void require_labels(const Layout<double> &lay, const Out<Index> &labels) {
     require_size(labels, lay.n, "labels");
     for (Index i = 0; i < lay.n; ++i)
-        require(0 <= labels.data()[i] && labels.data()[i] < lay.num_labels[i],
-                "node " + std::to_string(i) + " has no label " + std::to_string(labels.data()[i]));
+        require(0 <= labels.data()[i] && labels.data()[i] < lay.num_labels[i], [&] {
+            return "node " + std::to_string(i) + " has no label " +
+                   std::to_string(labels.data()[i]);
+        });
 }
 
 void require_nodes(const In<Index> &order, Index n) {
     for (std::size_t k = 0; k < order.size(); ++k)
         require(0 <= order.data()[k] && order.data()[k] < n,
-                "there is no node " + std::to_string(order.data()[k]));
+                [&] { return "there is no node " + std::to_string(order.data()[k]); });
 }
 
 void sequential(const Lay &held, In<double> lam, Out<double> reduced, In<Index> order,
@@ -147,8 +149,18 @@ Incidence incidence(const In<std::int32_t> &node, const In<Index> &start, const 
     for (Index k = 0; k < halves; ++k)
         require(0 <= half.data()[k] && half.data()[k] < halves && 0 <= node.data()[k] &&
                     node.data()[k] < n,
-                "half-edge " + std::to_string(k) + " is out of range");
+                [&] { return "half-edge " + std::to_string(k) + " is out of range"; });
     return {n, node.data(), start.data(), half.data()};
+}
+
+void sort_half_edges(In<std::int32_t> node, Out<Index> start, Out<Index> half) {
+    require(start.size() > 0, "start needs n + 1 entries");
+    require_size(half, Index(node.size()), "half");
+    const Index n = Index(start.size()) - 1;
+    for (std::size_t h = 0; h < node.size(); ++h)
+        require(0 <= node.data()[h] && node.data()[h] < n,
+                [&] { return "half-edge " + std::to_string(h) + " is out of range"; });
+    sort_halves(node.data(), Index(node.size()), n, start.data(), half.data());
 }
 
 void colour_nodes(In<std::int32_t> node, In<Index> start, In<Index> half, Out<std::int32_t> out) {
@@ -197,6 +209,8 @@ void bind_labels(nb::module_ &m) {
     m.def("merge", &merge_labels, arg("layout"), arg("labels"), arg("other"), arg("stride"),
           arg("num_variables"), Unlocked(),
           "Take the connected parts of `other` that do not raise the cost; whether it fell.");
+    m.def("sort_halves", &sort_half_edges, arg("node"), arg("start"), arg("half"), Unlocked(),
+          "The half-edges of each node, ascending, and where they begin.");
     m.def("greedy_colouring", &colour_nodes, arg("node"), arg("start"), arg("half"), arg("colour"),
           Unlocked(), "First-fit colours in node order.");
     m.def("depth_levels", &level_nodes, arg("node"), arg("start"), arg("half"), arg("rank"),

@@ -71,7 +71,8 @@ void couple_of(const Lay &lay, In<double> coupling, double eta, In<double> nodes
     require_size(nodes, v.node_offset[v.n], "nodes");
     const EdgeList list{edges ? edges->data() : nullptr, edges ? Index(edges->size()) : v.m};
     for (Index k = 0; k < list.count; ++k)
-        require(0 <= list[k] && list[k] < v.m, "there is no edge " + std::to_string(list[k]));
+        require(0 <= list[k] && list[k] < v.m,
+                [&] { return "there is no edge " + std::to_string(list[k]); });
     require_size(cost, list.count, "cost");
     std::vector<Index> plan_at;
     if (plan) {
@@ -117,7 +118,7 @@ void soft_nodes_of(const Lay &lay, In<Index> at, In<Index> step, In<double> shar
     for (Index i = 0; i < v.n; ++i) {
         const Index one = at.data()[i], other = one + (v.num_labels[i] - 1) * step.data()[i];
         require(0 <= std::min(one, other) && std::max(one, other) < Index(share.size()),
-                "share has no entries for node " + std::to_string(i));
+                [&] { return "share has no entries for node " + std::to_string(i); });
     }
     split_by_lanes(threads, v.n, [&](Index first, Index last) {
         kernels->soft_nodes(v, at.data(), step.data(), share.data(), eta, out.data(),

@@ -22,6 +22,7 @@ from adversary.promises import broken, broken_together
 from adversary.shrinking import shrunk
 
 SHARE = 10  # trials handed to a worker at a time
+PACE = 20.0  # seconds between lines that say how many are done
 
 
 def few_shapes() -> None:
@@ -72,8 +73,12 @@ def main() -> int:
     if arguments.backend == "cuda":  # kernels are compiled once, before many ask for them
         if arguments.few_shapes:
             few_shapes()
-        work((arguments.first - SHARE, "cuda"))
-    end, count, problems = time.monotonic() + arguments.seconds, 0, 0
+        began = time.monotonic()
+        for seed, problem in work((arguments.first - SHARE, "cuda")):
+            print(f"# before all others, trial {seed}: {problem}", flush=True)
+        print(f"# kernels were ready after {time.monotonic() - began:.0f} s", flush=True)
+    started = said = time.monotonic()
+    end, count, problems = started + arguments.seconds, 0, 0
     seen: dict[str, int] = {}
     shares = itertools.takewhile(
         lambda _: time.monotonic() < end,
@@ -85,6 +90,9 @@ def main() -> int:
         for found in pool.imap_unordered(work, _paced(shares, arguments.workers)):
             _done.release()
             count += SHARE
+            if time.monotonic() - said > PACE:
+                said = time.monotonic()
+                print(f"# {count:,} models after {said - started:.0f} s", flush=True)
             for seed, problem in found:
                 problems += 1
                 kind = problem.split(":")[0] + problem[-30:]

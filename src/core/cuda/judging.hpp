@@ -267,7 +267,7 @@ inline void couple_half(const Arena<typename H::S> &arena, const Node<H> &node, 
     out.entropy += found.entropy;
     out.slack += found.slack;
     if (soft)
-        out.soft += double(shift[mate]);
+        out.soft += double(shift[H::Linked ? edge_of(arena, arena.where[slot]) : mate]);
 }
 
 // The same for all edges that lead onwards from a node.

@@ -7,12 +7,14 @@
 
 #ifdef __CUDACC_RTC__
 #define SOFTMAP_KERNEL __global__ void
+#define SOFTMAP_MODEL_KERNEL __global__ void __launch_bounds__(512) // of a block for each model
 #else
 #include <cmath>
 #include <cstdint>
 #include <cstring>
 #include <limits>
 #define SOFTMAP_KERNEL static void
+#define SOFTMAP_MODEL_KERNEL static void
 #endif
 
 namespace softmap {
