@@ -1,7 +1,7 @@
 """The campaign: random models against enumeration and HiGHS, for as long as wanted.
 
 python tests/adversary/run.py --seconds 600 [--first SEED] [--workers 2]
-python tests/adversary/run.py --backend cuda: the same runs on a device, and every share as a batch
+python tests/adversary/run.py --backend cuda: the same runs on a device, and larger shares as a batch
 """
 
 from __future__ import annotations
@@ -22,6 +22,7 @@ from adversary.promises import broken, broken_together
 from adversary.shrinking import shrunk
 
 SHARE = 10  # trials handed to a worker at a time
+TOGETHER = 60  # models of a share on a device, which are also solved as a batch
 PACE = 20.0  # seconds between lines that say how many are done
 
 
@@ -45,14 +46,14 @@ def work(share: tuple[int, str]) -> list[tuple[int, str]]:
     seeds = range(first, first + SHARE)
     found = [(seed, broken(made(seed, backend))) for seed in seeds]
     if backend == "cuda":
-        found.append((first, broken_together([trial(seed).spec for seed in seeds])))
+        found.append((first, broken_together([trial(first + k).spec for k in range(TOGETHER)])))
     return [(seed, problem) for seed, problem in found if problem is not None]
 
 
 def report(seed: int, problem: str, backend: str) -> None:
     """Print the smallest model that shows a problem."""
     if problem.startswith("in a batch"):
-        print(f"\n# trials {seed} to {seed + SHARE - 1} {problem}", flush=True)
+        print(f"\n# trials {seed} to {seed + TOGETHER - 1} {problem}", flush=True)
         return
     print(f"\n# trial {seed}: {problem}", flush=True)
     small = shrunk(made(seed, backend), problem, tries=400 if backend == "cpu" else 40)
@@ -74,22 +75,23 @@ def main() -> int:
         if arguments.few_shapes:
             few_shapes()
         began = time.monotonic()
-        for seed, problem in work((arguments.first - SHARE, "cuda")):
+        for seed, problem in work((arguments.first - TOGETHER, "cuda")):
             print(f"# before all others, trial {seed}: {problem}", flush=True)
         print(f"# kernels were ready after {time.monotonic() - began:.0f} s", flush=True)
     started = said = time.monotonic()
     end, count, problems = started + arguments.seconds, 0, 0
     seen: dict[str, int] = {}
+    size = TOGETHER if arguments.backend == "cuda" else SHARE
     shares = itertools.takewhile(
         lambda _: time.monotonic() < end,
-        ((first, arguments.backend) for first in itertools.count(arguments.first, SHARE)),
+        ((first, arguments.backend) for first in itertools.count(arguments.first, size)),
     )
     with multiprocessing.get_context("spawn").Pool(
         arguments.workers, few_shapes if arguments.few_shapes else None
     ) as pool:
         for found in pool.imap_unordered(work, _paced(shares, arguments.workers)):
             _done.release()
-            count += SHARE
+            count += size
             if time.monotonic() - said > PACE:
                 said = time.monotonic()
                 print(f"# {count:,} models after {said - started:.0f} s", flush=True)

@@ -15,14 +15,10 @@
 namespace softmap {
 namespace device {
 
-// Entries of a table that are on their way at a time: each waits for memory, or for a function.
-#ifndef SOFTMAP_AHEAD
-#define SOFTMAP_AHEAD 1
-#endif
-
 inline constexpr double negligible = 1e-15; // as in core/couplings.hpp
 inline constexpr int exchanged = 36;        // as in core/transport.hpp
 inline constexpr double barred = 1e300;
+inline constexpr int ahead = 2; // entries on their way at a time: each waits for memory
 
 struct Coupled {
     double cost, entropy, slack;
@@ -91,7 +87,7 @@ inline Coupled shrink(const Masses<Edge> &mass, const double *p, const double *q
     SOFTMAP_UNROLL(1)
     for (int x = 0; x < rows; ++x) {
         double of_row = 0.0;
-        SOFTMAP_UNROLL(SOFTMAP_AHEAD)
+        SOFTMAP_UNROLL(ahead)
         for (int y = 0; y < cols; ++y) {
             const double above = mass.excess(x, y), one = mass.of(above);
             of_row += one;
@@ -111,7 +107,7 @@ inline Coupled shrink(const Masses<Edge> &mass, const double *p, const double *q
     SOFTMAP_UNROLL(1)
     for (int y = 0; y < cols; ++y) {
         double have = 0.0;
-        SOFTMAP_UNROLL(SOFTMAP_AHEAD)
+        SOFTMAP_UNROLL(ahead)
         for (int x = 0; x < rows; ++x)
             have += mass.at(x, y) * s.row[x];
         out.slack += distance(have, q[y]);
@@ -130,7 +126,7 @@ inline double complete(const Masses<Edge> &mass, const double *p, int rows, int 
     SOFTMAP_UNROLL(1)
     for (int x = 0; x < rows; ++x) {
         double have = 0.0;
-        SOFTMAP_UNROLL(SOFTMAP_AHEAD)
+        SOFTMAP_UNROLL(ahead)
         for (int y = 0; y < cols; ++y) {
             const double one = mass.at(x, y) * s.row[x] * s.col[y];
             const double each = mass.edge.entry(x, y).part[0];
@@ -148,7 +144,7 @@ inline double complete(const Masses<Edge> &mass, const double *p, int rows, int 
         return price;
     SOFTMAP_UNROLL(1)
     for (int x = 0; x < rows; ++x)
-        SOFTMAP_UNROLL(SOFTMAP_AHEAD)
+        SOFTMAP_UNROLL(ahead)
     for (int y = 0; y < cols; ++y) {
         const double one = s.rest_p[x] / s.missing * s.rest_q[y];
         price += priced(one, mass.edge.entry(x, y).part[0]);
@@ -164,7 +160,7 @@ inline Coupled couple_table(const Edge &edge, const double *row, const double *c
     Masses<Edge> mass{edge, row, col, eta, infinity};
     SOFTMAP_UNROLL(1)
     for (int x = 0; x < rows; ++x)
-        SOFTMAP_UNROLL(SOFTMAP_AHEAD)
+        SOFTMAP_UNROLL(ahead)
     for (int y = 0; y < cols; ++y)
         mass.low = smaller(mass.total(x, y), mass.low);
     Scaling<N> s;

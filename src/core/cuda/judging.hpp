@@ -66,7 +66,9 @@ inline double edge_bound(const Arena<typename H::S> &arena, const Node<H> &node,
                    : Low(infinity);
     const unsigned slot = node.slot(j);
     const Far<H> far(arena, slot);
-    send<H, lowered, false, hard>(arena, slot, d, far.labels(), a, out, infinity);
+    // tables as passes read them, where that is what they are
+    constexpr bool arranged = H::Kind == tables && H::Exact;
+    send<H, lowered, arranged, hard>(arena, slot, d, far.labels(), a, out, infinity);
     const Place q = far.message();
     const long long costs = far.cost(arena);
     double low = infinity;

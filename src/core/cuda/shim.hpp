@@ -7,7 +7,10 @@
 
 #ifdef __CUDACC_RTC__
 #define SOFTMAP_KERNEL __global__ void
-#define SOFTMAP_MODEL_KERNEL __global__ void __launch_bounds__(512) // of a block for each model
+#ifndef MODEL_BOUNDS
+#define MODEL_BOUNDS 512
+#endif
+#define SOFTMAP_MODEL_KERNEL __global__ void __launch_bounds__(MODEL_BOUNDS) // of a block for each model
 #else
 #include <cmath>
 #include <cstdint>

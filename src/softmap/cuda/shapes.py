@@ -20,7 +20,7 @@ SHARED = len(core.KINDS)  # tables that several edges share
 REGISTERS = 32  # labels up to which nodes and messages are held in registers
 SPLIT = tuple(core.KINDS.index(name) for name in ("tables", "potts", "linear"))  # thread per edge
 TEAMED = 4  # labels up to which several warps may work for a tile
-LINKED = 4  # labels up to which messages may lie by edge
+LINKED = 16  # labels up to which messages may lie by edge
 MOST_LINKED = 64  # levels up to which they do
 BOUNDS = ((2, 2), (0, 4), (4, 0))  # half-edges to earlier and later levels that are, too
 
