@@ -14,6 +14,7 @@ import threading
 import time
 import warnings
 from pathlib import Path
+from typing import Any
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
@@ -71,13 +72,33 @@ def main() -> int:
     parser.add_argument("--backend", choices=["cpu", "cuda"], default="cpu")
     parser.add_argument("--few-shapes", action="store_true", help=few_shapes.__doc__)
     arguments = parser.parse_args()
-    if arguments.backend == "cuda":  # kernels are compiled once, before many ask for them
-        if arguments.few_shapes:
-            few_shapes()
-        began = time.monotonic()
-        for seed, problem in work((arguments.first - TOGETHER, "cuda")):
-            print(f"# before all others, trial {seed}: {problem}", flush=True)
-        print(f"# kernels were ready after {time.monotonic() - began:.0f} s", flush=True)
+    if arguments.backend == "cuda":
+        _compile(arguments.first - TOGETHER, arguments.few_shapes)
+    pool = multiprocessing.get_context("spawn").Pool(
+        arguments.workers, few_shapes if arguments.few_shapes else None
+    )
+    with pool:
+        try:
+            count, problems = _campaign(pool, arguments)
+        finally:
+            _over.set()  # or else the thread that hands out shares would wait for ever
+            _done.release()
+    print(f"{count:,} models, {problems} broken promises")
+    return 1 if problems else 0
+
+
+def _compile(first: int, few: bool) -> None:
+    """Compile the kernels of a device once, before many ask for them."""
+    if few:
+        few_shapes()
+    began = time.monotonic()
+    for seed, problem in work((first, "cuda")):
+        print(f"# before all others, trial {seed}: {problem}", flush=True)
+    print(f"# kernels were ready after {time.monotonic() - began:.0f} s", flush=True)
+
+
+def _campaign(pool: Any, arguments: argparse.Namespace) -> tuple[int, int]:
+    """Hand out shares until the time is over; models that were tried, and broken promises."""
     started = said = time.monotonic()
     end, count, problems = started + arguments.seconds, 0, 0
     seen: dict[str, int] = {}
@@ -86,26 +107,22 @@ def main() -> int:
         lambda _: time.monotonic() < end,
         ((first, arguments.backend) for first in itertools.count(arguments.first, size)),
     )
-    with multiprocessing.get_context("spawn").Pool(
-        arguments.workers, few_shapes if arguments.few_shapes else None
-    ) as pool:
-        for found in pool.imap_unordered(work, _paced(shares, arguments.workers)):
-            _done.release()
-            count += size
-            if time.monotonic() - said > PACE:
-                said = time.monotonic()
-                print(f"# {count:,} models after {said - started:.0f} s", flush=True)
-            for seed, problem in found:
-                problems += 1
-                kind = problem.split(":")[0] + problem[-30:]
-                seen[kind] = seen.get(kind, 0) + 1
-                if seen[kind] <= 2:
-                    report(seed, problem, arguments.backend)
-    print(f"{count:,} models, {problems} broken promises")
-    return 1 if problems else 0
+    for found in pool.imap_unordered(work, _paced(shares, arguments.workers)):
+        _done.release()
+        count += size
+        if time.monotonic() - said > PACE:
+            said = time.monotonic()
+            print(f"# {count:,} models after {said - started:.0f} s", flush=True)
+        for seed, problem in found:
+            problems += 1
+            kind = problem.split(":")[0] + problem[-30:]
+            seen[kind] = seen.get(kind, 0) + 1
+            if seen[kind] <= 2:
+                report(seed, problem, arguments.backend)
+    return count, problems
 
 
-_done = threading.Semaphore(0)
+_done, _over = threading.Semaphore(0), threading.Event()
 
 
 def _paced(shares, workers: int):
@@ -113,6 +130,8 @@ def _paced(shares, workers: int):
     for k, share in enumerate(shares):
         if k >= 2 * workers:
             _done.acquire()
+        if _over.is_set():
+            return
         yield share
 
 

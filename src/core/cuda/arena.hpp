@@ -72,7 +72,7 @@ template <class S> struct Arena {
 #define SOFTMAP_ARENA(S)                                                                           \
     Arena<S> {                                                                                     \
         tiles, unary, unary_single, mate, group_tile, weight, cut, arranged, arranged_exact, kind, \
-            side, reach, place, table, maps, halves, where, edge_count                                             \
+            side, reach, place, table, maps, halves, where, edge_count                             \
     }
 
 // Where the numbers of one slot are: entry x at `at + x * step`.

@@ -235,9 +235,10 @@ struct End {
     Place message;
     int labels;
 
-    template <class S>
+    template <class H, class S>
     void load(const double *share, const double *mu, const S *msg, double *p, double *kappa) const {
-        for (int x = 0; x < labels; ++x) {
+        SOFTMAP_UNROLL(H::uniform && H::N <= most_fixed ? H::N : 1)
+        for (int x = 0; x < (H::uniform ? H::N : labels); ++x) {
             const double own = share[cost + (long long)x * tile_size];
             const double got = double(msg[message.at + (long long)x * message.step]);
             p[x] = mu[cost + (long long)x * tile_size];
@@ -261,8 +262,8 @@ inline void couple_half(const Arena<typename H::S> &arena, const Node<H> &node, 
     const bool first = arena.side[slot] == 0;
     const End from = first ? own : other, into = first ? other : own;
     double p[H::N], row[H::N], q[H::N], col[H::N];
-    from.load(share, mu, msg, p, row);
-    into.load(share, mu, msg, q, col);
+    from.load<H>(share, mu, msg, p, row);
+    into.load<H>(share, mu, msg, q, col);
     const Coupled found = couple_edge<H>(arena, first ? slot : mate, row, col, p, q, from.labels,
                                          into.labels, eta, soft);
     out.cost += found.cost;

@@ -13,6 +13,33 @@
 namespace softmap {
 namespace device {
 
+inline constexpr int at_once = 4; // messages of a node that are on their way at a time
+
+// Messages first .. last - 1 of a node, added to its sum; Moved: with momentum.
+template <class H, bool Moved>
+inline void add_messages(const Node<H> &node, int first, int last, const typename H::S *msg,
+                         const typename H::S *prev, typename H::S beta, typename H::S *sum) {
+    using S = typename H::S;
+    constexpr int N = H::N, some = N <= 4 ? at_once : 1;
+    for (int j = first; j < last; j += some) {
+        S in[some][N], before[some][N];
+        SOFTMAP_UNROLL_ALL
+        for (int k = 0; k < some; ++k)
+            if (j + k < last) {
+                const Place place = node.message(j + k);
+                read<H>(msg, place, N, in[k]);
+                if constexpr (Moved)
+                    read<H>(prev, place, N, before[k]);
+            }
+        SOFTMAP_UNROLL_ALL
+        for (int k = 0; k < some; ++k)
+            if (j + k < last)
+                SOFTMAP_UNROLL_ALL
+        for (int x = 0; x < N; ++x)
+            sum[x] += Moved ? in[k][x] + beta * (in[k][x] - before[k][x]) : in[k][x];
+    }
+}
+
 // θ̂_i / n_i of the nodes of one level, by place; Moved: messages from later levels with momentum.
 template <class H, bool Moved>
 SOFTMAP_KERNEL add_up_nodes(SOFTMAP_ARENA_PARAMETERS(typename H::S), const typename H::S *msg,
@@ -29,24 +56,8 @@ SOFTMAP_KERNEL add_up_nodes(SOFTMAP_ARENA_PARAMETERS(typename H::S), const typen
     SOFTMAP_UNROLL_ALL
     for (int x = 0; x < N; ++x)
         sum[x] = arena.unary_single[node.cost(x)];
-    SOFTMAP_UNROLL(4)
-    for (int j = 0; j < node.early; ++j) {
-        S in[N];
-        read<H>(msg, node.message(j), N, in);
-        SOFTMAP_UNROLL_ALL
-        for (int x = 0; x < N; ++x)
-            sum[x] += in[x];
-    }
-    SOFTMAP_UNROLL(4)
-    for (int j = node.early; j < node.early + node.late; ++j) {
-        S in[N], before[N];
-        read<H>(msg, node.message(j), N, in);
-        if constexpr (Moved)
-            read<H>(prev, node.message(j), N, before);
-        SOFTMAP_UNROLL_ALL
-        for (int x = 0; x < N; ++x)
-            sum[x] += Moved ? in[x] + beta * (in[x] - before[x]) : in[x];
-    }
+    add_messages<H, false>(node, 0, node.early, msg, prev, beta, sum);
+    add_messages<H, Moved>(node, node.early, node.early + node.late, msg, prev, beta, sum);
     Pack<exact> shared[N];
     SOFTMAP_UNROLL_ALL
     for (int x = 0; x < N; ++x)
@@ -66,11 +77,11 @@ inline double send_edge(const Arena<typename H::S> &arena, unsigned edge, typena
     const unsigned own = Forward ? earlier : later, out = Forward ? later : earlier;
     const Place from{(long long)own * H::padded, 1}, to{(long long)out * H::padded, 1};
     S in[N], old[N], before[N], sum[N];
-    read<H>(msg, from, N, in);
+    read<H, true>(msg, from, N, in);
     if constexpr (Moving)
-        read<H>(prev, Forward ? from : to, N, before);
+        read<H, true>(prev, Forward ? from : to, N, before);
     if constexpr (replacing)
-        read<H>(msg, to, N, old);
+        read<H, true>(msg, to, N, old);
     read<H>(sums, Place{(long long)receiver[own] * H::padded, 1}, N, sum);
     Pack<W> a[N], room[4 * N + 8];
     SOFTMAP_UNROLL_ALL

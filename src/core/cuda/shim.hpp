@@ -7,10 +7,8 @@
 
 #ifdef __CUDACC_RTC__
 #define SOFTMAP_KERNEL __global__ void
-#ifndef MODEL_BOUNDS
-#define MODEL_BOUNDS 512
-#endif
-#define SOFTMAP_MODEL_KERNEL __global__ void __launch_bounds__(MODEL_BOUNDS) // of a block for each model
+// One block for each model: registers for 512 threads at least, whatever the shape.
+#define SOFTMAP_MODEL_KERNEL __global__ void __launch_bounds__(512)
 #else
 #include <cmath>
 #include <cstdint>
