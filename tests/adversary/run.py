@@ -1,7 +1,7 @@
 """The campaign: random models against enumeration and HiGHS, for as long as wanted.
 
 python tests/adversary/run.py --seconds 600 [--first SEED] [--workers 2]
-python tests/adversary/run.py --backend cuda: the same runs on a device, and larger shares as a batch
+python tests/adversary/run.py --backend cuda: the same runs on a device, larger shares in batches
 """
 
 from __future__ import annotations

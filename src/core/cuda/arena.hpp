@@ -38,7 +38,7 @@ struct Shape {
     static constexpr bool Plain = Plain_, Exact = Exact_, Split = Split_, Ragged = Ragged_;
     static constexpr bool Linked = Linked_;
     static constexpr bool Spread = Spread_, uniform = Kind >= 0, bounded = Early + Late > 0;
-    static constexpr int padded = Spread || N % 4 == 0 || N < 3 ? N : N + 4 - N % 4;
+    static constexpr int padded = Spread || Linked || N % 4 == 0 || N < 3 ? N : N + 4 - N % 4;
 };
 
 // Kinds: the places of the families in families/all.hpp, and tables that many edges share.

@@ -51,7 +51,7 @@ inline double distance(double a, double b) { return a > b ? a - b : b - a; }
 // Loops over labels: all at once where labels are few and their number N is known (Fixed), so that
 // arrays are registers. Inner loops have some entries on their way at a time in any case, since
 // each waits for memory or for a function.
-template <int N, bool Fixed> inline constexpr int outer_loop = Fixed && N <= 4 ? N : 1;
+template <int N, bool Fixed> inline constexpr int outer_loop = Fixed ? N : 1;
 template <int N, bool Fixed> inline constexpr int inner_loop = Fixed ? N : 2;
 
 // Moves of mass among two rows and two columns, as `exchange` of core/transport.hpp.
@@ -164,10 +164,11 @@ inline double complete(const Masses<Edge> &mass, const double *p, int rows, int 
 template <int N, bool Fixed, class Edge>
 inline double exchanged_price(const Masses<Edge> &mass, const double *p, int rows, int cols,
                               Scaling<N> &s) {
-    double plan[exchanged], cost[exchanged], price = 0.0;
+    constexpr int room = Fixed ? N * N : exchanged;
+    double plan[room], cost[room], price = 0.0;
     complete<N, Fixed, true>(mass, p, rows, cols, s, plan, cost);
     exchange<N, Fixed>(cost, plan, rows, cols);
-    SOFTMAP_UNROLL(Fixed && N <= 4 ? N * N : 1)
+    SOFTMAP_UNROLL(Fixed ? N * N : 1)
     for (int k = 0; k < rows * cols; ++k)
         price += priced(plan[k], cost[k]);
     return price;
@@ -224,7 +225,7 @@ inline bool couple_band(const Edge &edge, const double *row, const double *col, 
     return out.cost < infinity && out.cost > -infinity;
 }
 
-inline constexpr int most_fixed = 16; // labels up to which loops over them are written out
+inline constexpr int most_fixed = 4; // labels up to which loops over them are written out
 
 // The coupling of one edge, with the entropy and the slack of its marginals if `soft`.
 template <class H, class S>

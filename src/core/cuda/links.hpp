@@ -77,11 +77,11 @@ inline double send_edge(const Arena<typename H::S> &arena, unsigned edge, typena
     const unsigned own = Forward ? earlier : later, out = Forward ? later : earlier;
     const Place from{(long long)own * H::padded, 1}, to{(long long)out * H::padded, 1};
     S in[N], old[N], before[N], sum[N];
-    read<H, true>(msg, from, N, in);
+    read<H>(msg, from, N, in);
     if constexpr (Moving)
-        read<H, true>(prev, Forward ? from : to, N, before);
+        read<H>(prev, Forward ? from : to, N, before);
     if constexpr (replacing)
-        read<H, true>(msg, to, N, old);
+        read<H>(msg, to, N, old);
     read<H>(sums, Place{(long long)receiver[own] * H::padded, 1}, N, sum);
     Pack<W> a[N], room[4 * N + 8];
     SOFTMAP_UNROLL_ALL

@@ -80,14 +80,8 @@ class Arena:
         """Messages by edge, where the shape has them so; their number does not count lanes."""
         if not self.shape.linked:
             return None
-        self.message_size = 2 * self.model.m * self.padded
+        self.message_size = 2 * self.model.m * self.shape.labels
         return Links.of(self.tiling, self.model.edges, self.device.xp)
-
-    @property
-    def padded(self) -> int:
-        """Numbers that a message of a linked shape takes up; `padded` of `Shape` in C++."""
-        labels = self.shape.labels
-        return labels if labels < 3 else -(-labels // 4) * 4
 
     @property
     def _tables(self) -> bool:

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from softmap.cuda.arena import Arena
 from softmap.cuda.devices import Device, Launch
+from softmap.cuda.links import Links
 from softmap.cuda.shapes import Shape
 from softmap.cuda.tiling import LANES
 
@@ -117,13 +118,14 @@ class LinkedLevel(Level):
 def levels_for(arena: Arena) -> list[Level]:
     """The levels of an arena."""
     tiles, start = arena.tiling.tiles, arena.tiling.level_start
-    sums = arena.device.zeros(arena.threads * arena.padded, arena.dtype) if arena.links else None
+    size = arena.threads * arena.shape.labels if arena.links else 1
+    sums = arena.device.zeros(size, arena.dtype)
     out: list[Level] = []
     block = 0
     for number, (first, last) in enumerate(zip(start[:-1].tolist(), start[1:].tolist())):  # noqa: B905
         level = _level(arena, tiles[first:last], first, block)
-        if arena.links:
-            level = _linked(arena, level, number, sums)
+        if arena.links is not None:
+            level = _linked(arena.links, level, number, sums)
         out.append(level)
         block += level.blocks
     return out
@@ -138,13 +140,13 @@ def _level(arena: Arena, tiles: NDArray[np.void], first: int, block: int) -> Lev
     return Level(first, len(tiles), early, late, shape, block, arena.device, team)
 
 
-def _linked(arena: Arena, level: Level, number: int, sums: Any) -> LinkedLevel:
-    device, links = arena.device, arena.links
+def _linked(links: Links, level: Level, number: int, sums: Any) -> LinkedLevel:
+    device = level.device
     backward, forward = (
         device.upload(links.chunks(number, way, device.block).reshape(-1)) for way in (False, True)
     )
     return LinkedLevel(
-        level.first, level.count, level.early, level.late, arena.shape, level.block, device,
+        level.first, level.count, level.early, level.late, level.shape, level.block, device,
         sums=sums, receiver=links.receiver, chunks=(backward, forward),
     )  # fmt: skip
 
