@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from softmap.algorithms.base import Floats, Proposal, Verdict
+from softmap.algorithms.base import Proposal, Verdict
 from softmap.labels import decode, round_nodes
 from softmap.relaxation.bounds import reduced_nodes
 from softmap.solving.handover import is_slow, solve_exactly
@@ -66,7 +66,7 @@ def check(run: Run, *, last: bool = False, least: bool = False) -> Snapshot:
         proposal = _proposal(run, last=last)
         run.eta = proposal.eta
         verdict = run.judge.look(proposal)
-    _find_labels(run, proposal.lam, verdict, before, last=last)
+    _find_labels(run, proposal, verdict, before, last=last)
     if not last and is_slow(run):
         solve_exactly(run)
     snapshot = run.note(StageName.RELAX, proposal.smoothed, verdict.slack)
@@ -91,21 +91,24 @@ def _proposal(run: Run, *, last: bool) -> Proposal:
     return run.algorithm.propose(run.state)
 
 
-def _find_labels(run: Run, lam: Floats, verdict: Verdict, before: float, *, last: bool) -> None:
+def _find_labels(
+    run: Run, proposal: Proposal, verdict: Verdict, before: float, *, last: bool
+) -> None:
     """Search for labels at growing intervals, at the end, and until some obey hard constraints.
 
-    `before` is the cost of the best point before this check.
+    `before` is the cost of the best point before this check. λ is asked for only where it is
+    needed: it may have to come from a device.
     """
     alone = run.options.goal == "lp"
     if alone and run.algorithm.frugal:
         return
     due = last or (run.done >= 4 * run.decoded_at and (not alone or _rivals(run)))
     if due or not math.isfinite(run.search.energy):
-        run.find_labels(lam, verdict.nodes[0], before)
+        run.find_labels(proposal.lam, verdict.nodes[0], before)
     if due:
         run.decoded_at = run.done
     elif run.closed() and not (alone and run.gaps()[1] <= run.options.lp_gap):
-        run.find_labels(lam, verdict.nodes[0], run.judge.primal)
+        run.find_labels(proposal.lam, verdict.nodes[0], run.judge.primal)
 
 
 def _rivals(run: Run) -> bool:
