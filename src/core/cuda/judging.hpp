@@ -237,7 +237,6 @@ struct End {
 
     template <class H, class S>
     void load(const double *share, const double *mu, const S *msg, double *p, double *kappa) const {
-        SOFTMAP_UNROLL(H::uniform && H::N <= most_fixed ? H::N : 1)
         for (int x = 0; x < (H::uniform ? H::N : labels); ++x) {
             const double own = share[cost + (long long)x * tile_size];
             const double got = double(msg[message.at + (long long)x * message.step]);
