@@ -151,6 +151,15 @@ Incidence incidence(const In<std::int32_t> &node, const In<Index> &start,
     return {n, node.data(), start.data(), half.data()};
 }
 
+void sort_half_edges(In<std::int32_t> node, Out<Index> start, Out<std::int32_t> half) {
+    require(start.size() > 0, "start needs n + 1 entries");
+    require_size(half, Index(node.size()), "half");
+    const Index n = Index(start.size()) - 1;
+    for (std::size_t h = 0; h < node.size(); ++h)
+        require(0 <= node.data()[h] && node.data()[h] < n, "half-edge ", h, " is out of range");
+    sort_halves(node.data(), Index(node.size()), n, start.data(), half.data());
+}
+
 void colour_nodes(In<std::int32_t> node, In<Index> start, In<std::int32_t> half,
                   Out<std::int32_t> out) {
     const Incidence graph = incidence(node, start, half);
@@ -198,6 +207,8 @@ void bind_labels(nb::module_ &m) {
     m.def("merge", &merge_labels, arg("layout"), arg("labels"), arg("other"), arg("stride"),
           arg("num_variables"), Unlocked(),
           "Take the connected parts of `other` that do not raise the cost; whether it fell.");
+    m.def("sort_halves", &sort_half_edges, arg("node"), arg("start"), arg("half"), Unlocked(),
+          "The half-edges of each node, ascending, and where they begin.");
     m.def("greedy_colouring", &colour_nodes, arg("node"), arg("start"), arg("half"), arg("colour"),
           Unlocked(), "First-fit colours in node order.");
     m.def("depth_levels", &level_nodes, arg("node"), arg("start"), arg("half"), arg("rank"),

@@ -23,6 +23,18 @@ struct Incidence {
     }
 };
 
+// The half-edges of every node, ascending: they are counted, then put in place.
+inline void sort_halves(const std::int32_t *node, Index halves, Index n, Index *start,
+                        std::int32_t *half) {
+    std::fill_n(start, n + 1, Index(0));
+    for (Index h = 0; h < halves; ++h)
+        ++start[node[h] + 1];
+    std::partial_sum(start, start + n + 1, start);
+    std::vector<Index> next(start, start + n);
+    for (Index h = 0; h < halves; ++h)
+        half[next[node[h]]++] = std::int32_t(h);
+}
+
 // First-fit colours in node order.
 inline void greedy_colouring(const Incidence &graph, std::int32_t *colour) {
     Index widest = 0;

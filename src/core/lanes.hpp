@@ -9,11 +9,11 @@
 // Loops that a GPU has to have unrolled, or its registers become memory; `count` times, all of them
 // if 0. Processors do not need to be told.
 #ifdef __CUDACC_RTC__
-#define SOFTMAP_TEXT_OF(text) #text
-#define SOFTMAP_UNROLL(count) _Pragma(SOFTMAP_TEXT_OF(unroll(count)))
+#define SOFTMAP_TEXT_OF(...) #__VA_ARGS__
+#define SOFTMAP_UNROLL(...) _Pragma(SOFTMAP_TEXT_OF(unroll(__VA_ARGS__)))
 #define SOFTMAP_UNROLL_ALL _Pragma("unroll")
 #else
-#define SOFTMAP_UNROLL(count)
+#define SOFTMAP_UNROLL(...)
 #define SOFTMAP_UNROLL_ALL
 #endif
 

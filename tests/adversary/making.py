@@ -93,6 +93,9 @@ def _edge(costs: Costs, family: str, ends: tuple[int, int], rows: int, cols: int
     if family == "potts":
         return Edge(ends, family, weight=weight)
     cut = float(rng.choice([0.0, 0.5, 1.0, 2.0, 3.5, math.inf]))
+    farthest = float(max(rows, cols) - 1) ** (2 if family == "quadratic" else 1)
+    most = 1e300 / max(min(cut, farthest), 1.0)  # costs are within ±1e300
+    weight = min(max(weight, -most), most)
     return Edge(ends, family, weight=weight, truncation=cut)
 
 

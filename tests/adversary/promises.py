@@ -89,7 +89,11 @@ def broken(trial: Trial) -> str | None:
 def broken_together(specs: list[Spec]) -> str | None:
     """The first promise that `solve_batch` breaks on a device; None if it keeps them all."""
     options = {"backend": "cuda", "goal": "lp", "lp_gap": 1e-4, "gap": 0.0}
-    found = softmap.solve_batch([s.model() for s in specs], errors="return", threads=1, **options)
+    try:
+        models = [spec.model() for spec in specs]
+        found = softmap.solve_batch(models, errors="return", threads=1, **options)
+    except Exception as error:
+        return f"in a batch: raised: {type(error).__name__}: {str(error)[:80]}"
     for spec, result in zip(specs, found, strict=True):
         best, exact = optimum(spec)
         if isinstance(result, softmap.InfeasibleModel):

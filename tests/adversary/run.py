@@ -1,7 +1,7 @@
 """The campaign: random models against enumeration and HiGHS, for as long as wanted.
 
 python tests/adversary/run.py --seconds 600 [--first SEED] [--workers 2]
-python tests/adversary/run.py --backend cuda: the same runs on a device, and every share as a batch
+python tests/adversary/run.py --backend cuda: the same runs on a device, larger shares in batches
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ import threading
 import time
 import warnings
 from pathlib import Path
+from typing import Any
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
@@ -22,6 +23,8 @@ from adversary.promises import broken, broken_together
 from adversary.shrinking import shrunk
 
 SHARE = 10  # trials handed to a worker at a time
+TOGETHER = 60  # models of a share on a device, which are also solved as a batch
+PACE = 20.0  # seconds between lines that say how many are done
 
 
 def few_shapes() -> None:
@@ -44,14 +47,14 @@ def work(share: tuple[int, str]) -> list[tuple[int, str]]:
     seeds = range(first, first + SHARE)
     found = [(seed, broken(made(seed, backend))) for seed in seeds]
     if backend == "cuda":
-        found.append((first, broken_together([trial(seed).spec for seed in seeds])))
+        found.append((first, broken_together([trial(first + k).spec for k in range(TOGETHER)])))
     return [(seed, problem) for seed, problem in found if problem is not None]
 
 
 def report(seed: int, problem: str, backend: str) -> None:
     """Print the smallest model that shows a problem."""
     if problem.startswith("in a batch"):
-        print(f"\n# trials {seed} to {seed + SHARE - 1} {problem}", flush=True)
+        print(f"\n# trials {seed} to {seed + TOGETHER - 1} {problem}", flush=True)
         return
     print(f"\n# trial {seed}: {problem}", flush=True)
     small = shrunk(made(seed, backend), problem, tries=400 if backend == "cpu" else 40)
@@ -69,33 +72,57 @@ def main() -> int:
     parser.add_argument("--backend", choices=["cpu", "cuda"], default="cpu")
     parser.add_argument("--few-shapes", action="store_true", help=few_shapes.__doc__)
     arguments = parser.parse_args()
-    if arguments.backend == "cuda":  # kernels are compiled once, before many ask for them
-        if arguments.few_shapes:
-            few_shapes()
-        work((arguments.first - SHARE, "cuda"))
-    end, count, problems = time.monotonic() + arguments.seconds, 0, 0
-    seen: dict[str, int] = {}
-    shares = itertools.takewhile(
-        lambda _: time.monotonic() < end,
-        ((first, arguments.backend) for first in itertools.count(arguments.first, SHARE)),
-    )
-    with multiprocessing.get_context("spawn").Pool(
+    if arguments.backend == "cuda":
+        _compile(arguments.first - TOGETHER, arguments.few_shapes)
+    pool = multiprocessing.get_context("spawn").Pool(
         arguments.workers, few_shapes if arguments.few_shapes else None
-    ) as pool:
-        for found in pool.imap_unordered(work, _paced(shares, arguments.workers)):
+    )
+    with pool:
+        try:
+            count, problems = _campaign(pool, arguments)
+        finally:
+            _over.set()  # or else the thread that hands out shares would wait for ever
             _done.release()
-            count += SHARE
-            for seed, problem in found:
-                problems += 1
-                kind = problem.split(":")[0] + problem[-30:]
-                seen[kind] = seen.get(kind, 0) + 1
-                if seen[kind] <= 2:
-                    report(seed, problem, arguments.backend)
     print(f"{count:,} models, {problems} broken promises")
     return 1 if problems else 0
 
 
-_done = threading.Semaphore(0)
+def _compile(first: int, few: bool) -> None:
+    """Compile the kernels of a device once, before many ask for them."""
+    if few:
+        few_shapes()
+    began = time.monotonic()
+    for seed, problem in work((first, "cuda")):
+        print(f"# before all others, trial {seed}: {problem}", flush=True)
+    print(f"# kernels were ready after {time.monotonic() - began:.0f} s", flush=True)
+
+
+def _campaign(pool: Any, arguments: argparse.Namespace) -> tuple[int, int]:
+    """Hand out shares until the time is over; models that were tried, and broken promises."""
+    started = said = time.monotonic()
+    end, count, problems = started + arguments.seconds, 0, 0
+    seen: dict[str, int] = {}
+    size = TOGETHER if arguments.backend == "cuda" else SHARE
+    shares = itertools.takewhile(
+        lambda _: time.monotonic() < end,
+        ((first, arguments.backend) for first in itertools.count(arguments.first, size)),
+    )
+    for found in pool.imap_unordered(work, _paced(shares, arguments.workers)):
+        _done.release()
+        count += size
+        if time.monotonic() - said > PACE:
+            said = time.monotonic()
+            print(f"# {count:,} models after {said - started:.0f} s", flush=True)
+        for seed, problem in found:
+            problems += 1
+            kind = problem.split(":")[0] + problem[-30:]
+            seen[kind] = seen.get(kind, 0) + 1
+            if seen[kind] <= 2:
+                report(seed, problem, arguments.backend)
+    return count, problems
+
+
+_done, _over = threading.Semaphore(0), threading.Event()
 
 
 def _paced(shares, workers: int):
@@ -103,6 +130,8 @@ def _paced(shares, workers: int):
     for k, share in enumerate(shares):
         if k >= 2 * workers:
             _done.acquire()
+        if _over.is_set():
+            return
         yield share
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from adversary import run
 from adversary.making import on_device, trial
 from adversary.promises import broken, broken_together
 from adversary.shrinking import shrunk
@@ -47,6 +48,19 @@ def test_what_is_found_is_made_smaller(monkeypatch):
     names: dict = {}
     exec(small.spec.code(), names)
     assert names["model"].fingerprint() == small.spec.model().fingerprint()
+
+
+def test_shares_are_handed_out_as_others_come_back_until_all_is_over():
+    shares = run._paced(range(100), workers=1)
+    assert [next(shares), next(shares)] == [0, 1]
+    run._done.release()
+    assert next(shares) == 2
+    run._over.set()
+    run._done.release()
+    try:
+        assert list(shares) == []
+    finally:
+        run._over.clear()
 
 
 @pytest.mark.parametrize("part", range(4))

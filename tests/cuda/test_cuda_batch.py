@@ -9,6 +9,7 @@ import softmap
 from small_models import random_model
 from softmap.model.joining import joined
 from softmap.relaxation.dual import cost_scale
+from softmap.solving.device_batch import buckets
 
 
 def several():
@@ -34,6 +35,39 @@ def test_every_result_is_proved_and_as_good_as_a_single_one(goal, place):
         assert result.model is model
         single = softmap.solve(model, **options)
         assert abs(result.bound - single.bound) <= 2e-3 * (1 + abs(single.bound))
+
+
+def test_models_of_any_label_counts_share_a_launch(place):
+    """The shape of all families and label counts, which takes the most registers."""
+    rng = np.random.default_rng(1)
+    models = []
+    for n in (3, 4):
+        counts = [2, 40, *rng.integers(2, 6, n - 2)]
+        unary = [rng.normal(size=d) for d in counts]
+        path = [(k, k + 1) for k in range(n - 1)]
+        models.append(softmap.Model(unary, path, softmap.Potts(rng.random(n - 1))))
+    for model, result in zip(
+        models, softmap.solve_batch(models, backend="cuda", goal="lp", lp_gap=1e-4), strict=True
+    ):
+        assert softmap.verify(result)
+        assert result.bound == pytest.approx(softmap.solve(model).energy, rel=1e-3)
+
+
+def test_what_single_precision_cannot_hold_is_solved_apart(place):
+    """Among models that look alike, and with the same answers as alone."""
+    rng, edges = np.random.default_rng(1), softmap.generators.grid_edges(3, 4)
+    models = []
+    for size, least in ((1.0, 0.0), (2.0**60, 0.0), (1.0, 0.0), (1.0, np.inf)):
+        unary = size * rng.random((12, 3))
+        unary[0, 0] += least
+        models.append(softmap.Model(unary, edges, softmap.Potts(size * rng.random(len(edges)))))
+    found = [chosen for chosen, _ in buckets(models)]
+    assert found == [[0, 2]]
+    for model, result in zip(
+        models, softmap.solve_batch(models, backend="cuda", goal="lp", lp_gap=1e-4), strict=True
+    ):
+        assert softmap.verify(result)
+        assert result.model is model
 
 
 def test_limits_hold_for_each_model(place):

@@ -12,6 +12,7 @@ from small_models import random_model
 from softmap.algorithms.base import Proposal
 from softmap.cuda import Engine, HostDevice
 from softmap.cuda.judge import judged_on_device
+from softmap.cuda.links import Links
 from softmap.cuda.tiling import LANES, Tiling, levels_of
 from softmap.relaxation.bounds import dual_bound
 from softmap.relaxation.consistency import tighten
@@ -143,6 +144,36 @@ def test_tiles_hold_every_node_and_half_edge_once(model):
     of = tiling.group_tile[tiling.slot // LANES]
     assert (of == tiling.place[model.graph.node] // LANES).all()
     assert (level[model.edges[:, 0]] != level[model.edges[:, 1]]).all()
+
+
+@given(models(max_n=6))
+def test_links_hold_every_message_once_and_levels_send_along_all_edges(model):
+    level = levels_of(model)
+    tiling = Tiling.of(model, level)
+    links = Links.of(tiling, model.edges, np)
+    m, node = model.m, model.graph.node
+    where = links.where[tiling.slot].astype(np.int64)
+    assert sorted(where.tolist()) == list(range(2 * m))
+    assert (links.receiver[where] == tiling.place[node]).all()
+    later = level[node] > level[node.reshape(-1, 2)[:, ::-1].reshape(-1)]
+    assert ((where < m) == later).all()  # messages to later ends come first
+    assert (where.reshape(-1, 2) % max(m, 1) == where.reshape(-1, 2)[:, :1] % max(m, 1)).all()
+    for forward in (True, False):
+        sent = [links.chunks(k, forward, 4) for k in range(int(level.max()) + 1)]
+        every = [e for one in sent for first, last in one.tolist() for e in range(first, last)]
+        assert sorted(every) == list(range(m))
+        for number, one in enumerate(sent):
+            for first, last in one.tolist():
+                at = links.receiver[first:last] if not forward else links.receiver[m:][first:last]
+                of = np.searchsorted(tiling.level_start, at // LANES, side="right") - 1
+                assert last - first <= 4
+                assert (of == number).all()
+
+
+def test_random_graphs_with_tables_have_their_messages_by_edge():
+    assert run(shaped("random"), "float32").arena.shape.linked
+    assert run(shaped("random"), "float64").arena.shape.linked
+    assert not run(shaped("tables"), "float32").arena.shape.linked
 
 
 def test_grids_go_by_cyclic_diagonals_and_other_graphs_in_order():

@@ -51,6 +51,23 @@ def test_results_of_every_family_hold_what_they_say(family, seed, place):
     assert result.energy == pytest.approx(softmap.solve(model).energy, abs=1e-9)
 
 
+def test_checks_of_a_large_model_leave_its_arrays_on_the_device(place, monkeypatch):
+    """λ of a large model takes longer to fetch than all passes between two checks."""
+    monkeypatch.setattr("softmap.cuda.anneal.LARGE", 0)
+    fetched = []
+    for name in ("lam", "by_node"):
+        whole = getattr(Engine, name)
+        monkeypatch.setattr(
+            Engine, name, lambda *given, whole=whole: fetched.append(1) or whole(*given)
+        )
+    snapshots = softmap.iterate(GRIDS["random"](), backend="cuda", goal="lp", lp_gap=1e-4, gap=0.0)
+    rows = []
+    for snapshot in snapshots:
+        rows.append(snapshot.sweeps)
+        assert not fetched
+    assert len(rows) > 3
+
+
 def test_the_same_run_twice_gives_the_same_numbers(place):
     model = GRIDS["random"]()
     one, other = (

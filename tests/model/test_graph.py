@@ -32,6 +32,11 @@ def test_rows_hold_the_half_edges_of_each_node_in_order(case):
     assert graph.node.tolist() == ends
 
 
+def test_ends_that_are_no_nodes_are_refused():
+    with pytest.raises(ValueError, match="half-edge 1 is out of range"):
+        Graph.from_edges(np.array([[0, 3]], dtype=np.int32), 3)
+
+
 def test_the_arrays_are_read_only_and_typed():
     graph = Graph.from_edges(np.array([[0, 1], [1, 2]], dtype=np.int32), 4)
     assert (graph.node.dtype, graph.start.dtype, graph.half.dtype) == (np.int32, "i8", np.int32)

@@ -319,6 +319,13 @@ def ordered() -> Model:
     return Model(unary, None, [chain, ([[2, 3]], Potts([0.7]))])
 
 
+def test_extremes_of_many_small_tables():
+    tables = np.random.default_rng(1).normal(size=(9000, 2, 3))
+    low, high = Tables(tables).extremes(np.full(9000, 2), np.full(9000, 3))
+    assert (low == tables.min(axis=(1, 2))).all()
+    assert (high == tables.max(axis=(1, 2))).all()
+
+
 def test_a_new_family_has_tables_energies_and_extremes(ordered):
     assert ordered.table(0).tolist() == [[0, 0, 0], [1.5, 0, 0]]
     expected = ordered.unary_of(0)[1] + ordered.unary_of(1)[0] + ordered.unary_of(2)[3]

@@ -28,15 +28,17 @@ struct Tile {
 // slot do, which suits graphs whose edges lead anywhere. Plain: every edge has the closed forms of
 // its family. Exact: tables are the same when rounded to the precision of passes. Split: one thread
 // per edge, not per node. Ragged: nodes of a tile may differ in their half-edges, and the tile has
-// room for those of each direction that the richest of them has.
+// room for those of each direction that the richest of them has. Linked: messages and tables lie by
+// edge, those between the same two levels together; see links.hpp.
 template <class Float, int Kind_, int N_, int Reach_, int Early_, int Late_, bool Spread_,
-          bool Plain_, bool Exact_, bool Split_, bool Ragged_>
+          bool Plain_, bool Exact_, bool Split_, bool Ragged_, bool Linked_>
 struct Shape {
     using S = Float;
     static constexpr int Kind = Kind_, N = N_, Reach = Reach_, Early = Early_, Late = Late_;
     static constexpr bool Plain = Plain_, Exact = Exact_, Split = Split_, Ragged = Ragged_;
+    static constexpr bool Linked = Linked_;
     static constexpr bool Spread = Spread_, uniform = Kind >= 0, bounded = Early + Late > 0;
-    static constexpr int padded = Spread || N % 4 == 0 || N < 3 ? N : N + 4 - N % 4;
+    static constexpr int padded = Spread || Linked || N % 4 == 0 || N < 3 ? N : N + 4 - N % 4;
 };
 
 // Kinds: the places of the families in families/all.hpp, and tables that many edges share.
@@ -57,6 +59,8 @@ template <class S> struct Arena {
     const double *table;
     const int *maps;
     const unsigned *halves; // by place, of ragged tiles: early + 65536 · late
+    const unsigned *where;  // by slot, of linked shapes: the message into its node
+    int edges;              // message k goes to the later end of an edge, edges + k to the earlier
 };
 
 #define SOFTMAP_ARENA_PARAMETERS(S)                                                                \
@@ -64,11 +68,11 @@ template <class S> struct Arena {
         const int *group_tile, const double *weight, const double *cut, const S *arranged,         \
         const double *arranged_exact, const unsigned char *kind, const unsigned char *side,        \
         const int *reach, const long long *place, const double *table, const int *maps,            \
-        const unsigned *halves
+        const unsigned *halves, const unsigned *where, int edge_count
 #define SOFTMAP_ARENA(S)                                                                           \
     Arena<S> {                                                                                     \
         tiles, unary, unary_single, mate, group_tile, weight, cut, arranged, arranged_exact, kind, \
-            side, reach, place, table, maps, halves                                                \
+            side, reach, place, table, maps, halves, where, edge_count                             \
     }
 
 // Where the numbers of one slot are: entry x at `at + x * step`.
@@ -83,6 +87,7 @@ template <class H> struct Node {
     Tile tile;
     int early, late; // half-edges of this node
     double share;    // 1 / n_i
+    const unsigned *where;
 
     // The node of this thread, of tiles first .. first + count - 1; false if there is none.
     template <class S> bool find(const Arena<S> &arena, int first, int count) {
@@ -96,6 +101,7 @@ template <class H> struct Node {
         early = tile.early;
         late = tile.late;
         share = tile.share;
+        where = arena.where;
         if constexpr (H::Ragged) {
             const unsigned both = arena.halves[place()];
             early = int(both % 65536u);
@@ -119,11 +125,23 @@ template <class H> struct Node {
     long long cost(int x) const { return tile.unary + (long long)x * tile_size + lane; }
 
     Place message(int j) const {
+        if constexpr (H::Linked)
+            return {(long long)where[slot(j)] * width(), 1};
         const long long begin = tile.message + (long long)in_tile(j) * tile_size * width();
         return H::Spread ? Place{begin + lane, tile_size} : Place{begin + lane * width(), 1};
     }
     int width() const { return H::uniform ? H::padded : tile.width; }
 };
+
+// The other message along the edge of a message, and the edge, of linked shapes.
+template <class S> inline unsigned across(const Arena<S> &arena, unsigned message) {
+    const unsigned edges = unsigned(arena.edges);
+    return message < edges ? message + edges : message - edges;
+}
+template <class S> inline unsigned edge_of(const Arena<S> &arena, unsigned message) {
+    const unsigned edges = unsigned(arena.edges);
+    return message < edges ? message : message - edges;
+}
 
 // The far end of the edge of a slot.
 template <class H> struct Far {
@@ -141,6 +159,8 @@ template <class H> struct Far {
             width_ = H::padded;
             message_ = (long long)group * tile_size * H::padded;
             tile_number = -1;
+            if constexpr (H::Linked)
+                message_ = (long long)across(arena, arena.where[slot]) * H::padded;
         } else {
             tile_number = arena.group_tile[group];
             const Tile &tile = arena.tiles[tile_number];
@@ -152,6 +172,8 @@ template <class H> struct Far {
 
     int labels() const { return H::uniform ? H::N : labels_; }
     Place message() const {
+        if constexpr (H::Linked)
+            return {message_, 1};
         return H::Spread ? Place{message_ + lane, tile_size}
                          : Place{message_ + (long long)lane * width_, 1};
     }

@@ -5,6 +5,7 @@
 // stopped, by itself; `active` lists those that go on.
 #pragma once
 
+#include "links.hpp"
 #include "together.hpp"
 #include "transfer.hpp"
 
@@ -81,10 +82,10 @@ inline double half_of(const Arena<typename H::S> &arena, const int *start, int l
 // `count` passes of every active model, at the η and with the memory of momentum that `heats` has
 // for each; marginals enter the mean if there is one.
 template <class H, int Heat>
-SOFTMAP_KERNEL batch_passes(SOFTMAP_ARENA_PARAMETERS(typename H::S), typename H::S *msg,
-                            typename H::S *prev, Control *controls, const double *heats,
-                            typename H::S *shift, float *mean, double recent, const int *active,
-                            const int *level_start, int levels, int count) {
+SOFTMAP_MODEL_KERNEL
+batch_passes(SOFTMAP_ARENA_PARAMETERS(typename H::S), typename H::S *msg, typename H::S *prev,
+             Control *controls, const double *heats, typename H::S *shift, float *mean,
+             double recent, const int *active, const int *level_start, int levels, int count) {
     const auto arena = SOFTMAP_ARENA(typename H::S);
     const int model = active[block_number()];
     const int *start = level_start + model * levels;
@@ -130,11 +131,11 @@ enum : int {
 };
 
 template <class H>
-SOFTMAP_KERNEL batch_look(SOFTMAP_ARENA_PARAMETERS(typename H::S), const typename H::S *msg,
-                          typename H::S *polished, const Control *controls,
-                          const typename H::S *shift, double *share, double *mu, int *label,
-                          const float *mean, double *mean_mu, double *found, const int *active,
-                          const int *level_start, int levels) {
+SOFTMAP_MODEL_KERNEL batch_look(SOFTMAP_ARENA_PARAMETERS(typename H::S), const typename H::S *msg,
+                                typename H::S *polished, const Control *controls,
+                                const typename H::S *shift, double *share, double *mu, int *label,
+                                const float *mean, double *mean_mu, double *found,
+                                const int *active, const int *level_start, int levels) {
     const auto arena = SOFTMAP_ARENA(typename H::S);
     const int model = active[block_number()];
     const int *start = level_start + model * levels;
@@ -193,11 +194,11 @@ SOFTMAP_KERNEL batch_look(SOFTMAP_ARENA_PARAMETERS(typename H::S), const typenam
 
 // Keep what was the best of a run so far: λ (1), the point (2, or 4 for the mean), labels (8).
 template <class H>
-SOFTMAP_KERNEL batch_keep(SOFTMAP_ARENA_PARAMETERS(typename H::S), const typename H::S *msg,
-                          const typename H::S *polished, const double *mu, const double *mean_mu,
-                          const int *label, typename H::S *best_lam, typename H::S *best_msg,
-                          double *best_mu, int *best_label, const int *what, const int *active,
-                          const int *level_start, int levels) {
+SOFTMAP_MODEL_KERNEL
+batch_keep(SOFTMAP_ARENA_PARAMETERS(typename H::S), const typename H::S *msg,
+           const typename H::S *polished, const double *mu, const double *mean_mu, const int *label,
+           typename H::S *best_lam, typename H::S *best_msg, double *best_mu, int *best_label,
+           const int *what, const int *active, const int *level_start, int levels) {
     const auto arena = SOFTMAP_ARENA(typename H::S);
     const int number = block_number(), model = active[number], kept = what[number];
     const int *start = level_start + model * levels;

@@ -48,17 +48,24 @@ inline double smaller(double a, double b) { return a < b ? a : b; }
 inline double larger(double a, double b) { return a > b ? a : b; }
 inline double distance(double a, double b) { return a > b ? a - b : b - a; }
 
+// Loops over labels: all at once where labels are few and their number N is known (Fixed), so that
+// arrays are registers. Inner loops have some entries on their way at a time in any case, since
+// each waits for memory or for a function.
+template <int N, bool Fixed> inline constexpr int outer_loop = Fixed ? N : 1;
+template <int N, bool Fixed> inline constexpr int inner_loop = Fixed ? N : 2;
+
 // Moves of mass among two rows and two columns, as `exchange` of core/transport.hpp.
+template <int N, bool Fixed>
 inline void exchange(const double *cost, double *plan, int rows, int cols) {
-    SOFTMAP_UNROLL(1)
+    SOFTMAP_UNROLL(outer_loop<N, Fixed>)
     for (int x = 1; x < rows; ++x)
-        SOFTMAP_UNROLL(1)
+        SOFTMAP_UNROLL(outer_loop<N, Fixed>)
     for (int z = 0; z < x; ++z) {
         double *upper = plan + x * cols, *under = plan + z * cols;
         const double *above = cost + x * cols, *below = cost + z * cols;
-        SOFTMAP_UNROLL(1)
+        SOFTMAP_UNROLL(outer_loop<N, Fixed>)
         for (int y = 1; y < cols; ++y)
-            SOFTMAP_UNROLL(1)
+            SOFTMAP_UNROLL(outer_loop<N, Fixed>)
         for (int w = 0; w < y; ++w) {
             const double gain = (above[y] - below[y]) - (above[w] - below[w]);
             const double moved = gain > 0.0   ? smaller(upper[y], under[w])
@@ -78,15 +85,15 @@ template <int N> struct Scaling {
     double missing;
 };
 
-template <int N, class Edge>
+template <int N, bool Fixed, class Edge>
 inline Coupled shrink(const Masses<Edge> &mass, const double *p, const double *q, int rows,
                       int cols, Scaling<N> &s) {
     Coupled out{0.0, 0.0, 0.0};
     double sum = 0.0, mean = 0.0;
-    SOFTMAP_UNROLL(1)
+    SOFTMAP_UNROLL(outer_loop<N, Fixed>)
     for (int x = 0; x < rows; ++x) {
         double of_row = 0.0;
-        SOFTMAP_UNROLL(1)
+        SOFTMAP_UNROLL(inner_loop<N, Fixed>)
         for (int y = 0; y < cols; ++y) {
             const double above = mass.excess(x, y), one = mass.of(above);
             of_row += one;
@@ -97,16 +104,16 @@ inline Coupled shrink(const Masses<Edge> &mass, const double *p, const double *q
     }
     const double scale = 1.0 / sum;
     out.entropy = mass.eta * mean * scale + log_double(sum);
-    SOFTMAP_UNROLL(1)
+    SOFTMAP_UNROLL(outer_loop<N, Fixed>)
     for (int x = 0; x < rows; ++x) {
         const double have = s.row[x] * scale;
         out.slack += distance(have, p[x]);
         s.row[x] = have > 0.0 ? smaller(p[x] / have, 1.0) * scale : 0.0;
     }
-    SOFTMAP_UNROLL(1)
+    SOFTMAP_UNROLL(outer_loop<N, Fixed>)
     for (int y = 0; y < cols; ++y) {
         double have = 0.0;
-        SOFTMAP_UNROLL(1)
+        SOFTMAP_UNROLL(inner_loop<N, Fixed>)
         for (int x = 0; x < rows; ++x)
             have += mass.at(x, y) * s.row[x];
         out.slack += distance(have, q[y]);
@@ -116,22 +123,22 @@ inline Coupled shrink(const Masses<Edge> &mass, const double *p, const double *q
     return out;
 }
 
-// The price of the completed coupling; `plan` (row by row) is filled if there is room for it.
-template <int N, class Edge>
+// The price of the completed coupling; Kept: the coupling and its costs, row by row.
+template <int N, bool Fixed, bool Kept, class Edge>
 inline double complete(const Masses<Edge> &mass, const double *p, int rows, int cols, Scaling<N> &s,
                        double *plan, double *cost) {
     double price = 0.0;
     s.missing = 0.0;
-    SOFTMAP_UNROLL(1)
+    SOFTMAP_UNROLL(outer_loop<N, Fixed>)
     for (int x = 0; x < rows; ++x) {
         double have = 0.0;
-        SOFTMAP_UNROLL(1)
+        SOFTMAP_UNROLL(inner_loop<N, Fixed>)
         for (int y = 0; y < cols; ++y) {
-            const double one = mass.at(x, y) * s.row[x] * s.col[y];
             const double each = mass.edge.entry(x, y).part[0];
+            const double one = mass.at(x, y) * s.row[x] * s.col[y];
             have += one;
             price += priced(one, each);
-            if (plan) {
+            if constexpr (Kept) {
                 plan[x * cols + y] = one;
                 cost[x * cols + y] = each;
             }
@@ -141,40 +148,48 @@ inline double complete(const Masses<Edge> &mass, const double *p, int rows, int 
     }
     if (!(s.missing > negligible))
         return price;
-    SOFTMAP_UNROLL(1)
+    SOFTMAP_UNROLL(outer_loop<N, Fixed>)
     for (int x = 0; x < rows; ++x)
-        SOFTMAP_UNROLL(1)
+        SOFTMAP_UNROLL(inner_loop<N, Fixed>)
     for (int y = 0; y < cols; ++y) {
         const double one = s.rest_p[x] / s.missing * s.rest_q[y];
         price += priced(one, mass.edge.entry(x, y).part[0]);
-        if (plan)
+        if constexpr (Kept)
             plan[x * cols + y] += one;
     }
     return price;
 }
 
-template <int N, class Edge>
+// The completed coupling, improved by exchanges; its price.
+template <int N, bool Fixed, class Edge>
+inline double exchanged_price(const Masses<Edge> &mass, const double *p, int rows, int cols,
+                              Scaling<N> &s) {
+    constexpr int room = Fixed ? N * N : exchanged;
+    double plan[room], cost[room], price = 0.0;
+    complete<N, Fixed, true>(mass, p, rows, cols, s, plan, cost);
+    exchange<N, Fixed>(cost, plan, rows, cols);
+    SOFTMAP_UNROLL(Fixed ? N * N : 1)
+    for (int k = 0; k < rows * cols; ++k)
+        price += priced(plan[k], cost[k]);
+    return price;
+}
+
+template <int N, bool Fixed, class Edge>
 inline Coupled couple_table(const Edge &edge, const double *row, const double *col, const double *p,
-                            const double *q, int rows, int cols, double eta) {
+                            const double *q, int some_rows, int some_cols, double eta) {
+    const int rows = Fixed ? N : some_rows, cols = Fixed ? N : some_cols;
     Masses<Edge> mass{edge, row, col, eta, infinity};
-    SOFTMAP_UNROLL(1)
+    SOFTMAP_UNROLL(outer_loop<N, Fixed>)
     for (int x = 0; x < rows; ++x)
-        SOFTMAP_UNROLL(1)
+        SOFTMAP_UNROLL(inner_loop<N, Fixed>)
     for (int y = 0; y < cols; ++y)
         mass.low = smaller(mass.total(x, y), mass.low);
     Scaling<N> s;
-    Coupled out = shrink<N>(mass, p, q, rows, cols, s);
-    if (rows * cols > exchanged) {
-        out.cost = complete<N>(mass, p, rows, cols, s, nullptr, nullptr);
-        return out;
-    }
-    double plan[exchanged], cost[exchanged];
-    complete<N>(mass, p, rows, cols, s, plan, cost);
-    exchange(cost, plan, rows, cols);
-    out.cost = 0.0;
-    SOFTMAP_UNROLL(1)
-    for (int k = 0; k < rows * cols; ++k)
-        out.cost += priced(plan[k], cost[k]);
+    Coupled out = shrink<N, Fixed>(mass, p, q, rows, cols, s);
+    if (rows * cols <= exchanged)
+        out.cost = exchanged_price<N, Fixed>(mass, p, rows, cols, s);
+    else
+        out.cost = complete<N, Fixed, false>(mass, p, rows, cols, s, nullptr, nullptr);
     return out;
 }
 
@@ -210,6 +225,8 @@ inline bool couple_band(const Edge &edge, const double *row, const double *col, 
     return out.cost < infinity && out.cost > -infinity;
 }
 
+inline constexpr int most_fixed = 4; // labels up to which loops over them are written out
+
 // The coupling of one edge, with the entropy and the slack of its marginals if `soft`.
 template <class H, class S>
 inline Coupled couple_edge(const Arena<S> &arena, unsigned slot, const double *row,
@@ -238,7 +255,8 @@ inline Coupled couple_edge(const Arena<S> &arena, unsigned slot, const double *r
             if (edge.knows_band() && couple_band<H::N>(edge, row, col, p, q, eta, soft, out))
                 return;
         if constexpr (!H::Plain || !std::remove_cvref_t<decltype(edge)>::closed_transport)
-            out = couple_table<H::N>(edge, row, col, p, q, rows, cols, eta);
+            out = couple_table < H::N,
+            H::uniform && H::N <= most_fixed > (edge, row, col, p, q, rows, cols, eta);
     });
     return out;
 }

@@ -47,14 +47,27 @@ inline TableView<W, double, N, false> raw_table(const Arena<S> &arena, unsigned 
             first ? 1 : own, Pack<W>(arena.weight[slot]),     true};
 }
 
+// Whose table a slot reads: its own, or that of the edge; and where that begins, equal entries of
+// 32 of them side by side.
+template <class H, class S> inline unsigned table_of(const Arena<S> &arena, unsigned slot) {
+    if constexpr (H::Linked)
+        return edge_of(arena, arena.where[slot]);
+    return slot;
+}
+template <class H> inline long long table_place(unsigned number) {
+    return (long long)(number / tile_size) * tile_size * H::N * H::N + number % tile_size;
+}
+
 // f(view) for the edge of a slot, the owner of the slot sending; tables as passes read them.
 template <class H, int W, bool Arranged, class S, class F>
 inline void with_edge(const Arena<S> &arena, unsigned slot, int own, int other, F f) {
     constexpr int N = Arranged && H::uniform && H::N <= unrolled ? H::N : 0;
     if constexpr (H::Kind == tables) {
-        const long long begin = (long long)(slot / tile_size) * tile_size * H::N * H::N;
-        const long long at = begin + slot % tile_size;
-        constexpr long long row = H::N * tile_size, column = tile_size;
+        const unsigned entry = table_of<H>(arena, slot);
+        const long long at = table_place<H>(entry);
+        const bool turned = H::Linked && arena.where[slot] == entry; // rows are the earlier end's
+        const long long row = turned ? tile_size : H::N * tile_size;
+        const long long column = turned ? H::N * tile_size : tile_size;
         const Pack<W> one(1.0);
         if constexpr (Arranged || H::Exact)
             f(TableView<W, S, N, Arranged>{

@@ -62,6 +62,15 @@ template <class H, bool Forward> void add_together(const std::string &shape) {
     }
 }
 
+template <class H, bool Forward> void add_links(const std::string &shape) {
+    const std::string moved = Forward ? ", true>" : ", false>";
+    kernels["add_up_nodes<" + shape + moved] = launch_of(&add_up_nodes<H, Forward>);
+    const std::string begin = "send_along<" + shape + (Forward ? ", true, " : ", false, ");
+    kernels[begin + "0, false>"] = launch_of(&send_along<H, Forward, hard, false>);
+    kernels[begin + "1, true>"] = launch_of(&send_along<H, Forward, mild, true>);
+    kernels[begin + "2, true>"] = launch_of(&send_along<H, Forward, cold, true>);
+}
+
 template <class H> void add_arrangement(const std::string &shape) {
     kernels["arrange<" + shape + ", float>"] = launch_of(&arrange<H, float>);
     kernels["arrange<" + shape + ", double>"] = launch_of(&arrange<H, double>);
@@ -69,9 +78,14 @@ template <class H> void add_arrangement(const std::string &shape) {
 
 template <class H> void add(const char *parameters) {
     const std::string shape = std::string("Shape<") + parameters + ">";
-    add_passes<H, true>(shape);
-    add_passes<H, false>(shape);
-    if constexpr (teamed<H>) {
+    if constexpr (!H::Linked) {
+        add_passes<H, true>(shape);
+        add_passes<H, false>(shape);
+    }
+    if constexpr (H::Linked) {
+        add_links<H, true>(shape);
+        add_links<H, false>(shape);
+    } else if constexpr (teamed<H>) {
         add_together<H, true>(shape);
         add_together<H, false>(shape);
     }
@@ -102,28 +116,29 @@ void add_all() {
     kernels["tick"] = launch_of(&tick);
     kernels["sampled"] = launch_of(&sampled);
     kernels["totals"] = launch_of(&totals);
-    SOFTMAP_ADD(float, -1, 128, 0, 0, 0, true, false, false, false, false);
-    SOFTMAP_ADD(double, -1, 128, 0, 0, 0, true, false, false, false, false);
-    SOFTMAP_ADD(float, 0, 3, 0, 0, 0, true, false, false, false, false);
-    SOFTMAP_ADD(float, 0, 3, 0, 2, 2, true, false, false, true, false);
-    SOFTMAP_ADD(float, 0, 3, 0, 0, 0, false, false, true, false, false);
-    SOFTMAP_ADD(float, 1, 3, 0, 0, 0, true, true, false, false, false);
-    SOFTMAP_ADD(float, 1, 3, 0, 0, 0, false, true, false, false, false);
-    SOFTMAP_ADD(float, 1, 3, 0, 2, 2, true, true, false, true, false);
-    SOFTMAP_ADD(float, 1, 3, 0, 0, 4, true, true, false, true, false);
-    SOFTMAP_ADD(float, 1, 3, 0, 4, 0, true, true, false, true, false);
-    SOFTMAP_ADD(float, 2, 5, 2, 0, 0, true, true, false, false, false);
-    SOFTMAP_ADD(float, 2, 5, 2, 2, 2, true, true, false, true, false);
-    SOFTMAP_ADD(float, 2, 32, 3, 0, 0, true, true, false, false, false);
-    SOFTMAP_ADD(float, 2, 32, 3, 2, 2, true, true, false, true, false);
-    SOFTMAP_ADD(float, 3, 5, 2, 0, 0, true, true, false, false, false);
-    SOFTMAP_ADD(float, 3, 5, 2, 2, 2, true, true, false, false, false);
-    SOFTMAP_ADD(float, 5, 3, 0, 0, 0, true, false, false, false, false);
+    SOFTMAP_ADD(float, -1, 128, 0, 0, 0, true, false, false, false, false, false);
+    SOFTMAP_ADD(double, -1, 128, 0, 0, 0, true, false, false, false, false, false);
+    SOFTMAP_ADD(float, 0, 3, 0, 0, 0, true, false, false, false, false, false);
+    SOFTMAP_ADD(float, 0, 3, 0, 2, 2, true, false, false, true, false, false);
+    SOFTMAP_ADD(float, 0, 3, 0, 0, 0, false, false, true, false, false, true);
+    SOFTMAP_ADD(double, 0, 3, 0, 0, 0, false, false, true, false, false, true);
+    SOFTMAP_ADD(float, 1, 3, 0, 0, 0, true, true, false, false, false, false);
+    SOFTMAP_ADD(float, 1, 3, 0, 0, 0, false, true, false, false, false, false);
+    SOFTMAP_ADD(float, 1, 3, 0, 2, 2, true, true, false, true, false, false);
+    SOFTMAP_ADD(float, 1, 3, 0, 0, 4, true, true, false, true, false, false);
+    SOFTMAP_ADD(float, 1, 3, 0, 4, 0, true, true, false, true, false, false);
+    SOFTMAP_ADD(float, 2, 5, 2, 0, 0, true, true, false, false, false, false);
+    SOFTMAP_ADD(float, 2, 5, 2, 2, 2, true, true, false, true, false, false);
+    SOFTMAP_ADD(float, 2, 32, 3, 0, 0, true, true, false, false, false, false);
+    SOFTMAP_ADD(float, 2, 32, 3, 2, 2, true, true, false, true, false, false);
+    SOFTMAP_ADD(float, 3, 5, 2, 0, 0, true, true, false, false, false, false);
+    SOFTMAP_ADD(float, 3, 5, 2, 2, 2, true, true, false, false, false, false);
+    SOFTMAP_ADD(float, 5, 3, 0, 0, 0, true, false, false, false, false, false);
     // of batches
-    SOFTMAP_ADD(float, -1, 128, 0, 0, 0, true, false, false, false, true);
-    SOFTMAP_ADD(double, -1, 128, 0, 0, 0, true, false, false, false, true);
-    SOFTMAP_ADD(float, 0, 3, 0, 0, 0, false, false, true, false, true);
-    SOFTMAP_ADD(float, 1, 3, 0, 0, 0, false, true, false, false, true);
+    SOFTMAP_ADD(float, -1, 128, 0, 0, 0, true, false, false, false, true, false);
+    SOFTMAP_ADD(double, -1, 128, 0, 0, 0, true, false, false, false, true, false);
+    SOFTMAP_ADD(float, 0, 3, 0, 0, 0, false, false, true, false, true, false);
+    SOFTMAP_ADD(float, 1, 3, 0, 0, 0, false, true, false, false, true, false);
 }
 
 void launch(const std::string &name, long long threads,

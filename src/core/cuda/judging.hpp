@@ -66,7 +66,9 @@ inline double edge_bound(const Arena<typename H::S> &arena, const Node<H> &node,
                    : Low(infinity);
     const unsigned slot = node.slot(j);
     const Far<H> far(arena, slot);
-    send<H, lowered, false, hard>(arena, slot, d, far.labels(), a, out, infinity);
+    // tables as passes read them, where that is what they are
+    constexpr bool arranged = H::Kind == tables && H::Exact;
+    send<H, lowered, arranged, hard>(arena, slot, d, far.labels(), a, out, infinity);
     const Place q = far.message();
     const long long costs = far.cost(arena);
     double low = infinity;
@@ -233,9 +235,9 @@ struct End {
     Place message;
     int labels;
 
-    template <class S>
+    template <class H, class S>
     void load(const double *share, const double *mu, const S *msg, double *p, double *kappa) const {
-        for (int x = 0; x < labels; ++x) {
+        for (int x = 0; x < (H::uniform ? H::N : labels); ++x) {
             const double own = share[cost + (long long)x * tile_size];
             const double got = double(msg[message.at + (long long)x * message.step]);
             p[x] = mu[cost + (long long)x * tile_size];
@@ -259,15 +261,15 @@ inline void couple_half(const Arena<typename H::S> &arena, const Node<H> &node, 
     const bool first = arena.side[slot] == 0;
     const End from = first ? own : other, into = first ? other : own;
     double p[H::N], row[H::N], q[H::N], col[H::N];
-    from.load(share, mu, msg, p, row);
-    into.load(share, mu, msg, q, col);
+    from.load<H>(share, mu, msg, p, row);
+    into.load<H>(share, mu, msg, q, col);
     const Coupled found = couple_edge<H>(arena, first ? slot : mate, row, col, p, q, from.labels,
                                          into.labels, eta, soft);
     out.cost += found.cost;
     out.entropy += found.entropy;
     out.slack += found.slack;
     if (soft)
-        out.soft += double(shift[mate]);
+        out.soft += double(shift[H::Linked ? edge_of(arena, arena.where[slot]) : mate]);
 }
 
 // The same for all edges that lead onwards from a node.

@@ -41,9 +41,17 @@ inline void advance(Control &c) {
 }
 
 SOFTMAP_KERNEL tick(Control *control, const double *partial, int count) {
+    constexpr int ahead = 16; // one block has many parts to read, and is not to wait for each
     double sum = 0.0;
-    for (int k = thread_in_block(); k < count; k += block_size())
-        sum += partial[k];
+    for (int k = thread_in_block(); k < count; k += ahead * block_size()) {
+        double part[ahead];
+        SOFTMAP_UNROLL_ALL
+        for (int l = 0; l < ahead; ++l)
+            part[l] = k + l * block_size() < count ? partial[k + l * block_size()] : 0.0;
+        SOFTMAP_UNROLL_ALL
+        for (int l = 0; l < ahead; ++l)
+            sum += part[l];
+    }
     sum = block_sum<NearestSum>(sum);
     if (thread_in_block() != 0)
         return;

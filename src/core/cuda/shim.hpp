@@ -7,12 +7,15 @@
 
 #ifdef __CUDACC_RTC__
 #define SOFTMAP_KERNEL __global__ void
+// One block for each model: registers for 512 threads at least, whatever the shape.
+#define SOFTMAP_MODEL_KERNEL __global__ void __launch_bounds__(512)
 #else
 #include <cmath>
 #include <cstdint>
 #include <cstring>
 #include <limits>
 #define SOFTMAP_KERNEL static void
+#define SOFTMAP_MODEL_KERNEL static void
 #endif
 
 namespace softmap {

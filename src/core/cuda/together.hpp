@@ -57,8 +57,7 @@ template <class H, bool Replacing> struct Held {
         place = Far<H>(arena, slot).message();
         received<H, Moved>(msg, prev, node.message(j), N, beta, in);
         if constexpr (table_too) {
-            const S *from = arena.arranged + (long long)(slot / tile_size) * tile_size * N * N +
-                            slot % tile_size;
+            const S *from = arena.arranged + table_place<H>(slot);
             SOFTMAP_UNROLL_ALL
             for (int k = 0; k < N * N; ++k)
                 table[k] = read_once(from + k * tile_size);

@@ -60,18 +60,17 @@ SOFTMAP_KERNEL node_order(SOFTMAP_ARENA_PARAMETERS(typename H::S), const long lo
     }
 }
 
-// Tables of all edges as each end reads them, weights included: equal entries of a group's slots
-// side by side, since every slot reads its own.
+// Tables of all edges as each end reads them, weights included, or once, as the earlier end of each
+// reads it, where messages lie by edge.
 template <class H, class A>
 SOFTMAP_KERNEL arrange(SOFTMAP_ARENA_PARAMETERS(typename H::S), A *out, int count) {
     const auto arena = SOFTMAP_ARENA(typename H::S);
     Node<H> node;
     if (!node.find(arena, 0, count))
         return;
-    for (int j = 0; j < node.early + node.late; ++j) {
+    for (int j = H::Linked ? node.early : 0; j < node.early + node.late; ++j) {
         const auto table = raw_table<exact, 0>(arena, node.slot(j), H::N, H::N);
-        A *begin =
-            out + (long long)(node.slot(j) / tile_size) * tile_size * H::N * H::N + node.lane;
+        A *begin = out + table_place<H>(table_of<H>(arena, node.slot(j)));
         SOFTMAP_UNROLL(1)
         for (int x = 0; x < H::N; ++x)
             for (int y = 0; y < H::N; ++y)

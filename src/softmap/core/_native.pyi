@@ -777,6 +777,15 @@ def merge(
     Take the connected parts of `other` that do not raise the cost; whether it fell.
     """
 
+def sort_halves(
+    node: Annotated[
+        NDArray[numpy.int32], dict(shape=(None,), order="C", device="cpu", writable=False)
+    ],
+    start: Annotated[NDArray[numpy.int64], dict(shape=(None,), order="C", device="cpu")],
+    half: Annotated[NDArray[numpy.int64], dict(shape=(None,), order="C", device="cpu")],
+) -> None:
+    """The half-edges of each node, ascending, and where they begin."""
+
 def greedy_colouring(
     node: Annotated[
         NDArray[numpy.int32], dict(shape=(None,), order="C", device="cpu", writable=False)

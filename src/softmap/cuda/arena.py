@@ -11,6 +11,7 @@ from numpy.typing import DTypeLike, NDArray
 
 from softmap import core
 from softmap.cuda.devices import Device
+from softmap.cuda.links import Links
 from softmap.cuda.shapes import SHARED, Shape, representable, room_of, shape_of
 from softmap.cuda.tiling import LANES, Tiling
 from softmap.errors import OptionError
@@ -32,6 +33,10 @@ class Arena:
         The arrays that every kernel begins with.
     threads : int
         Of a kernel that visits all nodes.
+    message_size : int
+        Numbers that all messages take up.
+    links : Links or None
+        Where messages lie, if they lie by edge.
     """
 
     def __init__(
@@ -40,12 +45,14 @@ class Arena:
         self.model, self.device, self.dtype = model, device, dtype
         with device.working():
             self.tiling = tiling or Tiling.of(model, xp=device.xp)
+            self.message_size, self.links = self.tiling.message_size, None
             self.shape = shape_of(model, self.tiling, dtype)
             self._check_room(replace(self.shape, exact=True))
             raw = _Raw(model, device)
             if self._tables:
                 self.shape = replace(self.shape, exact=representable(raw.table, dtype))
             self._choose_shape()
+            self.links = self._linked()
             self._check_room(self.shape)
             self.tiles = len(self.tiling.tiles)
             self.threads = self.tiles * LANES
@@ -65,8 +72,16 @@ class Arena:
             self.shape = Shape(self.dtype, -1, widest, 0, 0, 0, True, False, ragged=ragged)
             if not self.tiling.spread:
                 self.tiling = _spread(self.tiling)
+                self.message_size = self.tiling.message_size
         if self.model.num_labels.max() > self.shape.labels:
             raise OptionError(f"{device.name}: kernels for {self.shape.labels} labels at most")
+
+    def _linked(self) -> Links | None:
+        """Messages by edge, where the shape has them so; their number does not count lanes."""
+        if not self.shape.linked:
+            return None
+        self.message_size = 2 * self.model.m * self.shape.labels
+        return Links.of(self.tiling, self.model.edges, self.device.xp)
 
     @property
     def _tables(self) -> bool:
@@ -89,7 +104,7 @@ class Arena:
             a.size for p in self.model.potentials for a in p.arrays().values()
         )
         return int(
-            5 * self.tiling.message_size * item  # messages, before, polished, and the best of two
+            5 * self.message_size * item  # messages, before, polished, and the best of two
             + costs * (8 + item + 4 + 3 * 8)
             + slots * (4 + 4 + 8 * 5)
             + tables
@@ -104,7 +119,10 @@ class Arena:
             )
 
     def _table_size(self) -> int:
-        return len(self.tiling.mate) * self.shape.labels**2 if self._tables else 1
+        if not self._tables:
+            return 1
+        readers = -(-self.model.m // LANES) * LANES if self.shape.linked else len(self.tiling.mate)
+        return readers * self.shape.labels**2
 
     def _uploaded(self, raw: _Raw) -> list[Any]:
         """The arrays of `SOFTMAP_ARENA_PARAMETERS` in ``src/core/cuda/arena.hpp``."""
@@ -128,6 +146,7 @@ class Arena:
             of.get("weight", none), of.get("cut", none), self.arranged, self.arranged_exact,
             of.get("kind", none), of["side"], of.get("reach", none), of.get("place", none),
             raw.table, raw.maps, put(tiling.halves),
+            self.links.where if self.links else none, self.model.m,
         ]  # fmt: skip
 
     def _arrange_costs(self) -> None:

@@ -75,9 +75,11 @@ class Relaxed:
 class Batch:
     """Models on a device, annealed and judged each by itself."""
 
-    def __init__(self, models: Sequence[Model], device: Device, dtype: str) -> None:
+    def __init__(
+        self, models: Sequence[Model], device: Device, dtype: str, whole: Joined | None = None
+    ) -> None:
         self.device, self.count = device, len(models)
-        self.whole = whole = joined(models)
+        self.whole = whole = whole or joined(models)
         part = np.repeat(np.arange(self.count), np.diff(whole.node))
         level = _levels(whole.model)
         self.levels = int(level.max()) + 1
@@ -86,7 +88,7 @@ class Batch:
                 whole.model, part * self.levels + level, xp=device.xp, ragged=_few_halves(whole)
             )
         self.arena = arena = Arena(whole.model, device, dtype, tiling)
-        size, costs = arena.tiling.message_size, arena.tiling.cost_size
+        size, costs = arena.message_size, arena.tiling.cost_size
         self.averaging = easily_coupled(whole.model)
         names = ("msg", "prev", "polished", "best_lam", "best_msg")
         self.messages = {name: device.zeros(size, dtype) for name in names}
@@ -242,7 +244,7 @@ def _scales(models: Sequence[Model], whole: Joined) -> Floats:
     of = np.concatenate(
         [np.repeat(np.arange(count), np.diff(starts)) for starts in (whole.node, whole.edge)]
     )
-    low, high = whole.model.extremes()
+    low, high = whole.extremes
     width = high - low
     total = np.bincount(of, weights=width, minlength=count)
     number = np.bincount(of[width > 0], minlength=count)

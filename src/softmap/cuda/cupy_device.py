@@ -34,7 +34,7 @@ class CupyDevice:
 
     block = 256
     teams = True
-    model_block = 512  # for a model of its own: a level in one go
+    model_block = 256  # for a model of its own: a tile at a time, and more models
 
     def __init__(self, cupy: Any) -> None:
         self._cupy = self.xp = cupy

@@ -12,8 +12,9 @@ from numpy.typing import NDArray
 
 from softmap.cuda.arena import Arena
 from softmap.cuda.devices import Device
-from softmap.cuda.shapes import Shape, steepest
-from softmap.cuda.tiling import LANES, Tiling
+from softmap.cuda.levels import Half, Heat, Level, levels_for
+from softmap.cuda.shapes import steepest
+from softmap.cuda.tiling import Tiling
 from softmap.model import Model
 
 __all__ = ["CONTROL", "Engine", "Found", "Heat"]
@@ -27,14 +28,6 @@ SAFE = {"float32": 80.0, "float64": 600.0}  # `safe` of src/core/cuda/numbers.hp
 WIDE = 600.0
 RECENT = 8.0  # as in `algorithms.sweeps.anneal`
 SAMPLE = 5
-
-
-class Heat(IntEnum):
-    """How messages are made; see ``src/core/cuda/edges.hpp``."""
-
-    HARD = 0
-    MILD = 1
-    COLD = 2
 
 
 class Row(IntEnum):
@@ -87,7 +80,7 @@ class Engine:
     ) -> None:
         self.model, self.device, self.averaging = model, device, averaging
         self.arena = arena = Arena(model, device, dtype, tiling)
-        size, costs = arena.tiling.message_size, arena.tiling.cost_size
+        size, costs = arena.message_size, arena.tiling.cost_size
         self.msg, self.prev, self.polished = (device.zeros(size, dtype) for _ in range(3))
         self.shift = device.zeros(len(arena.tiling.mate), dtype)
         self.control = device.zeros(len(CONTROL), np.float64)
@@ -99,8 +92,8 @@ class Engine:
             self.best_lam, self.best_msg = (device.zeros(size, dtype) for _ in range(2))
             self.best_mu = device.zeros(costs, np.float64)
         self._steepest = steepest(model)
-        self._levels = self._levelled()
-        products = sum(level.blocks(device) for level in self._levels)
+        self._levels = levels_for(arena)
+        products = sum(level.blocks for level in self._levels)
         self._products = device.zeros(products, np.float64)
         self._sums = device.zeros(ROWS * arena.blocks, np.float64)
         self._totals = device.zeros(ROWS, np.float64)
@@ -112,26 +105,11 @@ class Engine:
 
     # --- what is launched ---
 
-    def _levelled(self) -> list[_Level]:
-        tiles, start = self.arena.tiling.tiles, self.arena.tiling.level_start
-        out, block = [], 0
-        for first, last in zip(start[:-1].tolist(), start[1:].tolist(), strict=True):
-            early = int(tiles["early"][first:last].max(initial=0))
-            late = int(tiles["late"][first:last].max(initial=0))
-            shape = self.arena.shape.bounded(early, late)
-            if not self.device.offers(shape):
-                shape = self.arena.shape
-            team = _team(tiles[first:last]) if shape.teamed else 0
-            level = _Level(first, last - first, early, late, shape, block, team)
-            out.append(level)
-            block += level.blocks(self.device)
-        return out
-
     def _kernels(self) -> list[str]:
         names = {"tick", "sampled", "totals"}
         for level in self._levels:
-            for forward, sends in ((True, level.late), (False, level.early)):
-                names |= {level.kernel(forward, heat) for heat in Heat if sends}
+            for forward in (way for way in (True, False) if level.sends(way)):
+                names |= {name for heat in Heat for name in level.kernels(Half(forward, heat))}
         every = ("bounds", "soft_nodes", "couple_edges", "energies", "to_lam", "from_lam")
         names |= {self.arena.kernel(name) for name in every}
         names.add(self.arena.kernel("node_order", "double"))
@@ -141,26 +119,21 @@ class Engine:
         return sorted(names)
 
     def _half(
-        self, forward: bool, heat: Heat, msg: Any, prev: Any, levels: list[_Level] | None = None
+        self, forward: bool, heat: Heat, msg: Any, prev: Any, levels: list[Level] | None = None
     ) -> None:
         """A half pass: the levels (or some) in turn; those that send nothing are left out."""
+        shift = None if forward or heat is Heat.HARD else self.shift
+        half = Half(forward, heat, msg, prev, self.control, shift)
         levels = self._levels if levels is None else levels
         for level in levels if forward else levels[::-1]:
-            if not (level.late if forward else level.early):
-                continue
-            products = self._part(level)
-            shift = None if forward or heat is Heat.HARD else self.shift
-            self.device.launch(
-                level.kernel(forward, heat),
-                level.threads(self.device, forward),
-                [*self.arena.arguments, msg, prev, self.control, products, shift, level.first,
-                 level.count],
-            )  # fmt: skip
+            if level.sends(forward):
+                for kernel, threads, given in level.launches(half, self._part(level)):
+                    self.device.launch(kernel, threads, [*self.arena.arguments, *given])
 
-    def _part(self, level: _Level) -> Any:
+    def _part(self, level: Level) -> Any:
         """The products of one level's blocks: a view, kept as long as the engine."""
         if level.block not in self._parts:
-            last = level.block + level.blocks(self.device)
+            last = level.block + level.blocks
             self._parts[level.block] = self._products[level.block : last]
         return self._parts[level.block]
 
@@ -327,44 +300,6 @@ class Engine:
         with self.device.working():
             found = label[self.arena.tiling.place]
         return np.asarray(self.device.fetch(found), dtype=np.int64)
-
-
-@dataclass(frozen=True)
-class _Level:
-    """Tiles of one level, the kernels for them, and where their sums go."""
-
-    first: int
-    count: int
-    early: int
-    late: int
-    shape: Shape
-    block: int
-    team: int  # warps that work for a tile together; 0 where each thread works for itself
-
-    def kernel(self, forward: bool, heat: Heat) -> str:
-        moving = "false" if heat is Heat.HARD else "true"
-        parameters = f"{self.shape.name}, {str(forward).lower()}, {int(heat)}, {moving}"
-        if self.team:
-            return f"half_pass_together<{parameters}, {self.team}>"
-        return f"half_pass<{parameters}>"
-
-    def threads(self, device: Device, forward: bool) -> int:
-        """Threads of a half pass."""
-        ways = self.shape.ways(forward)
-        if self.team:
-            ways = self.team if device.teams else 1
-        return self.count * LANES * ways
-
-    def blocks(self, device: Device) -> int:
-        """Blocks of a backward half pass, which deliver sums."""
-        return max(1, -(-self.threads(device, False) // device.block))
-
-
-def _team(tiles: NDArray[np.void]) -> int:
-    """Warps for each of these tiles: about as many as a node has messages to send."""
-    nodes = max(int(tiles["used"].sum()), 1)
-    sent = max(float((tiles[name] * tiles["used"]).sum()) for name in ("early", "late")) / nodes
-    return 2 if sent <= 2.0 else 4 if sent <= 4.0 else 8
 
 
 def _lower(value: float, constant: float) -> float:

@@ -66,7 +66,7 @@ class HaloEngine(Engine):
     def half_phase(self, phase: int, forward: bool, heat: Heat, msg: Any) -> None:
         """Let the own nodes of one phase send, onwards or back."""
         levels = self.phases[phase]
-        if any(level.late if forward else level.early for level in levels):
+        if any(level.sends(forward) for level in levels):
             prev = msg if heat is Heat.HARD else self.prev
             key = ("phase", phase, forward, heat, msg is self.msg)
             self._kept(key, lambda: self._half(forward, heat, msg, prev, levels))()

@@ -20,6 +20,8 @@ SHARED = len(core.KINDS)  # tables that several edges share
 REGISTERS = 32  # labels up to which nodes and messages are held in registers
 SPLIT = tuple(core.KINDS.index(name) for name in ("tables", "potts", "linear"))  # thread per edge
 TEAMED = 4  # labels up to which several warps may work for a tile
+LINKED = 16  # labels up to which messages may lie by edge
+MOST_LINKED = 64  # levels up to which they do
 BOUNDS = ((2, 2), (0, 4), (4, 0))  # half-edges to earlier and later levels that are, too
 
 
@@ -38,19 +40,20 @@ class Shape:
     exact: bool = False
     split: bool = False
     ragged: bool = False
+    linked: bool = False
 
     @property
     def name(self) -> str:
         """As C++ writes it."""
         number = {"float32": "float", "float64": "double"}[self.dtype]
         numbers = (self.kind, self.labels, self.reach, self.early, self.late)
-        every = (self.spread, self.plain, self.exact, self.split, self.ragged)
+        every = (self.spread, self.plain, self.exact, self.split, self.ragged, self.linked)
         flags = (str(flag).lower() for flag in every)
         return f"Shape<{', '.join([number, *map(str, numbers), *flags])}>"
 
     def bounded(self, early: int, late: int) -> Shape:
         """For nodes with so many half-edges: all of them in registers, where that is possible."""
-        if self.kind >= 0 and self.labels <= REGISTERS:
+        if self.kind >= 0 and self.labels <= REGISTERS and not self.linked:
             for most in BOUNDS:
                 if early <= most[0] and late <= most[1]:
                     return replace(self, early=most[0], late=most[1], split=self.kind in SPLIT)
@@ -59,7 +62,8 @@ class Shape:
     @property
     def teamed(self) -> bool:
         """Whether several warps may work for a tile: see ``src/core/cuda/together.hpp``."""
-        return self.kind >= 0 and self.labels <= TEAMED and not self.early + self.late
+        plain = self.kind >= 0 and not self.linked and not self.early + self.late
+        return plain and self.labels <= TEAMED
 
     def ways(self, forward: bool) -> int:
         """Threads that work for one node in a half pass."""
@@ -95,7 +99,18 @@ def shape_of(model: Model, tiling: Tiling, dtype: str) -> Shape:
         reach = int(keys[0]) if len(keys) == 1 else 0
     if data.weight is not None and data.kind != "tables":
         plain = bool((data.weight >= 0).all() and np.isfinite(data.weight).all())
-    return Shape(dtype, kind, widest, reach, 0, 0, tiling.spread, plain, ragged=tiling.ragged)
+    linked = data.kind == "tables" and bool(own) and linkable(tiling, widest)
+    return Shape(
+        dtype, kind, widest, reach, 0, 0, tiling.spread, plain,
+        ragged=tiling.ragged, linked=linked,
+    )  # fmt: skip
+
+
+def linkable(tiling: Tiling, labels: int) -> bool:
+    """Whether messages are to lie by edge: labels are few, and edges lead anywhere."""
+    levels = len(tiling.level_start) - 1
+    plain = not (tiling.spread or tiling.ragged or tiling.ranked)
+    return plain and labels <= LINKED and levels <= MOST_LINKED
 
 
 def representable(values: Any, dtype: str, at_once: int = 1 << 24) -> bool:

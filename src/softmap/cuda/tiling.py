@@ -93,6 +93,8 @@ class Tiling:
         Whether nodes of a tile may differ in the number of their half-edges.
     cost_size, message_size : int
         Lengths of arrays by node state and of messages.
+    ranked : bool
+        Whether a rank was given: then it is part of a larger model, with a halo.
     """
 
     tiles: NDArray[np.void]
@@ -106,6 +108,7 @@ class Tiling:
     ragged: bool
     cost_size: int
     message_size: int
+    ranked: bool
 
     @classmethod
     def of(
@@ -163,6 +166,7 @@ class Tiling:
             ragged=ragged,
             cost_size=int((tiles["labels"].astype(np.int64) * LANES).sum()),
             message_size=int((degree * tiles["width"] * LANES).sum()),
+            ranked=rank is not None,
         )
 
 

@@ -40,9 +40,8 @@ class Graph:
     def from_edges(cls, edges: NDArray[np.int32], n: int) -> Graph:
         """Build from an (m, 2) array of node numbers in `0..n-1`."""
         node = np.ascontiguousarray(edges).reshape(-1)
-        start = np.zeros(n + 1, dtype=np.int64)
-        np.cumsum(np.bincount(node, minlength=n), out=start[1:])
-        half = np.argsort(node, kind="stable").astype(np.int32)
+        start, half = np.empty(n + 1, dtype=np.int64), np.empty(len(node), dtype=np.int32)
+        core.sort_halves(node, start, half)
         for array in (start, half):
             array.flags.writeable = False
         return cls(node, start, half)

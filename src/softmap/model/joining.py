@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -22,6 +23,7 @@ from softmap.model.running import NO_RUNNING
 __all__ = ["Joined", "joined"]
 
 Ints = NDArray[np.int64]
+Floats = NDArray[np.float64]
 
 
 @dataclass(frozen=True, eq=False)
@@ -33,6 +35,21 @@ class Joined:
     edge: Ints
     state: Ints
     half_state: Ints
+
+    @cached_property
+    def extremes(self) -> tuple[Floats, Floats]:
+        """Least and greatest finite cost of every node, then of every edge."""
+        return self.model.extremes()
+
+    @property
+    def largest(self) -> Floats:
+        """The greatest size of a finite cost of each part; every part has an edge."""
+        size, n = np.maximum(*map(np.abs, self.extremes)), int(self.node[-1])
+        found: Floats = np.maximum(
+            np.maximum.reduceat(size[:n], self.node[:-1]),
+            np.maximum.reduceat(size[n:], self.edge[:-1]),
+        )
+        return found
 
 
 def joined(models: Sequence[Model]) -> Joined:
@@ -71,7 +88,7 @@ def _starts(sizes: Sequence[int]) -> Ints:
 
 def _potentials(models: Sequence[Model]) -> tuple[list[Potential], list[int]]:
     groups = [p for model in models for p in model.potentials]
-    sizes = [int(size) for model in models for size in np.diff(model.group_start)]
+    sizes = [len(p) for p in groups]
     kinds = {type(p) for p in groups}
     if len(kinds) == 1:
         together = _together(kinds.pop(), groups)

@@ -19,6 +19,8 @@ from softmap.model.running import Running
 
 __all__ = ["CARRIED", "CostSizes", "Structure"]
 
+FEW = 16  # labels up to which costs are looked at label by label
+
 
 @dataclass(frozen=True)
 class CostSizes:
@@ -102,16 +104,26 @@ class Structure:
 
     def extremes(self) -> tuple[Costs, Costs]:
         """Least and greatest finite cost of every node, then of every edge (0 without any)."""
-        start, top = self.node_offset[:-1], self.unary
-        low = np.minimum.reduceat(self.unary, start)
-        high = np.maximum.reduceat(top, start)
+        low, high = (self._of_nodes(op, self.unary) for op in (np.minimum, np.maximum))
         if np.isinf(high).any():
-            high = np.maximum.reduceat(np.where(np.isinf(top), -np.inf, top), start)
+            finite = np.where(np.isinf(self.unary), -np.inf, self.unary)
+            high = self._of_nodes(np.maximum, finite)
         barred = np.isinf(low)
         parts = [(np.where(barred, 0.0, low), np.where(barred, 0.0, high))]
         parts += [p.extremes(*self.end_labels(first, last)) for first, last, p in self.groups()]
         lows, highs = zip(*parts, strict=True)
         return np.concatenate(lows), np.concatenate(highs)
+
+    def _of_nodes(self, op: np.ufunc, costs: Costs) -> Costs:
+        """One number per node; label by label where few labels are the same for all nodes."""
+        labels = int(self.num_labels[0]) if self.n else 1
+        if labels > FEW or not (self.num_labels == labels).all():
+            return np.asarray(op.reduceat(costs, self.node_offset[:-1]))
+        by_node = costs.reshape(-1, labels)
+        found = by_node[:, 0].copy()
+        for column in by_node.T[1:]:
+            op(found, column, out=found)
+        return found
 
     @property
     def num_visible(self) -> int:

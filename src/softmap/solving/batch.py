@@ -14,7 +14,7 @@ from softmap.errors import OptionError
 from softmap.machine import usable_cores
 from softmap.model import Model, checked_model
 from softmap.solving.answers import Answer, Answers
-from softmap.solving.device_batch import batchable, relax_batch
+from softmap.solving.device_batch import buckets, relax_batch
 from softmap.solving.options import MOST_THREADS, Options
 from softmap.solving.solve import solve
 from softmap.solving.trace import Status
@@ -110,8 +110,8 @@ def _answers(models: list[Model], each: list[dict[str, Any]], workers: int) -> A
     answers, warm = Answers(len(models)), {}
     if models and each[0].get("backend") == "cuda":
         options = _parsed(each)
-        for chosen in _buckets(models):
-            found = relax_batch([models[k] for k in chosen], [options[k] for k in chosen])
+        for chosen, whole in buckets(models):
+            found = relax_batch([models[k] for k in chosen], [options[k] for k in chosen], whole)
             for at, k in enumerate(chosen):
                 if options[k].goal == "lp" or found.status(at) in FINAL:
                     answers.later(k, partial(found.result, at))
@@ -128,17 +128,6 @@ def _parsed(each: list[dict[str, Any]]) -> list[Options]:
     """The options of each model; those that all share are read once."""
     made = {id(given): Options(**given) for given in {id(one): one for one in each}.values()}
     return [made[id(given)] for given in each]
-
-
-def _buckets(models: list[Model]) -> list[list[int]]:
-    """Models that may lie in one launch: those with the same families and label counts."""
-    buckets: dict[Any, list[int]] = {}
-    for k, model in enumerate(models):
-        if batchable(model):
-            families = tuple(sorted({p.family for p in model.potentials}))
-            labels = int(model.num_labels.max()), int(model.num_labels.min())
-            buckets.setdefault((families, labels), []).append(k)
-    return list(buckets.values())
 
 
 def _solved(models: list[Model], each: list[dict[str, Any]], workers: int) -> list[Answer]:

@@ -93,7 +93,8 @@ def _proposal(run: Run, *, last: bool) -> Proposal:
 def _find_labels(run: Run, seen: Proposal, verdict: Verdict, before: float, *, last: bool) -> None:
     """Search for labels at growing intervals, at the end, and until some obey hard constraints.
 
-    `before` is the cost of the best point before this check.
+    `before` is the cost of the best point before this check. λ is asked for only where it is
+    needed: it may have to come from a device.
     """
     alone = run.options.goal == "lp"
     if alone and run.algorithm.frugal:

@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from softmap.model import Model
+from softmap.model.joining import Joined, joined
 from softmap.relaxation.gaps import cost_step
 from softmap.relaxation.point import PrimalPoint
 from softmap.solving.checking import EARLY
@@ -22,7 +23,7 @@ from softmap.solving.result import Result
 from softmap.solving.run import PATIENCE
 from softmap.solving.trace import PROVED, Row, Status, Trace
 
-__all__ = ["Relaxations", "batchable", "relax_batch"]
+__all__ = ["Relaxations", "batchable", "buckets", "relax_batch"]
 
 Floats = NDArray[np.float64]
 ORDINARY = (2.0**-30, 2.0**30)  # costs that single precision takes as they are
@@ -30,13 +31,52 @@ ORDINARY = (2.0**-30, 2.0**30)  # costs that single precision takes as they are
 
 def batchable(model: Model) -> bool:
     """Whether a model may share a launch with others: ordinary variables and costs only."""
-    if not model.m or len(model.running) or len(model.auxiliaries) or model.has_forbidden:
+    if not _joint(model) or model.has_forbidden:
         return False
     most = max(
         float(np.abs(model.unary).max()),
         *(p.largest(*model.end_labels(first, last)) for first, last, p in model.groups()),
     )
     return ORDINARY[0] < most < ORDINARY[1]
+
+
+def buckets(models: Sequence[Model]) -> list[tuple[list[int], Joined]]:
+    """Models that may share a launch: those with the same families and label counts, as one."""
+    alike: dict[Any, list[int]] = {}
+    joint = [k for k, model in enumerate(models) if _joint(model)]
+    for k, labels in zip(joint, _labels([models[k] for k in joint]), strict=True):
+        alike.setdefault((frozenset(map(type, models[k].potentials)), labels), []).append(k)
+    found = []
+    for chosen in alike.values():
+        whole = joined([models[k] for k in chosen])
+        if not _ordinary(whole):  # some of them are not, which is found out one by one
+            chosen = [k for k in chosen if batchable(models[k])]
+            whole = joined([models[k] for k in chosen]) if chosen else whole
+        if chosen:
+            found.append((chosen, whole))
+    return found
+
+
+def _joint(model: Model) -> bool:
+    return bool(model.m) and not len(model.running) and not len(model.auxiliaries)
+
+
+def _labels(models: Sequence[Model]) -> list[tuple[int, int]]:
+    """The least and the greatest label count of each model."""
+    if not models:
+        return []
+    start = np.cumsum([0, *(model.n for model in models[:-1])])
+    every = np.concatenate([model.num_labels for model in models])
+    both = (op.reduceat(every, start).tolist() for op in (np.minimum, np.maximum))
+    return list(zip(*both, strict=True))
+
+
+def _ordinary(whole: Joined) -> bool:
+    """Whether all costs are finite, and of a size that single precision takes as it is."""
+    if whole.model.has_forbidden:
+        return False
+    largest = whole.largest
+    return bool(largest.min() > ORDINARY[0] and largest.max() < ORDINARY[1])
 
 
 class _Progress:
@@ -94,14 +134,16 @@ class _Progress:
         self.active = active[~self.ended[active]]
 
 
-def relax_batch(models: Sequence[Model], each: Sequence[Options]) -> Relaxations:
-    """The relaxations of models that are `batchable`, in blocks of one launch."""
+def relax_batch(
+    models: Sequence[Model], each: Sequence[Options], whole: Joined | None = None
+) -> Relaxations:
+    """The relaxations of models of one bucket, in blocks of one launch."""
     from softmap.cuda import find_device
     from softmap.cuda.batch import Batch
 
     began = time.perf_counter()
     dtype = each[0].precision
-    batch = Batch(models, find_device(), dtype)
+    batch = Batch(models, find_device(), dtype, whole)
     setup, started = time.perf_counter() - began, time.perf_counter()
     progress, looks = _Progress(batch, models, each), []
     while len(progress.active):

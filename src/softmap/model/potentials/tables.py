@@ -32,6 +32,7 @@ from softmap.model.potentials.base import (
 __all__ = ["SharedTables", "Tables"]
 
 NARROW = 16  # entries of a table up to which entries are looked at one by one
+AT_ONCE = 4096  # tables that are then looked at together: they stay in the cache
 ORDINARY = (2.0**-30, 2.0**30)  # factors that shared tables leave to their weights
 
 
@@ -125,8 +126,10 @@ class TableStack:
         if self.stride > NARROW:
             return np.asarray(op.reduce(tables, axis=1))
         found = tables[:, 0].copy()  # entry by entry, which is faster than many short rows
-        for column in tables.T[1:]:
-            op(found, column, out=found)
+        for first in range(0, len(tables), AT_ONCE):
+            part = found[first : first + AT_ONCE]
+            for column in tables[first : first + AT_ONCE].T[1:]:
+                op(part, column, out=part)
         return found
 
     def entries(self, k: Any, x: Any, y: Any) -> Costs:
