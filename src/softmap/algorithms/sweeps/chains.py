@@ -94,8 +94,9 @@ class Chains:
         self._ends = self.plan.backward_ends  # of the chains in the direction of the last half pass
         # for which λ messages sent forward are in place
         self._latest: object = None
-        # costs that passes see are those of the model: a bound of theirs is one of the model's
-        self._true_costs = self.dtype == np.float64 or not _rounded(model)
+        # single precision rounds tables, and messages next to forbidden labels, which costs the bound
+        exact = self.dtype == np.float64 or not (model.has_forbidden or _rounded(model))
+        self._true_costs = exact
         plain = not len(model.auxiliaries) and not model.has_forbidden
         self._reads, self.prices = plain, plain and not needs_coupling(model)
 
