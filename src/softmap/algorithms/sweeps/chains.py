@@ -94,7 +94,7 @@ class Chains:
         self._ends = self.plan.backward_ends  # of the chains in the direction of the last half pass
         # for which λ messages sent forward are in place
         self._latest: object = None
-        # single precision rounds tables, and messages next to forbidden labels, which costs the bound
+        # single precision rounds tables, and messages beside forbidden labels: bounds suffer
         exact = self.dtype == np.float64 or not (model.has_forbidden or _rounded(model))
         self._true_costs = exact
         plain = not len(model.auxiliaries) and not model.has_forbidden
