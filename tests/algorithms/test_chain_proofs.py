@@ -60,7 +60,7 @@ def test_the_bound_of_a_half_pass_is_one_of_its_lambda(name, seed, dtype, hard):
 
 @given(seed=SEEDS)
 def test_what_is_left_at_nodes_is_not_above_the_truth(seed):
-    """Shares of any size, at nodes with 1, 2, 3 or more chains: 1 / 3 is no number of the machine."""
+    """Shares of any size, at nodes of 1, 2, 3 or more chains: 1 / 3 is no number of the machine."""
     rng = np.random.default_rng(seed)
     model = generators.erdos_renyi(20, 3, seed=seed % 1000)
     chains = Chains(model, 1)

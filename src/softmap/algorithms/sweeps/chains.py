@@ -97,8 +97,8 @@ class Chains:
         self._latest: object = None
         # costs that passes see are those of the model: a bound of theirs is one of the model's; in
         # single precision it loses some digits that λ still has, which large models do without
-        single = self.dtype != np.float64
-        self._true_costs = not single or (model.m > LARGE and not _rounded(model))
+        rounded = model.m <= LARGE or model.has_forbidden or _rounded(model)
+        self._true_costs = self.dtype == np.float64 or not rounded
         plain = not len(model.auxiliaries) and not model.has_forbidden
         self._reads, self.prices = plain, plain and not needs_coupling(model)
 
