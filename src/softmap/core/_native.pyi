@@ -782,7 +782,7 @@ def sort_halves(
         NDArray[numpy.int32], dict(shape=(None,), order="C", device="cpu", writable=False)
     ],
     start: Annotated[NDArray[numpy.int64], dict(shape=(None,), order="C", device="cpu")],
-    half: Annotated[NDArray[numpy.int64], dict(shape=(None,), order="C", device="cpu")],
+    half: Annotated[NDArray[numpy.int32], dict(shape=(None,), order="C", device="cpu")],
 ) -> None:
     """The half-edges of each node, ascending, and where they begin."""
 
