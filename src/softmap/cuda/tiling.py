@@ -140,10 +140,10 @@ class Tiling:
         tiles["used"] = _here(xp.bincount(tile_of, minlength=count))
         degree = tiles["early"].astype(np.int64) + tiles["late"]
         tiles["group"] = _begins(degree)
-        rank = _ranks(_direction(level, node, far, later, xp), node, model.n, xp)
+        turns = _ranks(_direction(level, node, far, later, xp), node, model.n, xp)
         tile = place[node] // LANES
-        rank = xp.where(later, rank - early[node] + rich[0][tile], rank)
-        slot = (xp.asarray(tiles["group"].astype(np.int64))[tile] + rank) * LANES
+        turns = xp.where(later, turns - early[node] + rich[0][tile], turns)
+        slot = (xp.asarray(tiles["group"].astype(np.int64))[tile] + turns) * LANES
         slot += place[node] % LANES
         mate = xp.zeros(int(degree.sum()) * LANES, dtype=np.uint32)
         mate[slot] = xp.ascontiguousarray(slot.reshape(-1, 2)[:, ::-1]).reshape(-1)
