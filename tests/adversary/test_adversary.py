@@ -11,7 +11,14 @@ from adversary.shrinking import shrunk
 from adversary.stages import false_claims
 
 SLICE = 300
-FOUND = (224528, 231641, 600019868, 600032958, 600038459)  # trials that broke a promise once
+FOUND = (
+    224528,
+    231641,
+    8306973,
+    600019868,
+    600032958,
+    600038459,
+)  # trials that broke a promise once
 
 
 @pytest.mark.parametrize("part", range(10))

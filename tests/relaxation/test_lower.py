@@ -29,6 +29,17 @@ def test_products_are_rounded_down_by_one_step_at_most(weight, truncation, squar
             assert Fraction(np.nextafter(np.nextafter(found[x, y], np.inf), np.inf)) > exact
 
 
+@given(weight=st.floats(0.1, 10), truncation=st.floats(0.1, 8), power=st.integers(-900, 900))
+def test_products_are_rounded_alike_at_all_scales(weight, truncation, power):
+    def lowered(scaled):
+        model = Model(np.zeros((2, 3)), [[0, 1]], TruncatedLinear([scaled], [truncation]))
+        return lower_tables(model, np.array([0]))
+
+    np.testing.assert_array_equal(
+        lowered(np.ldexp(weight, power)), np.ldexp(lowered(weight), power)
+    )
+
+
 @given(
     weight=st.floats(0, 1e200, allow_subnormal=False),
     entry=st.floats(-1e100, 1e100, allow_subnormal=False),

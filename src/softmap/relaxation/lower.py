@@ -9,7 +9,7 @@ from softmap.model.potentials.base import Costs, Ints, Potential
 
 __all__ = ["lower_stack", "lower_tables"]
 
-LEAST = 1e-250
+LEAST = float(np.finfo(np.float64).tiny)  # smallest number with all its digits
 SPLIT = 2.0**27 + 1.0  # halves the digits of a float64
 
 
@@ -39,12 +39,13 @@ def lower_stack(potential: Potential, k: Ints, rows: int, cols: int) -> Costs:
 
 
 def _lower_product(a: Costs, b: Costs) -> Costs:
-    product = np.asarray(a * b)
-    with np.errstate(invalid="ignore", over="ignore"):
-        (a_high, a_low), (b_high, b_low) = _halves(a), _halves(b)
-        error = a_low * b_low - (((product - a_high * b_high) - a_low * b_high) - a_high * b_low)
-    # next to the ends of the range the error itself is rounded, or not a number
-    known = (np.abs(product) > LEAST) | (a == 0) | (b == 0)
+    """a · b rounded down, alike at all scales: mantissas tell whether it was rounded up."""
+    product, (m, _), (n, _) = np.asarray(a * b), np.frexp(a), np.frexp(b)
+    with np.errstate(invalid="ignore"):
+        (m_high, m_low), (n_high, n_low) = _halves(m), _halves(n)
+        error = m_low * n_low - (((m * n - m_high * n_high) - m_low * n_high) - m_high * n_low)
+    # among the least numbers there are, the product has fewer digits
+    known = (np.abs(product) >= LEAST) | (a == 0) | (b == 0)
     kept = (known & (error >= 0)) | ~np.isfinite(product)
     return np.where(kept, product, np.nextafter(product, -np.inf))
 
