@@ -110,7 +110,7 @@ def _find_labels(run: Run, seen: Proposal, verdict: Verdict, before: float, *, l
 
 def _readable(seen: Proposal) -> Readable:
     """What labels are read off: λ, unless the method needs none."""
-    return getattr(seen, "labels", None) or seen.lam
+    return seen.labels or seen.lam
 
 
 def _rivals(run: Run) -> bool:
