@@ -19,6 +19,7 @@ FOUND = (
     600032958,
     600038459,
 )  # trials that broke a promise once
+FOUND_TOGETHER = (30073782, 30083715, 30125733)  # and in a batch
 
 
 @pytest.mark.parametrize("part", range(10))
@@ -31,6 +32,12 @@ def test_no_promise_is_broken(part):
 @pytest.mark.parametrize("seed", FOUND)
 def test_what_was_found_is_mended(seed):
     assert broken(trial(seed)) is None
+
+
+@pytest.mark.parametrize("seed", FOUND_TOGETHER)
+def test_what_was_found_in_batches_is_mended(seed, monkeypatch):
+    monkeypatch.setenv("SOFTMAP_CUDA", "host")
+    assert broken_together([trial(seed).spec]) is None
 
 
 def test_no_promise_is_broken_by_the_kernels_of_a_device(monkeypatch):

@@ -138,6 +138,6 @@ class DeviceJudge:
 
     def credit(self, labels: Any, energy: float) -> None:
         """Take a labelling for what it is: a point of the polytope, too."""
-        before = self.primal
+        before = self.bound, self.primal
         self._host.credit(labels, energy)
-        self._point_here = self._point_here and self.primal == before
+        self._forget(before)

@@ -24,6 +24,8 @@ from softmap.relaxation.point import PrimalPoint, couple, needs_coupling
 
 __all__ = ["Judge"]
 
+GRAIN = 2.0**-50  # of the largest cost, which rounding may take off a bound at every node and edge
+
 
 @later("lam")
 class Judge:
@@ -46,6 +48,9 @@ class Judge:
         self.bound, self.lam = -math.inf, zero
         self.primal = math.inf
         self.point: PrimalPoint | None = None
+        sizes = model.cost_sizes
+        self._grain = GRAIN * (model.n + model.m) * math.ldexp(sizes.largest, sizes.exponent)
+        self._blunt = False  # whether the bound is a method's own
 
     def look(self, proposal: Proposal) -> Verdict:
         """Judge one proposal: its bound, and a point of the polytope per node marginals."""
@@ -68,9 +73,15 @@ class Judge:
 
     def notice(self, proposal: Proposal) -> float:
         """Look at the bound of a proposal only."""
-        bound = self._bound(proposal.lam) if proposal.bound is None else proposal.bound
-        self._keep_bound(bound, unmade(proposal, "lam"))
-        return bound
+        if proposal.bound is None:
+            bound = self._bound(proposal.lam)
+            self._keep_bound(bound, proposal.lam)
+            return bound
+        if proposal.bound > self.bound:
+            self._keep_bound(proposal.bound, unmade(proposal, "lam"))
+            self._blunt = True
+            self._sharpen()
+        return proposal.bound
 
     def glance(self, lam: Floats) -> None:
         """Look at the bound of λ only."""
@@ -91,11 +102,21 @@ class Judge:
         """Take a labelling for what it is: a point of the polytope, too."""
         if energy < self.primal:
             self.primal, self.point = energy, PrimalPoint(self.model, labels=labels)
+            self._sharpen()
+
+    def _sharpen(self) -> None:
+        """Ask λ for its bound where what is left of the gap may be rounding.
+
+        A method's own bound may miss digits of the largest cost, paid or not; that of λ misses
+        only some of what is paid.
+        """
+        if self._blunt and self.primal - self.bound <= self._grain:
+            self.bound, self._blunt = max(self.bound, self._bound(self.lam)), False
 
     def _keep_bound(self, bound: float, lam: Any) -> None:
         """Keep λ, or a function that makes it, if its bound is the best."""
         if bound > self.bound:
-            self.bound, self.lam = bound, lam
+            self.bound, self.lam, self._blunt = bound, lam, False
 
     def _bound(self, lam: Floats) -> float:
         return core.dual_bound(self._layout, lam, self.model.constant, self.threads)

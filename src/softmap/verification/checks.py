@@ -133,8 +133,8 @@ def _relaxed(name: str, model: Model, lam: Any, bound: float, by: str) -> Statem
     flat = np.asarray(lam, dtype=np.float64)
     if flat.shape != (int(model.half_offset[-1]),) or not np.isfinite(flat).all():
         return Statement(name, Verdict.FALSE, "λ is not a finite number for every half-edge")
-    largest = float(np.abs(flat).max(initial=abs(bound)))
-    shift = SHIFT if max(largest, _largest(model)) < 2.0**-SHIFT else 0
+    largest = max(float(np.abs(flat).max(initial=abs(bound))), _largest(model))
+    shift = SHIFT if largest < 2.0**-SHIFT else 0
     with np.errstate(over="ignore", invalid="ignore"):
         terms = bound_terms(model, flat, shift)
     if math.isnan(bound) or not all(map(math.isfinite, terms)):

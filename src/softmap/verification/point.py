@@ -65,9 +65,17 @@ def membership(model: Model, nodes: Floats, edges: Floats) -> Membership:
         outside.append(float(np.abs(mu.sum(axis=1) - cols).max()))
         outside.append(float(-mu.min()))
         outside.append(_price(block.cost, mu, terms, grains))
+        grains += _unplaced(block.cost, rows, cols)
     worst = math.nan if any(map(math.isnan, outside)) else max(outside)
     grain = math.fsum(grains)
     return Membership(worst, math.fsum(terms), math.fsum(map(abs, terms)), grain)
+
+
+def _unplaced(cost: Floats, rows: Floats, cols: Floats) -> list[float]:
+    """What one digit of mass may cost on each edge, at the worst pair that can have it."""
+    most = np.minimum(np.minimum(rows[:, :, None], cols[:, None, :]), EPSILON)
+    paid = np.where(np.isfinite(cost), np.abs(cost), 0.0) * np.maximum(most, 0.0)
+    return paid.max(axis=(1, 2), initial=0.0).tolist()
 
 
 def _price(cost: Floats, mass: Floats, terms: list[float], grains: list[float]) -> float:
