@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from softmap import METHODS, generators, iterate, solve
+from softmap import METHODS, Model, Tables, generators, iterate, solve
 from softmap.algorithms.sweeps.anneal import Anneal
 from softmap.relaxation.consistency import tighten
 from softmap.solving.checking import EARLY, FAR, passes_to_next
@@ -141,3 +141,14 @@ def test_every_kind_of_check_has_labels_to_show(method, kind, monkeypatch):
     eta = None if METHODS[method].sweeping else 20.0
     found = solve(model, method=method, eta=eta, goal="lp", max_work=480, time_limit=50.0)
     assert found.energy == model.energy(found.labels)
+
+
+@pytest.mark.parametrize("goal", ["lp", "map"])
+def test_labels_that_break_constraints_are_not_swapped_for_others(goal):
+    """Labels of energy +inf were those a run begins with, which obey them here (trial 40022220)."""
+    forbidden = np.array([[1.0, np.inf], [np.inf, np.inf]])
+    model = Model([[1.0, 0.0], [1.0, 0.0]], [[0, 1]], Tables(forbidden[None]))
+    found = solve(model, goal=goal, max_work=0)
+    assert found.energy == model.energy(found.labels)
+    snapshots = list(iterate(model, goal=goal, max_work=0))
+    assert all(s.energy == model.energy(s.labels) for s in snapshots)

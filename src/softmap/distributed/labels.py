@@ -91,7 +91,8 @@ class LabelsByParts:
     def take(self, labels: dict[int, Ints]) -> None:
         """Keep a labelling if it is better; its halos are filled in."""
         energy = self.energy_of(labels)
-        if energy < self.energy:
+        # labels that nobody has looked at might cost less than +inf
+        if energy < self.energy or math.isinf(self.energy):
             self.energy = energy
             self.labels = {number: own.copy() for number, own in labels.items()}
 

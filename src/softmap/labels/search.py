@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import math
 from collections.abc import Callable
 
@@ -67,6 +68,21 @@ class LabelSearch:
         if annealed and self._open(bound):
             self._improve(self.labels, annealed, self._heat(bound), work + 1)
 
+    def looking(
+        self, lam: Readable, nodes: Floats, *, bound: float, primal: float, work: int = 0
+    ) -> Callable[[], LabelSearch]:
+        """`look`, to be called when there is time: it leaves this alone and gives a copy."""
+        other = copy.copy(self)
+        if callable(lam):  # what it reads will not stay as it is
+            read = lam()
+            lam = lambda: read  # noqa: E731
+
+        def look() -> LabelSearch:
+            other.look(lam, nodes, bound=bound, primal=primal, work=work)
+            return other
+
+        return look
+
     def _decoded(self, lam: Readable, nodes: Floats) -> tuple[NDArray[np.int64], float]:
         """The better of rounding and decoding; where neither is feasible, decide step by step."""
         model = self.model
@@ -107,5 +123,6 @@ class LabelSearch:
         self._keep(labels, float(self.model.energy(labels)))
 
     def _keep(self, labels: NDArray[np.int64], energy: float) -> None:
-        if energy < self.energy:
+        # labels that nobody has looked at might cost less than +inf
+        if energy < self.energy or math.isinf(self.energy):
             self.energy, self.labels = energy, labels

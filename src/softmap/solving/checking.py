@@ -48,6 +48,7 @@ def check(run: Run, *, last: bool = False, least: bool = False) -> Snapshot:
     Where time runs out (or `least`), only the bound is looked at, and labels are found quickly or
     not at all.
     """
+    run.take_labels()
     kind = "least" if least else run.pace.kind_of_check(run.left)
     same = len(run.trace) and run.checked_at == run.done
     if same and (kind != "check" or run.decoded_at == run.done):
@@ -101,7 +102,7 @@ def _find_labels(run: Run, seen: Proposal, verdict: Verdict, before: float, *, l
         return
     due = last or (run.done >= 4 * run.decoded_at and (not alone or _rivals(run)))
     if due or not math.isfinite(run.search.energy):
-        run.find_labels(_readable(seen), verdict.nodes[0], before)
+        run.find_labels(_readable(seen), verdict.nodes[0], before, wait=last or _decisive(run))
     if due:
         run.decoded_at = run.done
     elif run.closed() and not (alone and run.gaps()[1] <= run.options.lp_gap):
@@ -111,6 +112,17 @@ def _find_labels(run: Run, seen: Proposal, verdict: Verdict, before: float, *, l
 def _readable(seen: Proposal) -> Readable:
     """What labels are read off: λ, unless the method needs none."""
     return seen.labels or seen.lam
+
+
+def _decisive(run: Run) -> bool:
+    """Whether labels are the first ones, or may end the run: then passes wait for them.
+
+    A run for the LP alone looks for labels only where they may be the best point.
+    """
+    options, known = run.options, math.isfinite(run.search.energy)
+    if not known or not run.algorithm.sweeping or options.goal == "lp":
+        return True
+    return run.gaps()[0] <= HOPE * max(options.lp_gap, options.gap)
 
 
 def _rivals(run: Run) -> bool:

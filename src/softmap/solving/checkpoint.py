@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Iterator
 from dataclasses import dataclass, fields, is_dataclass
 from pathlib import Path
@@ -15,6 +16,7 @@ from softmap.errors import CheckpointError
 from softmap.model import Model
 from softmap.relaxation.point import PrimalPoint
 from softmap.solving.archive import Arrays, digest, read_archive, under, write_archive
+from softmap.solving.beside import Beside
 from softmap.solving.options import Options
 from softmap.solving.proof import proof_arrays, proof_from_arrays
 from softmap.solving.result import point_arrays, point_from_arrays
@@ -23,7 +25,7 @@ from softmap.solving.trace import Trace
 
 __all__ = ["Checkpoint", "load", "save"]
 
-KIND, VERSION = "checkpoint", 7
+KIND, VERSION = "checkpoint", 8
 # options that are kept
 SETTINGS = ("method", "eta", "dtype", "seed", "updates", "lp_gap", "gap", "goal", "backend")
 COUNTERS = (
@@ -69,10 +71,12 @@ class Checkpoint:
         arrays, judge, search = self.arrays, run.judge, run.search
         judge.bound, judge.primal = float(arrays["bound"]), float(arrays["primal"])
         judge.lam = _like("lam", arrays["lam"], judge.lam)
-        labels = _like("labels", arrays["labels"], search.labels)
-        if (labels < 0).any() or (labels >= run.model.num_labels[: len(labels)]).any():
-            raise ValueError("a label is out of its range")
+        labels = _labels(run, arrays["labels"])
         search.energy, search.labels = float(arrays["energy"]), labels
+        if "awaited" in arrays:
+            waiting = copy.copy(search)
+            waiting.take(_labels(run, arrays["awaited"]))
+            run.awaited = Beside(lambda: waiting, apart=False)
         judge.point = _point(run.model, under("point", arrays))
         run.proof = proof_from_arrays(under("proof", arrays))
         run.trace = Trace.from_array(arrays["trace"])
@@ -87,6 +91,14 @@ class Checkpoint:
         lp_gap, gap = header["best_gaps"]
         run.best_gaps = float(lp_gap), float(gap)
         run.gave_up = flag("gave_up", header["gave_up"])
+
+
+def _labels(run: Run, stored: NDArray[Any]) -> NDArray[Any]:
+    """Labels of a file, if they are some of this model."""
+    labels = _like("labels", stored, run.search.labels)
+    if (labels < 0).any() or (labels >= run.model.num_labels[: len(labels)]).any():
+        raise ValueError("a label is out of its range")
+    return labels
 
 
 def _like(name: str, stored: NDArray[Any], value: NDArray[Any]) -> NDArray[Any]:
@@ -123,6 +135,8 @@ def save(path: Path, run: Run) -> None:
     arrays |= {f"proof/{name}": a for name, a in proof_arrays(run.proof).items()}
     arrays |= {"bound": judge.bound, "lam": judge.lam, "primal": judge.primal}
     arrays |= {"energy": search.energy, "labels": search.labels, "trace": run.trace.array()}
+    if run.awaited is not None and (found := run.awaited.found()) is not None:
+        arrays["awaited"] = found.labels
     header = {
         "kind": KIND,
         "version": VERSION,

@@ -45,8 +45,15 @@ class Pace:
         timed.seconds = time.perf_counter() - began
         self._each[kind] = timed.seconds / count
 
+    def note(self, kind: str, seconds: float) -> None:
+        """Remember how long something took that was done elsewhere."""
+        self._each[kind] = seconds
+
     def begin(self, look: Callable[[], None], steps: float, width: float) -> None:
-        """Guess what will take how long from one cheap look; `steps` make a pass."""
+        """Guess what will take how long from one cheap look; `steps` make a pass.
+
+        Of several guesses the least holds: machines stand still now and then, and never run ahead.
+        """
         with self.timed("glance") as first:
             look()
         if first.seconds < WARM_UP:  # which may have been most of it
@@ -55,7 +62,8 @@ class Pace:
         guesses = {"step": PASS / max(steps, 1.0), "check": BRIEF + CHECK * width}
         guesses |= {"labels": LABELS, "brief": BRIEF, "least": LEAST, "end": END}
         for kind, factor in guesses.items():
-            self._each.setdefault(kind, factor * self._each["glance"])
+            guess = factor * self._each["glance"]
+            self._each[kind] = min(guess, self._each.get(kind, guess))
 
     def kind_of_check(self, left: float) -> str:
         """The most thorough check that fits: full, "brief" without a primal, or the "least"."""

@@ -23,6 +23,7 @@ from softmap.relaxation.consistency import tighten
 from softmap.relaxation.gaps import relative_gap
 from softmap.relaxation.point import PrimalPoint
 from softmap.solving.backends import method_on
+from softmap.solving.beside import Beside
 from softmap.solving.checking import check, passes_to_next
 from softmap.solving.interrupts import Interrupts
 from softmap.solving.judge import Judge
@@ -60,6 +61,8 @@ class Run:
     next_check, checked_at, refined_at, decoded_at, solved_at, improved_at : int
         Steps at the next check, the last one, the last that asked for all there is, the last search
         for labels, when the LP was solved (0: not yet), and (in passes) when a gap last improved.
+    awaited : Beside or None
+        A search for labels beside the passes, whose outcome the next check takes.
     gave_up, storable : bool
         Neither gap has improved for long; a run resumed from here goes on as this one would.
     """
@@ -84,6 +87,7 @@ class Run:
         self.state = algorithm.init(self.model, begun, options.seed)
         self.judge: Judge = algorithm.judge_by(Judge(self.model, self.threads))
         self.search = LabelSearch(self.model, algorithm.decode_order(self.model))
+        self.awaited: Beside[LabelSearch] | None = None
         self.trace, self.pace = Trace(), Pace()
         self.interrupts = interrupts or Interrupts()
         self.done, self.earlier = 0, 0.0
@@ -147,9 +151,15 @@ class Run:
         return math.inf if limit is None else limit - counted
 
     def _guess(self) -> None:
-        """What steps and checks will cost, guessed from one cheap look before the first of them."""
+        """What steps and checks will cost, guessed from one cheap look before the first of them.
+
+        Where that leaves no time for any, a second look tells whether the machine just stood still.
+        """
         steps = 1 if self.algorithm.sweeping else 2 * self.model.m
-        self.pace.begin(lambda: self.judge.glance(self.judge.lam), steps, width_of(self.model))
+        for _ in range(2):
+            self.pace.begin(lambda: self.judge.glance(self.judge.lam), steps, width_of(self.model))
+            if not self._out_of_time():
+                return
 
     def _out_of_time(self) -> Status | None:
         """Whether the next step, and what follows it, would take longer than the time limit."""
@@ -275,20 +285,44 @@ class Run:
             stage=stage,
         )
 
-    def find_labels(self, lam: Readable, nodes: Floats, primal: float) -> None:
-        """Search for labels around λ; `primal` tells how much of the gap the LP may still close."""
+    def find_labels(
+        self, lam: Readable, nodes: Floats, primal: float, *, wait: bool = True
+    ) -> None:
+        """Search for labels around λ; `primal` tells how much of the gap the LP may still close.
+
+        Where nobody has to wait for them, they are searched for beside the next passes.
+        """
         search, bound = self.search, self.judge.bound
         if not self.pace.in_time(self.left, "labels", "end"):
             if not math.isfinite(search.energy):
                 self.keep_labels(round_nodes(self.model, nodes))
             return
+        # where only the LP is asked for, labels are read off and improved once
+        work = 0 if self.options.goal == "lp" else self.state.work
+        if not wait:
+            look = search.looking(lam, nodes, bound=bound, primal=primal, work=work)
+            self.awaited = Beside(look, apart=self.threads > 1)
+            return
         with self.pace.timed("labels"):
-            # where only the LP is asked for, labels are read off and improved once
-            work = 0 if self.options.goal == "lp" else self.state.work
             search.look(lam, nodes, bound=bound, primal=primal, work=work)
             if not math.isfinite(search.energy):
                 self._obey(nodes)
         self.judge.credit(search.labels, search.energy)
+
+    def take_labels(self, *, patient: bool = True) -> bool:
+        """Take what was searched for beside the passes; whether that is better than what is known.
+
+        Unless `patient`, and where the time limit comes first, it is left where it is.
+        """
+        awaited, self.awaited = self.awaited, None
+        wait = None if math.isinf(self.left) else max(0.0, self.left)
+        found = awaited.found(wait if patient else 0.0) if awaited is not None else None
+        if awaited is None or found is None:
+            return False
+        self.pace.note("labels", awaited.seconds)
+        better = found.energy < self.search.energy
+        self.keep_labels(found.labels)
+        return better
 
     def _obey(self, nodes: Floats) -> None:
         """Look for any labels that obey the hard constraints, for a part of what passes took."""
@@ -336,6 +370,8 @@ class Run:
 
     def result(self, status: Status) -> Result:
         """The best of the run."""
+        if self.take_labels(patient=status is not Status.INTERRUPTED):
+            self.note(StageName.LABELS)
         rounded = self.algorithm.rounded(self.state)
         if rounded is not None and math.isinf(self.search.energy):
             self.keep_labels(rounded)
