@@ -14,7 +14,7 @@ from softmap import generators, iterate, solve
 from softmap.errors import CheckpointError
 from softmap.solving import archive, checkpoint
 from softmap.solving.beside import Beside
-from softmap.solving.run import Run
+from softmap.solving.labelling import find_labels
 
 
 @pytest.mark.parametrize("apart", [False, True])
@@ -61,14 +61,13 @@ OPTIONS = {"max_work": 2 * MODEL.m * 100, "goal": "map"}
 def watched(monkeypatch) -> list[int]:
     """After how many passes labels were searched for beside others."""
     begun: list[int] = []
-    plain = Run.find_labels
 
-    def find_labels(self, *args, wait=True):
-        plain(self, *args, wait=wait)
-        if self.awaited is not None:
-            begun.append(self.done)
+    def find(run, *args, wait=True):
+        find_labels(run, *args, wait=wait)
+        if run.awaited is not None:
+            begun.append(run.done)
 
-    monkeypatch.setattr(Run, "find_labels", find_labels)
+    monkeypatch.setattr("softmap.solving.checking.find_labels", find)
     return begun
 
 

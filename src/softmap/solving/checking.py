@@ -14,6 +14,7 @@ from softmap.labels import cheapest, round_nodes
 from softmap.labels.search import Readable
 from softmap.relaxation.bounds import reduced_nodes
 from softmap.solving.handover import is_slow, solve_exactly
+from softmap.solving.labelling import find_labels, take_labels
 from softmap.solving.trace import Snapshot, StageName
 
 if TYPE_CHECKING:
@@ -48,7 +49,7 @@ def check(run: Run, *, last: bool = False, least: bool = False) -> Snapshot:
     Where time runs out (or `least`), only the bound is looked at, and labels are found quickly or
     not at all.
     """
-    run.take_labels()
+    take_labels(run)
     kind = "least" if least else run.pace.kind_of_check(run.left)
     same = len(run.trace) and run.checked_at == run.done
     if same and (kind != "check" or run.decoded_at == run.done):
@@ -66,7 +67,7 @@ def check(run: Run, *, last: bool = False, least: bool = False) -> Snapshot:
         proposal = _proposal(run, last=last)
         run.eta = proposal.eta
         verdict = run.judge.look(proposal)
-    _find_labels(run, proposal, verdict, before, last=last)
+    _ask_for_labels(run, proposal, verdict, before, last=last)
     if not last and is_slow(run):
         solve_exactly(run)
     snapshot = run.note(StageName.RELAX, proposal.smoothed, verdict.slack)
@@ -91,7 +92,9 @@ def _proposal(run: Run, *, last: bool) -> Proposal:
     return run.algorithm.propose(run.state)
 
 
-def _find_labels(run: Run, seen: Proposal, verdict: Verdict, before: float, *, last: bool) -> None:
+def _ask_for_labels(
+    run: Run, seen: Proposal, verdict: Verdict, before: float, *, last: bool
+) -> None:
     """Search for labels at growing intervals, at the end, and until some obey hard constraints.
 
     `before` is the cost of the best point before this check. λ is asked for only where it is
@@ -102,11 +105,11 @@ def _find_labels(run: Run, seen: Proposal, verdict: Verdict, before: float, *, l
         return
     due = last or (run.done >= 4 * run.decoded_at and (not alone or _rivals(run)))
     if due or not math.isfinite(run.search.energy):
-        run.find_labels(_readable(seen), verdict.nodes[0], before, wait=last or _decisive(run))
+        find_labels(run, _readable(seen), verdict.nodes[0], before, wait=last or _decisive(run))
     if due:
         run.decoded_at = run.done
     elif run.closed() and not (alone and run.gaps()[1] <= run.options.lp_gap):
-        run.find_labels(_readable(seen), verdict.nodes[0], run.judge.primal)
+        find_labels(run, _readable(seen), verdict.nodes[0], run.judge.primal)
 
 
 def _readable(seen: Proposal) -> Readable:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from softmap.relaxation import lp
+from softmap.solving.labelling import find_labels
 
 if TYPE_CHECKING:
     from softmap.solving.run import Run
@@ -38,4 +39,4 @@ def solve_exactly(run: Run) -> None:
         mass = np.add.reduceat(nodes, run.model.node_offset[:-1])
         nodes /= np.repeat(mass, run.model.num_labels)
         run.judge.accept(found.lam, nodes)
-        run.find_labels(found.lam, nodes, run.judge.primal)
+        find_labels(run, found.lam, nodes, run.judge.primal)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 import time
-from contextlib import suppress
 from dataclasses import replace
 from typing import Any
 
@@ -12,10 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from softmap.algorithms.base import Floats
-from softmap.errors import InfeasibleModel
-from softmap.labels import LabelSearch, round_nodes
-from softmap.labels.feasible import find_feasible
-from softmap.labels.search import Readable
+from softmap.labels import LabelSearch
 from softmap.later import unmade
 from softmap.machine import usable_cores
 from softmap.model import Model
@@ -27,6 +23,7 @@ from softmap.solving.beside import Beside
 from softmap.solving.checking import check, passes_to_next
 from softmap.solving.interrupts import Interrupts
 from softmap.solving.judge import Judge
+from softmap.solving.labelling import take_labels
 from softmap.solving.memory import require_memory
 from softmap.solving.options import Options
 from softmap.solving.pace import Pace, width_of
@@ -285,53 +282,6 @@ class Run:
             stage=stage,
         )
 
-    def find_labels(
-        self, lam: Readable, nodes: Floats, primal: float, *, wait: bool = True
-    ) -> None:
-        """Search for labels around λ; `primal` tells how much of the gap the LP may still close.
-
-        Where nobody has to wait for them, they are searched for beside the next passes.
-        """
-        search, bound = self.search, self.judge.bound
-        if not self.pace.in_time(self.left, "labels", "end"):
-            if not math.isfinite(search.energy):
-                self.keep_labels(round_nodes(self.model, nodes))
-            return
-        # where only the LP is asked for, labels are read off and improved once
-        work = 0 if self.options.goal == "lp" else self.state.work
-        if not wait:
-            look = search.looking(lam, nodes, bound=bound, primal=primal, work=work)
-            self.awaited = Beside(look, apart=self.threads > 1)
-            return
-        with self.pace.timed("labels"):
-            search.look(lam, nodes, bound=bound, primal=primal, work=work)
-            if not math.isfinite(search.energy):
-                self._obey(nodes)
-        self.judge.credit(search.labels, search.energy)
-
-    def take_labels(self, *, patient: bool = True) -> bool:
-        """Take what was searched for beside the passes; whether that is better than what is known.
-
-        Unless `patient`, and where the time limit comes first, it is left where it is.
-        """
-        awaited, self.awaited = self.awaited, None
-        wait = None if math.isinf(self.left) else max(0.0, self.left)
-        found = awaited.found(wait if patient else 0.0) if awaited is not None else None
-        if awaited is None or found is None:
-            return False
-        self.pace.note("labels", awaited.seconds)
-        better = found.energy < self.search.energy
-        self.keep_labels(found.labels)
-        return better
-
-    def _obey(self, nodes: Floats) -> None:
-        """Look for any labels that obey the hard constraints, for a part of what passes took."""
-        with suppress(InfeasibleModel):  # the bound of the relaxation is of use all the same
-            found = find_feasible(self.model, nodes, seconds=self.left, work=self.state.work // 2)
-            if found is not None:
-                self.search.take(found)
-                self.search.improve(self.judge.bound, self.state.work)
-
     def gaps(self) -> tuple[float, float]:
         """Relative LP gap and relative MAP gap."""
         lower, bound = self.judge.bound, self.bound
@@ -370,7 +320,7 @@ class Run:
 
     def result(self, status: Status) -> Result:
         """The best of the run."""
-        if self.take_labels(patient=status is not Status.INTERRUPTED):
+        if take_labels(self, patient=status is not Status.INTERRUPTED):
             self.note(StageName.LABELS)
         rounded = self.algorithm.rounded(self.state)
         if rounded is not None and math.isinf(self.search.energy):
