@@ -8,12 +8,15 @@ import stat
 import subprocess
 import sys
 import threading
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 import softmap
 from softmap import Model, core, generators, solve
+from softmap.later import unmade
 
 PASSES = ["anneal", "anneal-star", "trws", "mplp", "diffusion", "nesterov"]
 
@@ -116,3 +119,18 @@ def test_a_read_only_installation_without_a_home_solves(tmp_path):
     assert done.returncode == 0, done.stderr
     assert done.stdout.startswith(str(site))
     assert set(site.rglob("*")) == names
+
+
+@pytest.mark.threads
+def test_lambda_is_made_for_whichever_thread_asks(monkeypatch):
+    model, options = model_of(5), {"threads": 2, "goal": "lp", "lp_gap": 0.0}
+    options["max_work"] = 2 * model.m * 25
+    made = solve(model, **options)
+    monkeypatch.setattr("softmap.solving.run.LARGE", 0)
+    found = solve(model, **options)
+    makers = [unmade(found, "lam"), unmade(found, "messages")]
+    assert all(map(callable, makers))
+    with ThreadPoolExecutor(4) as pool:
+        arrays = list(pool.map(lambda k: makers[k % 2](), range(24)))
+    for k, array in enumerate(arrays):
+        np.testing.assert_array_equal(array, (made.lam, made.messages)[k % 2])

@@ -97,13 +97,16 @@ def _ask_for_labels(
 ) -> None:
     """Search for labels at growing intervals, at the end, and until some obey hard constraints.
 
+    Intervals grow more slowly where labels are all that is missing for the gap that was asked for.
+
     `before` is the cost of the best point before this check. λ is asked for only where it is
     needed: it may have to come from a device.
     """
     alone = run.options.goal == "lp"
     if alone and run.algorithm.frugal:
         return
-    due = last or (run.done >= 4 * run.decoded_at and (not alone or _rivals(run)))
+    often = 2 if run.gaps()[0] <= HOPE * run.options.gap else 4
+    due = last or (run.done >= often * run.decoded_at and (not alone or _rivals(run)))
     if due or not math.isfinite(run.search.energy):
         find_labels(run, _readable(seen), verdict.nodes[0], before, wait=last or _decisive(run))
     if due:

@@ -42,7 +42,7 @@ FIRST = 20  # passes that come before anything else: without them, later stages 
 MORE = 2  # times the passes that solved the LP, up to which labels that solve it, too, are proved
 # A run gives up when neither gap has improved for so many passes, and for half of all passes.
 PATIENCE = 400
-LARGE = 1 << 18  # edges from which on λ is handed out as what it is made of
+LARGE = 1 << 16  # edges from which on λ is handed out as what it is made of
 
 
 class Run:
@@ -114,7 +114,8 @@ class Run:
     def interval(self) -> int:
         """Steps until the next check."""
         if self.algorithm.sweeping:
-            return passes_to_next(self.done, self.gaps()[0] / max(self.options.lp_gap, 1e-12))
+            asked = max(self.options.lp_gap, self.options.gap, 1e-12)
+            return passes_to_next(self.done, self.gaps()[0] / asked)
         total = self.options.updates
         return max(1, total // 40) if total else max(2 * self.model.m, self.done // 5)
 

@@ -45,6 +45,7 @@ DONE = 0.1  # clusters are added when smoothing costs the bound less than this p
 STALL = 8  # checks without progress after which nothing more is expected
 LAST = 100  # and in any case, as where the gap is down to rounding
 AFTER = 6.0  # passes that a bound and labels take
+CHOOSING = 100.0  # passes that finding and pricing cycles takes
 USED = 100.0  # passes for which there should be time after clusters were added
 BUILDING = 2e-6
 UNIONS = 4  # unions of two clusters per cluster up to which they are tried, all at once
@@ -218,9 +219,9 @@ class Stage:
         have = len(self.tight.clusters)
         lower = self.state.eta / AGAIN if have else 0.0
         self.state.eta = max(lower, BELIEFS / self.scale)
-        if not self._pass(WARM if have else 2 * WARM):
-            return False
         load()
+        if not self._pass(WARM if have else 2 * WARM) or not self._time_to_choose():
+            return False
         proposal = self.algorithm.propose(self.state)
         nodes, eta = proposal.nodes[0][self.states], self.state.eta
         assert proposal.coupling is not None
@@ -246,6 +247,13 @@ class Stage:
         self._enter(new, lam, eta if have else FIRST_ETA / self.scale)
         self.building = (time.perf_counter() - began) / new.model.unary.size
         return True
+
+    def _time_to_choose(self) -> bool:
+        """Whether clusters could be chosen before the end; if not, that is too late."""
+        if time.perf_counter() + CHOOSING * self.pace < self.end:
+            return True
+        self.exhausted = True
+        return False
 
     def _time_to_build(self, fresh: tuple[Scope, ...]) -> bool:
         """Whether a model with these clusters, too, could be built in half of the time left."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import threading
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
@@ -93,6 +94,7 @@ class Chains:
         self._theta = aligned(self.plan.cost_size)
         self._dot = np.zeros(len(self.plan.blocks))
         self._ends = self.plan.backward_ends  # of the chains in the direction of the last half pass
+        self.making = threading.RLock()  # λ, after a run, for whichever thread asks
         # for which λ messages sent forward are in place
         self._latest: object = None
         # costs that passes see are those of the model: a bound of theirs is one of the model's; in
@@ -114,7 +116,8 @@ class Chains:
     def lam(self, messages: Floats) -> Floats:
         """λ = -M in the order of the model."""
         flat = np.empty(self.model.half_size)
-        core.to_lam(self._layout, self.plan.native, messages, flat, self.threads)
+        with self.making:
+            core.to_lam(self._layout, self.plan.native, messages, flat, self.threads)
         return flat
 
     def passes(self, state: Messages, count: int, eta: float, *, momentum: bool) -> None:
@@ -289,16 +292,17 @@ class _Sent:
         return self._with(self._chains.read)
 
     def _with(self, work: Callable[[Floats, object], Any]) -> Any:
-        forward = self._state.msg[len(self._back) :]
-        needed = None if self._state.overwritten else forward.copy()
-        self.swap()
-        try:
-            return work(self._state.msg, self.token)
-        finally:
+        with self._chains.making:
+            forward = self._state.msg[len(self._back) :]
+            needed = None if self._state.overwritten else forward.copy()
             self.swap()
-            if needed is not None:
-                forward[:] = needed
-                self._chains.forget()
+            try:
+                return work(self._state.msg, self.token)
+            finally:
+                self.swap()
+                if needed is not None:
+                    forward[:] = needed
+                    self._chains.forget()
 
 
 def _rounded(model: Model) -> bool:
