@@ -15,11 +15,12 @@ FOUND = (
     224528,
     231641,
     8306973,
+    40022220,
     600019868,
     600032958,
     600038459,
 )  # trials that broke a promise once
-FOUND_TOGETHER = (30073782, 30083715, 30125733)  # and in a batch
+FOUND_TOGETHER = (30073782, 30083715, 30125733, 70032146)  # and in a batch
 
 
 @pytest.mark.parametrize("part", range(10))

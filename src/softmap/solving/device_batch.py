@@ -201,11 +201,12 @@ class Relaxations:
         halves = slice(int(whole.half_state[k]), int(whole.half_state[k + 1]))
         labels = found.labels[nodes].copy()
         energy = float(model.energy(labels))
-        primal = min(float(found.primal[k]) + model.constant, energy)
         point = PrimalPoint(
             model if model.constant == 0 else model.replace(constant=0.0),
             found.nodes[states], None, found.coupling[halves], float(found.eta[k]),
         )  # fmt: skip
+        # priced as it is handed out: a device rounds otherwise
+        primal = min(point.make().cost + model.constant, energy)
         if primal == energy:
             point = PrimalPoint(point.model, labels=labels)
         bound = _lowered(float(found.bound[k]), model.constant)

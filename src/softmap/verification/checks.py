@@ -27,6 +27,7 @@ FEASIBLE = 1e-9  # mass by which a point may miss the polytope
 SHIFT = 400  # numbers below 2**-400 are checked times 2**400, as their rounding errors are tiny
 LEAST = 1e-290  # costs below are rounded when they are scaled back: gaps say little there
 ROUNDING = 2.0**-40  # rounding of a primal cost, as a part of the sizes of its terms
+DOUBT = 2.0**-90  # of the sizes of its terms, by which a bound is off that lost digits twice
 LARGE = 1 << 18  # edges from which on a bound may have been added up in single precision
 SINGLE = 2.0**-22  # of the terms of such a bound that may be lost
 
@@ -140,11 +141,11 @@ def _relaxed(name: str, model: Model, lam: Any, bound: float, by: str) -> Statem
     if math.isnan(bound) or not all(map(math.isfinite, terms)):
         return Statement(name, Verdict.FALSE, f"{bound!r} stated, the proof is not finite")
     found = math.fsum(terms)
-    proved = sign_of_sum([*terms, -math.ldexp(bound, shift)]) >= 0
-    if not proved and abs(math.ldexp(found, -shift) - bound) <= 2 * _ulp(bound):
-        proved = exact_bound(model, flat) >= Fraction(bound)
     size = math.ldexp(math.fsum(map(abs, terms)), -shift) + largest
     lost = math.ldexp(found, -shift) - bound
+    proved = sign_of_sum([*terms, -math.ldexp(bound, shift)]) >= 0
+    if not proved and abs(lost) <= 2 * _ulp(bound) + DOUBT * size:
+        proved = exact_bound(model, flat) >= Fraction(bound)
     allowed = SINGLE if model.m > LARGE else ROUNDING
     tight = lost <= allowed * size + len(terms) * TINIEST
     said = f"{bound!r} stated, {by} proves {math.ldexp(found, -shift)!r}"
@@ -204,7 +205,7 @@ def _status(result: Result) -> Statement:
     gap = result.lp_gap if status is Status.LP_GAP else result.gap
     # costs near the ends of the range, or beside a large constant, have been rounded on the way out
     rounded = 4 * _ulp(result.bound) + 2 * (result.model.n + result.model.m) * TINIEST
-    relative = relative_gap(gap - rounded, result.unit)
+    relative = relative_gap(gap - rounded, result.unit) * (1.0 - ROUNDING)
     said = f"{status.name}: relative gap {relative:.3g}, tolerance {tolerances[status]:.3g}"
     return Statement("status", Verdict.of(relative <= tolerances[status]), said)
 
