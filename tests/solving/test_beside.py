@@ -55,7 +55,7 @@ def test_a_forked_child_finds_it_by_itself():
 # --- in a run -------------------------------------------------------------------------------------
 
 MODEL = generators.erdos_renyi(300, 3, seed=2)  # far from tight: labels cannot end the relaxation
-OPTIONS = {"max_work": 2 * MODEL.m * 100, "goal": "map"}
+OPTIONS = {"max_work": 2 * MODEL.m * 100, "goal": "labels"}
 
 
 def watched(monkeypatch) -> list[int]:
@@ -131,3 +131,12 @@ def test_a_run_that_is_stopped_has_what_was_found_beside(monkeypatch):
     assert found.energy == MODEL.energy(found.labels) == found.trace[-1].energy
     assert found.energy < found.trace[-2].energy
     assert softmap.verify(found)
+
+
+def test_an_exact_search_begins_with_what_was_found_beside(monkeypatch):
+    begun = watched(monkeypatch)
+    rows = solve(MODEL, threads=2, **OPTIONS | {"goal": "map"}).trace.rows
+    assert begun == [20, 80]
+    at = [row.sweeps == 80 for row in rows].index(True)
+    assert [row.stage.name for row in rows[at : at + 2]] == ["RELAX", "SEARCH"]
+    assert rows[at + 1].energy < rows[at].energy

@@ -22,6 +22,7 @@ from softmap.labels import neighbourhoods
 from softmap.labels.feasible import find_feasible
 from softmap.search.exact import ExactResult, ExactSearch, FlatModel, flat_lam, flatten
 from softmap.search.partial import PartialSearch
+from softmap.solving.labelling import take_labels
 from softmap.solving.proof import Proof, ProofKind
 from softmap.solving.run import Run
 from softmap.solving.trace import Snapshot, StageName, Status
@@ -310,10 +311,10 @@ class LaterStages:
     def interlude(self) -> Snapshot | None:
         """A short turn of the search while the relaxation is still being solved."""
         search = next((s for s in self.stages if isinstance(s, Search) and s.active), None)
-        if self.run.closed() or search is None:
+        if self.run.closed() or search is None or not search.fits():
             return None
-        if not search.fits():
-            return None
+        if take_labels(self.run) and self.run.closed():  # a search needs the best there are
+            return self.run.note(StageName.LABELS)
         before = self.run.later_work
         search.take(self._turn(search))
         if self.run.options.time_limit is None:
