@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from softmap.labels.decoding import decide, decode, round_nodes
-from softmap.labels.improving import best_labelling, forests
+from softmap.labels.improving import Priced, best_labelling, improved_by_forests
 from softmap.model import Model
 from softmap.relaxation.dual import Floats, cost_scale
 from softmap.relaxation.gaps import gap_unit
@@ -57,16 +57,16 @@ class LabelSearch:
         `bound` and `primal` are the best values known of the LP. The work done so far says for how
         long to search, and is the seed, so that a resumed run searches like any other.
         """
-        labels, energy = self._decoded(lam, nodes)
-        self._keep(labels, energy)
+        found = self._decoded(lam, nodes)
+        self._keep(*found)
         if not self._open(bound):
             return
         stuck = max(0.0, self.energy - primal) / (self.energy - bound)
         more = int(MORE * (1.0 + stuck) * work / max(1, 2 * self.model.m))
         annealed = more if more >= ENOUGH else 0
-        self._improve(labels, DESCENT + more - annealed, 0.0, work)
+        self._improve(found, DESCENT + more - annealed, 0.0, work)
         if annealed and self._open(bound):
-            self._improve(self.labels, annealed, self._heat(bound), work + 1)
+            self._improve(self._best, annealed, self._heat(bound), work + 1)
 
     def looking(
         self, lam: Readable, nodes: Floats, *, bound: float, primal: float, work: int = 0
@@ -83,23 +83,26 @@ class LabelSearch:
 
         return look
 
-    def _decoded(self, lam: Readable, nodes: Floats) -> tuple[NDArray[np.int64], float]:
+    def _decoded(self, lam: Readable, nodes: Floats) -> Priced:
         """The better of rounding and decoding; where neither is feasible, decide step by step."""
         model = self.model
         candidates = [round_nodes(model, nodes), self.read(lam)]
         if len(model.running):  # the others may be right where these are not
             candidates += [model.with_running(x[: model.num_visible]) for x in candidates]
         energies = [float(model.energy(labels)) for labels in candidates]
-        if math.isfinite(min(energies)):  # else polishing may mend either
-            candidates = [candidates[int(np.argmin(energies))]]
-        labels, energy = best_labelling(model, candidates)
+        if math.isfinite(least := min(energies)):  # else polishing may mend either
+            candidates, energies = [candidates[energies.index(least)]], [least]
+        labels, energy = best_labelling(model, candidates, energies)
         if not math.isfinite(energy):
             labels, energy = best_labelling(model, [decide(model, nodes)])
         return labels, energy
 
-    def _improve(self, labels: NDArray[np.int64], rounds: int, heat: float, seed: int) -> None:
-        found = forests(self.model, labels, rounds, heat, seed)
-        self._keep(found, float(self.model.energy(found)))
+    def _improve(self, known: Priced, rounds: int, heat: float, seed: int) -> None:
+        self._keep(*improved_by_forests(self.model, known, rounds, heat, seed))
+
+    @property
+    def _best(self) -> Priced:
+        return self.labels, self.energy
 
     def _heat(self, bound: float) -> float:
         """Geometric mean of the scale of the costs and of what a variable may still gain."""
@@ -113,10 +116,14 @@ class LabelSearch:
     def improve(self, bound: float, seed: int) -> None:
         """Look for better labels around the best ones: costs may have changed a little."""
         if self._open(bound):
-            self._keep(*best_labelling(self.model, [self.labels]))
-            self._improve(self.labels, DESCENT, 0.0, seed)
+            self._keep(*best_labelling(self.model, [self.labels], [self.energy]))
+            self._improve(self._best, DESCENT, 0.0, seed)
         if self._open(bound):
-            self._improve(self.labels, WARM, self._heat(bound), seed + 1)
+            self._improve(self._best, WARM, self._heat(bound), seed + 1)
+
+    def adopt(self, other: LabelSearch) -> None:
+        """Keep what another search of the same model has found, if it is better."""
+        self._keep(*other._best)
 
     def take(self, labels: NDArray[np.int64]) -> None:
         """Keep a labelling from elsewhere if it is better."""

@@ -56,7 +56,8 @@ def take_labels(run: Run, *, patient: bool = True) -> bool:
         return False
     run.pace.note("labels", awaited.seconds)
     better = found.energy < run.search.energy
-    run.keep_labels(found.labels)
+    run.search.adopt(found)
+    run.judge.credit(run.search.labels, run.search.energy)
     return better
 
 
