@@ -20,6 +20,7 @@ from softmap.model import Model
 from softmap.model.layout import layout
 from softmap.relaxation import polytope
 from softmap.relaxation.bounds import reduced_nodes
+from softmap.relaxation.dual import cost_scale
 from softmap.relaxation.point import PrimalPoint, couple, needs_coupling
 
 __all__ = ["Judge"]
@@ -49,7 +50,8 @@ class Judge:
         self.primal = math.inf
         self.point: PrimalPoint | None = None
         sizes = model.cost_sizes
-        self._grain = GRAIN * (model.n + model.m) * math.ldexp(sizes.largest, sizes.exponent)
+        largest = math.ldexp(sizes.largest, sizes.exponent) or cost_scale(model)
+        self._grain = GRAIN * (model.n + model.m) * largest
         self._blunt = False  # whether the bound is a method's own
 
     def look(self, proposal: Proposal) -> Verdict:
@@ -68,6 +70,7 @@ class Judge:
             if found.cost < self.primal:
                 self.primal = found.cost
                 self.point = PrimalPoint(self.model, candidate, None, kept, proposal.eta)
+                self._sharpen()
         costs = tuple(found.cost for found in priced)
         return Verdict(bound, costs, priced[0].entropy, priced[0].slack, nodes)
 
