@@ -9,6 +9,8 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING
 
+import numpy as np
+
 from softmap.algorithms.base import Floats, Proposal, Verdict
 from softmap.labels import cheapest, round_nodes
 from softmap.labels.search import Readable
@@ -87,9 +89,16 @@ def _proposal(run: Run, *, last: bool) -> Proposal:
     near = run.gaps()[0] <= HOPE * run.options.lp_gap
     tight = run.search.energy <= run.judge.primal < math.inf
     if not (last or near or tight or run.done >= 2 * run.refined_at):
-        return run.algorithm.sketch(run.state)
+        return _sound(run, run.algorithm.sketch(run.state))
     run.refined_at = run.done
-    return run.algorithm.propose(run.state)
+    return _sound(run, run.algorithm.propose(run.state))
+
+
+def _sound(run: Run, seen: Proposal) -> Proposal:
+    """The proposal, or the best λ so far where a method that may diverge has left the numbers."""
+    if run.algorithm.sweeping or np.isfinite(seen.lam).all():
+        return seen
+    return Proposal(run.judge.lam, seen.eta)
 
 
 def _ask_for_labels(
@@ -139,7 +148,7 @@ def _rivals(run: Run) -> bool:
 
 def _brief(run: Run, kind: str) -> Snapshot:
     """A check without a point of the polytope: the bound, and labels as they are read off."""
-    proposal = run.algorithm.glimpse(run.state)
+    proposal = _sound(run, run.algorithm.glimpse(run.state))
     run.eta = proposal.eta
     run.judge.notice(proposal)
     if proposal.nodes:

@@ -257,7 +257,9 @@ class Run:
         if not self.done and self.warm is None:
             return self.judge.lam  # which is 0 still
         if self._restart is None or self._restart[0] != self.done:
-            self._restart = self.done, self.algorithm.restart_point(self.state)
+            lam = self.algorithm.restart_point(self.state)
+            # a method of the paper that diverges may have left the numbers
+            self._restart = self.done, lam if np.isfinite(lam).all() else self.judge.lam
         return self._restart[1]
 
     def _noted(self, row: Row) -> Snapshot:
