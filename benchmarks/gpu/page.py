@@ -61,17 +61,6 @@ def certify_table(found):
     )
 
 
-def earlier(facts):
-    """A sentence about measurements that were taken over from an earlier run of the same day."""
-    if not facts.get("earlier"):
-        return ""
-    return (
-        "\nThis table was measured on the same day and device before the last changes of kernels and checks; "
-        "passes, judgements, the batch and the layer were measured after them, but for one loop of judgements: as it "
-        "is now they took 2.6, 8.4 and 14.5 ms on the grids, measured apart."
-    )
-
-
 def page(found):
     facts, batch = found["facts"], found["batch"]
     linear, layer = found["linear pass"], found["layer"]
@@ -98,7 +87,7 @@ Operations are counted by `operations_of_pass`, an exponential as one. All passe
 {chr(10).join(certify_table(found))}
 
 *Loop* is everything between the first pass and the certificate: passes, judgements, and what the host does in between. *With set-up* adds what the host has to know about the costs (in numpy), their upload, tiles (made on the device) and the recording of launches.
-The last column counts passes of the CPU solver on two cores of the same machine, as many as the device needed, and no checks; its loops were those for AVX2 (`SOFTMAP_CPU=v3`), messages in double precision.{earlier(facts)}
+The last column counts passes of the CPU solver on two cores of the same machine, as many as the device needed, and no checks; its loops were those for x86-64-{facts["loops"]}, messages in double precision.
 
 ## A batch
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 import datetime
 import gc
 import json
+import os
 import platform
 import sys
 import time
@@ -47,6 +48,7 @@ def facts():
         "numpy": np.__version__,
         "cupy": cupy.__version__,
         "device": describe(),
+        "loops": os.environ.get("SOFTMAP_CPU") or softmap.core.available()[-1],
     }
 
 
