@@ -67,11 +67,11 @@ class Engine(Protocol):
 
     def marginals(self, messages: Floats, shift: Floats, eta: float) -> ChainMarginals: ...
 
+    def standing(self, state: Messages, eta: float) -> Floats: ...
+
     def resend(self, state: Messages, eta: float) -> None: ...
 
     def prove(self, state: Messages, hard: int) -> Proved: ...
-
-    def lam(self, messages: Floats) -> Floats: ...
 
 
 @dataclass(kw_only=True)
@@ -160,8 +160,7 @@ class Annealed(Algorithm):
         state.mean = nodes  # the one before may be part of a point that is kept
 
     def restart_point(self, state: AnnealState) -> Floats:
-        self.engine.resend(state.messages, state.eta)
-        return self.engine.lam(state.messages.msg)
+        return self.engine.standing(state.messages, state.eta)
 
     def propose(self, state: AnnealState) -> Proposal:
         average = (state.mean,) if state.samples > 1 else ()

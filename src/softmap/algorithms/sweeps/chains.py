@@ -116,9 +116,14 @@ class Chains:
     def lam(self, messages: Floats) -> Floats:
         """λ = -M in the order of the model."""
         flat = np.empty(self.model.half_size)
-        with self.making:
-            core.to_lam(self._layout, self.plan.native, messages, flat, self.threads)
+        core.to_lam(self._layout, self.plan.native, messages, flat, self.threads)
         return flat
+
+    def standing(self, state: Messages, eta: float) -> Floats:
+        """λ where the passes of a run stand, also after it, for whichever thread asks."""
+        with self.making:
+            self.resend(state, eta)
+            return self.lam(state.msg)
 
     def passes(self, state: Messages, count: int, eta: float, *, momentum: bool) -> None:
         """`count` passes at η (inf: hard-min), forward and backward each."""

@@ -98,6 +98,10 @@ class Stars:
         terms = np.concatenate([dot, shift[self._real], [self.model.constant]])
         return float(core.careful_sum(terms))
 
+    def standing(self, state: Messages, eta: float) -> Floats:
+        """λ where the sweeps of a run stand."""
+        return self.lam(state.msg)
+
     def resend(self, state: Messages, eta: float) -> None:
         """Nothing: `prove` leaves messages alone."""
 

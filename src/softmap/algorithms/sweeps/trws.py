@@ -69,8 +69,7 @@ class TRWS(Algorithm):
         )  # fmt: skip
 
     def restart_point(self, state: TRWSState) -> Floats:
-        self.chains.resend(state.messages, np.inf)
-        return self.chains.lam(state.messages.msg)
+        return self.chains.standing(state.messages, np.inf)
 
     def decode_order(self, model: Model) -> NDArray[np.int64]:
         return decoding_order(model.graph, model.num_variables)
