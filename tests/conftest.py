@@ -2,6 +2,7 @@
 
 import math
 import os
+import signal
 import sys
 
 import pytest
@@ -19,6 +20,11 @@ _COMMON = {
 settings.register_profile("default", max_examples=25, derandomize=True, **_COMMON)
 settings.register_profile("thorough", max_examples=1000, **_COMMON)
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "default"))
+
+
+# A shell's background job ignores Ctrl-C, and so would the tests that press it.
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 @pytest.fixture(autouse=True)

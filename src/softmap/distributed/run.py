@@ -211,7 +211,7 @@ class Run:
         work = 2 * self.whole.edges * state.passes
         row = Row(
             work, float(state.passes), state.seconds, eta, state.bound, found.smoothed,
-            state.primal, self.labels.energy, found.slack,
+            max(state.primal, state.bound), self.labels.energy, found.slack,
         )  # fmt: skip
         state.trace.rows.append(row)
 

@@ -96,7 +96,8 @@ def certificate(
         nodes = polytope.checked_marginals(tight, node_marginals)
     labels, energy = best_labelling(tight, [round_nodes(tight, nodes), decode(tight, flat)])
     lifted = polytope.lift(tight, nodes)
-    primal = projected_cost(dual, flat, lifted, exact=exact)
+    bound = dual_bound(tight, flat)
+    primal = max(projected_cost(dual, flat, lifted, exact=exact), bound)  # but for rounding
     projected = math.isfinite(primal)
     return Certificate(
         model=tight,
@@ -104,7 +105,7 @@ def certificate(
         eta=dual.eta,
         labels=labels,
         energy=energy,
-        bound=dual_bound(tight, flat),
+        bound=bound,
         primal=primal if projected else energy,
         node_marginals=lifted if projected else polytope.integral_nodes(tight, labels),
         projected=projected,

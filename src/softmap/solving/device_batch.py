@@ -205,11 +205,11 @@ class Relaxations:
             model if model.constant == 0 else model.replace(constant=0.0),
             found.nodes[states], None, found.coupling[halves], float(found.eta[k]),
         )  # fmt: skip
+        bound = _lowered(float(found.bound[k]), model.constant)
         # priced as it is handed out: a device rounds otherwise
-        primal = min(point.make().cost + model.constant, energy)
+        primal = max(min(point.make().cost + model.constant, energy), bound)
         if primal == energy:
             point = PrimalPoint(point.model, labels=labels)
-        bound = _lowered(float(found.bound[k]), model.constant)
         rows = [_no_better(row, bound, primal, energy) for row in rows[:-1]] + [
             replace(rows[-1], bound=bound, primal=primal, energy=energy)
         ]

@@ -172,6 +172,11 @@ class Run:
         """The best lower bound that any stage has proved."""
         return max(self.judge.bound, self.proved)
 
+    @property
+    def primal(self) -> float:
+        """The cost of the best point, which rounding may have led below what is proved for all."""
+        return max(self.judge.primal, self.judge.bound)
+
     def keep_bound(self, bound: float, proof: Proof) -> None:
         """Take a bound that a later stage has proved, if it is the best."""
         if bound > self.bound:
@@ -279,7 +284,7 @@ class Run:
             eta=self.eta,
             bound=self.bound,
             smoothed=math.nan if smoothed is None else smoothed,
-            primal=self.judge.primal,
+            primal=self.primal,
             energy=self.search.energy,
             slack=slack,
             stage=stage,
@@ -341,7 +346,7 @@ class Run:
             labels=search.labels[: self.given.num_visible],
             energy=search.energy,
             bound=self.bound,
-            primal=judge.primal,
+            primal=self.primal,
             lam=lam,
             eta=self.trace[-1].eta,
             trace=self.trace,

@@ -224,7 +224,10 @@ def _trace(result: Result) -> Statement:
     same = (
         last.work == result.work and last.energy == result.energy and last.sweeps == result.sweeps
     )
-    same = same and _close(last.bound, result.bound) and _close(last.primal, result.primal)
+    # a point whose cost was rounded below the bound is stated at the bound, once that is there
+    digits = ROUNDING * (_largest(result.model) + abs(result.model.constant))
+    near = _close(last.primal, result.primal) or abs(last.primal - result.primal) <= digits
+    same = same and _close(last.bound, result.bound) and near
     same = same and last.eta == result.eta and result.seconds >= last.seconds
     said = f"{len(rows)} rows, monotone, the last one is the result"
     return Statement("trace", Verdict.of(bool(rising and same)), said)
