@@ -83,6 +83,8 @@ class Run:
         begun = None if self.warm is None else self.warm.lam
         self.state = algorithm.init(self.model, begun, options.seed)
         self.judge: Judge = algorithm.judge_by(Judge(self.model, self.threads))
+        if not self.model.cost_sizes.largest:  # nothing costs anything: λ = 0 proves all there is
+            self.judge.glance(self.judge.lam)
         self.search = LabelSearch(self.model, algorithm.decode_order(self.model))
         self.awaited: Beside[LabelSearch] | None = None
         self.trace, self.pace = Trace(), Pace()
