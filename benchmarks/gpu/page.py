@@ -92,7 +92,7 @@ The last column counts passes of the CPU solver on two cores of the same machine
 ## A batch
 
 {batch["models"]:,} of the paper's problems (n = 100), each to a certified 1e-3: {batch["seconds"]:.2f} s in all, of which {batch["loop_s"]:.2f} s are passes and judgements ({batch["passes_mean"]:.0f} passes on average, {batch["passes_most"]:.0f} at most), {batch["setup_s"]:.2f} s set-up; the models were new each time. One by one on one core: {1e3 * batch["cpu_each_s"]:.1f} ms
-each, {batch["ratio"]:.0f} times as long. A `Result` is made when it is first looked at; all of them, with their arrays on the host, are there after {batch["with_results_s"]:.2f} s. The aim was 500 times; a third each goes into joining
+each, {batch["ratio"]:.0f} times as long. A `Result` is made when it is first looked at; all of them, with their arrays on the host, are there after {batch["with_results_s"]:.2f} s{batch.get("note", "")}. The aim was 500 times; a third each goes into joining
 and looking over a thousand models, into tiles and uploads, and into passes with their judgements, of which the last few models need most. Bounds are apart by {batch["bounds_apart"]:.1g} at most, within the gap asked for.
 
 ## A layer
