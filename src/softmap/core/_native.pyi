@@ -148,6 +148,50 @@ def passes(
     threads: int,
 ) -> None: ...
 @overload
+def sampled_passes(
+    layout: Layout,
+    costs: Layout,
+    schedule: Schedule,
+    count: int,
+    msg: Annotated[NDArray[numpy.float64], dict(shape=(None,), order="C", device="cpu")],
+    prev: Annotated[NDArray[numpy.float64], dict(shape=(None,), order="C", device="cpu")],
+    theta: Annotated[NDArray[numpy.float64], dict(shape=(None,), order="C", device="cpu")],
+    eta: float,
+    shift: Annotated[NDArray[numpy.float64], dict(shape=(None,), order="C", device="cpu")],
+    dot: Annotated[NDArray[numpy.float64], dict(shape=(None,), order="C", device="cpu")],
+    clock: Annotated[NDArray[numpy.float64], dict(shape=(None,), order="C", device="cpu")],
+    done: int,
+    every: int,
+    longest: float,
+    mean: Annotated[NDArray[numpy.float64], dict(shape=(None,), order="C", device="cpu")],
+    samples: int,
+    recent: float,
+    threads: int,
+) -> None: ...
+@overload
+def sampled_passes(
+    layout: SingleLayout,
+    costs: Layout,
+    schedule: SingleSchedule,
+    count: int,
+    msg: Annotated[NDArray[numpy.float32], dict(shape=(None,), order="C", device="cpu")],
+    prev: Annotated[NDArray[numpy.float32], dict(shape=(None,), order="C", device="cpu")],
+    theta: Annotated[NDArray[numpy.float64], dict(shape=(None,), order="C", device="cpu")],
+    eta: float,
+    shift: Annotated[NDArray[numpy.float64], dict(shape=(None,), order="C", device="cpu")],
+    dot: Annotated[NDArray[numpy.float64], dict(shape=(None,), order="C", device="cpu")],
+    clock: Annotated[NDArray[numpy.float64], dict(shape=(None,), order="C", device="cpu")],
+    done: int,
+    every: int,
+    longest: float,
+    mean: Annotated[NDArray[numpy.float64], dict(shape=(None,), order="C", device="cpu")],
+    samples: int,
+    recent: float,
+    threads: int,
+) -> None:
+    """Passes with momentum, and a running average of the node marginals."""
+
+@overload
 def half_pass(
     layout: Layout,
     schedule: Schedule,

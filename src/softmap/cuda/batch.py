@@ -12,9 +12,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from softmap.algorithms.sweeps.anneal import FIRST_ETA, GROWTH, MEMORY, READY, easily_coupled
+from softmap.algorithms.sweeps.sampling import RECENT
 from softmap.cuda.arena import Arena
 from softmap.cuda.devices import Device
-from softmap.cuda.engine import RECENT, SAFE, START, WIDE, Heat
+from softmap.cuda.engine import SAFE, START, WIDE, Heat
 from softmap.cuda.shapes import steepest
 from softmap.cuda.tiling import HALVES, Tiling, levels_of
 from softmap.model import Model

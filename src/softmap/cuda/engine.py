@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from softmap.algorithms.sweeps.sampling import RECENT, SAMPLE
 from softmap.cuda.arena import Arena
 from softmap.cuda.devices import Device
 from softmap.cuda.levels import Half, Heat, Level, levels_for
@@ -26,8 +27,6 @@ CONTROL = ("eta", "t", "restarts", "product", "beta", "longest", "passes", "samp
 START = (1.0, 0.0, 0.0, -1.0, 0.0, 10.0, 0.0, 0.0)
 SAFE = {"float32": 80.0, "float64": 600.0}  # `safe` of src/core/cuda/numbers.hpp, at worst
 WIDE = 600.0
-RECENT = 8.0  # as in `algorithms.sweeps.anneal`
-SAMPLE = 5
 
 
 class Row(IntEnum):

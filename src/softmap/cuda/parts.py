@@ -13,8 +13,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from softmap.algorithms.sweeps.sampling import RECENT
 from softmap.cuda.devices import Device
-from softmap.cuda.engine import CONTROL, RECENT, ROWS, Engine, Heat, Row
+from softmap.cuda.engine import CONTROL, ROWS, Engine, Heat, Row
 from softmap.cuda.tiling import LANES, Tiling
 from softmap.model import Model
 

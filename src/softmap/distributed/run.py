@@ -19,11 +19,10 @@ from softmap.algorithms.sweeps.anneal import (
     GROWTH,
     MEMORY,
     READY,
-    RECENT,
-    SAMPLE,
     SETTLED,
 )
 from softmap.algorithms.sweeps.chains import polish
+from softmap.algorithms.sweeps.sampling import RECENT, SAMPLE
 from softmap.distributed.backends import Backend
 from softmap.distributed.judge import Arrays, Finding, Proofs, Question, look
 from softmap.distributed.labels import LabelsByParts

@@ -21,11 +21,11 @@ def layout(model: Model, dtype: DTypeLike = np.float64) -> Any:
     -------
     `core.Layout` (float64) or `core.SingleLayout` (float32)
     """
-    cache: dict[str, Any] = model.__dict__.setdefault("_layouts", {})
-    key = np.dtype(dtype).name
+    cache: dict[np.dtype[Any], Any] = model.__dict__.setdefault("_layouts", {})
+    key = np.dtype(dtype)
     if key not in cache:
-        make = core.Layout if key == "float64" else core.SingleLayout
-        arrays = _arrays(model, np.dtype(dtype))
+        make = core.Layout if key == np.float64 else core.SingleLayout
+        arrays = _arrays(model, key)
         cache[key] = make({name: np.ascontiguousarray(a) for name, a in arrays.items()})
     return cache[key]
 

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
-from dataclasses import dataclass
+from collections.abc import Callable
 
 from softmap.model import Model
 from softmap.model.potentials import Potts, Projection, TruncatedLinear, TruncatedQuadratic
@@ -20,11 +18,20 @@ CLOSING = 0.4  # of a time limit that a last check and the search for labels may
 SLACK = 0.05  # seconds by which a time limit may be overrun knowingly
 
 
-@dataclass
 class Timed:
-    """Seconds that a block took, known when it has ended."""
+    """A block that is timed: the seconds it took are known when it has ended."""
 
-    seconds: float = 0.0
+    def __init__(self, ended: Callable[[float], None]) -> None:
+        self.seconds, self._ended = 0.0, ended
+
+    def __enter__(self) -> Timed:
+        self._began = time.perf_counter()
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
+        self.seconds = time.perf_counter() - self._began
+        if kind is None:
+            self._ended(self.seconds)
 
 
 class Pace:
@@ -37,13 +44,9 @@ class Pace:
         """Whether this kind of work was timed, or guessed, before."""
         return kind in self._each
 
-    @contextmanager
-    def timed(self, kind: str, count: int = 1) -> Iterator[Timed]:
+    def timed(self, kind: str, count: int = 1) -> Timed:
         """Time a block that does `count` repetitions."""
-        began, timed = time.perf_counter(), Timed()
-        yield timed
-        timed.seconds = time.perf_counter() - began
-        self._each[kind] = timed.seconds / count
+        return Timed(lambda seconds: self.note(kind, seconds / count))
 
     def note(self, kind: str, seconds: float) -> None:
         """Remember how long something took that was done elsewhere."""

@@ -37,6 +37,7 @@ from softmap.solving.warm import warm_start
 __all__ = ["Run"]
 
 FIRST_INTERLUDE = 5  # passes before an exact search is tried for the first time
+MOMENT = 0.1  # seconds between two looks at limits and Ctrl-C, where a step is shorter than that
 SHARE = 0.4  # of the time limit that the relaxation may take where more is to follow
 FIRST = 20  # passes that come before anything else: without them, later stages have little to hold
 MORE = 2  # times the passes that solved the LP, up to which labels that solve it, too, are proved
@@ -123,21 +124,21 @@ class Run:
 
     def advance(self) -> Status | None:
         """Go on to the next check, or to the first limit on the way."""
-        pace = 1 if self.algorithm.sweeping else max(1, self.model.n // 10)
+        least = 1 if self.algorithm.sweeping else max(1, self.model.n // 10)
         if self.options.time_limit and not self.pace.known("step") and not self.algorithm.frugal:
             self._guess()
         while self.done < self.next_check:
             if status := self.limit() or self.relaxed() or self._out_of_time():
                 return status
             goal = min(self.next_check, self.options.updates or self.next_check)
-            count = min(pace, goal - self.done, self.affordable())
+            timed = self.done > 0 and self.pace.known("step")
+            count = max(least, self.pace.fitting("step", MOMENT) if timed else 0)
+            count = min(count, goal - self.done, self.affordable())
             if self.options.time_limit is not None:
                 count = max(1, min(count, self.pace.fitting("step", self.left, *self._after())))
-            with self.pace.timed("step", count) as step:
+            with self.pace.timed("step", count):
                 self.algorithm.step(self.state, count)
             self.done += count
-            if step.seconds < 0.05:
-                pace *= 2
         return self.limit()
 
     @property
@@ -163,6 +164,8 @@ class Run:
 
     def _out_of_time(self) -> Status | None:
         """Whether the next step, and what follows it, would take longer than the time limit."""
+        if self.options.time_limit is None:
+            return None
         late = not self.pace.in_time(self.left, "step", *self._after())
         return Status.TIME_LIMIT if late else None
 

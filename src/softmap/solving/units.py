@@ -50,7 +50,10 @@ class Units:
                 "single precision; use float64"
             )
         self.given, self.model, self.exponent = model, found.model, found.exponent
+        self._priced: tuple[Any, float] = (None, math.inf)
         self.scale = found.scale
+        with np.errstate(over="ignore"):
+            self._constant = float(np.ldexp(model.constant, found.exponent))
         self.width = found.width  # no λ needs to be larger than the ranges of all costs together
 
     # --- into the units of the run ----------------------------------------------------------------
@@ -95,9 +98,7 @@ class Units:
 
     def unit(self, bound: float) -> float:
         """The unit of relative gaps to a bound of the run: that of the user's bound, scaled."""
-        with np.errstate(over="ignore"):
-            constant = float(np.ldexp(self.given.constant, self.exponent))
-        size = min(abs(bound), abs(bound + constant))
+        size = min(abs(bound), abs(bound + self._constant))
         # no step of the costs is larger than their scale, and most bounds are larger than both
         return size if size >= self.scale else max(size, cost_step(self.model))
 
@@ -118,7 +119,9 @@ class Units:
         """The energy of labels as the user counts it, given that in the run."""
         if not math.isfinite(energy) or self.given is self.model:
             return energy
-        return float(self.given.energy(labels))
+        if labels is not self._priced[0]:  # a run keeps its best labels for many checks
+            self._priced = labels, float(self.given.energy(labels))
+        return self._priced[1]
 
     def result(self, inside: Result, tight: Model) -> Result:
         """A result of the run on the model `tight`, as one of the model that was given.

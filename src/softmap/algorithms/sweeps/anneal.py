@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, field
 from typing import ClassVar, Protocol, Self
 
@@ -19,6 +20,7 @@ from softmap.algorithms.sweeps.chains import (
     polish,
 )
 from softmap.algorithms.sweeps.ordering import decoding_order
+from softmap.algorithms.sweeps.sampling import SAMPLE, Sampling
 from softmap.model import Model
 from softmap.relaxation.dual import cost_scale
 from softmap.relaxation.point import Coupled
@@ -33,8 +35,6 @@ READY = 0.65  # raise η when the gap of the regularised problem is below this p
 MEMORY = 2.0  # Nesterov's t is at most this times √(η · scale): beyond, marginals oscillate
 FALL = 1e-6  # part of itself by which the smoothed dual may fall between checks, by rounding
 CALMER = 16.0  # factor by which momentum is cut where the smoothed dual fell
-SAMPLE = 5  # passes between samples of the averaged marginals
-RECENT = 8.0  # sample k counts like k**RECENT: about the last tenth of all passes
 
 
 def easily_coupled(model: Model) -> bool:
@@ -61,7 +61,9 @@ class Engine(Protocol):
 
     def start(self, lam: Floats | None) -> Messages: ...
 
-    def passes(self, state: Messages, count: int, eta: float, *, momentum: bool) -> None: ...
+    def sampled_passes(
+        self, state: Messages, count: int, eta: float, sampling: Sampling
+    ) -> None: ...
 
     def nodes(self, messages: Floats, eta: float) -> Floats: ...
 
@@ -133,31 +135,20 @@ class Annealed(Algorithm):
 
     def step(self, state: AnnealState, count: int) -> None:
         """`count` passes; every few of them the node marginals enter the average."""
+        longest = state.memory * math.sqrt(state.eta * self.scale)
+        most = max(longest, 10.0 if state.memory == MEMORY else 1.0)
+        due = self.averaging and state.passes % SAMPLE + count >= SAMPLE
+        # the mean so far may be part of a point that is kept
+        mean = state.mean.copy() if due else np.zeros(0)
+        sampling = Sampling(state.passes, state.samples, most, mean)
+        self.engine.sampled_passes(state.messages, count, state.eta, sampling)
+        state.passes, state.samples = sampling.after(count)
+        state.mean = mean if due else state.mean
         state.work += 2 * self.engine.model.m * count
-        while count > 0:
-            now = min(count, SAMPLE - state.passes % SAMPLE)
-            self.engine.passes(state.messages, now, state.eta, momentum=True)
-            state.passes += now
-            count -= now
-            if state.passes % SAMPLE == 0:
-                longest = state.memory * np.sqrt(state.eta * self.scale)
-                most = max(longest, 10.0 if state.memory == MEMORY else 1.0)
-                state.messages.clock[0] = min(state.messages.clock[0], most)
-                if self.averaging:
-                    self._sample(state)
 
     def heat(self, state: AnnealState, factor: float) -> None:
         """Divide η by a factor, down to the first η of a run that begins with nothing."""
         state.eta = max(state.eta / factor, min(state.eta, FIRST_ETA / self.scale))
-
-    def _sample(self, state: AnnealState) -> None:
-        nodes = self.engine.nodes(state.messages.msg, state.eta)
-        state.samples += 1
-        weight = (RECENT + 1.0) / (state.samples + RECENT)
-        nodes -= state.mean
-        nodes *= weight
-        nodes += state.mean
-        state.mean = nodes  # the one before may be part of a point that is kept
 
     def restart_point(self, state: AnnealState) -> Floats:
         return self.engine.standing(state.messages, state.eta)

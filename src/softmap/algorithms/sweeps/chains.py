@@ -16,6 +16,7 @@ from softmap import core
 from softmap.algorithms.base import Floats
 from softmap.algorithms.pace import Pace
 from softmap.algorithms.sweeps.planning import chain_schedule
+from softmap.algorithms.sweeps.sampling import RECENT, SAMPLE, Sampling
 from softmap.algorithms.sweeps.schedule import aligned
 from softmap.labels.decoding import TIE
 from softmap.model import Model
@@ -128,6 +129,19 @@ class Chains:
     def passes(self, state: Messages, count: int, eta: float, *, momentum: bool) -> None:
         """`count` passes at η (inf: hard-min), forward and backward each."""
         self._run(2 * count, state, eta, momentum)
+        self._ends, state.overwritten = self.plan.backward_ends, False
+
+    def sampled_passes(self, state: Messages, count: int, eta: float, sampling: Sampling) -> None:
+        """`count` passes with momentum; every few of them marginals enter the average."""
+        self._latest = None
+        self._soft.run(
+            2 * count,
+            lambda threads: core.sampled_passes(
+                self._layout, layout(self.model), self.plan.native, count, state.msg, state.prev,
+                self._theta, eta, state.shift, self._dot, state.clock, sampling.passes, SAMPLE,
+                sampling.longest, sampling.mean, sampling.samples, RECENT, threads,
+            ),
+        )  # fmt: skip
         self._ends, state.overwritten = self.plan.backward_ends, False
 
     def resend(self, state: Messages, eta: float) -> None:

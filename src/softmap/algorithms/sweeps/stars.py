@@ -12,6 +12,7 @@ from softmap.algorithms.base import Floats
 from softmap.algorithms.pace import Pace
 from softmap.algorithms.sweeps.chains import CLOCK, POLISH, ChainMarginals, Messages, Proved
 from softmap.algorithms.sweeps.planning import colour_schedule
+from softmap.algorithms.sweeps.sampling import Sampling, sampled_by_turns
 from softmap.model import Model
 from softmap.model.layout import layout
 from softmap.relaxation.dual import half_states
@@ -78,6 +79,10 @@ class Stars:
                 self._bar, self._theta, eta, momentum, state.shift, dot, state.clock, threads,
             ),
         )  # fmt: skip
+
+    def sampled_passes(self, state: Messages, count: int, eta: float, sampling: Sampling) -> None:
+        """`count` sweeps with momentum; every few of them marginals enter the average."""
+        sampled_by_turns(self, state, count, eta, sampling)
 
     def nodes(self, messages: Floats, eta: float) -> Floats:
         """Node marginals `μ_i ∝ exp(-η (C_i - Σ λ))`."""
