@@ -96,8 +96,8 @@ template <class S> struct Calls {
             kernels->of<S>().passes(lay.view, plan.view, halves, arrays, eta, momentum, me);
         });
     }
-    // Passes with momentum; whenever their number, with `done` before them, is a multiple of `every`,
-    // t is cut to `longest`, and node marginals enter the mean (where one is kept).
+    // Passes with momentum; whenever their number, with `done` before them, is a multiple of
+    // `every`, t is cut to `longest`, and node marginals enter the mean (where one is kept).
     static void run_sampled(Lay lay, const HeldLayout<double> &costs, Plan plan, Index count,
                             Out<S> msg, Out<S> prev, Out<double> theta, double eta,
                             Out<double> shift, Out<double> dot, Out<double> clock, Index done,
