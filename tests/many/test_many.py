@@ -26,8 +26,9 @@ from softmap.many.cluster import Connection
 from softmap.many.folder import Folder
 from softmap.many.items import batches, listed, names_of
 from softmap.many.solve import outcomes
-from softmap.many.work import Settings, attached, checkpoint_of, work
+from softmap.many.work import Settings, checkpoint_of, work
 from softmap.solving.memory import memory_needed
+from softmap.solving.travelling import attached
 
 pytestmark = pytest.mark.filterwarnings("ignore")  # Dask has many, at its own ends
 
@@ -123,7 +124,7 @@ def test_a_lost_run_goes_on_from_its_checkpoint(tmp_path):
     assert found.bound <= solve(model, goal="lp").primal
     part.write_bytes(b"damaged")
     again = work([item], Settings(options, checkpoints=str(tmp_path)))[0].value
-    assert same(softmap.many.work.attached(again, model), solve(model, **options))
+    assert same(attached(again, model), solve(model, **options))
 
 
 def test_a_killed_workers_model_goes_on_elsewhere_from_its_checkpoint(cluster, tmp_path):

@@ -14,11 +14,12 @@ from softmap.arguments import count
 from softmap.errors import OptionError, SoftmapError
 from softmap.many.cluster import Connection, distributed_module
 from softmap.many.items import Item, batches, listed
-from softmap.many.work import Outcome, Settings, attached, checkpoint_of, work
+from softmap.many.work import Outcome, Settings, checkpoint_of, work
 from softmap.model import Model
 from softmap.solving.batch import checked_options
 from softmap.solving.options import MOST_THREADS
 from softmap.solving.result import Result
+from softmap.solving.travelling import attached
 
 __all__ = ["outcomes", "shared_folder", "solve_many"]
 

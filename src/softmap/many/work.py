@@ -15,14 +15,13 @@ from softmap.io.limits import human
 from softmap.machine import usable_cores
 from softmap.many.items import Item
 from softmap.model import Model
-from softmap.relaxation.consistency import tighten
-from softmap.relaxation.scaling import scaled
 from softmap.solving.batch import solve_batch
 from softmap.solving.memory import memory_needed
 from softmap.solving.result import Result
 from softmap.solving.solve import resume, solve
+from softmap.solving.travelling import detached
 
-__all__ = ["Outcome", "Settings", "attached", "checkpoint_of", "work"]
+__all__ = ["Outcome", "Settings", "checkpoint_of", "work"]
 
 
 @dataclass(frozen=True)
@@ -124,7 +123,9 @@ def _answers(
     """A result or an exception per model, and whether its run was one that went on."""
     options = {name: value for name, value in settings.options.items() if name != "threads"}
     if len(models) > 1 and settings.checkpoints is None:
-        found = solve_batch(models.values(), threads=threads, errors="return", **options)
+        found = solve_batch(
+            models.values(), threads=threads, processes=False, errors="return", **options
+        )
         return [(answer, False) for answer in found]
     return [_one(name, model, settings, threads) for name, model in models.items()]
 
@@ -162,19 +163,7 @@ def _outcome(before: Outcome, answer: Any, settings: Settings, sent: bool) -> Ou
         return replace(before, error=_sendable(answer), unchanged=False)
     if settings.pick is not None:
         return replace(before, value=settings.pick(answer), unchanged=False)
-    return replace(before, value=_detached(answer) if sent else answer, unchanged=False)
-
-
-def _detached(result: Result) -> Result:
-    """A result without its model."""
-    point = replace(result.point, model=None)  # type: ignore[arg-type]
-    return replace(result, model=None, point=point)  # type: ignore[arg-type]
-
-
-def attached(result: Result, model: Model) -> Result:
-    """A result that came without its model, with it."""
-    point = replace(result.point, model=tighten(scaled(model).model))
-    return replace(result, model=model, point=point)
+    return replace(before, value=detached(answer) if sent else answer, unchanged=False)
 
 
 def _sendable(error: Exception) -> Exception:

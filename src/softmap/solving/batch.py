@@ -1,20 +1,22 @@
-"""Many small models at once: one model per thread, each run as `softmap.solve` would run it."""
+"""Many models at once: one per thread or process, each run as `softmap.solve` would run it."""
 
 from __future__ import annotations
 
 import threading
+import time
 from collections.abc import Iterable, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import fields
 from functools import partial
 from typing import Any
 
-from softmap.arguments import count, wrong
+from softmap.arguments import count, flag, wrong
 from softmap.errors import OptionError
 from softmap.machine import usable_cores
 from softmap.model import Model, checked_model
 from softmap.solving.answers import Answer, Answers
 from softmap.solving.device_batch import buckets, relax_batch
+from softmap.solving.helpers import Helpers
 from softmap.solving.options import MOST_THREADS, Options
 from softmap.solving.solve import solve
 from softmap.solving.trace import Status
@@ -28,7 +30,12 @@ FINAL = (Status.OPTIMAL, Status.GAP, Status.WORK_LIMIT, Status.TIME_LIMIT)
 
 
 def solve_batch(
-    models: Iterable[Model], *, threads: int | None = None, errors: str = "raise", **options: Any
+    models: Iterable[Model],
+    *,
+    threads: int | None = None,
+    processes: bool = True,
+    errors: str = "raise",
+    **options: Any,
 ) -> Sequence[Any]:
     """Solve models side by side, one per thread, to the results that `solve` gives for each.
 
@@ -37,6 +44,9 @@ def solve_batch(
     models : iterable of Model
     threads : int
         Models that are solved at the same time; all available threads if left out.
+    processes : bool
+        Whether threads may have processes that solve small models for them. They are started where
+        more than a second per thread is left to do, and end with the call.
     errors : "raise" or "return"
         What becomes of a model that cannot be solved, such as an infeasible one: the first such
         exception is raised when all models are done, or stands in the list in place of a result.
@@ -60,10 +70,11 @@ def solve_batch(
     if not isinstance(errors, str) or errors not in ("raise", "return"):
         raise wrong("errors", errors, "'raise' or 'return'")
     workers = usable_cores() if threads is None else count("threads", threads, 1, MOST_THREADS)
+    allowed = flag("processes", processes)
     each = _per_model(options, len(listed))
     for given in each[:1] if not _listed_limits(options) else each:
         checked_options("solve_batch", given)
-    answers = _answers(listed, each, workers)
+    answers = _answers(listed, each, workers, allowed)
     error = answers.first_error()
     if errors == "raise" and error is not None:
         raise error
@@ -105,7 +116,9 @@ def _per_model(options: dict[str, Any], size: int) -> list[dict[str, Any]]:
     return [options | {name: options[name][k] for name in listed} for k in range(size)]
 
 
-def _answers(models: list[Model], each: list[dict[str, Any]], workers: int) -> Answers:
+def _answers(
+    models: list[Model], each: list[dict[str, Any]], workers: int, processes: bool
+) -> Answers:
     """Relaxations on a device where that was asked for, everything else by `solve`."""
     answers, warm = Answers(len(models)), {}
     if models and each[0].get("backend") == "cuda":
@@ -119,7 +132,8 @@ def _answers(models: list[Model], each: list[dict[str, Any]], workers: int) -> A
                     warm[k] = {"warm_start": found.result(at)}
     rest = answers.missing()
     left = [each[k] | ({"backend": "cpu"} | warm.get(k, {})) for k in rest]
-    for k, answer in zip(rest, _solved([models[k] for k in rest], left, workers), strict=True):
+    found = _solved([models[k] for k in rest], left, workers, processes)
+    for k, answer in zip(rest, found, strict=True):
         answers.put(k, answer)
     return answers
 
@@ -130,23 +144,37 @@ def _parsed(each: list[dict[str, Any]]) -> list[Options]:
     return [made[id(given)] for given in each]
 
 
-def _solved(models: list[Model], each: list[dict[str, Any]], workers: int) -> list[Answer]:
+def _solved(
+    models: list[Model], each: list[dict[str, Any]], workers: int, processes: bool
+) -> list[Answer]:
     """A result or an exception per model; Ctrl-C ends the runs at a check."""
     stop = threading.Event()
 
-    def one(model: Model, options: dict[str, Any]) -> Answer:
+    def alone(model: Model, options: dict[str, Any]) -> Answer:
         try:
             return solve(model, threads=1, on_snapshot=lambda _: not stop.is_set(), **options)
         except Exception as error:
             return error
 
-    if min(workers, len(models)) <= 1:
-        return [one(model, options) for model, options in zip(models, each, strict=False)]
-    with ThreadPoolExecutor(workers, "softmap") as pool:
-        runs: list[Future[Answer]] = [pool.submit(one, *pair) for pair in zip(models, each)]  # noqa: B905
+    def helped(model: Model, options: dict[str, Any]) -> Answer:
+        began = time.perf_counter()
+        answer = helpers.solve(model, options) or alone(model, options)
+        helpers.note(model, began)
+        return answer
+
+    pairs = list(zip(models, each))  # noqa: B905
+    workers = min(workers, len(models))
+    if workers <= 1:
+        return [alone(*pair) for pair in pairs]
+    with (
+        Helpers(models, each, workers, processes) as helpers,
+        ThreadPoolExecutor(workers, "softmap") as pool,
+    ):
+        runs: list[Future[Answer]] = [pool.submit(helped, *pair) for pair in pairs]
         try:
             return [run.result() for run in runs]
         except BaseException:
             stop.set()
+            helpers.kill()
             pool.shutdown(wait=False, cancel_futures=True)
             raise
