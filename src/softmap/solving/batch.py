@@ -132,8 +132,8 @@ def _answers(
                     warm[k] = {"warm_start": found.result(at)}
     rest = answers.missing()
     left = [each[k] | ({"backend": "cpu"} | warm.get(k, {})) for k in rest]
-    found = _solved([models[k] for k in rest], left, workers, processes)
-    for k, answer in zip(rest, found, strict=True):
+    solved = _solved([models[k] for k in rest], left, workers, processes)
+    for k, answer in zip(rest, solved, strict=True):
         answers.put(k, answer)
     return answers
 
