@@ -61,6 +61,16 @@ def certify_table(found):
     )
 
 
+def cores_of(batch):
+    """The same batch on the processor, in words."""
+    seconds = {int(cores): taken for cores, taken in batch["cores"].items()}
+    one = seconds.pop(1)
+    rest = [
+        f"{taken:.1f} s on {cores} ({one / taken:.1f} times)" for cores, taken in seconds.items()
+    ]
+    return f"{one:.1f} s on one core, " + " and ".join(sorted(rest, reverse=True))
+
+
 def page(found):
     facts, batch = found["facts"], found["batch"]
     linear, layer = found["linear pass"], found["layer"]
@@ -93,7 +103,7 @@ The last column counts passes of the CPU solver on two cores of the same machine
 
 {batch["models"]:,} of the paper's problems (n = 100), each to a certified 1e-3: {batch["seconds"]:.2f} s in all, of which {batch["loop_s"]:.2f} s are passes and judgements ({batch["passes_mean"]:.0f} passes on average, {batch["passes_most"]:.0f} at most), {batch["setup_s"]:.2f} s set-up; the models were new each time. One by one on one core: {1e3 * batch["cpu_each_s"]:.1f} ms
 each, {batch["ratio"]:.0f} times as long. A `Result` is made when it is first looked at; all of them, with their arrays on the host, are there after {batch["with_results_s"]:.2f} s{batch.get("note", "")}. The aim was 500 times; a third each goes into joining
-and looking over a thousand models, into tiles and uploads, and into passes with their judgements, of which the last few models need most. Bounds are apart by {batch["bounds_apart"]:.1g} at most, within the gap asked for.
+and looking over a thousand models, into tiles and uploads, and into passes with their judgements, of which the last few models need most. On the processor of the same machine the batch takes {cores_of(batch)}. Bounds are apart by {batch["bounds_apart"]:.1g} at most, within the gap asked for.
 
 ## A layer
 

@@ -168,11 +168,24 @@ def batch(count=1000):
         "loop_s": max(r.seconds for r in results),
         "setup_s": results[0].setup_seconds, "passes_mean": float(np.mean(sweeps)),
         "passes_most": max(sweeps), "closed": sum(r.status.name == "LP_GAP" for r in results),
-        "cpu_each_s": each, "ratio": each * count / total,
+        "cpu_each_s": each, "ratio": each * count / total, "cores": on_cores(count, options),
         "verified": all(bool(softmap.verify(r)) for r in results[:20]),
         "bounds_apart": max(abs(results[k].bound - r.bound) / abs(r.bound)
                             for k, r in zip(some, alone, strict=True)),
     }  # fmt: skip
+
+
+def on_cores(count, options):
+    """Seconds of the same batch on some cores of the processor: all, two, and one of them."""
+    seconds, every = {}, sorted(os.sched_getaffinity(0))
+    for cores in sorted({1, 2, len(every)}, reverse=True):
+        models = [softmap.generators.erdos_renyi(100, 3, seed=seed) for seed in range(count)]
+        os.sched_setaffinity(0, every[:cores])
+        began = time.perf_counter()
+        softmap.solve_batch(models, threads=cores, **options)
+        seconds[str(cores)] = time.perf_counter() - began
+        os.sched_setaffinity(0, every)
+    return seconds
 
 
 def layer(members=8, side=32, labels=8, eta=2.0):
