@@ -24,7 +24,9 @@ FOUND = (
     600032958,
     600038459,
 )  # trials that broke a promise once
-FOUND_TOGETHER = (30073782, 30083715, 30125733, 70032146)  # and in a batch
+FOUND_TOGETHER = (  # and in a batch
+    30073782, 30083715, 30125733, 70032146, 130008914, 130014690,
+)  # fmt: skip
 
 
 @pytest.mark.parametrize("part", range(10))

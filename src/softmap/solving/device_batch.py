@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from softmap.errors import OptionError
 from softmap.model import Model
 from softmap.model.joining import Joined, joined
 from softmap.relaxation.gaps import cost_step
@@ -26,6 +27,7 @@ from softmap.solving.trace import PROVED, Row, Status, Trace
 __all__ = ["Relaxations", "batchable", "buckets", "relax_batch"]
 
 Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
 ORDINARY = (2.0**-30, 2.0**30)  # costs that single precision takes as they are
 
 
@@ -192,24 +194,37 @@ class Relaxations:
             )  # fmt: skip
         return rows
 
+    def _point(self, k: int, labels: Ints, energy: float) -> tuple[PrimalPoint, float]:
+        """The better of the labels and of what the device has found, with its cost.
+
+        Priced as it is handed out: a device rounds otherwise.
+        """
+        found, model, whole = self._found, self._progress.models[k], self._found.whole
+        plain = model if model.constant == 0 else model.replace(constant=0.0)
+        ours = PrimalPoint(plain, labels=labels), energy
+        if math.isinf(found.primal[k]):  # none that obeys hard constraints
+            return ours
+        states = slice(int(whole.state[k]), int(whole.state[k + 1]))
+        halves = slice(int(whole.half_state[k]), int(whole.half_state[k + 1]))
+        coupling, eta = found.coupling[halves], float(found.eta[k])
+        point = PrimalPoint(plain, found.nodes[states], None, coupling, eta)
+        try:
+            cost = point.make().cost + model.constant
+        except OptionError:  # next to hard constraints, rounding may leave no coupling
+            return ours
+        return (point, cost) if cost < energy else ours
+
     def result(self, k: int) -> Result:
         """The result of model `k`."""
         found, model, options = self._found, self._progress.models[k], self._progress.each[k]
         whole, rows = found.whole, self._rows(k)
         nodes = slice(int(whole.node[k]), int(whole.node[k + 1]))
-        states = slice(int(whole.state[k]), int(whole.state[k + 1]))
         halves = slice(int(whole.half_state[k]), int(whole.half_state[k + 1]))
         labels = found.labels[nodes].copy()
         energy = float(model.energy(labels))
-        point = PrimalPoint(
-            model if model.constant == 0 else model.replace(constant=0.0),
-            found.nodes[states], None, found.coupling[halves], float(found.eta[k]),
-        )  # fmt: skip
+        point, cost = self._point(k, labels, energy)
         bound = _lowered(float(found.bound[k]), model.constant)
-        # priced as it is handed out: a device rounds otherwise
-        primal = max(min(point.make().cost + model.constant, energy), bound)
-        if primal == energy:
-            point = PrimalPoint(point.model, labels=labels)
+        primal = max(cost, bound)
         rows = [_no_better(row, bound, primal, energy) for row in rows[:-1]] + [
             replace(rows[-1], bound=bound, primal=primal, energy=energy)
         ]
