@@ -6,19 +6,20 @@ import re
 import tempfile
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from softmap.arguments import flag
 from softmap.errors import FormatError, OptionError, WriteError, shown
-from softmap.io.atomic import write_bytes
-from softmap.io.streams import Source, bare_suffixes, load
 from softmap.model import Model, checked_model
 from softmap.relaxation.consistency import tighten
 from softmap.relaxation.dual import Floats
 from softmap.relaxation.program import Program, highs_model, program_of
+
+if TYPE_CHECKING:
+    from softmap.io.streams import Source
 
 __all__ = ["Imported", "read_solution", "write"]
 
@@ -61,6 +62,9 @@ def write(model: Model, target: Source, *, integer: bool = False) -> None:
     """
     checked_model(model)
     whole = flag("integer", integer)
+    from softmap.io.atomic import write_bytes  # a run that writes nothing needs no formats
+    from softmap.io.streams import bare_suffixes
+
     suffix = (bare_suffixes(target) or [""])[-1]
     if suffix not in SUFFIXES:
         raise OptionError(f"expected a path that ends in .lp or .mps, not {shown(target)}")
@@ -112,6 +116,8 @@ def read_solution(model: Model, source: Source) -> Imported:
     are not named have the value 0.
     """
     checked_model(model)
+    from softmap.io.streams import load  # a run that reads nothing needs no formats
+
     content = load(source)
     begin = max(content.data.rfind(b"# Primal solution values"), 0)
     end = content.data.find(b"# Dual solution values", begin)
