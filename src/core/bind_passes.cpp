@@ -97,17 +97,20 @@ template <class S> struct Calls {
         });
     }
     // Passes with momentum; whenever their number, with `done` before them, is a multiple of
-    // `every`, t is cut to `longest`, and node marginals enter the mean (where one is kept).
+    // `every`, t is cut to `longest`, and node marginals enter the mean (where one is kept), which
+    // was `before`.
     static void run_sampled(Lay lay, const HeldLayout<double> &costs, Plan plan, Index count,
                             Out<S> msg, Out<S> prev, Out<double> theta, double eta,
                             Out<double> shift, Out<double> dot, Out<double> clock, Index done,
-                            Index every, double longest, Out<double> mean, Index samples,
-                            double recent, int threads) {
+                            Index every, double longest, In<double> before, Out<double> mean,
+                            Index samples, double recent, int threads) {
         require(done >= 0 && every >= 1 && samples >= 0, "samples need a place and a distance");
         require_size(clock, 3, "clock");
-        const bool averaging = mean.size() > 0;
-        if (averaging)
+        require_size(before, Index(mean.size()), "before");
+        if (mean.size())
             require_size(mean, costs.view.node_offset[costs.view.n], "mean");
+        const double *old = before.data();
+        std::vector<double> kept;
         for (Index now; count > 0; count -= now) {
             now = std::min(count, every - done % every);
             run(lay, plan, 2 * now, msg, prev, theta, eta, true, shift, dot, clock, threads);
@@ -115,24 +118,27 @@ template <class S> struct Calls {
             if (done % every)
                 continue;
             clock.data()[0] = std::min(clock.data()[0], longest);
-            if (averaging) {
-                ++samples;
+            if (mean.size()) {
                 share(plan, In<S>(msg), theta, threads);
-                blend(costs.view, plan.view, theta.data(), eta,
-                      (recent + 1.0) / (double(samples) + recent), mean.data(), threads);
+                blend(costs.view, plan.view, theta.data(), eta, old,
+                      (recent + 1.0) / (double(++samples) + recent), mean.data(), threads);
+                if (count > now) {
+                    kept.assign(mean.data(), mean.data() + mean.size());
+                    old = kept.data();
+                }
             }
         }
     }
-    // mean += weight (marginals - mean)
+    // mean = old + weight (marginals - old)
     static void blend(const Layout<double> &costs, const Schedule<S> &plan, const double *theta,
-                      double eta, double weight, double *mean, int threads) {
+                      double eta, const double *old, double weight, double *mean, int threads) {
         const Index *start = costs.node_offset;
-        std::vector<double> nodes(std::size_t(start[costs.n])), rest(2 * std::size_t(costs.n));
+        std::vector<double> rest(2 * std::size_t(costs.n));
         split_by_lanes(threads, costs.n, [&](Index first, Index last) {
-            kernels->soft_nodes(costs, plan.node_at, plan.node_step, theta, eta, nodes.data(),
-                                rest.data(), rest.data() + costs.n, first, last);
+            kernels->soft_nodes(costs, plan.node_at, plan.node_step, theta, eta, mean, rest.data(),
+                                rest.data() + costs.n, first, last);
             for (Index x = start[first]; x < start[last]; ++x)
-                mean[x] += weight * (nodes[std::size_t(x)] - mean[x]);
+                mean[x] = old[x] + weight * (mean[x] - old[x]);
         });
     }
     static void run_half(Lay lay, Plan plan, bool forward, Out<S> msg, Out<S> prev,
@@ -252,9 +258,9 @@ template <class S> struct Calls {
               arg("clock"), arg("threads"), Unlocked());
         m.def("sampled_passes", &run_sampled, arg("layout"), arg("costs"), arg("schedule"),
               arg("count"), arg("msg"), arg("prev"), arg("theta"), nb::arg("eta"), arg("shift"),
-              arg("dot"), arg("clock"), arg("done"), arg("every"), nb::arg("longest"), arg("mean"),
-              arg("samples"), nb::arg("recent"), arg("threads"), Unlocked(),
-              "Passes with momentum, and a running average of the node marginals.");
+              arg("dot"), arg("clock"), arg("done"), arg("every"), nb::arg("longest"),
+              arg("before"), arg("mean"), arg("samples"), nb::arg("recent"), arg("threads"),
+              Unlocked(), "Passes with momentum, and a running average of the node marginals.");
         m.def("half_pass", &run_half, arg("layout"), arg("schedule"), arg("forward"), arg("msg"),
               arg("prev"), arg("theta"), arg("eta"), arg("momentum"), arg("shift"), arg("dot"),
               arg("threads"), Unlocked());

@@ -163,6 +163,9 @@ def sampled_passes(
     done: int,
     every: int,
     longest: float,
+    before: Annotated[
+        NDArray[numpy.float64], dict(shape=(None,), order="C", device="cpu", writable=False)
+    ],
     mean: Annotated[NDArray[numpy.float64], dict(shape=(None,), order="C", device="cpu")],
     samples: int,
     recent: float,
@@ -184,6 +187,9 @@ def sampled_passes(
     done: int,
     every: int,
     longest: float,
+    before: Annotated[
+        NDArray[numpy.float64], dict(shape=(None,), order="C", device="cpu", writable=False)
+    ],
     mean: Annotated[NDArray[numpy.float64], dict(shape=(None,), order="C", device="cpu")],
     samples: int,
     recent: float,

@@ -138,12 +138,11 @@ class Annealed(Algorithm):
         longest = state.memory * math.sqrt(state.eta * self.scale)
         most = max(longest, 10.0 if state.memory == MEMORY else 1.0)
         due = self.averaging and state.passes % SAMPLE + count >= SAMPLE
-        # the mean so far may be part of a point that is kept
-        mean = state.mean.copy() if due else np.zeros(0)
-        sampling = Sampling(state.passes, state.samples, most, mean)
+        before = state.mean if due else np.zeros(0)  # it may be part of a point that is kept
+        sampling = Sampling(state.passes, state.samples, most, before, np.empty_like(before))
         self.engine.sampled_passes(state.messages, count, state.eta, sampling)
         state.passes, state.samples = sampling.after(count)
-        state.mean = mean if due else state.mean
+        state.mean = sampling.mean if due else state.mean
         state.work += 2 * self.engine.model.m * count
 
     def heat(self, state: AnnealState, factor: float) -> None:

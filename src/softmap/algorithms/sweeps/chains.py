@@ -139,7 +139,7 @@ class Chains:
             lambda threads: core.sampled_passes(
                 self._layout, layout(self.model), self.plan.native, count, state.msg, state.prev,
                 self._theta, eta, state.shift, self._dot, state.clock, sampling.passes, SAMPLE,
-                sampling.longest, sampling.mean, sampling.samples, RECENT, threads,
+                sampling.longest, sampling.before, sampling.mean, sampling.samples, RECENT, threads,
             ),
         )  # fmt: skip
         self._ends, state.overwritten = self.plan.backward_ends, False

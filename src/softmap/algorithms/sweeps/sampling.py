@@ -23,13 +23,15 @@ class Sampling:
         So far; a sample is due whenever `passes` has become a multiple of `SAMPLE`.
     longest : float
         What Nesterov's t is cut to then.
-    mean : float array over `model.node_offset`
-        Written to; of length 0 where nothing is averaged.
+    before, mean : float arrays over `model.node_offset`
+        The average so far, and where it is written to; of length 0 where nothing is averaged, or
+        no sample is due.
     """
 
     passes: int
     samples: int
     longest: float
+    before: Floats
     mean: Floats
 
     def after(self, count: int) -> tuple[int, int]:
@@ -42,6 +44,7 @@ class Sampling:
 def sampled_by_turns(engine: Any, state: Any, count: int, eta: float, sampling: Sampling) -> None:
     """`count` passes of an engine with momentum, turn by turn: what `core.sampled_passes` does."""
     passes, samples, mean = sampling.passes, sampling.samples, sampling.mean
+    mean[:] = sampling.before
     while count > 0:
         now = min(count, SAMPLE - passes % SAMPLE)
         engine.passes(state, now, eta, momentum=True)
