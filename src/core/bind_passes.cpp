@@ -133,10 +133,9 @@ template <class S> struct Calls {
     static void blend(const Layout<double> &costs, const Schedule<S> &plan, const double *theta,
                       double eta, const double *old, double weight, double *mean, int threads) {
         const Index *start = costs.node_offset;
-        std::vector<double> rest(2 * std::size_t(costs.n));
         split_by_lanes(threads, costs.n, [&](Index first, Index last) {
-            kernels->soft_nodes(costs, plan.node_at, plan.node_step, theta, eta, mean, rest.data(),
-                                rest.data() + costs.n, first, last);
+            kernels->soft_nodes(costs, plan.node_at, plan.node_step, theta, eta, mean, nullptr,
+                                nullptr, first, last);
             for (Index x = start[first]; x < start[last]; ++x)
                 mean[x] = old[x] + weight * (mean[x] - old[x]);
         });

@@ -6,7 +6,8 @@
 namespace softmap {
 
 // μ_i ∝ exp(-η s_i) of nodes first..last-1, s_i(x) being share[at[i] + x step[i]], into `out`; the
-// entropies of the μ_i, and the soft minima of the s_i. Nodes of equal label counts go together.
+// entropies of the μ_i, and the soft minima of the s_i, unless there is no room for them. Nodes of
+// equal label counts go together.
 inline void soft_nodes(const Layout<double> &lay, const Index *at, const Index *step,
                        const double *share, double eta, double *out, double *entropy,
                        double *minimum, Index first, Index last) {
@@ -39,6 +40,8 @@ inline void soft_nodes(const Layout<double> &lay, const Index *at, const Index *
             double *to = out + lay.node_offset[i] + x; // labels of nodes follow each other
             share_of.each(int(count), [&](int k, double one) { to[k * labels] = one; });
         }
+        if (!entropy)
+            continue;
         const P logarithm = log(total);
         (P(eta) * mean + logarithm).each(int(count), [&](int k, double one) {
             entropy[i + k] = one;
