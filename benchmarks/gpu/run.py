@@ -175,9 +175,18 @@ def batch(count=1000):
     }  # fmt: skip
 
 
+def by_core(cpus):
+    """Processors as the system counts them, one of each core first: a core may count twice."""
+    at = "/sys/devices/system/cpu/cpu{}/topology/thread_siblings_list"
+    alike = {cpu: Path(at.format(cpu)) for cpu in cpus}
+    core = {cpu: path.read_text() if path.is_file() else cpu for cpu, path in alike.items()}
+    turn = {cpu: [core[k] for k in cpus if k < cpu].count(core[cpu]) for cpu in cpus}
+    return sorted(cpus, key=turn.__getitem__)
+
+
 def on_cores(count, options):
     """Seconds of the same batch on some cores of the processor: all, two, and one of them."""
-    seconds, every = {}, sorted(os.sched_getaffinity(0))
+    seconds, every = {}, by_core(sorted(os.sched_getaffinity(0)))
     for cores in sorted({1, 2, len(every)}, reverse=True):
         models = [softmap.generators.erdos_renyi(100, 3, seed=seed) for seed in range(count)]
         os.sched_setaffinity(0, every[:cores])
