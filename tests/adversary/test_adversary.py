@@ -25,8 +25,10 @@ FOUND = (
     600038459,
 )  # trials that broke a promise once
 FOUND_TOGETHER = (  # and in a batch
-    30073782, 30083715, 30125733, 70032146, 130008914, 130014690,
+    30073782, 30083715, 30125733, 70032146, 130008914, 130014690, 150031472,
 )  # fmt: skip
+
+FOUND_ON_DEVICE = (150008763,)  # and in a run on a device
 
 
 @pytest.mark.parametrize("part", range(10))
@@ -45,6 +47,12 @@ def test_what_was_found_is_mended(seed):
 def test_what_was_found_in_batches_is_mended(seed, monkeypatch):
     monkeypatch.setenv("SOFTMAP_CUDA", "host")
     assert broken_together([trial(seed).spec]) is None
+
+
+@pytest.mark.parametrize("seed", FOUND_ON_DEVICE)
+def test_what_was_found_on_a_device_is_mended(seed, monkeypatch):
+    monkeypatch.setenv("SOFTMAP_CUDA", "host")
+    assert broken(on_device(trial(seed))) is None
 
 
 def test_no_promise_is_broken_by_the_kernels_of_a_device(monkeypatch):

@@ -30,7 +30,7 @@ from softmap.distributed.parts import Part, Whole
 from softmap.distributed.passes import Passes
 from softmap.distributed.survey import survey, tightened
 from softmap.distributed.team import Team
-from softmap.relaxation.gaps import gap_unit, relative_gap
+from softmap.relaxation.gaps import gap_unit, relative_gap, stated_primal
 from softmap.solving.checking import HASTY, HOPE, RIVALS, passes_to_next
 from softmap.solving.trace import PROVED, Row, Status, Trace
 
@@ -204,13 +204,19 @@ class Run:
         self.labels.look(found.lam, found.nodes, self.progress.passes)
         self.progress.primal = min(self.progress.primal, self.labels.energy)
 
+    @property
+    def primal(self) -> float:
+        """The cost of the best point."""
+        state = self.progress
+        return stated_primal(state.primal, state.bound, self.labels.energy)
+
     def _note(self, found: Finding, eta: float) -> None:
         state = self.progress
         state.seconds = self.team.together(self.seconds)
         work = 2 * self.whole.edges * state.passes
         row = Row(
             work, float(state.passes), state.seconds, eta, state.bound, found.smoothed,
-            max(state.primal, state.bound), self.labels.energy, found.slack,
+            self.primal, self.labels.energy, found.slack,
         )  # fmt: skip
         state.trace.rows.append(row)
 

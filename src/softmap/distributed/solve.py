@@ -262,7 +262,7 @@ def _result(run: Run, status: Status) -> DistributedResult:
         labels[number] = part.nodes[: part.own], run.labels.labels[number][: part.own]
         lam[number] = _own_lam(part, run.let_go(number))
     return DistributedResult(
-        status, state.bound, max(state.primal, state.bound), run.labels.energy, state.passes,
+        status, state.bound, run.primal, run.labels.energy, state.passes,
         run.team.together(run.seconds), state.eta, state.trace, whole.variables, whole.edges,
         whole.parts, run.team.size, lp_gap, gap, labels, lam, run.passes.halo.bytes_per_pass,
         run.backend,

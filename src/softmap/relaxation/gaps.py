@@ -15,7 +15,7 @@ import numpy as np
 from softmap.model import Model
 from softmap.model.potentials.base import Costs, least_steps
 
-__all__ = ["Gaps", "cost_step", "gap_unit", "model_unit", "relative_gap"]
+__all__ = ["Gaps", "cost_step", "gap_unit", "model_unit", "relative_gap", "stated_primal"]
 
 
 class Gaps:
@@ -51,6 +51,15 @@ def relative_gap(gap: float, unit: float) -> float:
     if gap <= 0:
         return 0.0
     return gap / unit if unit > 0 else math.inf
+
+
+def stated_primal(cost: float, bound: float, energy: float) -> float:
+    """The cost of the best point, labels included, as it is stated.
+
+    Rounding may have led it below what is proved for all points; it is then that bound, or the
+    energy of the labels, which may be rounded below the bound, too.
+    """
+    return min(max(cost, bound), energy)
 
 
 def gap_unit(bound: float, constant: float = 0.0, step: float = 0.0) -> float:

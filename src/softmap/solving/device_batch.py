@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from softmap.errors import OptionError
 from softmap.model import Model
 from softmap.model.joining import Joined, joined
-from softmap.relaxation.gaps import cost_step
+from softmap.relaxation.gaps import cost_step, stated_primal
 from softmap.relaxation.point import PrimalPoint
 from softmap.solving.checking import EARLY
 from softmap.solving.options import Options
@@ -23,11 +23,13 @@ from softmap.solving.proof import Proof
 from softmap.solving.result import Result
 from softmap.solving.run import PATIENCE
 from softmap.solving.trace import PROVED, Row, Status, Trace
+from softmap.solving.units import cautious
 
 __all__ = ["Relaxations", "batchable", "buckets", "relax_batch"]
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
+PRICED = 1e-11  # part of the bound by which the host may price a point otherwise than the device
 ORDINARY = (2.0**-30, 2.0**30)  # costs that single precision takes as they are
 
 
@@ -122,7 +124,7 @@ class _Progress:
         reasons = (
             (Status.OPTIMAL, (gap <= self.gap[active]) & (gap <= PROVED)),
             (Status.GAP, gap <= self.gap[active]),
-            (Status.LP_GAP, lp_gap <= self.lp_gap[active]),
+            (Status.LP_GAP, lp_gap <= np.maximum(self.lp_gap[active] - PRICED, 0.0)),
             (
                 Status.WORK_LIMIT,
                 self.passes[active] * self.work_of[active] >= self.max_work[active],
@@ -224,11 +226,11 @@ class Relaxations:
         energy = float(model.energy(labels))
         point, cost = self._point(k, labels, energy)
         bound = _lowered(float(found.bound[k]), model.constant)
-        primal = max(cost, bound)
+        primal = stated_primal(cost, bound, energy)
         rows = [_no_better(row, bound, primal, energy) for row in rows[:-1]] + [
             replace(rows[-1], bound=bound, primal=primal, energy=energy)
         ]
-        return Result(
+        result = Result(
             model=model, method="anneal", status=self.status(k), labels=labels, energy=energy,
             bound=bound, primal=primal, lam=found.lam[halves], eta=rows[-1].eta,
             trace=Trace(rows), work=rows[-1].work, sweeps=rows[-1].sweeps,
@@ -236,6 +238,7 @@ class Relaxations:
             messages=found.messages[halves], point=point, lp_bound=bound, proof=Proof(),
             tolerances=(options.lp_gap, options.gap),
         )  # fmt: skip
+        return cautious(result)  # where the last digits decide
 
 
 def _no_better(row: Row, bound: float, primal: float, energy: float) -> Row:

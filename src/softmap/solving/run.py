@@ -16,7 +16,7 @@ from softmap.later import unmade
 from softmap.machine import usable_cores
 from softmap.model import Model
 from softmap.relaxation.consistency import tighten
-from softmap.relaxation.gaps import relative_gap
+from softmap.relaxation.gaps import relative_gap, stated_primal
 from softmap.relaxation.point import PrimalPoint
 from softmap.solving.backends import method_on
 from softmap.solving.beside import Beside
@@ -179,8 +179,8 @@ class Run:
 
     @property
     def primal(self) -> float:
-        """The cost of the best point, which rounding may have led below what is proved for all."""
-        return max(self.judge.primal, self.judge.bound)
+        """The cost of the best point."""
+        return stated_primal(self.judge.primal, self.judge.bound, self.search.energy)
 
     def keep_bound(self, bound: float, proof: Proof) -> None:
         """Take a bound that a later stage has proved, if it is the best."""

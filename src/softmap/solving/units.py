@@ -26,7 +26,7 @@ from softmap.solving.proof import Proof, ProofKind
 from softmap.solving.result import Result
 from softmap.solving.trace import PROVED, Row, Snapshot, Status, Trace
 
-__all__ = ["Units"]
+__all__ = ["Units", "cautious"]
 
 SINGLE = 100  # exponent of the largest cost that single precision works with
 
@@ -132,7 +132,7 @@ class Units:
             return inside
         lam, messages = (self._back_later(inside, name) for name in ("lam", "messages"))
         energy = self.energy(inside.labels, inside.energy)
-        return _cautious(
+        return cautious(
             replace(
                 inside,
                 energy=energy,
@@ -202,7 +202,7 @@ class Units:
             return _within(float(np.ldexp(eta, self.exponent)))
 
 
-def _cautious(result: Result) -> Result:
+def cautious(result: Result) -> Result:
     """A result whose trace and status say no more than its bounds prove."""
     rows = [replace(row, bound=min(row.bound, result.bound)) for row in result.trace]
     tolerances = dict(zip((Status.LP_GAP, Status.GAP), result.tolerances, strict=True))

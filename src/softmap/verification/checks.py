@@ -169,6 +169,8 @@ def _primal(result: Result) -> Statement:
     except (OptionError, ValueError, IndexError) as error:
         return Statement("primal", Verdict.FALSE, f"the point cannot be made ({error})")
     slack = ROUNDING * found.size + found.grain + 2 * model.unary.size * TINIEST
+    if result.primal == result.lp_bound > found.cost:  # stated in place of a cost below it
+        slack += FEASIBLE * found.size
     near = abs(found.cost - result.primal) <= slack
     inside = found.outside <= FEASIBLE
     said = (
