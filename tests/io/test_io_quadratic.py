@@ -139,6 +139,7 @@ BAD = {
         b"2 1\n1 3 1\n": (2, "a variable 1 to 2"),
         b"2 2\n1 2 1\n": (2, "2 lines"),
         b"2 1\n1 2 1\n5": (3, "the end of the file"),
+        b"2 1\n1 2 1e308\n": (None, "finite weights"),  # found by fuzzing: a warning of numpy's
         b"2 1\n1 2 inf\n": (None, "finite"),
         b"2 1\n1 2 x\n": (2, "a number"),
         b"999999999 0\n": (None, "costs"),
@@ -150,6 +151,8 @@ BAD = {
         b"c offset=x\np qubo 0 2 0 0\n": (1, "offset"),
     },
     "coo": {
+        # found by fuzzing: 7.5 GiB
+        b"# vartype=SPIN\n0 0 3\n1000000000 1000000000 -2\n": (None, "costs"),
         b"": (None, "lines 'i j w'"),
         b"0 1\n": (1, "lines 'i j w'"),
         b"0 -1 2\n": (1, "a variable"),

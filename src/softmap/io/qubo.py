@@ -59,7 +59,8 @@ def parse_qpbo(data: bytes | Content) -> Model:
     m = numbers.whole("the number of lines (negative: maximise)", -(2**53))
     pairs, weight = _triples(numbers, abs(m), abs(n), 1)
     numbers.finish("the last line")
-    weight[pairs[:, 0] != pairs[:, 1]] *= 2.0
+    with np.errstate(over="ignore"):  # what is too large is refused with the model's other costs
+        weight[pairs[:, 0] != pairs[:, 1]] *= 2.0
     return quadratic_model(
         abs(n), pairs, weight if m >= 0 else -weight, numbers.content, spins=n < 0
     )
@@ -112,8 +113,8 @@ def parse_coo(data: bytes | Content) -> Model:
     if name == b"BINARY":
         return _plus(quadratic_model(n, pairs, weight, content), offset)
     own = pairs[:, 0] == pairs[:, 1]
+    model = quadratic_model(n, pairs[~own], weight[~own], content, spins=True)  # refuses absurd n
     fields = np.bincount(pairs[own, 0], weight[own], n)
-    model = quadratic_model(n, pairs[~own], weight[~own], content, spins=True)
     unary = np.column_stack([-fields, fields])
     return _plus(model.replace(unary=unary), offset)
 
