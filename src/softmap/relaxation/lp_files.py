@@ -60,11 +60,11 @@ def write(model: Model, target: Source, *, integer: bool = False) -> None:
     integer : bool
         The integer program, whose optimum is the best labelling: columns `xi_k` are binary.
     """
-    checked_model(model)
-    whole = flag("integer", integer)
     from softmap.io.atomic import write_bytes  # a run that writes nothing needs no formats
     from softmap.io.streams import bare_suffixes
 
+    checked_model(model)
+    whole = flag("integer", integer)
     suffix = (bare_suffixes(target) or [""])[-1]
     if suffix not in SUFFIXES:
         raise OptionError(f"expected a path that ends in .lp or .mps, not {shown(target)}")
@@ -115,9 +115,9 @@ def read_solution(model: Model, source: Source) -> Imported:
     Any text will do in which the names `xi_k` of columns stand before their values; columns that
     are not named have the value 0.
     """
-    checked_model(model)
     from softmap.io.streams import load  # a run that reads nothing needs no formats
 
+    checked_model(model)
     content = load(source)
     begin = max(content.data.rfind(b"# Primal solution values"), 0)
     end = content.data.find(b"# Dual solution values", begin)

@@ -162,7 +162,7 @@ def _solved(
         helpers.note(model, began)
         return answer
 
-    pairs = list(zip(models, each))  # noqa: B905
+    pairs = list(zip(models, each, strict=True))
     workers = min(workers, len(models))
     if workers <= 1:
         return [alone(*pair) for pair in pairs]

@@ -19,7 +19,6 @@ from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from multiprocessing.connection import Connection, Pipe
 from multiprocessing.spawn import get_executable
-from types import TracebackType
 from typing import Any
 
 from softmap.model import Model
@@ -123,12 +122,7 @@ class Helpers:
     def __enter__(self) -> Helpers:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         for helper in self._started:
             helper.close()
 
