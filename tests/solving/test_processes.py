@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import multiprocessing
 import os
 import shutil
+import signal
 import stat
 import subprocess
 import sys
 import threading
-from concurrent.futures import ThreadPoolExecutor
+import time
+from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
 from pathlib import Path
 
 import numpy as np
@@ -134,3 +137,46 @@ def test_lambda_is_made_for_whichever_thread_asks(monkeypatch):
         arrays = list(pool.map(lambda k: makers[k % 2](), range(24)))
     for k, array in enumerate(arrays):
         np.testing.assert_array_equal(array, (made.lam, made.messages)[k % 2])
+
+
+def answer_of(seed: int) -> tuple[float, float, float, bytes, bytes]:
+    """What a process of a pool finds."""
+    return answer(model_of(seed), threads=2)
+
+
+@pytest.mark.filterwarnings("ignore:.*fork:DeprecationWarning")
+@pytest.mark.parametrize("start", multiprocessing.get_all_start_methods())
+def test_processes_of_a_pool_find_the_same(start):
+    expected = [answer_of(seed) for seed in range(2)]
+    with ProcessPoolExecutor(2, multiprocessing.get_context(start)) as pool:
+        assert list(pool.map(answer_of, range(2), timeout=200)) == expected
+
+
+def test_a_callback_may_solve():
+    tree, found = generators.random_tree(20, seed=1), []
+    expected = solve(tree, threads=1).energy
+    outer = answer(
+        model_of(2), threads=2, on_snapshot=lambda _: found.append(solve(tree, threads=1).energy)
+    )
+    assert outer == answer(model_of(2), threads=2)
+    assert len(found) > 2
+    assert set(found) == {expected}
+
+
+def test_runs_in_other_threads_leave_signals_alone():
+    usual, seen = signal.getsignal(signal.SIGINT), set()
+    with ThreadPoolExecutor(1) as pool:
+        run = pool.submit(answer, model_of(1), threads=1)
+        while not run.done():
+            seen.add(signal.getsignal(signal.SIGINT))
+            time.sleep(0.001)
+    assert run.result() == answer(model_of(1), threads=1)
+    assert seen == {usual}
+
+
+@pytest.mark.skipif(not Path("/proc/self/task").is_dir(), reason="threads are counted by Linux")
+def test_results_keep_no_threads():
+    before = len(os.listdir("/proc/self/task"))
+    kept = [solve(model_of(seed), max_work=100_000, threads=4) for seed in range(3)]
+    assert len(os.listdir("/proc/self/task")) <= before
+    assert all(result.threads == 4 for result in kept)
