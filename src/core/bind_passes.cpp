@@ -70,6 +70,17 @@ template <class S> struct Calls {
             pack(lay.view, plan.view, lam.data(), msg.data(), first, last);
         });
     }
+    static void spread_lam(Lay lay, Plan plan, In<double> lam, In<Index> source, In<double> part,
+                           Out<S> msg, int threads) {
+        require_size(source, 2 * lay.view.m, "source");
+        require_size(part, 2 * lay.view.m, "part");
+        for (Index h = 0; h < 2 * lay.view.m; ++h)
+            require((source.data()[h] + 1) * lay.view.labels_at(h) <= Index(lam.size()),
+                    "source names half-edges past the end of lam");
+        split(threads, plan.view.num_blocks, [&](Index first, Index last) {
+            spread(plan.view, lam.data(), source.data(), part.data(), msg.data(), first, last);
+        });
+    }
     static void to_lam(Lay lay, Plan plan, In<S> msg, Out<double> lam, int threads) {
         require_size(lam, lay.view.half_at(2 * lay.view.m), "lam");
         split(threads, plan.view.num_blocks, [&](Index first, Index last) {
@@ -250,6 +261,9 @@ template <class S> struct Calls {
               arg("truncation"), arg("table"), Unlocked());
         m.def("to_messages", &to_messages, arg("layout"), arg("schedule"), arg("lam"), arg("msg"),
               nb::arg("threads") = 1, Unlocked());
+        m.def("spread", &spread_lam, arg("layout"), arg("schedule"), arg("lam"), arg("source"),
+              arg("part"), arg("msg"), nb::arg("threads") = 1, Unlocked(),
+              "Messages into early ends from λ of a smaller model.");
         m.def("to_lam", &to_lam, arg("layout"), arg("schedule"), arg("msg"), arg("lam"),
               nb::arg("threads") = 1, Unlocked());
         m.def("passes", &run, arg("layout"), arg("schedule"), arg("halves"), arg("msg"),

@@ -20,8 +20,12 @@ void straight_row(const Schedule<S> &plan, const Row &row, const S *msg, double 
     for (Index x = 0; x < row.labels; ++x) {
         const Index at = row.place + x * row.step;
         auto value = Pack<lanes>::load(plan.unary + at);
-        for (Index p = pull; p < pull + row.degree; ++p)
-            value += Pack<lanes>::load(msg + plan.pull_at[p] + x * plan.pull_step[p]);
+        fetch_ahead(plan.unary + at);
+        for (Index p = pull; p < pull + row.degree; ++p) {
+            const S *from = msg + plan.pull_at[p] + x * plan.pull_step[p];
+            fetch_ahead(from);
+            value += Pack<lanes>::load(from);
+        }
         value *= part;
         if (row.nodes == lanes)
             value.store(theta + at);

@@ -98,4 +98,21 @@ void pack(const Layout<S> &lay, const Schedule<S> &plan, const double *lam, S *p
     }
 }
 
+// Messages into the early ends of blocks first..last-1, in pass order, from λ of a smaller model
+// with as many labels: M = -part λ, of its half-edge `source`, or 0 where there is none (-1).
+template <class S>
+void spread(const Schedule<S> &plan, const double *lam, const Index *source, const double *part,
+            S *packed, Index first, Index last) {
+    for (Index k = first; k < last; ++k) {
+        const Block &b = plan.blocks[k];
+        for (Index lane = 0; lane < std::max<Index>(b.count, 1); ++lane) {
+            const Index h = 2 * plan.edge[b.lane + lane] + b.orientation;
+            const double *from = lam + std::max<Index>(source[h], 0) * b.early;
+            const double factor = source[h] < 0 ? 0.0 : -part[h];
+            for (Index x = 0; x < b.early; ++x)
+                packed[b.early_at + lane + x * b.step] = S(factor * from[x]);
+        }
+    }
+}
+
 } // namespace softmap

@@ -85,6 +85,9 @@ double write(const Direction &d, const Block &b, const Pack<W> *out, S *msg,
         const Index at = d.got + b.step * y;
         Pack<W> value = out[y] - low;
         value = unless_infinite(value, value); // where no sender supports it: no cost is known
+        fetch_ahead(msg + at);
+        if (momentum.prev)
+            fetch_ahead(momentum.prev + at);
         product += momentum.observe(Pack<W>::load(msg + at), value, at);
         value.store(msg + at);
     }

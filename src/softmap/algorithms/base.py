@@ -142,6 +142,12 @@ class Algorithm(ABC):
         """Enough for a bound and one point, where that costs less than all of `propose`."""
         return self.propose(state)
 
+    def look_ahead(self, state: Any, stop: Callable[[], bool]) -> None:  # noqa: B027 - most cannot
+        """Begin nearer to the end, where a smaller model tells how; before the first step.
+
+        Worth a few steps. `stop()` says whether there is no time left for that.
+        """
+
     def heed(self, state: Any, verdict: Verdict) -> None:  # noqa: B027 - most have nothing to do
         """Learn what the judge found, before the next step."""
 

@@ -98,6 +98,40 @@ def to_messages(
     threads: int = 1,
 ) -> None: ...
 @overload
+def spread(
+    layout: Layout,
+    schedule: Schedule,
+    lam: Annotated[
+        NDArray[numpy.float64], dict(shape=(None,), order="C", device="cpu", writable=False)
+    ],
+    source: Annotated[
+        NDArray[numpy.int64], dict(shape=(None,), order="C", device="cpu", writable=False)
+    ],
+    part: Annotated[
+        NDArray[numpy.float64], dict(shape=(None,), order="C", device="cpu", writable=False)
+    ],
+    msg: Annotated[NDArray[numpy.float64], dict(shape=(None,), order="C", device="cpu")],
+    threads: int = 1,
+) -> None: ...
+@overload
+def spread(
+    layout: SingleLayout,
+    schedule: SingleSchedule,
+    lam: Annotated[
+        NDArray[numpy.float64], dict(shape=(None,), order="C", device="cpu", writable=False)
+    ],
+    source: Annotated[
+        NDArray[numpy.int64], dict(shape=(None,), order="C", device="cpu", writable=False)
+    ],
+    part: Annotated[
+        NDArray[numpy.float64], dict(shape=(None,), order="C", device="cpu", writable=False)
+    ],
+    msg: Annotated[NDArray[numpy.float32], dict(shape=(None,), order="C", device="cpu")],
+    threads: int = 1,
+) -> None:
+    """Messages into early ends from λ of a smaller model."""
+
+@overload
 def to_lam(
     layout: Layout,
     schedule: Schedule,

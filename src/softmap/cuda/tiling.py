@@ -14,8 +14,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from softmap.model import Model
+from softmap.model.grids import grid_width
 
-__all__ = ["LANES", "TILE", "Tiling", "grid_width", "levels_of"]
+__all__ = ["LANES", "TILE", "Tiling", "levels_of"]
 
 Ints = NDArray[np.int64]
 
@@ -36,27 +37,13 @@ TILE = np.dtype(
 )  # fmt: skip
 
 
-def grid_width(model: Model, xp: Any = np) -> int | None:
-    """Columns of a grid numbered row by row whose edges join neighbours; None for other graphs."""
-    if not model.m:
-        return None
-    edges = xp.asarray(model.edges)
-    low = edges.min(axis=1).astype(np.int64)
-    step = edges.max(axis=1) - low
-    width = int(step.max())
-    if width < 2 or not ((step == 1) | (step == width)).all():
-        return None
-    crosses = (step == 1) & (low % width == width - 1)
-    return None if crosses.any() else width
-
-
 def levels_of(model: Model, xp: Any = np) -> Ints:
     """The level of each node: wide ones, since a GPU works on a level at a time.
 
     Grids go by cyclic diagonals, other graphs in the order of the CPU solver. Where that has many
     levels and the graph many cycles, colours converge alike, and are fewer.
     """
-    width = grid_width(model, xp)
+    width = grid_width(xp.asarray(model.edges))
     if width is not None:
         node = xp.arange(model.n)
         cyclic: Ints = (node // width + node % width) % CYCLE

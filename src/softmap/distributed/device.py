@@ -22,6 +22,7 @@ from softmap.cuda.tiling import CYCLE, DEEPEST, MOST_LEVELS
 from softmap.distributed.parts import Part
 from softmap.distributed.terms import Terms, spread
 from softmap.model.graph import Graph
+from softmap.model.grids import grid_width
 
 __all__ = ["DevicePart", "device_order"]
 
@@ -46,7 +47,7 @@ def device_order(part: Part) -> PartOrder:
 def _depth(part: Part) -> Ints:
     """The level of each own node within its phase."""
     own, edges = part.own, part.alike
-    width = _grid_width(part.nodes[edges])
+    width = grid_width(part.nodes[edges])
     if width:
         node = part.nodes[:own]
         return (node // width + node % width) % CYCLE
@@ -56,18 +57,6 @@ def _depth(part: Part) -> Ints:
     if levels > DEEPEST or (levels > MOST_LEVELS and len(edges) >= 2 * own):
         level = graph.colouring().astype(np.int64)
     return level
-
-
-def _grid_width(ends: Ints) -> int:
-    """Columns of a grid numbered row by row, from edges in numbers of the whole; 0 if none."""
-    if not len(ends):
-        return 0
-    low = ends.min(axis=1)
-    step = ends.max(axis=1) - low
-    width = int(step.max())
-    if width < 2 or not ((step == 1) | (step == width)).all():
-        return 0
-    return 0 if ((step == 1) & (low % width == width - 1)).any() else width
 
 
 class DevicePart(Terms):

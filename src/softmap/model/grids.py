@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from softmap.errors import ModelError, shown
 from softmap.model.potentials.base import Costs, numbers
 
-__all__ = ["grid_costs", "neighbours"]
+__all__ = ["grid_costs", "grid_width", "neighbours"]
 
 
 def grid_costs(unary: Any) -> tuple[tuple[int, ...], Costs]:
@@ -46,6 +46,22 @@ def neighbours(shape: Sequence[int], connectivity: Any = None) -> NDArray[np.int
     if connectivity == few:
         steps = steps[:axes]
     return np.concatenate([_along(index, step) for step in steps])
+
+
+def grid_width(edges: Any) -> int | None:
+    """Columns of a grid numbered row by row whose edges join neighbours; None for other graphs.
+
+    `edges` is an array of numpy's or of its like on a device.
+    """
+    if not len(edges):
+        return None
+    low = edges.min(axis=1).astype(np.int64)
+    step = edges.max(axis=1) - low
+    width = int(step.max())
+    if width < 2 or not ((step == 1) | (step == width)).all():
+        return None
+    crosses = (step == 1) & (low % width == width - 1)
+    return None if crosses.any() else width
 
 
 def _ahead(step: tuple[int, ...]) -> bool:

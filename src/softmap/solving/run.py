@@ -40,6 +40,7 @@ FIRST_INTERLUDE = 5  # passes before an exact search is tried for the first time
 MOMENT = 0.1  # seconds between two looks at limits and Ctrl-C, where a step is shorter than that
 SHARE = 0.4  # of the time limit that the relaxation may take where more is to follow
 FIRST = 20  # passes that come before anything else: without them, later stages have little to hold
+PREPARED = 8  # passes that must be ahead for it to pay to begin with a smaller model
 MORE = 2  # times the passes that solved the LP, up to which labels that solve it, too, are proved
 # A run gives up when neither gap has improved for so many passes, and for half of all passes.
 PATIENCE = 400
@@ -127,6 +128,8 @@ class Run:
         least = 1 if self.algorithm.sweeping else max(1, self.model.n // 10)
         if self.options.time_limit and not self.pace.known("step") and not self.algorithm.frugal:
             self._guess()
+        if not self.state.work and self.warm is None:
+            self._look_ahead()
         while self.done < self.next_check:
             if status := self.limit() or self.relaxed() or self._out_of_time():
                 return status
@@ -161,6 +164,16 @@ class Run:
             self.pace.begin(lambda: self.judge.glance(self.judge.lam), steps, width_of(self.model))
             if not self._out_of_time():
                 return
+
+    def _look_ahead(self) -> None:
+        """Let the method begin nearer to the end, where there will be passes that gain by it."""
+        options, passes = self.options, [self.options.updates or PREPARED]
+        if options.max_work is not None:
+            passes.append(self.affordable())
+        if options.time_limit is not None:
+            passes.append(self.pace.fitting("step", self.left))
+        if min(passes) >= PREPARED:
+            self.algorithm.look_ahead(self.state, lambda: self.limit() is not None)
 
     def _out_of_time(self) -> Status | None:
         """Whether the next step, and what follows it, would take longer than the time limit."""

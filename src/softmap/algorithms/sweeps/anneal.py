@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import ClassVar, Protocol, Self
 
@@ -19,6 +20,7 @@ from softmap.algorithms.sweeps.chains import (
     Proved,
     polish,
 )
+from softmap.algorithms.sweeps.coarser import coarser
 from softmap.algorithms.sweeps.ordering import decoding_order
 from softmap.algorithms.sweeps.sampling import SAMPLE, Sampling
 from softmap.model import Model
@@ -34,6 +36,7 @@ SETTLED = 0.2  # without a primal point, raise η when the smoothed dual moved b
 READY = 0.65  # raise η when the gap of the regularised problem is below this part of the LP gap
 MEMORY = 2.0  # Nesterov's t is at most this times √(η · scale): beyond, marginals oscillate
 FALL = 1e-6  # part of itself by which the smoothed dual may fall between checks, by rounding
+AHEAD = 8  # passes over a picture in blocks, before those over its pixels
 CALMER = 16.0  # factor by which momentum is cut where the smoothed dual fell
 
 
@@ -233,6 +236,26 @@ class Anneal(Annealed):
 
     name = "anneal"
     engine_type = Chains
+    engine: Chains
+
+    def look_ahead(self, state: AnnealState, stop: Callable[[], bool]) -> None:
+        """Begin at λ of the picture in blocks, if it is one (see `coarser`)."""
+        small = coarser(self.engine.model)
+        if small is None:
+            return
+        method = Anneal(threads=self.threads, dtype=self.dtype)
+        there = method.init(small.model, None, 0)
+        method.look_ahead(there, stop)
+        while there.passes < AHEAD and not stop():
+            method.step(there, 1)
+        state.work += there.work
+        if there.passes < AHEAD:
+            return
+        lam = method.restart_point(there)
+        del method, there
+        self.engine.begin_with(state.messages, small, lam)
+        if self.first_eta is None:
+            state.eta *= GROWTH
 
     def decode_order(self, model: Model) -> NDArray[np.int64]:
         return decoding_order(model.graph, model.num_variables)

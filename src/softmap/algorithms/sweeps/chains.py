@@ -15,6 +15,7 @@ from numpy.typing import DTypeLike, NDArray
 from softmap import core
 from softmap.algorithms.base import Floats
 from softmap.algorithms.pace import Pace
+from softmap.algorithms.sweeps.coarser import Coarser
 from softmap.algorithms.sweeps.planning import chain_schedule
 from softmap.algorithms.sweeps.sampling import RECENT, SAMPLE, Sampling
 from softmap.algorithms.sweeps.schedule import aligned
@@ -111,8 +112,18 @@ class Chains:
         msg, prev = (aligned(size, self.dtype) for size in (plan.message_size, plan.back_size))
         if lam is not None:
             core.to_messages(self._layout, plan.native, lam, msg, self.threads)
-        prev[:] = msg[: len(prev)]
+            prev[:] = msg[: len(prev)]
         return Messages(msg, prev, np.array(CLOCK), aligned(len(plan.edge)))
+
+    def begin_with(self, state: Messages, small: Coarser, lam: Floats) -> None:
+        """Set the messages of a run that has not begun to what λ of a smaller model tells.
+
+        Those sent forward need not be set: the first pass makes them.
+        """
+        core.spread(
+            self._layout, self.plan.native, lam, small.source, small.part, state.msg, self.threads
+        )
+        state.prev[:] = state.msg[: len(state.prev)]
 
     def lam(self, messages: Floats) -> Floats:
         """λ = -M in the order of the model."""

@@ -231,9 +231,12 @@ class _Strips:
     def arranged(self, model: Model) -> NDArray[np.float64]:
         """The node costs of the model, by strip."""
         out = aligned(self.size + LANES)
-        i = np.repeat(np.arange(model.n), model.num_labels)
-        x = np.arange(len(i)) - model.node_offset[i]
-        out[self.at[i] + x * self.step[i]] = model.unary
+        order = np.argsort(-model.num_labels, kind="stable")
+        fewest = model.num_labels[order][::-1]
+        at, begin = self.at[order], model.node_offset[:-1][order]
+        for x in range(int(fewest[-1])):  # the nodes with more than x labels
+            some = slice(model.n - int(np.searchsorted(fewest, x, side="right")))
+            out[at[some] + x * self.step[order[some]]] = model.unary[begin[some] + x]
         return out
 
 
