@@ -48,8 +48,8 @@ def passes_to_next(done: int, ratio: float) -> int:
 def check(run: Run, *, last: bool = False, least: bool = False) -> Snapshot:
     """Judge where the algorithm stands, and let it heed the verdict.
 
-    Where time runs out (or `least`), only the bound is looked at, and labels are found quickly or
-    not at all.
+    Where time runs out, only the bound is looked at, and labels are found quickly or not at all;
+    `least` is for a run that was broken off, and asks the method for nothing but λ.
     """
     take_labels(run)
     kind = "least" if least else run.pace.kind_of_check(run.left)
@@ -153,7 +153,8 @@ def _brief(run: Run, kind: str) -> Snapshot:
     run.judge.notice(proposal)
     if proposal.nodes:
         run.keep_labels(round_nodes(run.model, proposal.nodes[0]))
-    if kind == "hasty" and not run.closed():
+    quickly = proposal.labels is not None and run.pace.in_time(run.left, "step", "end")
+    if (kind == "hasty" or quickly) and not run.closed():
         run.keep_labels(run.search.read(_readable(proposal)))
     if not math.isfinite(run.search.energy):
         _read_labels(run, proposal.lam)

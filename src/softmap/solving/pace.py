@@ -10,8 +10,9 @@ from softmap.model.potentials import Potts, Projection, TruncatedLinear, Truncat
 
 __all__ = ["Pace", "Timed", "width_of"]
 
-# What is guessed to take how long, in evaluations of the bound, before it was done the first time
-PASS, CHECK, LABELS, BRIEF, LEAST, END = 3.0, 12.0, 9.0, 8.0, 5.0, 2.0
+PASS = 2.0  # a pass is guessed to take so many evaluations of the bound, until the first was made
+# What is guessed to take so many passes, before it was done the first time
+CHECK, LABELS, BRIEF, END = 5.0, 6.0, 2.0, 0.7
 WARM_UP = 0.02  # seconds that a first call may take whatever the model
 SQUARE = 8.0  # pairs of labels per label of a message for which the guess of CHECK was made
 CLOSING = 0.4  # of a time limit that a last check and the search for labels may take
@@ -39,6 +40,8 @@ class Pace:
 
     def __init__(self) -> None:
         self._each: dict[str, float] = {}
+        self._guessed: dict[str, float] = {}  # in steps
+        self._unused = False  # no step was made since its time was guessed
 
     def known(self, kind: str) -> bool:
         """Whether this kind of work was timed, or guessed, before."""
@@ -50,6 +53,8 @@ class Pace:
 
     def note(self, kind: str, seconds: float) -> None:
         """Remember how long something took that was done elsewhere."""
+        if kind == "step" and self._unused:  # memory is fetched when it is used the first time
+            seconds, self._unused = min(seconds, self._each[kind]), False
         self._each[kind] = seconds
 
     def begin(self, look: Callable[[], None], steps: float, width: float) -> None:
@@ -62,16 +67,14 @@ class Pace:
         if first.seconds < WARM_UP:  # which may have been most of it
             with self.timed("glance"):
                 look()
-        guesses = {"step": PASS / max(steps, 1.0), "check": BRIEF + CHECK * width}
-        guesses |= {"labels": LABELS, "brief": BRIEF, "least": LEAST, "end": END}
-        for kind, factor in guesses.items():
-            guess = factor * self._each["glance"]
-            self._each[kind] = min(guess, self._each.get(kind, guess))
+        guess = PASS * self._each["glance"] / max(steps, 1.0)
+        self._each["step"], self._unused = min(guess, self._each.get("step", guess)), True
+        passes = {"check": BRIEF + CHECK * width, "brief": BRIEF, "labels": LABELS, "end": END}
+        self._guessed = {kind: count * max(steps, 1.0) for kind, count in passes.items()}
 
     def kind_of_check(self, left: float) -> str:
-        """The most thorough check that fits: full, "brief" without a primal, or the "least"."""
-        kinds = ("check", "brief") if self.known("least") or left > 0 else ()
-        return next((kind for kind in kinds if self.in_time(left, kind, "end")), "least")
+        """The most thorough check that fits: full, or "brief" without a primal."""
+        return "check" if self.in_time(left, "check", "end") else "brief"
 
     def after(self, left: float, limit: float | None) -> tuple[str, ...]:
         """What is to follow the last step: a check, labels and the result.
@@ -90,7 +93,8 @@ class Pace:
 
     def expected(self, *kinds: str) -> float:
         """Seconds of one repetition of each kind; 0 for what is unknown."""
-        return sum(self._each.get(kind, 0.0) for kind in kinds)
+        step = self._each.get("step", 0.0)
+        return sum(self._each.get(kind, self._guessed.get(kind, 0.0) * step) for kind in kinds)
 
     def fitting(self, kind: str, seconds: float, *after: str) -> int:
         """Repetitions that fit into so many seconds and leave time for what comes after them."""

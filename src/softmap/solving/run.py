@@ -40,7 +40,8 @@ FIRST_INTERLUDE = 5  # passes before an exact search is tried for the first time
 MOMENT = 0.1  # seconds between two looks at limits and Ctrl-C, where a step is shorter than that
 SHARE = 0.4  # of the time limit that the relaxation may take where more is to follow
 FIRST = 20  # passes that come before anything else: without them, later stages have little to hold
-PREPARED = 8  # passes that must be ahead for it to pay to begin with a smaller model
+PREPARED = 8  # passes that must be ahead for it to pay to begin with a smaller model,
+TAKEN = 4  # which takes about as long as so many
 MORE = 2  # times the passes that solved the LP, up to which labels that solve it, too, are proved
 # A run gives up when neither gap has improved for so many passes, and for half of all passes.
 PATIENCE = 400
@@ -171,7 +172,7 @@ class Run:
         if options.max_work is not None:
             passes.append(self.affordable())
         if options.time_limit is not None:
-            passes.append(self.pace.fitting("step", self.left))
+            passes.append(self.pace.fitting("step", self.left, "brief", "end") - TAKEN)
         if min(passes) >= PREPARED:
             self.algorithm.look_ahead(self.state, lambda: self.limit() is not None)
 
