@@ -153,7 +153,7 @@ template <int W> struct alignas(W == 1 ? 8 : 8 * native) Pack {
 };
 
 // Ask for what a tile further on in the same strip will read: strips are too wide for the processor
-// to foresee it. Past the end of a strip, and of an array, this does nothing.
+// to foresee it. Past the end of a strip, or of an array, it is of no use and does no harm.
 template <class S> void fetch_ahead(const S *from) { __builtin_prefetch(from + 4 * lanes); }
 
 // The smaller of each pair; b where they do not compare.

@@ -232,11 +232,11 @@ class _Strips:
         """The node costs of the model, by strip."""
         out = aligned(self.size + LANES)
         order = np.argsort(-model.num_labels, kind="stable")
-        fewest = model.num_labels[order][::-1]
-        at, begin = self.at[order], model.node_offset[:-1][order]
-        for x in range(int(fewest[-1])):  # the nodes with more than x labels
-            some = slice(model.n - int(np.searchsorted(fewest, x, side="right")))
-            out[at[some] + x * self.step[order[some]]] = model.unary[begin[some] + x]
+        at, step, begin = self.at[order], self.step[order], model.node_offset[:-1][order]
+        below = -model.num_labels[order]
+        for x in range(-int(below[0])):
+            some = slice(int(np.searchsorted(below, -x)))  # the nodes that have label x
+            out[at[some] + x * step[some]] = model.unary[begin[some] + x]
         return out
 
 
