@@ -34,7 +34,8 @@ class Messages:
 
     `msg` is the result of the last pass, `prev` what momentum compares it with; `clock` holds
     Nesterov's t, the number of restarts and the last product that decides on them, `shift` what the
-    last half pass took off each edge. Messages sent forward may have been `overwritten` by a bound.
+    last half pass took off each edge. Messages sent forward, and what was taken off them, may have
+    been `overwritten` by a bound.
     """
 
     msg: Floats
@@ -215,15 +216,13 @@ class Chains:
 
         Hard passes win back part of what the entropy costs the bound. From hard messages they never
         lower it; from smooth ones they may by a little, which concerns speed, not validity. The
-        messages sent forward are overwritten: the next pass makes them anew.
+        messages sent forward and the shifts are overwritten: the next pass makes them anew.
         """
-        messages = state.msg
+        messages, shift = state.msg, state.shift
         if hard:
             before = messages[: self.plan.back_size].copy()
-            shift = np.empty(len(self.plan.edge))
             self._run(2 * hard, Messages(messages, messages, np.ones(3), shift), np.inf, False)
-            del shift  # as long as there are edges
-        bound = self._lowered(messages)
+        bound = self._lowered(messages, shift)
         if hard:
             polished = _Sent(self, state, before)
             polished.swap()
@@ -237,13 +236,14 @@ class Chains:
 
     def bounding(self, messages: Floats, hard: int = POLISH) -> Floats:
         """λ whose plain bound is the chain bound after `hard` hard passes and a half."""
-        lam = self.prove(Messages(messages, messages, np.ones(3), np.zeros(0)), hard).lam
+        shift = np.empty(len(self.plan.edge))
+        lam = self.prove(Messages(messages, messages, np.ones(3), shift), hard).lam
         made: Floats = lam() if callable(lam) else lam
         return made
 
-    def _lowered(self, messages: Floats) -> float:
+    def _lowered(self, messages: Floats, shift: Floats) -> float:
         """Send forward, hard and rounded down, and add up what that proves."""
-        shift, native = np.empty(len(self.plan.edge)), self.plan.native
+        native = self.plan.native
         self._hard.run(
             1,
             lambda threads: core.lowered_half(
@@ -262,7 +262,7 @@ class Chains:
     def _send(self, messages: Floats, token: object) -> None:
         """Send forward as for a bound, unless that was the last thing that was done."""
         if self._latest is not token:
-            self._lowered(messages)
+            self._lowered(messages, np.empty(len(self.plan.edge)))
             self._latest = token
 
     def cut(self, messages: Floats, token: object) -> Floats:
