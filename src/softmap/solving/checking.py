@@ -162,7 +162,7 @@ def _brief(run: Run, kind: str) -> Snapshot:
 
 
 def _least(run: Run) -> Snapshot:
-    """A check that costs little: the bound, and labels where there are none yet."""
+    """The bound of λ as it stands, and labels where there are none yet."""
     lam = run.restart_point() if run.done else run.judge.lam
     if run.done or not math.isfinite(run.judge.bound):
         run.judge.glance(lam)
