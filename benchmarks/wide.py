@@ -219,7 +219,7 @@ def peak(dtype: str) -> float:
     idle = peak_megabytes()
     reset_peak()
     model = potts_grid(1000, 1000, 4, seed=0)
-    softmap.solve(model, goal="lp", dtype=dtype, threads=THREADS, max_work=2 * model.m * 10)
+    softmap.solve(model, goal="lp", dtype=dtype, threads=THREADS, max_work=2 * model.m * 40)
     return peak_megabytes() - idle
 
 

@@ -24,6 +24,7 @@ class Trial:
     stop_at: int | None = None  # snapshots after which the callback stops the run
     exponent: int | None = None  # run once more with all costs times 2**exponent
     relaxed: bool = False  # compare with the exact LP, too
+    large: bool = False  # take the ways of large models
 
 
 class Costs:
@@ -140,6 +141,25 @@ def trial(seed: int) -> Trial:
         options["updates"] = int(rng.integers(0, 200))
     again = int(rng.integers(-60, 60)) if way != "time_limit" and rng.random() < 0.15 else None
     return Trial(made, options, stop_at, again, bool(rng.random() < 0.1))
+
+
+def picture(seed: int) -> Trial:
+    """The run of trial number `seed` on a small picture, whose neighbours are tied."""
+    given, rng = trial(seed), np.random.default_rng([seed, 1])
+    costs = Costs(rng)
+    costs.hard, costs.offset = 0.0, 0.0
+    rows, cols, labels = ((3, 3, 2), (2, 5, 2), (4, 2, 2), (3, 2, 3), (2, 2, 6))[rng.integers(5)]
+    unary = [[costs.one() for _ in range(labels)] for _ in range(rows * cols)]
+    family = str(rng.choice(["potts", "linear", "quadratic"]))
+    first = _edge(costs, family, (0, 1), labels, labels)
+    number = np.arange(rows * cols).reshape(rows, cols)
+    right, down = (number[:, :-1], number[:, 1:]), (number[:-1], number[1:])
+    edges = [
+        replace(first, ends=(int(i), int(j)), weight=abs(first.weight * rng.integers(0, 4) / 4))
+        for near, far in (right, down)
+        for i, j in zip(near.ravel(), far.ravel(), strict=True)
+    ]
+    return replace(given, spec=Spec(unary, edges, 0.0), large=True)
 
 
 def on_device(given: Trial) -> Trial:

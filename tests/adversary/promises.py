@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import math
+from contextlib import nullcontext
 from fractions import Fraction
 
 import numpy as np
 from scipy.optimize import linprog
 
 import softmap
+from adversary.large import as_if_large
 from adversary.making import Trial
 from adversary.specs import Spec
 from softmap import Status
@@ -79,7 +81,8 @@ def solve(spec: Spec, trial: Trial) -> softmap.Result:
 def broken(trial: Trial) -> str | None:
     """The first promise that a trial breaks, in a few words; None if it keeps them all."""
     try:
-        return _broken(trial)
+        with as_if_large() if trial.large else nullcontext():
+            return _broken(trial)
     except softmap.SoftmapError as error:
         return f"refused: {type(error).__name__}: {error}"
     except Exception as error:

@@ -13,12 +13,13 @@ import sys
 import threading
 import time
 import warnings
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
-from adversary.making import Trial, on_device, trial
+from adversary.making import Trial, on_device, picture, trial
 from adversary.promises import broken, broken_together
 from adversary.shrinking import shrunk
 
@@ -36,8 +37,9 @@ def few_shapes() -> None:
 
 
 def made(seed: int, backend: str) -> Trial:
-    """Trial number `seed` for a backend."""
-    return on_device(trial(seed)) if backend == "cuda" else trial(seed)
+    """Trial number `seed` for a backend: one in five a picture, one in two as if it were large."""
+    given = picture(seed) if seed % 5 == 0 else replace(trial(seed), large=seed % 2 == 0)
+    return on_device(given) if backend == "cuda" else given
 
 
 def work(share: tuple[int, str]) -> list[tuple[int, str]]:
@@ -59,7 +61,10 @@ def report(seed: int, problem: str, backend: str) -> None:
     print(f"\n# trial {seed}: {problem}", flush=True)
     small = shrunk(made(seed, backend), problem, tries=400 if backend == "cpu" else 40)
     print(f"\n# trial {seed}: {problem}\n{small.spec.code()}")
-    print(f"softmap.solve(model, **{small.options!r})  # stop after {small.stop_at} snapshots")
+    large = ", as if large" if small.large else ""
+    print(
+        f"softmap.solve(model, **{small.options!r})  # stop after {small.stop_at} snapshots{large}"
+    )
     sys.stdout.flush()
 
 

@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
+import softmap
 from adversary import run
-from adversary.making import on_device, trial
+from adversary.large import as_if_large
+from adversary.making import on_device, picture, trial
 from adversary.promises import broken, broken_together
 from adversary.shrinking import shrunk
 from adversary.stages import false_claims
+from softmap.algorithms.sweeps import anneal
+from softmap.algorithms.sweeps.coarser import coarser
 
 SLICE = 300
 FOUND = (
@@ -36,6 +42,24 @@ def test_no_promise_is_broken(part):
     seeds = range(part * SLICE // 10, (part + 1) * SLICE // 10)
     problems = {seed: problem for seed in seeds if (problem := broken(trial(seed)))}
     assert not problems
+
+
+def test_no_promise_is_broken_by_the_ways_of_large_models():
+    trials = [picture(seed) for seed in range(40)]
+    trials += [replace(trial(seed), large=True) for seed in range(300, 360)]
+    problems = {k: problem for k, one in enumerate(trials) if (problem := broken(one))}
+    assert not problems
+
+
+def test_pictures_begin_with_their_blocks(monkeypatch):
+    blocks = []
+    monkeypatch.setattr(
+        anneal, "coarser", lambda model: blocks.append(coarser(model)) or blocks[-1]
+    )
+    for seed in range(10):
+        with as_if_large():
+            softmap.solve(picture(seed).spec.model(), max_work=200)
+    assert sum(each is not None for each in blocks) > 5
 
 
 @pytest.mark.parametrize("seed", FOUND)

@@ -13,6 +13,7 @@ from test_chains import models_of
 
 from families import FAMILIES
 from softmap import core, generators
+from softmap.algorithms.sweeps import chains
 from softmap.algorithms.sweeps.anneal import Anneal
 from softmap.algorithms.sweeps.chains import Chains, Messages, Proved
 from softmap.algorithms.sweeps.ordering import decoding_order
@@ -56,6 +57,38 @@ def test_the_bound_of_a_half_pass_is_one_of_its_lambda(name, seed, dtype, hard):
         assert proved.bound == pytest.approx(dual_bound(model, lam), rel=1e-12, abs=1e-12)
         chains.passes(state, 1, 20.0, momentum=True)  # λ is the same whenever it is made
         np.testing.assert_array_equal(proved.lam(), lam)
+
+
+@pytest.mark.parametrize("hard", [0, 1])
+def test_the_best_bound_of_a_large_model_takes_the_memory_of_momentum(hard, monkeypatch):
+    model, found = generators.random_grid(7, 7, 3, seed=3), []
+    for spare in (0, chains.SPARE):
+        monkeypatch.setattr(chains, "SPARE", spare)
+        passes, state = passed(model, "float64", 30.0)
+        room, back = state.prev, state.msg[: passes.plan.back_size].copy()
+        first, again = (passes.prove(state, hard) for _ in range(2))
+        assert first.bound == again.bound
+        assert (len(state.prev) == 0) == (spare == 0)
+        assert np.shares_memory(room, first.lam._back) == (spare == 0)
+        np.testing.assert_array_equal(state.msg[: len(back)], back)
+        passes.passes(state, 2, 30.0, momentum=True)  # which need what the bound has taken
+        assert len(state.prev) == len(back)
+        assert not np.shares_memory(state.prev, first.lam._back)
+        np.testing.assert_array_equal(first.lam(), again.lam())
+        found.append((first.bound, first.lam()))
+    assert found[0][0] == found[1][0]
+    np.testing.assert_array_equal(found[0][1], found[1][1])
+
+
+def test_momentum_that_begins_anew_is_a_pass_without():
+    model = generators.random_grid(7, 7, 3, seed=3)
+    for momentum in (True, False):
+        passes, state = passed(model, "float64", 30.0)
+        state.prev = state.prev[:0]
+        passes.passes(state, 1, 30.0, momentum=momentum)
+        if momentum:
+            first = state.msg.copy()
+    np.testing.assert_array_equal(state.msg, first)
 
 
 @given(seed=SEEDS)
@@ -133,7 +166,7 @@ def test_a_price_is_that_of_the_coupling(seed, dtype, eta):
     chains, state = passed(model, dtype, eta)
     found = chains.marginals(state.msg, state.shift, eta)
     assert found.coupling is None
-    shares, kappa = chains._shares(state.msg), np.empty(int(model.half_offset[-1]))
+    shares, kappa = chains._by_node(), np.empty(int(model.half_offset[-1]))
     core.couplings(chains._layout, chains.plan.native, state.msg, shares, kappa, 1)
     other = rng.random(model.unary.size)
     other /= np.repeat(np.add.reduceat(other, model.node_offset[:-1]), model.num_labels)

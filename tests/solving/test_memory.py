@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import pickle
+import tracemalloc
 
 import numpy as np
 import pytest
 
 import softmap
 from softmap import machine
+from softmap.algorithms.sweeps import chains
 from softmap.solving import memory
 from softmap.solving.memory import memory_needed
 
@@ -30,6 +32,34 @@ def test_single_precision_needs_less_and_more_pixels_more():
     small, large = (softmap.generators.potts_grid(n, n, 4, seed=0) for n in (40, 80))
     assert memory_needed(small, "float32") < memory_needed(small)
     assert 3.9 < memory_needed(large) / memory_needed(small) < 4.3
+
+
+def _complete(nodes: int, labels: int) -> softmap.Model:
+    rng, edges = np.random.default_rng(0), np.argwhere(np.triu(np.ones((nodes, nodes)), 1))
+    costs = softmap.Potts(rng.random(len(edges)) / nodes)
+    return softmap.Model(rng.random((nodes, labels)), edges, costs)
+
+
+@pytest.mark.parametrize("dtype", ["float64", "float32"])
+@pytest.mark.parametrize(("spare", "copies"), [(0, 4), (1 << 23, 5)])
+def test_a_large_model_has_no_copy_of_messages_but_the_best(monkeypatch, dtype, spare, copies):
+    """Both directions, one direction before and one of the best bound; few nodes, many edges."""
+    monkeypatch.setattr(chains, "SPARE", spare)
+    monkeypatch.setattr(chains, "LARGE", 0)  # so that no λ is made in single precision, either
+    model, peaks = _complete(60, 192), []
+    options = {"goal": "lp", "dtype": dtype, "lp_gap": 0, "gap": 0}
+    softmap.solve(_complete(4, 3), **options, max_work=1000)  # imports what there is to import
+
+    def look(_):
+        peaks.append(tracemalloc.get_traced_memory()[1])
+
+    tracemalloc.start()
+    try:
+        softmap.solve(model, **options, max_work=2 * model.m * 45, on_snapshot=look)
+    finally:
+        tracemalloc.stop()
+    one_direction = model.m * 192 * np.dtype(dtype).itemsize
+    assert copies < max(peaks) / one_direction < copies + 0.9
 
 
 def test_what_the_machine_says(monkeypatch, tmp_path):

@@ -14,6 +14,7 @@ import pytest
 from relaxed_runs import NEVER, PROVED, TINY, options_of, promised, same_result, solve
 from softmap import Status, generators, resume
 from softmap.algorithms.registry import METHODS
+from softmap.algorithms.sweeps import chains
 from softmap.errors import CheckpointError
 
 
@@ -29,6 +30,15 @@ def test_resume_goes_on_as_if_never_stopped(method, sweeps, problem, tmp_path):
     again = resume(path, model, threads=1, max_work=90 * half)
     same_result(again, whole)
     promised(again, model, relaxed)
+
+
+@pytest.mark.parametrize("sweeps", [7, 20, 51])
+@pytest.mark.parametrize("method", ["anneal", "trws"])
+def test_resume_where_the_best_bound_has_taken_the_memory_of_momentum(
+    method, sweeps, problem, tmp_path, monkeypatch
+):
+    monkeypatch.setattr(chains, "SPARE", 0)
+    test_resume_goes_on_as_if_never_stopped(method, sweeps, problem, tmp_path)
 
 
 def test_resume_after_other_stops(problem, tmp_path):

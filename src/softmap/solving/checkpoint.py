@@ -33,6 +33,7 @@ COUNTERS = (
     "next_interlude",
 )  # fmt: skip
 FLOATS = ("eta", "proved")
+MAY_BE_EMPTY = ("messages.prev",)  # parts of states that are made when they are needed
 
 
 @dataclass(frozen=True)
@@ -61,7 +62,8 @@ class Checkpoint:
         for name, owner, attribute, value in _leaves(run.state):
             stored = self.arrays[f"state/{name}"]
             if isinstance(value, np.ndarray):
-                setattr(owner, attribute, _like(name, stored, value))
+                room = value[:0] if name in MAY_BE_EMPTY and not len(stored) else value
+                setattr(owner, attribute, _like(name, stored, room))
             else:
                 setattr(owner, attribute, type(value)(stored.item()))
         if run.state.work < 0:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from softmap.algorithms.sweeps.chains import SPARE
 from softmap.errors import NotEnoughMemory
 from softmap.machine import available_memory
 from softmap.model import Model
@@ -11,9 +12,10 @@ from softmap.relaxation.point import needs_coupling
 
 __all__ = ["memory_needed", "require_memory"]
 
-# Arrays over half-edge states: messages, and of one direction those before, of the best bound and
-# put aside; in double precision κ of a check and of the best point, and λ to decode
-MESSAGES, COUPLED, DECODED = 2.5, 2, 1
+# Arrays over half-edge states: messages, and of one direction those before and of the best bound,
+# and a copy of these on models that are small; in double precision κ of a check and of the best
+# point, and λ to decode
+MESSAGES, COPY, COUPLED, DECODED = 2.0, 0.5, 2, 1
 EDGE = 80  # bytes per edge: the model, its graph, the schedule of passes
 NODE = 115  # bytes per node: places, orders, labels
 STATE = 64  # bytes per node state: costs in two orders, shares, marginals
@@ -31,11 +33,12 @@ def memory_needed(model: Model, dtype: str = "float64") -> int:
         wide += COUPLED
     if model.has_forbidden or len(model.auxiliaries):
         wide += DECODED
+    sent = MESSAGES + (COPY if model.half_size <= SPARE else 0.0)
     states = int(model.node_offset[-1])
     tables = sum(a.nbytes for p in model.potentials for a in p.arrays().values() if a.ndim > 1)
     packed = tables * item // 8  # tables of tiles lie side by side
     return int(
-        model.half_size * (MESSAGES * item + 8 * wide)
+        model.half_size * (sent * item + 8 * wide)
         + EDGE * model.m
         + NODE * model.n
         + STATE * states

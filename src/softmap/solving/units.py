@@ -7,7 +7,6 @@ results are taken back by its inverse.
 from __future__ import annotations
 
 import math
-import sys
 from dataclasses import replace
 from typing import Any
 
@@ -60,7 +59,8 @@ class Units:
 
     def eta(self, eta: float | None) -> float | None:
         """η of the user, for the run."""
-        return None if eta is None else _within(float(np.ldexp(eta, -self.exponent)))
+        with np.errstate(over="ignore"):
+            return None if eta is None else _within(float(np.ldexp(eta, -self.exponent)))
 
     def warm(self, lam: Floats) -> Floats:
         """λ of the user, for the run; entries of absurd size are mended, which costs no proof.
@@ -217,7 +217,8 @@ def cautious(result: Result) -> Result:
 
 
 def _within(eta: float) -> float:
-    return min(max(eta, sys.float_info.min), sys.float_info.max)
+    """η that still can be multiplied by a degree, and divided by."""
+    return min(max(eta, 1e-290), 1e290)
 
 
 def _costs(model: Model) -> list[NDArray[Any]]:

@@ -223,7 +223,8 @@ class Accelerated(Randomised):
 
     def propose(self, state: AcceleratedState) -> Proposal:
         """λ^(k)."""
-        lam = state.w if self.printed else state.v + state.theta**2 * state.w
+        with np.errstate(over="ignore", invalid="ignore"):  # at an η far from costs it may diverge
+            lam = state.w if self.printed else state.v + state.theta**2 * state.w
         return Proposal(star_order(state.model).to_model(lam), self.eta)
 
 

@@ -25,17 +25,17 @@ from softmap.model.layout import layout
 from softmap.relaxation.point import Coupled, needs_coupling
 from softmap.relaxation.polytope import node_cost
 
-__all__ = ["ChainMarginals", "Chains", "Messages", "Proved", "polish"]
+__all__ = ["SPARE", "ChainMarginals", "Chains", "Messages", "Proved", "polish"]
 
 
 @dataclass
 class Messages:
     """M = -λ along the chains, and the momentum over passes.
 
-    `msg` is the result of the last pass, `prev` what momentum compares it with; `clock` holds
-    Nesterov's t, the number of restarts and the last product that decides on them, `shift` what the
-    last half pass took off each edge. Messages sent forward, and what was taken off them, may have
-    been `overwritten` by a bound.
+    `msg` is the result of the last pass, `prev` what momentum compares it with (empty: momentum
+    begins anew); `clock` holds Nesterov's t, the number of restarts and the last product that
+    decides on them, `shift` what the last half pass took off each edge. Messages sent forward, and
+    what was taken off them, may have been `overwritten` by a bound.
     """
 
     msg: Floats
@@ -69,6 +69,7 @@ class ChainMarginals:
 
 
 LARGE = 1 << 18  # edges from which on a bound in single precision is taken as it is
+SPARE = 1 << 23  # numbers in messages up to which there is room for a copy of one direction
 CLOCK = (0.0, 0.0, -1.0)  # as `Messages.clock` begins
 POLISH = 1  # hard passes before a bound is read off
 UNPOLISHED = 20  # passes before which they gain 1 to 3 % of the gap, and cost a third of a check
@@ -90,6 +91,7 @@ class Chains:
         self.model, self.threads, self.dtype = model, threads, np.dtype(dtype)
         self._layout = layout(model, dtype)
         self.plan = chain_schedule(model, dtype)
+        self._back, self._roomy = self.plan.back_size, self.plan.message_size <= SPARE
         self._soft, self._hard = Pace(threads), Pace(threads)
         self._real = self.plan.edge >= 0
         self.surplus: Floats = model.graph.degree.astype(np.float64)
@@ -140,11 +142,13 @@ class Chains:
 
     def passes(self, state: Messages, count: int, eta: float, *, momentum: bool) -> None:
         """`count` passes at η (inf: hard-min), forward and backward each."""
+        self._begin_anew(state)
         self._run(2 * count, state, eta, momentum)
         self._ends, state.overwritten = self.plan.backward_ends, False
 
     def sampled_passes(self, state: Messages, count: int, eta: float, sampling: Sampling) -> None:
         """`count` passes with momentum; every few of them marginals enter the average."""
+        self._begin_anew(state)
         self._latest = None
         self._soft.run(
             2 * count,
@@ -175,17 +179,15 @@ class Chains:
 
     def nodes(self, messages: Floats, eta: float) -> Floats:
         """Node marginals `μ_i ∝ exp(-η θ̂_i / n_i)` after a full pass."""
-        return self._soft_nodes(self._shares(messages), eta)[0]
+        return self._soft_nodes(messages, eta)[0]
 
     def marginals(self, messages: Floats, shift: Floats, eta: float) -> ChainMarginals:
         """Marginals `μ_i ∝ exp(-η θ̂_i / n_i)`; `shift` is that of the last half pass."""
-        theta = self._shares(messages)
-        nodes, entropy, minima = self._soft_nodes(theta, eta)
+        nodes, entropy, minima = self._soft_nodes(messages, eta)
         if self.prices:
-            del theta  # as large as the marginals; prices come from shares as they lie
             price = partial(self._price, messages, eta)
             return ChainMarginals(nodes, entropy, None, self._value(shift, minima), price)
-        coupling = np.empty(self.model.half_size)
+        theta, coupling = self._by_node(), np.empty(self.model.half_size)
         core.couplings(self._layout, self.plan.native, messages, theta, coupling, self.threads)
         return ChainMarginals(nodes, entropy, coupling, self._value(shift, minima))
 
@@ -219,25 +221,42 @@ class Chains:
         messages sent forward and the shifts are overwritten: the next pass makes them anew.
         """
         messages, shift = state.msg, state.shift
+        polished = _Sent(self, state, self._copied(state))
         if hard:
-            before = messages[: self.plan.back_size].copy()
             self._run(2 * hard, Messages(messages, messages, np.ones(3), shift), np.inf, False)
         bound = self._lowered(messages, shift)
         if hard:
-            polished = _Sent(self, state, before)
             polished.swap()
-        else:
-            polished = _Sent(self, state, messages[: self.plan.back_size].copy())
         self._latest, state.overwritten = polished.token, True
         labels = polished.labels if self._reads else None
         if self._true_costs:
             return Proved(polished, bound, labels)
         return Proved(polished(), None, labels)
 
+    def _copied(self, state: Messages) -> Floats:
+        """The messages into early ends; on large models in place of those of `prev`.
+
+        Then a run holds the messages of both directions, one direction for momentum, and one of the
+        best bound, and no more: the next pass, which makes `prev` anew, comes after the choice
+        between two bounds.
+        """
+        sent = state.msg[: self._back]
+        if self._roomy or not len(state.prev):
+            return sent.copy()
+        room, state.prev = state.prev, np.zeros(0, self.dtype)
+        room[:] = sent
+        return room
+
+    def _begin_anew(self, state: Messages) -> None:
+        """Make `prev`, where its memory went to a bound."""
+        if not len(state.prev):
+            state.prev = aligned(self._back, self.dtype)
+            state.prev[:] = state.msg[: self._back]
+
     def bounding(self, messages: Floats, hard: int = POLISH) -> Floats:
         """λ whose plain bound is the chain bound after `hard` hard passes and a half."""
         shift = np.empty(len(self.plan.edge))
-        lam = self.prove(Messages(messages, messages, np.ones(3), shift), hard).lam
+        lam = self.prove(Messages(messages, messages[:0], np.ones(3), shift), hard).lam
         made: Floats = lam() if callable(lam) else lam
         return made
 
@@ -268,8 +287,7 @@ class Chains:
     def cut(self, messages: Floats, token: object) -> Floats:
         """λ of the chain bound of messages into early ends."""
         self._send(messages, token)
-        shares, lam = np.empty(self.model.unary.size), np.empty(self.model.half_size)
-        core.by_node(self._layout, self.plan.native, self._theta, shares, self.threads)
+        shares, lam = self._by_node(), np.empty(self.model.half_size)
         core.cut_chains(
             self._layout, self.plan.native, self.plan.rank, messages, shares, lam, self.threads
         )
@@ -283,20 +301,20 @@ class Chains:
         core.read_labels(layout(self.model), self.plan.native, messages, TIE, self._theta, labels)
         return labels[: self.model.num_variables]
 
-    def _soft_nodes(self, theta: Floats, eta: float) -> tuple[Floats, Floats, Floats]:
+    def _soft_nodes(self, messages: Floats, eta: float) -> tuple[Floats, Floats, Floats]:
         """Marginals, entropies and soft minima of the shares θ̂_i / n_i."""
-        n, nodes = self.model.n, np.empty_like(theta)
-        entropy, minima = np.empty(n), np.empty(n)
-        at, step = self.model.node_offset[:-1], np.ones(n, dtype=np.int64)
-        core.soft_nodes(
-            layout(self.model), at, step, theta, eta, nodes, entropy, minima, self.threads
-        )
-        return nodes, entropy, minima
-
-    def _shares(self, messages: Floats) -> Floats:
-        """θ̂_i / n_i in the order of the model."""
         self._latest = None
         core.shares(self.plan.native, messages, self._theta, self.threads)
+        plan, nodes = self.plan, np.empty(self.model.unary.size)
+        entropy, minima = np.empty(self.model.n), np.empty(self.model.n)
+        core.soft_nodes(
+            layout(self.model), plan.node_at, plan.node_step, self._theta, eta, nodes, entropy,
+            minima, self.threads,
+        )  # fmt: skip
+        return nodes, entropy, minima
+
+    def _by_node(self) -> Floats:
+        """The shares in the order of the model."""
         out = np.empty(self.model.unary.size)
         core.by_node(self._layout, self.plan.native, self._theta, out, self.threads)
         return out
