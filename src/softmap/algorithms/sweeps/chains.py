@@ -221,17 +221,17 @@ class Chains:
         messages sent forward and the shifts are overwritten: the next pass makes them anew.
         """
         messages, shift = state.msg, state.shift
-        polished = _Sent(self, state, self._copied(state))
+        sent = _Sent(self, state, self._copied(state))
         if hard:
             self._run(2 * hard, Messages(messages, messages, np.ones(3), shift), np.inf, False)
         bound = self._lowered(messages, shift)
-        if hard:
-            polished.swap()
-        self._latest, state.overwritten = polished.token, True
-        labels = polished.labels if self._reads else None
+        if hard:  # what proves the bound is remembered, what passes go on from comes back
+            sent.swap()
+        self._latest, state.overwritten = sent.token, True
+        labels = sent.labels if self._reads else None
         if self._true_costs:
-            return Proved(polished, bound, labels)
-        return Proved(polished(), None, labels)
+            return Proved(sent, bound, labels)
+        return Proved(sent(), None, labels)
 
     def _copied(self, state: Messages) -> Floats:
         """The messages into early ends; on large models in place of those of `prev`.
