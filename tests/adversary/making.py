@@ -155,7 +155,7 @@ def picture(seed: int) -> Trial:
     number = np.arange(rows * cols).reshape(rows, cols)
     right, down = (number[:, :-1], number[:, 1:]), (number[:-1], number[1:])
     edges = [
-        replace(first, ends=(int(i), int(j)), weight=abs(first.weight) * int(rng.integers(0, 4)) / 4)
+        replace(first, ends=(int(i), int(j)), weight=abs(first.weight) * int(rng.integers(4)) / 4)
         for near, far in (right, down)
         for i, j in zip(near.ravel(), far.ravel(), strict=True)
     ]
