@@ -30,19 +30,23 @@ HOPE = 4.0  # times the gap asked for, under which everything is asked
 RIVALS = 1.5  # times the gap of the best point, under which labels may become the best point
 STEEP = 2.0  # no gap is expected to fall faster than passes to this power
 FAR = 4.0  # times the gap asked for, beyond which checks are twice as rare
+SOON = 5  # passes until a check, at least, where little is missing
+MARGIN = 1.5  # times as many passes as are missing, if gaps fall like 1 / passes
 
 
 def passes_to_next(done: int, ratio: float) -> int:
     """Passes until the next check, where the gap is `ratio` times what was asked for.
 
     Intervals grow, so that judging stays a small part of the run; early checks that come long
-    before the gap can be closed are left out.
+    before the gap can be closed are left out. The next one comes soon where little is missing.
     """
     hopeless = 0.75 * done * max(ratio, 1.0) ** (1 / STEEP) if done else 0.0
     for early in EARLY:
         if done < early and (early >= hopeless or early == EARLY[-1]):
             return early - done
-    return max(20, done // 4 if ratio > FAR else done // 8)
+    usual = max(20, done // 4 if ratio > FAR else done // 8)
+    missing = max(SOON, done // 16, MARGIN * done * (ratio - 1.0))
+    return math.ceil(missing) if ratio > 1.0 and missing <= usual / 2 else usual
 
 
 def check(run: Run, *, last: bool = False, least: bool = False) -> Snapshot:
