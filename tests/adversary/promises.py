@@ -200,6 +200,7 @@ def _scaled(trial: Trial, result: softmap.Result) -> str | None:
         for y in range(len(trial.spec.unary[e.ends[1]]))
     ]
     sizes = [abs(v) for v in (*terms, trial.spec.constant) if v and math.isfinite(v)]
+    sizes += [trial.options["eta"]] if "eta" in trial.options else []
     # costs that are all 0 have no units
     if (
         not any(map(math.isfinite, filter(None, terms)))
