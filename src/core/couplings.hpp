@@ -239,18 +239,49 @@ void couple_generally(const Cells<W> &t, const Edges &edges, const Run &run, con
 }
 
 template <int W, class Edges>
+Softened<W> softened(const Cells<W> &t, const Edges &edges, double eta) {
+    if constexpr (Edges::banded) {
+        const Flushed flushed;
+        BandedCoupling<W, Edges, Cells<W>> made(t, edges, eta);
+        const Pack<W> entropy = made.soften(true);
+        return {entropy, made.shrink()};
+    } else {
+        return edges.softened(t.packs(t.row), t.packs(t.col), t.packs(t.p), t.packs(t.q), t.spare,
+                              eta);
+    }
+}
+
+template <int W> bool are_numbers(const Pack<W> &a) {
+    return largest(size_of(a)) < infinity && total(a) == total(a);
+}
+
+// Entropy and slack of the soft masses, where the coupling does not depend on them.
+template <int W, class Edges, class Make>
+void answer_softly(const Cells<W> &t, const Edges &edges, const Run &run, const Couplings &ask,
+                   Make make) {
+    const Answers<W> answers{run, ask};
+    Softened<W> soft{Pack<W>(0.0), Pack<W>(0.0)};
+    if (ask.eta < infinity)
+        soft = softened(t, edges, ask.eta);
+    if (are_numbers(soft.entropy) && are_numbers(soft.slack)) {
+        answers.put(ask.entropy, soft.entropy);
+        answers.put(ask.slack, soft.slack);
+        return;
+    }
+    Room own(Cells<W>::room_for(run.rows, run.cols, true));
+    const Cells<W> tables = make(own.numbers(), true);
+    fill_costs(tables, edges);
+    const Soft<W> anew = soften(tables, ask.eta);
+    answers.put(ask.entropy, anew.entropy);
+    answers.put(ask.slack, shrink(tables, anew.scale));
+}
+
+template <int W, class Edges>
 void couple_in_closed_form(const Cells<W> &t, const Edges &edges, const Run &run,
                            const Couplings &ask) {
     const Answers<W> answers{run, ask};
     const Pack<W> *p = t.packs(t.p), *q = t.packs(t.q);
     answers.put(ask.cost, edges.transport_cost(p, q, t.spare));
-    if (ask.entropy || ask.slack) {
-        Softened<W> soft{Pack<W>(0.0), Pack<W>(0.0)};
-        if (ask.eta < infinity)
-            soft = edges.softened(t.packs(t.row), t.packs(t.col), p, q, t.spare, ask.eta);
-        answers.put(ask.entropy, soft.entropy);
-        answers.put(ask.slack, soft.slack);
-    }
     if (!ask.plan)
         return;
     for (int k = 0; k < int(run.count); ++k) {
@@ -273,7 +304,7 @@ bool couple_in_bands(const Cells<W> &t, const Edges &edges, const Run &run, cons
     BandedCoupling<W, Edges, Cells<W>> made(t, edges, ask.eta);
     const Pack<W> entropy = made.soften(ask.entropy != nullptr), slack = made.shrink();
     const Pack<W> price = made.complete();
-    if (!(largest(size_of(price)) < infinity) || total(price) != total(price))
+    if (!are_numbers(price))
         return false;
     answers.put(ask.cost, price);
     answers.put(ask.entropy, entropy);
@@ -307,8 +338,12 @@ void couple_run(double *room, const Edges &edges, const Run &run, const Coupling
     const Way way = way_of(edges, run, ask.eta);
     const Cells<W> cells = make(room, way == Way::general);
     if constexpr (Edges::closed_transport) {
-        if (way == Way::closed)
-            return couple_in_closed_form(cells, edges, run, ask);
+        if (way == Way::closed) {
+            couple_in_closed_form(cells, edges, run, ask);
+            if (ask.entropy || ask.slack)
+                answer_softly(cells, edges, run, ask, make);
+            return;
+        }
     } else if constexpr (Edges::banded) {
         if (way == Way::banded) {
             if (couple_in_bands(cells, edges, run, ask))
@@ -325,7 +360,7 @@ template <int W, class Edges> Index room_of(const Edges &edges, const Run &run, 
     const Way way = way_of(edges, run, eta);
     Index numbers = Cells<W>::room_for(run.rows, run.cols, way == Way::general);
     if constexpr (Edges::banded)
-        if (way == Way::banded)
+        if (way != Way::general)
             numbers += message_room(run.rows, W) +
                        BandedCoupling<W, Edges, Cells<W>>::room(run.rows, edges.reach);
     return numbers;

@@ -12,7 +12,8 @@ from proof_models import Case, Sizes, case
 from softmap import core
 from softmap.model.layout import layout
 from softmap.relaxation.dual import reduced_unary
-from softmap.relaxation.transport import nearest_coupling
+from softmap.relaxation.polytope import in_closed_form
+from softmap.relaxation.transport import cheapest_coupling, nearest_coupling
 
 
 def native(model):
@@ -135,18 +136,17 @@ def test_large_tables_get_the_projection_as_it_is(family, most):
         for e in range(model.m):
             p, q = ends(model, nodes, e)
             want = nearest_coupling(soft_plan(one, e, 4.0)[None], p[None], q[None])[0]
-            if want.size > core.EXCHANGED:
+            closed = in_closed_form(model, np.array([e]))[0]
+            if want.size > core.EXCHANGED and not closed:
                 np.testing.assert_allclose(answer.plans[e], want, rtol=1e-9, atol=1e-12)
                 compared += 1
             else:
                 assert answer.cost[e] <= price(model.table(e), want) + 1e-12
-    assert compared or most == 5
+    assert compared or most == 5 or family == "truncated-linear"
 
 
-@pytest.mark.parametrize("family", [softmap.TruncatedLinear, softmap.TruncatedQuadratic])
-@pytest.mark.parametrize("eta", [0.3, 20.0, 2e3, 1e6])
-@pytest.mark.parametrize("cut", [0.5, 1.0, 4.0, 6.5, 25.0, np.inf])
-def test_wide_bands_are_the_projection_whatever_the_messages_are(family, eta, cut):
+def banded_case(family, cut) -> tuple[Case, np.ndarray]:
+    """Edges of 23 labels, some of them forbidden, with messages of all sizes; node marginals."""
     rng = np.random.default_rng(3)
     d, edges = 23, np.stack([np.arange(12), np.arange(1, 13)], axis=1)
     unary = np.where(rng.random((13, d)) < 0.1, np.inf, 0.0)
@@ -154,16 +154,27 @@ def test_wide_bands_are_the_projection_whatever_the_messages_are(family, eta, cu
     model = softmap.Model(unary, edges, family(rng.uniform(0.0, 2.0, 12), cut))
     walk = rng.normal(size=(12, d)).cumsum(axis=1) * 10.0 ** rng.uniform(-2, 2, (12, 1))
     lam = np.stack([walk, -walk + rng.normal(size=(12, d))], axis=1).ravel()
-    one, nodes = Case(model, lam, []), marginals(model, 4, sharp=True)
-    answer = Answer(one, nodes, eta)
+    return Case(model, lam, []), marginals(model, 4, sharp=True)
+
+
+@pytest.mark.parametrize("family", [softmap.TruncatedLinear, softmap.TruncatedQuadratic])
+@pytest.mark.parametrize("eta", [0.3, 20.0, 2e3, 1e6])
+@pytest.mark.parametrize("cut", [0.5, 1.0, 4.0, 6.5, 25.0, np.inf])
+def test_wide_bands_are_right_whatever_the_messages_are(family, eta, cut):
+    """Quadratic ones get the projection, linear ones the cheapest transport."""
+    one, nodes = banded_case(family, cut)
+    model, answer = one.model, Answer(one, nodes, eta)
     assert check_point(model, nodes, answer) == 12
     for e in range(12):
         p, q = ends(model, nodes, e)
-        soft = soft_plan(one, e, eta)
-        want = nearest_coupling(soft[None], p[None], q[None])[0]
-        np.testing.assert_allclose(answer.plans[e], want, rtol=1e-6, atol=1e-9)
-        assert answer.cost[e] == pytest.approx(price(model.table(e), want), rel=1e-7, abs=1e-9)
-        assert answer.cost[e] >= price(model.table(e), answer.plans[e]) * (1 - 1e-15)
+        soft, table = soft_plan(one, e, eta), model.table(e)
+        if family is softmap.TruncatedLinear:
+            want = cheapest_coupling(table[None], p[None], q[None])[0][0]
+        else:
+            want = nearest_coupling(soft[None], p[None], q[None])[0]
+            np.testing.assert_allclose(answer.plans[e], want, rtol=1e-6, atol=1e-9)
+        assert answer.cost[e] == pytest.approx(price(table, want), rel=1e-7, abs=1e-9)
+        assert answer.cost[e] >= price(table, answer.plans[e]) * (1 - 1e-15)
         mass = soft[soft > 0]
         assert answer.entropy[e] == pytest.approx(
             -(mass * np.log(mass)).sum(), abs=1e-12 * eta + 1e-7

@@ -25,7 +25,18 @@ struct Coupled {
 
 using Real = Pack<exact>;
 
-// The marginals of an edge before they are made feasible.
+inline double priced(double mass, double cost) { return mass > 0.0 ? mass * cost : 0.0; }
+inline double smaller(double a, double b) { return a < b ? a : b; }
+inline double larger(double a, double b) { return a > b ? a : b; }
+inline double distance(double a, double b) { return a > b ? a - b : b - a; }
+
+// Loops over labels: all at once where labels are few and their number N is known (Fixed), so that
+// arrays are registers. Inner loops have some entries on their way at a time in any case, since
+// each waits for memory or for a function.
+template <int N, bool Fixed> inline constexpr int outer_loop = Fixed ? N : 1;
+template <int N, bool Fixed> inline constexpr int inner_loop = Fixed ? N : 2;
+
+// The marginals of an edge before they are made feasible; `low` by `find_low`.
 template <class Edge> struct Masses {
     const Edge &edge;
     const double *row, *col; // κ
@@ -41,18 +52,15 @@ template <class Edge> struct Masses {
         return mass > trace ? mass : 0.0;
     }
     double at(int x, int y) const { return of(excess(x, y)); }
+
+    template <int N, bool Fixed> void find_low(int rows, int cols) {
+        SOFTMAP_UNROLL(outer_loop<N, Fixed>)
+        for (int x = 0; x < rows; ++x)
+            SOFTMAP_UNROLL(inner_loop<N, Fixed>)
+        for (int y = 0; y < cols; ++y)
+            low = smaller(total(x, y), low);
+    }
 };
-
-inline double priced(double mass, double cost) { return mass > 0.0 ? mass * cost : 0.0; }
-inline double smaller(double a, double b) { return a < b ? a : b; }
-inline double larger(double a, double b) { return a > b ? a : b; }
-inline double distance(double a, double b) { return a > b ? a - b : b - a; }
-
-// Loops over labels: all at once where labels are few and their number N is known (Fixed), so that
-// arrays are registers. Inner loops have some entries on their way at a time in any case, since
-// each waits for memory or for a function.
-template <int N, bool Fixed> inline constexpr int outer_loop = Fixed ? N : 1;
-template <int N, bool Fixed> inline constexpr int inner_loop = Fixed ? N : 2;
 
 // Moves of mass among two rows and two columns, as `exchange` of core/transport.hpp.
 template <int N, bool Fixed>
@@ -179,11 +187,7 @@ inline Coupled couple_table(const Edge &edge, const double *row, const double *c
                             const double *q, int some_rows, int some_cols, double eta) {
     const int rows = Fixed ? N : some_rows, cols = Fixed ? N : some_cols;
     Masses<Edge> mass{edge, row, col, eta, infinity};
-    SOFTMAP_UNROLL(outer_loop<N, Fixed>)
-    for (int x = 0; x < rows; ++x)
-        SOFTMAP_UNROLL(inner_loop<N, Fixed>)
-    for (int y = 0; y < cols; ++y)
-        mass.low = smaller(mass.total(x, y), mass.low);
+    mass.template find_low<N, Fixed>(rows, cols);
     Scaling<N> s;
     Coupled out = shrink<N, Fixed>(mass, p, q, rows, cols, s);
     if (rows * cols <= exchanged)
@@ -206,10 +210,10 @@ template <class H>
 inline constexpr bool banded_shape =
     H::Kind == linear && H::N >= fewest_banded && H::N <= most_banded;
 
-// In time proportional to the labels; false where some number is none.
+// Entropy and slack in time proportional to the labels; false where some number is none.
 template <int N, class Edge>
-inline bool couple_band(const Edge &edge, const double *row, const double *col, const double *p,
-                        const double *q, double eta, bool soft, Coupled &out) {
+inline bool soften_band(const Edge &edge, const double *row, const double *col, const double *p,
+                        const double *q, double eta, Coupled &out) {
     double rest_p[N], spare[message_room(N, exact) + 14 * N + 2];
     const Lone<N> lone{N,
                        const_cast<double *>(row),
@@ -219,13 +223,37 @@ inline bool couple_band(const Edge &edge, const double *row, const double *col, 
                        rest_p,
                        spare};
     BandedCoupling<exact, Edge, Lone<N>> made(lone, edge, eta);
-    out.entropy = made.soften(soft).part[0];
+    out.entropy = made.soften(true).part[0];
     out.slack = made.shrink().part[0];
-    out.cost = made.complete().part[0];
-    return out.cost < infinity && out.cost > -infinity;
+    return distance(out.entropy, 0.0) < infinity && out.slack < infinity;
 }
 
 inline constexpr int most_fixed = 4; // labels up to which loops over them are written out
+template <class H> inline constexpr bool fixed_shape = H::uniform && H::N <= most_fixed;
+
+// Entropy and slack of an edge whose coupling does not depend on its soft masses.
+template <class H, class Edge>
+inline void soften(const Edge &edge, const double *row, const double *col, const double *p,
+                   const double *q, int rows, int cols, double eta, Coupled &out) {
+    if constexpr (!Edge::banded) {
+        Real room[4 * H::N + 4];
+        const auto reals = [](const double *a) { return reinterpret_cast<const Real *>(a); };
+        const auto found = edge.softened(reals(row), reals(col), reals(p), reals(q),
+                                         reinterpret_cast<double *>(room), eta);
+        out.entropy = found.entropy.part[0];
+        out.slack = found.slack.part[0];
+    } else {
+        if constexpr (banded_shape<H>)
+            if (soften_band<H::N>(edge, row, col, p, q, eta, out))
+                return;
+        Masses<Edge> mass{edge, row, col, eta, infinity};
+        mass.template find_low<H::N, fixed_shape<H>>(rows, cols);
+        Scaling<H::N> s;
+        const Coupled found = shrink<H::N, fixed_shape<H>>(mass, p, q, rows, cols, s);
+        out.entropy = found.entropy;
+        out.slack = found.slack;
+    }
+}
 
 // The coupling of one edge, with the entropy and the slack of its marginals if `soft`.
 template <class H, class S>
@@ -234,29 +262,22 @@ inline Coupled couple_edge(const Arena<S> &arena, unsigned slot, const double *r
                            double eta, bool soft) {
     Coupled out{0.0, 0.0, 0.0};
     with_edge<H, exact, false>(arena, slot, rows, cols, [&](const auto &edge) {
-        if constexpr (std::remove_cvref_t<decltype(edge)>::closed_transport) {
+        constexpr bool closed = std::remove_cvref_t<decltype(edge)>::closed_transport;
+        if constexpr (closed) {
             if (H::Plain || edge.knows_transport()) {
                 Real room[4 * H::N + 4];
-                double *work = reinterpret_cast<double *>(room);
-                const Real *from = reinterpret_cast<const Real *>(p);
-                const Real *into = reinterpret_cast<const Real *>(q);
-                out.cost = edge.transport_cost(from, into, work).part[0];
-                if (soft) {
-                    const auto found =
-                        edge.softened(reinterpret_cast<const Real *>(row),
-                                      reinterpret_cast<const Real *>(col), from, into, work, eta);
-                    out.entropy = found.entropy.part[0];
-                    out.slack = found.slack.part[0];
-                }
+                const auto reals = [](const double *a) {
+                    return reinterpret_cast<const Real *>(a);
+                };
+                out.cost = edge.transport_cost(reals(p), reals(q), reinterpret_cast<double *>(room))
+                               .part[0];
+                if (soft)
+                    soften<H>(edge, row, col, p, q, rows, cols, eta, out);
                 return;
             }
         }
-        if constexpr (banded_shape<H>)
-            if (edge.knows_band() && couple_band<H::N>(edge, row, col, p, q, eta, soft, out))
-                return;
-        if constexpr (!H::Plain || !std::remove_cvref_t<decltype(edge)>::closed_transport)
-            out = couple_table < H::N,
-            H::uniform && H::N <= most_fixed > (edge, row, col, p, q, rows, cols, eta);
+        if constexpr (!H::Plain || !closed)
+            out = couple_table<H::N, fixed_shape<H>>(edge, row, col, p, q, rows, cols, eta);
     });
     return out;
 }

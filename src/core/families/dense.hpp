@@ -119,9 +119,9 @@ template <int W> struct Softened {
 //
 // A view with `closed_transport` knows the cheapest coupling of marginals p and q where
 // `knows_transport()`: its price `transport_cost(p, q, room)`, its masses `transport(p, q, room,
-// put)` by calls of put(x, y, mass) for some pairs, all others being 0, and `softened(κ_i, κ_j, p,
-// q, room, η)`; `room` is `transport_room` numbers. A view that is `banded` has a
-// type `Band` (bands.hpp) for its near labels, those less than `reach` apart, `weight`, and a
+// put)` by calls of put(x, y, mass) for some pairs, all others being 0, and, unless it is `banded`,
+// `softened(κ_i, κ_j, p, q, room, η)`; `room` is `transport_room` numbers. A view that is `banded`
+// has a type `Band` (bands.hpp) for its near labels, those less than `reach` apart, `weight`, and a
 // `ceiling` for what all others cost, where `knows_band()`.
 template <int W, class Edges> struct EdgesBase {
     static constexpr int width = W;

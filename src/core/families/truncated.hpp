@@ -2,6 +2,7 @@
 #pragma once
 
 #include "bands.hpp"
+#include "line.hpp"
 #include "potts.hpp"
 
 #include <cmath>
@@ -26,6 +27,7 @@ struct QuadraticDistance {
 
 template <int W, class Distance> struct TruncatedEdges : EdgesBase<W, TruncatedEdges<W, Distance>> {
     static constexpr bool banded = true;
+    static constexpr bool closed_transport = Distance::linear;
     using Band = typename Distance::template Band<W>;
 
     Pack<W> weight, truncation;
@@ -76,6 +78,16 @@ template <int W, class Distance> struct TruncatedEdges : EdgesBase<W, TruncatedE
     // Whether couplings may be made by `Band`: the same labels are near ones in every lane.
     bool knows_band() const { return plain && steepest < infinity; }
 
+    bool knows_transport() const { return knows_band(); }
+
+    Pack<W> transport_cost(const Pack<W> *p, const Pack<W> *q, double *room) const {
+        return line(room).price(p, q, weight, ceiling);
+    }
+    template <class Put>
+    void transport(const Pack<W> *p, const Pack<W> *q, double *room, Put put) const {
+        line(room).masses(p, q, put);
+    }
+
     static Index reach_of(double truncation, Index labels) {
         const double cut = Distance::inverse(truncation);
         Index reach = cut >= double(labels) ? labels : cut > 1.0 ? Index(std::ceil(cut)) : 1;
@@ -85,6 +97,9 @@ template <int W, class Distance> struct TruncatedEdges : EdgesBase<W, TruncatedE
     }
 
   private:
+    LineTransport<W> line(double *room) const {
+        return {this->senders, reach, reinterpret_cast<Pack<W> *>(room)};
+    }
     Index first(Index y) const { return y - reach + 1 > 0 ? y - reach + 1 : 0; }
     Index last(Index y) const { return y + reach < this->senders ? y + reach : this->senders; }
 
@@ -218,13 +233,14 @@ template <class Distance> struct Truncated : FamilyBase {
     static constexpr const char *name = Distance::name;
     static constexpr Index widest_tile = 512;
 
-    // One negative weight takes the closed forms from all lanes; in wide tables, near labels have
-    // to be the same ones.
+    // One negative weight takes the closed forms from all lanes; near labels have to be the same
+    // ones, but in small tables that are made without them.
     template <class S> static bool alike(const Layout<S> &lay, Index g, Index e, Index f) {
         if ((lay.weight_of(g, e) < 0.0) != (lay.weight_of(g, f) < 0.0))
             return false;
         const Index labels = lay.labels_at(2 * e);
-        return labels * labels <= exchanged || reach_of(lay, g, e) == reach_of(lay, g, f);
+        const bool small = !Distance::linear && labels * labels <= exchanged;
+        return small || reach_of(lay, g, e) == reach_of(lay, g, f);
     }
 
     template <int W, class S>

@@ -10,7 +10,7 @@ import numpy as np
 from softmap.algorithms.base import Floats, Proposal, Verdict
 from softmap.cuda.engine import Engine
 from softmap.model import Model
-from softmap.relaxation.point import PrimalPoint
+from softmap.relaxation.point import PrimalPoint, needs_coupling
 
 __all__ = ["DeviceJudge", "judged_on_device"]
 
@@ -86,7 +86,8 @@ class DeviceJudge:
         if self._point_here:
             engine = self._engine
             nodes = engine.by_node(engine.best_mu)
-            coupling = engine.lam(engine.best_msg, 2)
+            keeps = needs_coupling(self.model)
+            coupling = engine.lam(engine.best_msg, 2) if keeps else None
             self._host.point = PrimalPoint(self.model, nodes, None, coupling, self._eta)
             self._point_here = False
         point: PrimalPoint | None = self._host.point

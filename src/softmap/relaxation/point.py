@@ -12,7 +12,6 @@ from softmap import core
 from softmap.errors import OptionError
 from softmap.model import Model
 from softmap.model.layout import layout
-from softmap.model.potentials import Potts
 from softmap.relaxation import polytope
 from softmap.relaxation.dual import Floats
 
@@ -52,8 +51,8 @@ def couple(
 ) -> Coupled:
     """The point of the local polytope over given node marginals, near exp(-η (C_e + κ_i + κ_j)).
 
-    `Proj` (Algorithm 4), improved by exchanges of mass in small tables; cheapest transport for
-    Potts edges and where `Proj` would need a forbidden pair.
+    `Proj` (Algorithm 4), improved by exchanges of mass in small tables; cheapest transport where
+    that has a closed form (Potts, truncated linear) and where `Proj` would need a forbidden pair.
     """
     terms, (entropy, slack) = np.empty(model.m + 2), np.empty((2, model.m))
     plan = np.empty(int(model.edge_offset[-1])) if plans else None
@@ -66,11 +65,8 @@ def couple(
 
 def needs_coupling(model: Model) -> bool:
     """Whether the point depends on κ: not where every edge gets its cheapest transport anyway."""
-    plain = (
-        isinstance(p, Potts) and bool(((p.weights >= 0) & np.isfinite(p.weights)).all())
-        for p in model.potentials
-    )
-    return not all(plain)
+    edges = (np.arange(first, last) for first, last, _ in model.groups() if last > first)
+    return not all(polytope.in_closed_form(model, each).all() for each in edges)
 
 
 @dataclass(frozen=True, eq=False)

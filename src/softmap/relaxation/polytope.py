@@ -15,7 +15,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from softmap.errors import ModelError, OptionError
 from softmap.model import Model
-from softmap.model.potentials import Potts
+from softmap.model.potentials import Potts, TruncatedLinear
 from softmap.model.potentials.base import numbers
 from softmap.model.sums import careful_sums
 from softmap.relaxation.dual import EdgeBatch, Floats, edge_batches, edge_entries
@@ -28,6 +28,7 @@ __all__ = [
     "checked_marginals",
     "cost",
     "coupled",
+    "in_closed_form",
     "integral",
     "integral_nodes",
     "lift",
@@ -146,9 +147,9 @@ def coupled(
 ) -> Floats:
     """Edge marginals for given node marginals, from exp(-η (C_e + κ_i + κ_j)) with κ = `coupling`.
 
-    `Proj` of those, and exchanges of mass for small tables; but for Potts edges of non-negative
-    weight, and the edges listed as `exact`, the cheapest transport. This is the point that the
-    judge prices.
+    `Proj` of those, and exchanges of mass for small tables; but the cheapest transport for edges
+    that have a closed form of it (`in_closed_form`), and for those listed as `exact`. This is what
+    the judge prices.
     """
     nodes = _nodes(model, node_mu)
     kappa = _sized("coupling", coupling, model.half_size)
@@ -157,20 +158,29 @@ def coupled(
         p, q = batch_targets(batch, nodes, None)
         plan, fits = project_batch(batch, batch.marginals(kappa, eta), p, q)
         plan = exchanged(batch.cost, plan)
-        plain = _plain_potts(model, batch) | np.isin(batch.edges, exact)
+        plain = in_closed_form(model, batch.edges) | np.isin(batch.edges, exact)
         plan[plain] = cheapest_coupling(batch.cost[plain], p[plain], q[plain])[0]
         _check_fit(model, batch, fits)
         out[batch.entries] = plan
     return out
 
 
-def _plain_potts(model: Model, batch: EdgeBatch) -> Bools:
-    g = int(np.searchsorted(model.group_start, batch.edges[0], side="right")) - 1
+def in_closed_form(model: Model, edges: NDArray[np.int64]) -> Bools:
+    """Which of some edges of one group get their cheapest transport whatever κ is.
+
+    Potts and truncated linear ones of non-negative finite weight, the latter between equally many
+    labels.
+    """
+    g = int(np.searchsorted(model.group_start, edges[0], side="right")) - 1
     potential = model.potentials[g]
-    if not isinstance(potential, Potts):
-        return np.zeros(len(batch.edges), dtype=bool)
-    weight = potential.weights[batch.edges - model.group_start[g]]
-    return np.asarray((weight >= 0) & np.isfinite(weight))
+    if not isinstance(potential, Potts | TruncatedLinear):
+        return np.zeros(len(edges), dtype=bool)
+    weight = potential.weights[edges - model.group_start[g]]
+    plain = (weight >= 0) & np.isfinite(weight)
+    if isinstance(potential, TruncatedLinear):
+        rows, cols = model.num_labels[model.edges[edges]].T
+        plain &= rows == cols
+    return np.asarray(plain)
 
 
 def batch_targets(batch: EdgeBatch, nodes: Floats, slack: Floats | None) -> tuple[Floats, Floats]:

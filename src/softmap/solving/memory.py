@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from softmap.algorithms.sweeps.chains import SPARE
+from softmap.algorithms.sweeps.anneal import easily_coupled
+from softmap.algorithms.sweeps.chains import LARGE, SPARE
 from softmap.errors import NotEnoughMemory
 from softmap.machine import available_memory
 from softmap.model import Model
@@ -14,11 +15,13 @@ __all__ = ["memory_needed", "require_memory"]
 
 # Arrays over half-edge states: messages, and of one direction those before and of the best bound,
 # and a copy of these on models that are small; in double precision κ of a check and of the best
-# point, and λ to decode
-MESSAGES, COPY, COUPLED, DECODED = 2.0, 0.5, 2, 1
+# point (by when other arrays are gone), λ to decode, and λ of a bound where messages in single
+# precision do not prove their own
+MESSAGES, COPY, COUPLED, DECODED, PROVED = 2.0, 0.5, 1.5, 1, 1
 EDGE = 80  # bytes per edge: the model, its graph, the schedule of passes
 NODE = 115  # bytes per node: places, orders, labels
-STATE = 64  # bytes per node state: costs in two orders, shares, marginals
+STATE = 44  # bytes per node state: costs in two orders, shares, marginals
+AVERAGE = 20  # more bytes per node state where marginals are averaged
 SMALL = 1 << 24  # bytes that are always there
 
 
@@ -28,7 +31,7 @@ def memory_needed(model: Model, dtype: str = "float64") -> int:
     From the sizes of its arrays; measured peaks are within a fifth of it for models that take more
     than a few tens of megabytes.
     """
-    item, wide = np.dtype(dtype).itemsize, 0
+    item, wide = np.dtype(dtype).itemsize, 0.0
     if needs_coupling(model) or len(model.auxiliaries):
         wide += COUPLED
     if model.has_forbidden or len(model.auxiliaries):
@@ -36,12 +39,14 @@ def memory_needed(model: Model, dtype: str = "float64") -> int:
     sent = MESSAGES + (COPY if model.half_size <= SPARE else 0.0)
     states = int(model.node_offset[-1])
     tables = sum(a.nbytes for p in model.potentials for a in p.arrays().values() if a.ndim > 1)
+    if item < 8 and (tables or model.half_size <= LARGE):
+        wide += PROVED
     packed = tables * item // 8  # tables of tiles lie side by side
     return int(
         model.half_size * (sent * item + 8 * wide)
         + EDGE * model.m
         + NODE * model.n
-        + STATE * states
+        + (STATE + AVERAGE * easily_coupled(model)) * states
         + tables
         + packed
     )

@@ -68,7 +68,7 @@ class ChainMarginals:
     price: Callable[..., Coupled] | None = None
 
 
-LARGE = 1 << 18  # edges from which on a bound in single precision is taken as it is
+LARGE = 1 << 21  # numbers in λ from which on a bound in single precision is taken as it is
 SPARE = 1 << 23  # numbers in messages up to which there is room for a copy of one direction
 CLOCK = (0.0, 0.0, -1.0)  # as `Messages.clock` begins
 POLISH = 1  # hard passes before a bound is read off
@@ -104,7 +104,7 @@ class Chains:
         self._latest: object = None
         # costs that passes see are those of the model: a bound of theirs is one of the model's; in
         # single precision it loses some digits that λ still has, which large models do without
-        rounded = model.m <= LARGE or model.has_forbidden or _rounded(model)
+        rounded = model.half_size <= LARGE or model.has_forbidden or _rounded(model)
         self._true_costs = self.dtype == np.float64 or not rounded
         plain = not len(model.auxiliaries) and not model.has_forbidden
         self._reads, self.prices = plain, plain and not needs_coupling(model)
@@ -229,9 +229,9 @@ class Chains:
             sent.swap()
         self._latest, state.overwritten = sent.token, True
         labels = sent.labels if self._reads else None
-        if self._true_costs:
-            return Proved(sent, bound, labels)
-        return Proved(sent(), None, labels)
+        if not self._true_costs:
+            bound = core.dual_bound(layout(self.model), sent(), self.model.constant, self.threads)
+        return Proved(sent, bound, labels)
 
     def _copied(self, state: Messages) -> Floats:
         """The messages into early ends; on large models in place of those of `prev`.
