@@ -44,19 +44,18 @@ template <class S> class Pricing {
     }
 
   private:
+    // Rows are labels of the first end, as everywhere: which end is scaled first matters.
     Prices block(const Block &b) {
         return Families::visit(b.kind, [&](auto family) {
             const Index *edge = at_.plan.edge + b.lane;
             if (b.count)
-                return price<lanes>(family.tile(at_.lay, at_.plan, b, true), b);
-            return price<1>(family.template at<1>(at_.lay, b.group, edge, int(1 - b.orientation)),
-                            b);
+                return price<lanes>(family.tile(at_.lay, at_.plan, b, b.orientation == 0), b);
+            return price<1>(family.template at<1>(at_.lay, b.group, edge, 1), b);
         });
     }
 
-    // Rows are labels of the early ends.
     template <int W, class Edges> Prices price(const Edges &edges, const Block &b) {
-        Run run{b.group, 0, std::max<Index>(b.count, 1), b.early, b.late, {}};
+        Run run{b.group, 0, std::max<Index>(b.count, 1), edges.senders, edges.receivers, {}};
         for (Index k = 0; k < lanes; ++k)
             run.edge[k] = at_.plan.edge[b.lane + std::min(k, run.count - 1)];
         double cost[lanes], entropy[lanes] = {}, slack[lanes] = {};
@@ -77,15 +76,13 @@ template <class S> class Pricing {
 
     template <int W> Cells<W> cells(double *room, const Run &run, const Block &b, bool tables) {
         const Cells<W> t(room, run, tables);
-        const int early = int(b.orientation);
-        stage<W>(Direction(at_.plan, b, true), b, at_.theta, at_.msg,
+        const bool forward = b.orientation == 0; // from the first end
+        stage<W>(Direction(at_.plan, b, forward), b, at_.theta, at_.msg,
                  reinterpret_cast<Pack<W> *>(t.row));
-        stage<W>(Direction(at_.plan, b, false), b, at_.theta, at_.msg,
+        stage<W>(Direction(at_.plan, b, !forward), b, at_.theta, at_.msg,
                  reinterpret_cast<Pack<W> *>(t.col));
-        Side<W> first(at_.costs, run, early), second(at_.costs, run, 1 - early);
-        first.labels = run.rows, second.labels = run.cols;
-        first.take(at_.nodes, t.p);
-        second.take(at_.nodes, t.q);
+        Side<W>(at_.costs, run, 0).take(at_.nodes, t.p);
+        Side<W>(at_.costs, run, 1).take(at_.nodes, t.q);
         t.pad();
         return t;
     }

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, TypeVar
 
-__all__ = ["later", "unmade"]
+__all__ = ["later", "made", "unmade"]
 
 Kind = TypeVar("Kind", bound=type)
 
@@ -32,6 +32,11 @@ def later(*names: str) -> Callable[[Kind], Kind]:
 def unmade(of: object, name: str) -> Any:
     """What such an attribute was given: the function that makes it, unless it was made."""
     return vars(of)[name] if name in vars(of) else getattr(of, name)
+
+
+def made(of: object, *names: str) -> dict[str, Any]:
+    """The attributes of an object, with those of some names made."""
+    return vars(of) | {name: getattr(of, name) for name in names}
 
 
 class _Later:

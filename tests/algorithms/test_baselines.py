@@ -132,7 +132,7 @@ def test_marginals_are_those_of_the_smoothed_dual(model, seed, eta):
     model = tighten(model)
     stars = Stars(model, ONE)
     state = stars.start(random_lam(model, seed))
-    found = stars.marginals(state.msg, state.shift, eta)
+    found = stars.marginals(state, eta)
     nodes = SmoothedDual(model, eta).node_marginals(stars.lam(state.msg))
     np.testing.assert_allclose(found.nodes, nodes, atol=1e-10)
     np.testing.assert_array_equal(found.coupling, stars.lam(state.msg))

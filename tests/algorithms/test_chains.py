@@ -139,7 +139,7 @@ def test_passes_never_lower_the_smoothed_dual_which_stays_below_the_bound(seed, 
     values = []
     for _ in range(4):
         chains.passes(state, 1, eta, momentum=False)
-        values.append(chains.marginals(state.msg, state.shift, eta).smoothed)
+        values.append(chains.marginals(state, eta).smoothed)
         assert values[-1] <= dual_bound(model, chains.bounding(state.msg)) + 1e-9
     assert all(b >= a - 1e-9 * abs(a) for a, b in pairwise(values))
 

@@ -76,6 +76,34 @@ def test_what_the_machine_says(monkeypatch, tmp_path):
     assert machine.available_memory() is None
 
 
+def _made(name: str) -> softmap.Model:
+    """Grids that take some tens of megabytes, whose other costs are not what counts."""
+    rng, generators = np.random.default_rng(0), softmap.generators
+    if name == "potts":
+        return generators.potts_grid(120, 120, 24, seed=0)
+    if name == "linear":
+        return generators.stereo_grid(120, 120, 24, seed=0)
+    if name == "tables":
+        return generators.random_grid(160, 160, 6, seed=0)
+    edges = generators.grid_edges(120, 120)
+    return softmap.Model(rng.random((14400, 24)), edges, softmap.TruncatedQuadratic(0.1, 9.0))
+
+
+@pytest.mark.parametrize("dtype", ["float64", "float32"])
+@pytest.mark.parametrize("name", ["potts", "linear", "quadratic", "tables"])
+def test_what_is_said_is_what_it_takes(name, dtype):
+    model, options = _made(name), {"goal": "lp", "dtype": dtype, "lp_gap": 0, "gap": 0}
+    softmap.solve(_complete(4, 3), **options, max_work=1000)  # imports what there is to import
+    tracemalloc.start()
+    try:
+        softmap.solve(model, **options, max_work=2 * model.m * 25)
+        peak = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+    said = memory_needed(model, dtype) - model.nbytes
+    assert 0.75 < peak / said < 1.2
+
+
 def test_the_point_of_a_potts_model_is_the_same_without_messages():
     model = softmap.generators.potts_grid(12, 12, 5, seed=1)
     found = softmap.solve(model, goal="lp", lp_gap=1e-3)

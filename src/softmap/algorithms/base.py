@@ -33,7 +33,7 @@ class State:
     work: int = 0
 
 
-@later("lam")
+@later("lam", "coupling")
 @dataclass(frozen=True)
 class Proposal:
     """What the judge looks at. Any λ gives a bound; the rest are suggestions it makes feasible.
@@ -45,7 +45,8 @@ class Proposal:
     eta
         Inverse temperature of the marginals.
     coupling
-        κ of the edge marginals `exp(-η (C_e + κ_i + κ_j))`; λ itself if None.
+        κ of the edge marginals `exp(-η (C_e + κ_i + κ_j))`, or a function that makes it; λ itself
+        if None.
     nodes
         Node marginals to try, the current ones first; those of λ if empty.
     smoothed

@@ -98,5 +98,9 @@ def _cast(array: NDArray[Any], dtype: np.dtype[Any]) -> NDArray[Any]:
     """In another precision; finite numbers stay finite, also those that no cost depends on."""
     if dtype != np.float32:
         return array.astype(dtype, copy=False)
-    top = float(np.finfo(np.float32).max)
-    return np.where(np.isfinite(array), np.clip(array, -top, top), array).astype(dtype)
+    with np.errstate(over="ignore"):
+        single = array.astype(dtype)
+    beyond = np.flatnonzero(np.isinf(single))
+    beyond = beyond[np.isfinite(array[beyond])]
+    single[beyond] = np.copysign(np.finfo(np.float32).max, array[beyond])
+    return single

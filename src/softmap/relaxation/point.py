@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from softmap import core
 from softmap.errors import OptionError
+from softmap.later import later, made
 from softmap.model import Model
 from softmap.model.layout import layout
 from softmap.relaxation import polytope
@@ -93,6 +95,7 @@ class MadePoint:
     cost: float
 
 
+@later("coupling")
 @dataclass(frozen=True, eq=False)
 class PrimalPoint:
     """How to make one point of the local polytope of a tightened model: edge marginals are large.
@@ -103,8 +106,9 @@ class PrimalPoint:
     nodes : node marginals, or None where the point is a labelling
     labels : the labelling, where `nodes` is None
     coupling, eta
-        What `couple` takes; at η = ∞ every edge gets its cheapest transport instead. Without
-        `coupling`, 0: where the point does not depend on it (`needs_coupling`).
+        What `couple` takes; at η = ∞ every edge gets its cheapest transport instead. `coupling` may
+        be a function that makes it, and None where the point does not depend on it
+        (`needs_coupling`).
     """
 
     model: Model
@@ -112,6 +116,9 @@ class PrimalPoint:
     labels: Ints | None = None
     coupling: Floats | None = None
     eta: float = math.inf
+
+    def __getstate__(self) -> dict[str, Any]:
+        return made(self, "coupling")
 
     def node_marginals(self) -> Floats:
         """Node marginals, flat over `model.node_offset`."""

@@ -60,12 +60,12 @@ class Judge:
         nodes = proposal.nodes or (self._nodes_of(proposal),)
         if len(self.model.auxiliaries):
             nodes = tuple(polytope.lift(self.model, p) for p in nodes)
-        coupling, priced = proposal.coupling, proposal.points
+        kept, priced = unmade(proposal, "coupling"), proposal.points
         if not priced:
-            coupling = proposal.lam if coupling is None else coupling
-            how = coupling, proposal.eta
+            kept = proposal.lam if kept is None else kept
+            how = kept() if callable(kept) else kept, proposal.eta
             priced = tuple(couple(self.model, p, *how, threads=self.threads) for p in nodes)
-        kept = coupling if self._keeps_coupling else None
+        kept = kept if self._keeps_coupling else None
         for found, candidate in zip(priced, nodes, strict=True):
             if found.cost < self.primal:
                 self.primal = found.cost

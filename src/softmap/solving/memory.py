@@ -13,11 +13,12 @@ from softmap.relaxation.point import needs_coupling
 
 __all__ = ["memory_needed", "require_memory"]
 
-# Arrays over half-edge states: messages, and of one direction those before and of the best bound,
-# and a copy of these on models that are small; in double precision κ of a check and of the best
-# point (by when other arrays are gone), λ to decode, and λ of a bound where messages in single
-# precision do not prove their own
-MESSAGES, COPY, COUPLED, DECODED, PROVED = 2.0, 0.5, 1.5, 1, 1
+# Arrays over half-edge states: messages, and of one direction those before and of the best bound; a
+# copy of these on models that are small; and those of two points that depend on them
+MESSAGES, COPY, POINTS = 2.0, 0.5, 1.0
+# The same in double precision: κ of two points that are made of it (by when other arrays are gone),
+# λ to decode, and λ of a bound where messages in single precision do not prove their own
+COUPLED, DECODED, PROVED = 1.5, 1, 1
 EDGE = 80  # bytes per edge: the model, its graph, the schedule of passes
 NODE = 115  # bytes per node: places, orders, labels
 STATE = 44  # bytes per node state: costs in two orders, shares, marginals
@@ -32,16 +33,19 @@ def memory_needed(model: Model, dtype: str = "float64") -> int:
     than a few tens of megabytes.
     """
     item, wide = np.dtype(dtype).itemsize, 0.0
-    if needs_coupling(model) or len(model.auxiliaries):
-        wide += COUPLED
     if model.has_forbidden or len(model.auxiliaries):
         wide += DECODED
     sent = MESSAGES + (COPY if model.half_size <= SPARE else 0.0)
     states = int(model.node_offset[-1])
-    tables = sum(a.nbytes for p in model.potentials for a in p.arrays().values() if a.ndim > 1)
+    tables = _in_tables(model)
+    if len(model.auxiliaries) or (item < 8 and tables):
+        wide += COUPLED
+    elif needs_coupling(model):
+        sent += POINTS
     if item < 8 and (tables or model.half_size <= LARGE):
         wide += PROVED
-    packed = tables * item // 8  # tables of tiles lie side by side
+    # tables of tiles lie side by side; in single precision, those of the model are made, too
+    packed = tables * item // 8 * (1 if item == 8 else 2)
     return int(
         model.half_size * (sent * item + 8 * wide)
         + EDGE * model.m
@@ -50,6 +54,12 @@ def memory_needed(model: Model, dtype: str = "float64") -> int:
         + tables
         + packed
     )
+
+
+def _in_tables(model: Model) -> int:
+    """Bytes of costs that are given pair by pair."""
+    arrays = ((len(p), a) for p in model.potentials for a in p.arrays().values())
+    return sum(a.nbytes for edges, a in arrays if a.ndim > 1 or a.size > edges)
 
 
 def require_memory(model: Model, dtype: str) -> None:

@@ -13,7 +13,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from softmap.arguments import flag
 from softmap.errors import FormatError, ModelError, OptionError, shown
-from softmap.later import later
+from softmap.later import later, made
 from softmap.model import Model, checked_model
 from softmap.model.facts import html_table
 from softmap.relaxation.consistency import tighten
@@ -108,7 +108,7 @@ class Result(Gaps):
 
     def __getstate__(self) -> dict[str, Any]:
         """What is made when it is asked for is made before a result travels."""
-        return vars(self) | {"lam": self.lam, "messages": self.messages}
+        return made(self, "lam", "messages")
 
     def __getitem__(self, variable: Any) -> Any:
         """The state of a variable, by name, number or place in the grid."""

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from softmap.algorithms.base import Floats
 from softmap.labels import LabelSearch
-from softmap.later import unmade
+from softmap.later import made, unmade
 from softmap.machine import usable_cores
 from softmap.model import Model
 from softmap.relaxation.consistency import tighten
@@ -45,7 +45,7 @@ TAKEN = 4  # which takes about as long as so many
 MORE = 2  # times the passes that solved the LP, up to which labels that solve it, too, are proved
 # A run gives up when neither gap has improved for so many passes, and for half of all passes.
 PATIENCE = 400
-LARGE = 1 << 16  # edges from which on λ is handed out as what it is made of
+LARGE = 1 << 19  # numbers from which on λ is handed out as what it is made of
 
 
 class Run:
@@ -354,10 +354,12 @@ class Run:
             self.keep_labels(rounded)
             self.note(StageName.LABELS)
         judge, search = self.judge, self.search
+        point = judge.point or PrimalPoint(self.model, labels=search.labels)
         lam: Any = unmade(judge, "lam")
         messages: Any = self.restart_point
-        if self.model.m <= LARGE:  # else they are made when somebody asks for them
+        if self.model.half_size <= LARGE:  # else they are made when somebody asks for them
             lam, messages = judge.lam, self.restart_point()
+            made(point, "coupling")
         found = Result(
             model=self.given,
             method=self.algorithm.name,
@@ -375,7 +377,7 @@ class Run:
             setup_seconds=self.setup_seconds,
             threads=self.threads,
             messages=messages,
-            point=judge.point or PrimalPoint(self.model, labels=search.labels),
+            point=point,
             lp_bound=judge.bound,
             proof=self.proof,
             tolerances=(self.options.lp_gap, self.options.gap),

@@ -294,7 +294,7 @@ class Stage:
         self.algorithm = Anneal(threads=self.threads, eta=eta)
         self.state: AnnealState = self.algorithm.init(model, lam, 0)
         self.algorithm.averaging = False
-        self.algorithm.engine.prices = False  # clusters are looked for by edge marginals
+        self.algorithm.engine.keeps_coupling = True  # clusters are looked for by edge marginals
         self._layout, self._constant = layout(model), model.constant
         self.bound, self.previous = -math.inf, -math.inf
         self.settled, self.idle = False, 0

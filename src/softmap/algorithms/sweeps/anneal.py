@@ -52,13 +52,11 @@ def easily_coupled(model: Model) -> bool:
 class Engine(Protocol):
     """What is annealed: passes over one model, and the regularised primal point they stand for.
 
-    `surplus` says how often H_i is to be taken off Σ_e H_e in the entropy that belongs to it,
-    `prices` whether points are priced without κ, where they do not depend on it.
+    `surplus` says how often H_i is to be taken off Σ_e H_e in the entropy that belongs to it.
     """
 
     model: Model
     surplus: Floats
-    prices: bool
 
     def __init__(self, model: Model, threads: int, dtype: DTypeLike) -> None: ...
 
@@ -70,7 +68,7 @@ class Engine(Protocol):
 
     def nodes(self, messages: Floats, eta: float) -> Floats: ...
 
-    def marginals(self, messages: Floats, shift: Floats, eta: float) -> ChainMarginals: ...
+    def marginals(self, state: Messages, eta: float) -> ChainMarginals: ...
 
     def standing(self, state: Messages, eta: float) -> Floats: ...
 
@@ -176,7 +174,7 @@ class Annealed(Algorithm):
         """The current marginals and more, and the bound after hard passes, in this order."""
         messages, engine = state.messages, self.engine
         engine.resend(messages, state.eta)
-        found = engine.marginals(messages.msg, messages.shift, state.eta)
+        found = engine.marginals(messages, state.eta)
         state.node_entropy = float((engine.surplus * found.node_entropy).sum())
         state.smoothed = found.smoothed
         nodes, coupling = (found.nodes, *more), found.coupling

@@ -22,6 +22,7 @@ from softmap.algorithms.sweeps.schedule import aligned
 from softmap.labels.decoding import TIE
 from softmap.model import Model
 from softmap.model.layout import layout
+from softmap.model.potentials import Potential, Potts, TruncatedLinear, TruncatedQuadratic
 from softmap.relaxation.point import Coupled, needs_coupling
 from softmap.relaxation.polytope import node_cost
 
@@ -58,14 +59,24 @@ class Proved:
 class ChainMarginals:
     """The regularised primal point of some messages, and the value of the regularised dual.
 
-    There is no `coupling` where points do not depend on it and `price` tells what they cost.
+    `coupling` is κ, or a function that makes it, or None where points do not depend on it; `price`
+    tells what points cost, where that takes no κ.
     """
 
     nodes: Floats
     node_entropy: Floats
-    coupling: Floats | None
+    coupling: Any
     smoothed: float
     price: Callable[..., Coupled] | None = None
+
+
+@dataclass(frozen=True, eq=False)
+class HalfPass:
+    """The last half pass over some messages."""
+
+    messages: Floats
+    eta: float
+    forward: bool
 
 
 LARGE = 1 << 21  # numbers in λ from which on a bound in single precision is taken as it is
@@ -102,12 +113,15 @@ class Chains:
         self.making = threading.RLock()  # λ, after a run, for whichever thread asks
         # for which λ messages sent forward are in place
         self._latest: object = None
+        self._last: HalfPass | None = None
         # costs that passes see are those of the model: a bound of theirs is one of the model's; in
         # single precision it loses some digits that λ still has, which large models do without
-        rounded = model.half_size <= LARGE or model.has_forbidden or _rounded(model)
-        self._true_costs = self.dtype == np.float64 or not rounded
-        plain = not len(model.auxiliaries) and not model.has_forbidden
-        self._reads, self.prices = plain, plain and not needs_coupling(model)
+        exact = self.dtype == np.float64 or not _rounded(model)
+        large = model.half_size > LARGE and not model.has_forbidden
+        self._true_costs = exact and (self.dtype == np.float64 or large)
+        self._reads = not len(model.auxiliaries) and not model.has_forbidden
+        self._prices = exact and not len(model.auxiliaries) and all(map(_alike, model.potentials))
+        self.keeps_coupling = needs_coupling(model)
 
     def start(self, lam: Floats | None) -> Messages:
         """Messages that stand for λ (0 if None)."""
@@ -127,6 +141,7 @@ class Chains:
             self._layout, self.plan.native, lam, small.source, small.part, state.msg, self.threads
         )
         state.prev[:] = state.msg[: len(state.prev)]
+        self._last = None
 
     def lam(self, messages: Floats) -> Floats:
         """λ = -M in the order of the model."""
@@ -144,7 +159,7 @@ class Chains:
         """`count` passes at η (inf: hard-min), forward and backward each."""
         self._begin_anew(state)
         self._run(2 * count, state, eta, momentum)
-        self._ends, state.overwritten = self.plan.backward_ends, False
+        self._came(state, eta, forward=False)
 
     def sampled_passes(self, state: Messages, count: int, eta: float, sampling: Sampling) -> None:
         """`count` passes with momentum; every few of them marginals enter the average."""
@@ -158,13 +173,18 @@ class Chains:
                 sampling.longest, sampling.before, sampling.mean, sampling.samples, RECENT, threads,
             ),
         )  # fmt: skip
-        self._ends, state.overwritten = self.plan.backward_ends, False
+        self._came(state, eta, forward=False)
 
     def resend(self, state: Messages, eta: float) -> None:
         """Send forward at η once more where `prove` has overwritten what was sent."""
         if state.overwritten:
             self._run(1, state, eta, False)
-            self._ends, state.overwritten = self.plan.forward_ends, False
+            self._came(state, eta, forward=True)
+
+    def _came(self, state: Messages, eta: float, *, forward: bool) -> None:
+        """Remember the half pass that all messages in its direction come from."""
+        self._ends = self.plan.forward_ends if forward else self.plan.backward_ends
+        self._last, state.overwritten = HalfPass(state.msg, eta, forward), False
 
     def _run(self, halves: int, state: Messages, eta: float, momentum: bool) -> None:
         self._latest = None
@@ -181,15 +201,44 @@ class Chains:
         """Node marginals `μ_i ∝ exp(-η θ̂_i / n_i)` after a full pass."""
         return self._soft_nodes(messages, eta)[0]
 
-    def marginals(self, messages: Floats, shift: Floats, eta: float) -> ChainMarginals:
-        """Marginals `μ_i ∝ exp(-η θ̂_i / n_i)`; `shift` is that of the last half pass."""
-        nodes, entropy, minima = self._soft_nodes(messages, eta)
-        if self.prices:
-            price = partial(self._price, messages, eta)
-            return ChainMarginals(nodes, entropy, None, self._value(shift, minima), price)
+    def marginals(self, state: Messages, eta: float) -> ChainMarginals:
+        """Marginals `μ_i ∝ exp(-η θ̂_i / n_i)` after a full pass, or one sent forward again."""
+        nodes, entropy, minima = self._soft_nodes(state.msg, eta)
+        value = self._value(state.shift, minima)
+        if len(self.model.auxiliaries):
+            return ChainMarginals(nodes, entropy, self._coupling(state.msg), value)
+        price = partial(self._price, state.msg, eta) if self._prices else None
+        kept = self.keeps_coupling or price is None
+        coupling = _Point(self, state.msg, self._last) if kept else None
+        return ChainMarginals(nodes, entropy, coupling, value, price)
+
+    def coupling(self, messages: Floats) -> Floats:
+        """κ = θ̂_i / n_i - M in the order of the model."""
+        self._latest = None
+        core.shares(self.plan.native, messages, self._theta, self.threads)
+        return self._coupling(messages)
+
+    def _coupling(self, messages: Floats) -> Floats:
+        """The same where the shares are in place."""
         theta, coupling = self._by_node(), np.empty(self.model.half_size)
         core.couplings(self._layout, self.plan.native, messages, theta, coupling, self.threads)
-        return ChainMarginals(nodes, entropy, coupling, self._value(shift, minima))
+        return coupling
+
+    def sending(self, forward: bool) -> slice:
+        """Where messages are that a half pass reads and leaves as they are."""
+        return slice(self._back) if forward else slice(self._back, None)
+
+    def completed(self, half: Floats, eta: float, *, forward: bool) -> Floats:
+        """The messages of both directions: half of them, and what a half pass makes of these."""
+        plan = self.plan
+        messages, none = aligned(plan.message_size, self.dtype), np.zeros(0, self.dtype)
+        messages[self.sending(forward)] = half
+        self._latest = None
+        core.half_pass(
+            self._layout, plan.native, forward, messages, none, self._theta, eta, False,
+            np.empty(len(plan.edge)), self._dot, self.threads,
+        )  # fmt: skip
+        return messages
 
     def _price(self, messages: Floats, eta: float, nodes: Floats, *, whole: bool) -> Coupled:
         """As `relaxation.point.couple` with κ = θ̂_i / n_i - M, which is nowhere stored.
@@ -227,7 +276,7 @@ class Chains:
         bound = self._lowered(messages, shift)
         if hard:  # what proves the bound is remembered, what passes go on from comes back
             sent.swap()
-        self._latest, state.overwritten = sent.token, True
+        self._latest, self._last, state.overwritten = sent.token, None, True
         labels = sent.labels if self._reads else None
         if not self._true_costs:
             bound = core.dual_bound(layout(self.model), sent(), self.model.constant, self.threads)
@@ -320,6 +369,25 @@ class Chains:
         return out
 
 
+class _Point:
+    """What κ is made of: the messages in one direction, if the others are known to follow."""
+
+    def __init__(self, chains: Chains, messages: Floats, last: HalfPass | None) -> None:
+        self._chains, self._last = chains, last
+        if last is None or last.messages is not messages:
+            self._last, self._kept = None, messages.copy()
+        else:
+            self._kept = messages[chains.sending(last.forward)].copy()
+
+    def __call__(self) -> Floats:
+        """κ; the messages of the run stay as they are."""
+        chains, last = self._chains, self._last
+        with chains.making:
+            if last is None:
+                return chains.coupling(self._kept)
+            return chains.coupling(chains.completed(self._kept, last.eta, forward=last.forward))
+
+
 class _Sent:
     """What λ of a chain bound is made of: messages into early ends, half of what λ takes."""
 
@@ -353,8 +421,18 @@ class _Sent:
                     self._chains.forget()
 
 
+def _alike(potential: Potential) -> bool:
+    """Whether weights are all of one kind, so that edges that share a tile are coupled alike."""
+    if not isinstance(potential, Potts | TruncatedLinear | TruncatedQuadratic):
+        return True
+    plain = (potential.weights >= 0) & np.isfinite(potential.weights)
+    return bool(plain.all() or not plain.any())
+
+
 def _rounded(model: Model) -> bool:
     """Whether tables are not the same in single precision."""
     data = (p.kernel_data(*model.end_labels(a, b)) for a, b, p in model.groups())
     tables = (each.table for each in data if each.table is not None)
-    return any(bool((table.astype(np.float32) != table).any()) for table in tables)
+    parts = (part for table in tables for part in np.array_split(table, 1 + (table.size >> 16)))
+    with np.errstate(over="ignore"):
+        return any(bool((part.astype(np.float32) != part).any()) for part in parts)

@@ -35,8 +35,6 @@ class Stars:
     come out in the order of the model.
     """
 
-    prices = False
-
     def __init__(self, model: Model, threads: int, dtype: DTypeLike = np.float64) -> None:
         self.model, self.threads, self.dtype = model, threads, np.dtype(dtype)
         self._pace = Pace(threads)
@@ -88,10 +86,10 @@ class Stars:
         """Node marginals `μ_i ∝ exp(-η (C_i - Σ λ))`."""
         return self._soft_nodes(messages, eta)[0]
 
-    def marginals(self, messages: Floats, shift: Floats, eta: float) -> ChainMarginals:
+    def marginals(self, state: Messages, eta: float) -> ChainMarginals:
         """Marginals of λ, and -L(λ)."""
-        nodes, entropy = self._soft_nodes(messages, eta)
-        return ChainMarginals(nodes, entropy, self.lam(messages), self.value(messages, eta))
+        nodes, entropy = self._soft_nodes(state.msg, eta)
+        return ChainMarginals(nodes, entropy, self.lam(state.msg), self.value(state.msg, eta))
 
     def value(self, messages: Floats, eta: float) -> float:
         """-L(λ), the value of the regularised dual (the plain bound at η = inf)."""

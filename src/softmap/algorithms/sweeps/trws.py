@@ -58,9 +58,8 @@ class TRWS(Algorithm):
         state.work += 2 * self.chains.model.m * count
 
     def propose(self, state: TRWSState) -> Proposal:
-        msg = state.messages.msg
         self.chains.resend(state.messages, np.inf)
-        found = self.chains.marginals(msg, state.messages.shift, self.eta)
+        found = self.chains.marginals(state.messages, self.eta)
         points = () if found.price is None else (found.price(found.nodes, whole=True),)
         proved = self.chains.prove(state.messages)
         return Proposal(
