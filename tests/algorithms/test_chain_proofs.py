@@ -16,7 +16,8 @@ from families import FAMILIES
 from softmap import core, generators
 from softmap.algorithms.sweeps import chains
 from softmap.algorithms.sweeps.anneal import Anneal
-from softmap.algorithms.sweeps.chains import Chains, Messages, Proved
+from softmap.algorithms.sweeps.chains import Chains, Proved
+from softmap.algorithms.sweeps.messages import Messages
 from softmap.algorithms.sweeps.ordering import decoding_order
 from softmap.algorithms.sweeps.planning import chain_schedule
 from softmap.algorithms.sweeps.schedule import Column

@@ -8,7 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.strategies import models
 
-from softmap.algorithms.sweeps.chains import Chains, Messages
+from softmap.algorithms.sweeps.chains import Chains
+from softmap.algorithms.sweeps.messages import Messages
 from softmap.algorithms.sweeps.sampling import RECENT, SAMPLE, Sampling, sampled_by_turns
 from softmap.algorithms.sweeps.stars import Stars
 from softmap.generators import potts_grid

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from softmap import core
-from softmap.algorithms.sweeps.chains import CLOCK
+from softmap.algorithms.sweeps.messages import CLOCK
 from softmap.distributed.engines import PartEngine
 from softmap.distributed.halo import Halo
 from softmap.distributed.parts import Part, Whole

@@ -10,7 +10,7 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import ArrayLike
 
-from softmap.algorithms.sweeps.chains import Messages
+from softmap.algorithms.sweeps.messages import Messages
 from softmap.algorithms.sweeps.stars import Stars
 from softmap.arguments import positive
 from softmap.errors import ConvergenceWarning

@@ -13,14 +13,13 @@ from numpy.typing import DTypeLike, NDArray
 from softmap import core
 from softmap.algorithms.base import Algorithm, Floats, Proposal, State, Verdict
 from softmap.algorithms.sweeps.chains import (
-    CLOCK,
     ChainMarginals,
     Chains,
-    Messages,
     Proved,
     polish,
 )
 from softmap.algorithms.sweeps.coarser import coarser
+from softmap.algorithms.sweeps.messages import CLOCK, Messages
 from softmap.algorithms.sweeps.ordering import decoding_order
 from softmap.algorithms.sweeps.sampling import SAMPLE, Sampling
 from softmap.model import Model

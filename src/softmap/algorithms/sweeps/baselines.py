@@ -14,7 +14,7 @@ from numpy.typing import DTypeLike
 
 from softmap.algorithms.base import Algorithm, Floats, Proposal, State
 from softmap.algorithms.sweeps.anneal import Annealed
-from softmap.algorithms.sweeps.chains import Messages
+from softmap.algorithms.sweeps.messages import Messages
 from softmap.algorithms.sweeps.stars import Rule, Stars
 from softmap.algorithms.sweeps.trws import SHARPNESS
 from softmap.model import Model

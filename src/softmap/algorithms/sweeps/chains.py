@@ -16,6 +16,7 @@ from softmap import core
 from softmap.algorithms.base import Floats
 from softmap.algorithms.pace import Pace
 from softmap.algorithms.sweeps.coarser import Coarser
+from softmap.algorithms.sweeps.messages import CLOCK, HalfPass, KeptBound, KeptPoint, Messages
 from softmap.algorithms.sweeps.planning import chain_schedule
 from softmap.algorithms.sweeps.sampling import RECENT, SAMPLE, Sampling
 from softmap.algorithms.sweeps.schedule import aligned
@@ -26,24 +27,7 @@ from softmap.model.potentials import Potential, Potts, TruncatedLinear, Truncate
 from softmap.relaxation.point import Coupled, needs_coupling
 from softmap.relaxation.polytope import node_cost
 
-__all__ = ["SPARE", "ChainMarginals", "Chains", "Messages", "Proved", "polish"]
-
-
-@dataclass
-class Messages:
-    """M = -λ along the chains, and the momentum over passes.
-
-    `msg` is the result of the last pass, `prev` what momentum compares it with (empty: momentum
-    begins anew); `clock` holds Nesterov's t, the number of restarts and the last product that
-    decides on them, `shift` what the last half pass took off each edge. Messages sent forward, and
-    what was taken off them, may have been `overwritten` by a bound.
-    """
-
-    msg: Floats
-    prev: Floats
-    clock: Floats
-    shift: Floats
-    overwritten: bool = False
+__all__ = ["SPARE", "ChainMarginals", "Chains", "Proved", "polish"]
 
 
 @dataclass(frozen=True)
@@ -70,18 +54,8 @@ class ChainMarginals:
     price: Callable[..., Coupled] | None = None
 
 
-@dataclass(frozen=True, eq=False)
-class HalfPass:
-    """The last half pass over some messages."""
-
-    messages: Floats
-    eta: float
-    forward: bool
-
-
 LARGE = 1 << 21  # numbers in λ from which on a bound in single precision is taken as it is
 SPARE = 1 << 23  # numbers in messages up to which there is room for a copy of one direction
-CLOCK = (0.0, 0.0, -1.0)  # as `Messages.clock` begins
 POLISH = 1  # hard passes before a bound is read off
 UNPOLISHED = 20  # passes before which they gain 1 to 3 % of the gap, and cost a third of a check
 
@@ -209,7 +183,7 @@ class Chains:
             return ChainMarginals(nodes, entropy, self._coupling(state.msg), value)
         price = partial(self._price, state.msg, eta) if self._prices else None
         kept = self.keeps_coupling or price is None
-        coupling = _Point(self, state.msg, self._last) if kept else None
+        coupling = KeptPoint(self, state.msg, self._last) if kept else None
         return ChainMarginals(nodes, entropy, coupling, value, price)
 
     def coupling(self, messages: Floats) -> Floats:
@@ -270,7 +244,7 @@ class Chains:
         messages sent forward and the shifts are overwritten: the next pass makes them anew.
         """
         messages, shift = state.msg, state.shift
-        sent = _Sent(self, state, self._copied(state))
+        sent = KeptBound(self, state, self._copied(state))
         if hard:
             self._run(2 * hard, Messages(messages, messages, np.ones(3), shift), np.inf, False)
         bound = self._lowered(messages, shift)
@@ -367,58 +341,6 @@ class Chains:
         out = np.empty(self.model.unary.size)
         core.by_node(self._layout, self.plan.native, self._theta, out, self.threads)
         return out
-
-
-class _Point:
-    """What κ is made of: the messages in one direction, if the others are known to follow."""
-
-    def __init__(self, chains: Chains, messages: Floats, last: HalfPass | None) -> None:
-        self._chains, self._last = chains, last
-        if last is None or last.messages is not messages:
-            self._last, self._kept = None, messages.copy()
-        else:
-            self._kept = messages[chains.sending(last.forward)].copy()
-
-    def __call__(self) -> Floats:
-        """κ; the messages of the run stay as they are."""
-        chains, last = self._chains, self._last
-        with chains.making:
-            if last is None:
-                return chains.coupling(self._kept)
-            return chains.coupling(chains.completed(self._kept, last.eta, forward=last.forward))
-
-
-class _Sent:
-    """What λ of a chain bound is made of: messages into early ends, half of what λ takes."""
-
-    def __init__(self, chains: Chains, state: Messages, back: Floats) -> None:
-        self._chains, self._state, self._back = chains, state, back
-        self.token = object()
-
-    def swap(self) -> None:
-        """Exchange what is remembered with what lies in the messages of the run."""
-        core.exchange(self._state.msg[: len(self._back)], self._back)
-
-    def __call__(self) -> Floats:
-        """λ; the messages of the run stay as they are, unless a bound has overwritten them."""
-        return self._with(self._chains.cut)
-
-    def labels(self) -> NDArray[np.int64]:
-        """Labels read off; likewise."""
-        return self._with(self._chains.read)
-
-    def _with(self, work: Callable[[Floats, object], Any]) -> Any:
-        with self._chains.making:
-            forward = self._state.msg[len(self._back) :]
-            needed = None if self._state.overwritten else forward.copy()
-            self.swap()
-            try:
-                return work(self._state.msg, self.token)
-            finally:
-                self.swap()
-                if needed is not None:
-                    forward[:] = needed
-                    self._chains.forget()
 
 
 def _alike(potential: Potential) -> bool:

@@ -10,7 +10,8 @@ from numpy.typing import DTypeLike
 from softmap import core
 from softmap.algorithms.base import Floats
 from softmap.algorithms.pace import Pace
-from softmap.algorithms.sweeps.chains import CLOCK, POLISH, ChainMarginals, Messages, Proved
+from softmap.algorithms.sweeps.chains import POLISH, ChainMarginals, Proved
+from softmap.algorithms.sweeps.messages import CLOCK, Messages
 from softmap.algorithms.sweeps.planning import colour_schedule
 from softmap.algorithms.sweeps.sampling import Sampling, sampled_by_turns
 from softmap.model import Model

@@ -9,7 +9,8 @@ import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
 from softmap.algorithms.base import Algorithm, Floats, Proposal, State
-from softmap.algorithms.sweeps.chains import Chains, Messages
+from softmap.algorithms.sweeps.chains import Chains
+from softmap.algorithms.sweeps.messages import Messages
 from softmap.algorithms.sweeps.ordering import decoding_order
 from softmap.model import Model
 from softmap.relaxation.dual import cost_scale
