@@ -30,16 +30,11 @@ template <int W, class Edges, class Given> class BandedCoupling {
     // The soft masses; returns their entropy where asked for, and leaves their row sums in `sum_`.
     P soften(bool entropy) {
         const P *row = t_.packs(t_.row), *col = t_.packs(t_.col);
-        edges_.message(col, sum_, t_.spare, infinity);
-        const P low = hard_minimum<W>(count_, [&](Index x) { return row[x] + sum_[x]; });
         const P low_row = hard_minimum<W>(count_, [&](Index x) { return row[x]; });
         const P low_col = hard_minimum<W>(count_, [&](Index y) { return col[y]; });
-        const P apart = low_row + low_col + edges_.ceiling - low, far = mass_of(apart, eta_);
-        band_.begin(row, col, sum_, low, eta_, left_, right_);
-        for (Index x = 0; x < count_; ++x) {
-            far_left_[x] = noticed(far * mass_of(row[x] - low_row, eta_));
-            far_right_[x] = mass_of(col[x] - low_col, eta_);
-        }
+        const P above = largest(edges_.ceiling) * eta_ <= mild
+                            ? evenly(row, col, low_row, low_col)
+                            : unevenly(row, col, low_row, low_col);
         const P tolls = add_rows();
         P total(0.0), mean = tolls;
         for (Index x = 0; x < count_; ++x)
@@ -50,7 +45,7 @@ template <int W, class Edges, class Given> class BandedCoupling {
         add_means(row, low_row, sum_, mean);
         add_cols();
         add_means(col, low_col, rest_, mean);
-        mean += (low_row + low_col - low) * total;
+        mean += above * total;
         return P(eta_) * mean * scale_ + log(total);
     }
 
@@ -104,6 +99,33 @@ template <int W, class Edges, class Given> class BandedCoupling {
     }
 
   private:
+    static constexpr double mild = 250.0; // η · C, so that exp(-η C) is much more than `trace`
+
+    // Masses as if the cheapest labels of both ends cost nothing together: the greatest one is at
+    // least exp(-mild). Returns what these labels cost more than what masses are relative to.
+    P evenly(const P *row, const P *col, const P &low_row, const P &low_col) {
+        const P far = mass_of(edges_.ceiling, eta_);
+        band_.begin_evenly(eta_);
+        for (Index x = 0; x < count_; ++x) {
+            left_[x] = mass_of(row[x] - low_row, eta_);
+            right_[x] = far_right_[x] = mass_of(col[x] - low_col, eta_);
+            far_left_[x] = noticed(far * left_[x]);
+        }
+        return P(0.0);
+    }
+    // Masses relative to the greatest one; returns the same.
+    P unevenly(const P *row, const P *col, const P &low_row, const P &low_col) {
+        edges_.message(col, sum_, t_.spare, infinity);
+        const P low = hard_minimum<W>(count_, [&](Index x) { return row[x] + sum_[x]; });
+        const P apart = low_row + low_col - low, far = mass_of(apart + edges_.ceiling, eta_);
+        band_.begin(row, col, sum_, low, eta_, left_, right_);
+        for (Index x = 0; x < count_; ++x) {
+            far_left_[x] = noticed(far * mass_of(row[x] - low_row, eta_));
+            far_right_[x] = mass_of(col[x] - low_col, eta_);
+        }
+        return apart;
+    }
+
     static P *arrays(const Given &cells) {
         return reinterpret_cast<P *>(cells.spare + message_room(cells.rows, W));
     }

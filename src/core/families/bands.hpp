@@ -27,6 +27,14 @@ template <int W> class Slopes {
         }
     }
 
+    // exp(-η weight) from any label to the next.
+    void set_evenly(const P &weight, double eta) const {
+        up_[0] = up_[count_] = down_[-1] = down_[count_ - 1] = P(0.0);
+        const P step = mass_of(weight, eta);
+        for (Index x = 1; x < count_; ++x)
+            up_[x] = down_[x - 1] = step;
+    }
+
     // put(x, Σ φ source, Σ φ source |x - y|) for the near labels y < x, and again for those y > x,
     // where there are any; `room` is 4 · count packs.
     template <class Put> void gather(const P *source, Index reach, P *room, Put put) const {
@@ -79,6 +87,9 @@ template <int W> class LinearBand {
             right[x] = mass_of(col[x] - height[x], eta);
         }
     }
+
+    // φ = exp(-η C): for factors that leave the range of numbers to it.
+    void begin_evenly(double eta) const { slopes_.set_evenly(weight_, eta); }
 
     // sum[x] = Σ_y φ right, toll[x] = Σ_y φ right · C, over near labels y.
     void rows(const P *right, P *sum, P *toll) const {
@@ -146,6 +157,13 @@ template <int W, class Distance> class TableBand {
                  [&](Index y, P &phi) { phi = mass_of(row[x] + cost(x, y) + col[y] - low, eta); });
         }
     }
+    void begin_evenly(double eta) const {
+        for (Index x = 0; x < count_; ++x)
+            near(x, [&](Index y, P &phi) {
+                phi = x > 0 && y > 0 ? table_[(x - 1) * stride_ + y - 1 - first(x - 1)]
+                                     : mass_of(cost(x, y), eta);
+            });
+    }
     void rows(const P *right, P *sum, P *toll) const {
         for (Index x = 0; x < count_; ++x) {
             sum[x] = toll[x] = P(0.0);
@@ -179,10 +197,11 @@ template <int W, class Distance> class TableBand {
     P cost(Index x, Index y) const { return weight_ * P(Distance::of(x < y ? y - x : x - y)); }
 
     template <class Work> void near(Index x, Work work) const {
-        const Index first = std::max<Index>(0, x - reach_ + 1), last = std::min(count_, x + reach_);
-        for (Index y = first; y < last; ++y)
-            work(y, table_[x * stride_ + y - first]);
+        const Index last = std::min(count_, x + reach_);
+        for (Index y = first(x); y < last; ++y)
+            work(y, table_[x * stride_ + y - first(x)]);
     }
+    Index first(Index x) const { return std::max<Index>(0, x - reach_ + 1); }
 
     Index count_, reach_, stride_;
     P weight_;
