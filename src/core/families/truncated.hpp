@@ -78,7 +78,7 @@ template <int W, class Distance> struct TruncatedEdges : EdgesBase<W, TruncatedE
     // Whether couplings may be made by `Band`: the same labels are near ones in every lane.
     bool knows_band() const { return plain && steepest < infinity; }
 
-    bool knows_transport() const { return knows_band(); }
+    bool knows_transport() const { return plain; }
 
     Pack<W> transport_cost(const Pack<W> *p, const Pack<W> *q, double *room) const {
         return line(room).price(p, q, weight, ceiling);
