@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import copy
 import pickle
 import tracemalloc
+from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pytest
@@ -11,7 +13,8 @@ import pytest
 import softmap
 from softmap import machine
 from softmap.algorithms.sweeps import chains
-from softmap.solving import memory
+from softmap.later import unmade
+from softmap.solving import memory, run
 from softmap.solving.memory import memory_needed
 
 
@@ -112,3 +115,23 @@ def test_the_point_of_a_potts_model_is_the_same_without_messages():
     assert made.cost == pytest.approx(found.primal, rel=1e-12)
     assert softmap.relaxation.polytope.violation(model, made.nodes, made.edges).max < 1e-12
     assert np.array_equal(made.edges, found.edge_marginals)
+
+
+@pytest.mark.parametrize("dtype", ["float64", "float32"])
+def test_a_point_is_the_same_whenever_its_messages_are_made(monkeypatch, dtype):
+    """At once, when somebody asks, on its way to another process, and in a thread."""
+    edges, rng = softmap.generators.grid_edges(7, 8), np.random.default_rng(1)
+    costs = softmap.Tables(rng.normal(size=(len(edges), 7, 7)))
+    model = softmap.Model(rng.random((56, 7)), edges, costs)
+    options = {"dtype": dtype, "goal": "lp", "lp_gap": 1e-3}
+    at_once = softmap.solve(model, **options)
+    monkeypatch.setattr(run, "LARGE", 0)
+    asked, sent, beside = (softmap.solve(model, **options) for _ in range(3))
+    assert callable(unmade(asked.point, "coupling"))
+    others = [asked.point, pickle.loads(pickle.dumps(sent)).point]
+    with ThreadPoolExecutor(2) as threads:
+        others += threads.map(lambda _: copy.copy(beside.point), range(2))
+    for point in others:
+        np.testing.assert_array_equal(point.coupling, at_once.point.coupling)
+    assert asked.point.make().cost == pytest.approx(at_once.primal, rel=1e-12)
+    assert softmap.verify(asked, model)
