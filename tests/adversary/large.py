@@ -11,6 +11,7 @@ from softmap.solving import run
 
 SIZES = (
     (chains, "SPARE", 0),  # the best bound takes the memory of momentum
+    (chains, "LARGE", 0),  # messages in single precision prove bounds by themselves
     (run, "LARGE", 0),  # λ is handed out as what it is made of
     (coarser, "LEAST", 5),  # pictures of more than one block begin with these,
     (coarser, "TIED", 0.0),  # whatever their costs are

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from fractions import Fraction
+from unittest import mock
 
 import numpy as np
 import pytest
@@ -15,6 +16,7 @@ import softmap
 from families import FAMILIES
 from softmap import core, generators
 from softmap.algorithms.sweeps import chains
+from softmap.algorithms.sweeps import chains as sweeps
 from softmap.algorithms.sweeps.anneal import Anneal
 from softmap.algorithms.sweeps.chains import Chains, Proved
 from softmap.algorithms.sweeps.messages import Messages
@@ -44,10 +46,11 @@ def passed(model: Model, dtype: str, eta: float, count: int = 3) -> tuple[Chains
 
 @pytest.mark.parametrize("name", FAMILIES)
 @settings(max_examples=15)
-@given(seed=SEEDS, dtype=DTYPES, hard=st.integers(0, 1))
-def test_the_bound_of_a_half_pass_is_one_of_its_lambda(name, seed, dtype, hard):
+@given(seed=SEEDS, dtype=DTYPES, hard=st.integers(0, 1), large=st.booleans())
+def test_the_bound_of_a_half_pass_is_one_of_its_lambda(name, seed, dtype, hard, large):
     for model in models_of(name, seed):
-        chains, state = passed(model, dtype, 20.0)
+        with mock.patch.object(sweeps, "LARGE", 0 if large else sweeps.LARGE):
+            chains, state = passed(model, dtype, 20.0)
         back = state.msg[: len(state.prev)].copy()
         proved = chains.prove(state, hard)
         np.testing.assert_array_equal(state.msg[: len(back)], back)
@@ -201,6 +204,19 @@ def test_a_price_is_that_of_the_coupling(name, seed, dtype, eta):
 def other_marginals(model: Model, rng: np.random.Generator) -> np.ndarray:
     mass = rng.random(model.unary.size) * np.isfinite(model.unary)
     return mass / np.repeat(np.add.reduceat(mass, model.node_offset[:-1]), model.num_labels)
+
+
+@pytest.mark.parametrize("weight", [0.3, 0.7, 1.0])
+def test_tables_times_their_weights_are_not_rounded_in_prices_and_bounds(weight, monkeypatch):
+    """Tables are whole numbers, which single precision has; products with a weight are not."""
+    monkeypatch.setattr(sweeps, "LARGE", 0)
+    rng, edges = np.random.default_rng(2), generators.grid_edges(6, 6)
+    tables = rng.integers(-9, 9, (4, 3, 3)).astype(float)
+    costs = SharedTables(tables, rng.integers(0, 4, len(edges)), np.full(len(edges), weight))
+    model = Model(rng.random((36, 3)), edges, costs)
+    result = softmap.solve(model, dtype="float32", goal="lp", lp_gap=1e-3)
+    assert result.point.make().cost == pytest.approx(result.primal, rel=1e-14)
+    assert softmap.verify(result, model)
 
 
 def test_points_do_not_depend_on_messages_where_costs_say_so():

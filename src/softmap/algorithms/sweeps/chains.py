@@ -352,9 +352,12 @@ def _alike(potential: Potential) -> bool:
 
 
 def _rounded(model: Model) -> bool:
-    """Whether tables are not the same in single precision."""
-    data = (p.kernel_data(*model.end_labels(a, b)) for a, b, p in model.groups())
-    tables = (each.table for each in data if each.table is not None)
+    """Whether tables, times their weights, are not the same in single precision."""
+    data = [p.kernel_data(*model.end_labels(a, b)) for a, b, p in model.groups()]
+    given = [(each.table, each.weight) for each in data if each.table is not None]
+    if any(weight is not None and (weight != 1.0).any() for _, weight in given):
+        return True  # tiles hold products
+    tables = (table for table, _ in given)
     parts = (part for table in tables for part in np.array_split(table, 1 + (table.size >> 16)))
     with np.errstate(over="ignore"):
         return any(bool((part.astype(np.float32) != part).any()) for part in parts)
