@@ -3,7 +3,20 @@
 #include "cpu.hpp"
 #include "kernels.hpp"
 
+#include <cstdlib>
+#ifdef __GLIBC__
+#include <malloc.h>
+#endif
+
 namespace softmap {
+
+// Gives back what was freed and is kept for later, where the C library does not do so by itself:
+// arrays that were needed for a moment leave holes between those that stay.
+static void give_back() {
+#ifdef __GLIBC__
+    malloc_trim(0);
+#endif
+}
 
 // From now on, the functions of this module use the kernels in the capsule.
 static void use(nb::object table) {
@@ -22,6 +35,7 @@ NB_MODULE(_native, m) {
     m.def("level", [] { return kernels->level; }, "The instruction set of the inner loops.");
     m.def("width", [] { return kernels->width; }, "Doubles in one of its vector registers.");
     m.def("cpu_level", &cpu_level, "The highest instruction set that this machine runs.");
+    m.def("give_back", &give_back, "Hand memory that was freed back to the system.");
     bind_layout(m);
     bind_passes(m);
     bind_stars(m);

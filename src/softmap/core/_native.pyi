@@ -17,6 +17,9 @@ def width() -> int:
 def cpu_level() -> str:
     """The highest instruction set that this machine runs."""
 
+def give_back() -> None:
+    """Hand memory that was freed back to the system."""
+
 class Layout:
     """The flat arrays of a model that every kernel reads."""
 

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from softmap import core
 from softmap.algorithms.base import Floats
 from softmap.labels import LabelSearch
 from softmap.later import made, unmade
@@ -103,6 +104,7 @@ class Run:
         self.gave_up, self.storable = False, True
         self.next_check = self.interval()
         self.gaps()  # finds the unit of the costs, once
+        self._tidy()
         self.setup_seconds = time.perf_counter() - started
         self.started = time.perf_counter()
 
@@ -175,6 +177,12 @@ class Run:
             passes.append(self.pace.fitting("step", self.left, "brief", "end") - TAKEN)
         if min(passes) >= PREPARED:
             self.algorithm.look_ahead(self.state, lambda: self.limit() is not None)
+            self._tidy()
+
+    def _tidy(self) -> None:
+        """Hand back what a large model has needed for a moment: else it adds to what comes next."""
+        if self.model.half_size > LARGE:
+            core.give_back()
 
     def _out_of_time(self) -> Status | None:
         """Whether the next step, and what follows it, would take longer than the time limit."""
@@ -274,7 +282,9 @@ class Run:
 
     def check(self, *, last: bool = False, least: bool = False) -> Snapshot:
         """Judge where the algorithm stands; see `checking.check`."""
-        return check(self, last=last, least=least)
+        snapshot = check(self, last=last, least=least)
+        self._tidy()
+        return snapshot
 
     def restart_point(self) -> Floats:
         """λ where the algorithm stands, computed once."""

@@ -78,7 +78,7 @@ class Chains:
         self.plan = chain_schedule(model, dtype)
         self._back, self._roomy = self.plan.back_size, self.plan.message_size <= SPARE
         self._soft, self._hard = Pace(threads), Pace(threads)
-        self._real = self.plan.edge >= 0
+        self._idle = np.flatnonzero(self.plan.edge < 0)  # lanes
         self.surplus: Floats = model.graph.degree.astype(np.float64)
         self.surplus[self.plan.nodes] -= 1.0 / self.plan.share[: model.n]
         self._theta = aligned(self.plan.cost_size)
@@ -232,7 +232,8 @@ class Chains:
 
     def _value(self, shift: Floats, minima: Floats) -> float:
         """-L(λ) from what a pass took off the edges, and the soft minima of shares."""
-        parts = shift[self._real], self._ends * minima
+        shift[self._idle] = 0.0
+        parts = shift, self._ends * minima
         terms = np.array([*map(core.careful_sum, parts), self.model.constant])
         return float(core.careful_sum(terms))
 
