@@ -34,6 +34,14 @@ class Pace:
         self._seconds[which] = min(taken, FORGET * known) if known else taken
         self._calls += 1
 
+    @property
+    def prefers_one(self) -> bool:
+        """Whether one thread of several has been the fastest of late."""
+        return all(self._seconds) and self._choices[self._fastest()] < self._choices[0]
+
+    def _fastest(self) -> int:
+        return min(range(len(self._seconds)), key=self._seconds.__getitem__)
+
     def _choice(self) -> int:
-        best = min(range(len(self._seconds)), key=self._seconds.__getitem__)
+        best = self._fastest()
         return (best + 1) % len(self._choices) if self._calls % RETRY == RETRY - 1 else best

@@ -7,6 +7,7 @@ is asked depends on passes and gaps only, never on a clock, unless a time limit 
 from __future__ import annotations
 
 import math
+from contextlib import nullcontext
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -17,6 +18,7 @@ from softmap.labels.search import Readable
 from softmap.relaxation.bounds import reduced_nodes
 from softmap.solving.handover import is_slow, solve_exactly
 from softmap.solving.labelling import find_labels, take_labels
+from softmap.solving.meanwhile import meanwhile
 from softmap.solving.trace import Snapshot, StageName
 
 if TYPE_CHECKING:
@@ -31,6 +33,7 @@ RIVALS = 1.5  # times the gap of the best point, under which labels may become t
 STEEP = 2.0  # no gap is expected to fall faster than passes to this power
 FAR = 4.0  # times the gap asked for, beyond which checks are twice as rare
 SOON = 5  # passes until a check, at least, where little is missing
+NEARLY = math.nextafter(1.0, 2.0)  # times the gap asked for: the ratio of the soonest check
 MARGIN = 1.5  # times as many passes as are missing, if gaps fall like 1 / passes
 
 
@@ -68,18 +71,26 @@ def check(run: Run, *, last: bool = False, least: bool = False) -> Snapshot:
             snapshot = _least(run) if kind == "least" or not run.done else _brief(run, kind)
         run.next_check = run.done + run.interval()
         return snapshot
-    before = run.judge.primal
-    with run.pace.timed("check"):
-        proposal = _proposal(run, last=last)
-        run.eta = proposal.eta
-        verdict = run.judge.look(proposal)
-    _ask_for_labels(run, proposal, verdict, before, last=last)
+    fewest = min(passes_to_next(run.done, ratio) for ratio in (0.0, NEARLY))
+    with nullcontext() if last else meanwhile(run, fewest):
+        proposal, verdict = _whole(run, last=last)
     if not last and is_slow(run):
         solve_exactly(run)
     snapshot = run.note(StageName.RELAX, proposal.smoothed, verdict.slack)
     run.algorithm.heed(run.state, verdict)
     run.next_check = run.done + run.interval()
     return snapshot
+
+
+def _whole(run: Run, *, last: bool) -> tuple[Proposal, Verdict]:
+    """A bound, a point, and labels where they are due."""
+    before = run.judge.primal
+    with run.pace.timed("check"):
+        proposal = _proposal(run, last=last)
+        run.eta = proposal.eta
+        verdict = run.judge.look(proposal)
+    _ask_for_labels(run, proposal, verdict, before, last=last)
+    return proposal, verdict
 
 
 def _hasty(run: Run) -> bool:

@@ -12,6 +12,7 @@ from numpy.typing import DTypeLike, NDArray
 
 from softmap import core
 from softmap.algorithms.base import Algorithm, Floats, Proposal, State, Verdict
+from softmap.algorithms.sweeps.ahead import PassesAhead
 from softmap.algorithms.sweeps.chains import (
     ChainMarginals,
     Chains,
@@ -253,6 +254,13 @@ class Anneal(Annealed):
         self.engine.begin_with(state.messages, small, lam)
         if self.first_eta is None:
             state.eta *= GROWTH
+
+    def ahead(self, state: AnnealState) -> PassesAhead | None:
+        idle = self.engine.leaves_one_idle and not len(state.good)
+        return PassesAhead(self, self.engine, state) if idle else None
+
+    def use(self, threads: int) -> None:
+        self.engine.use(threads)
 
     def decode_order(self, model: Model) -> NDArray[np.int64]:
         return decoding_order(model.graph, model.num_variables)

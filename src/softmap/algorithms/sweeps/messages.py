@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from softmap import core
 from softmap.algorithms.base import Floats
+from softmap.algorithms.sweeps.schedule import aligned
 
 if TYPE_CHECKING:
     from softmap.algorithms.sweeps.chains import Chains
@@ -36,6 +37,17 @@ class Messages:
     clock: Floats
     shift: Floats
     overwritten: bool = False
+
+    def copy(self) -> Messages:
+        """The same in memory of its own."""
+        msg, prev, clock, shift = map(_copy, (self.msg, self.prev, self.clock, self.shift))
+        return Messages(msg, prev, clock, shift, self.overwritten)
+
+
+def _copy(array: Floats) -> Floats:
+    new = aligned(len(array), array.dtype)
+    new[:] = array
+    return new
 
 
 @dataclass(frozen=True, eq=False)
