@@ -2,7 +2,6 @@
 #include "bind.hpp"
 #include "kernels.hpp"
 #include "packing.hpp"
-#include "reading.hpp"
 
 namespace softmap {
 namespace {
@@ -248,10 +247,12 @@ template <class S> struct Calls {
         return (plan.view.num_blocks + Pricing<S>::portion - 1) / Pricing<S>::portion;
     }
     static void read(const HeldLayout<double> &lay, Plan plan, In<S> msg, double margin,
-                     Out<double> room, Out<Index> labels) {
-        require(Index(room.size()) >= plan.view.num_costs, "room must hold the costs of all nodes");
+                     Out<Index> labels, int threads) {
         require_size(labels, lay.view.n, "labels");
-        Reader<S>(lay.view, plan.view, msg.data(), margin, room.data(), labels.data()).run();
+        together(lay.view.m < worthwhile ? 1 : threads, [&](Member &me) {
+            kernels->of<S>().read_labels(lay.view, plan.view, msg.data(), margin, labels.data(),
+                                         me);
+        });
     }
 
     static void bind(nb::module_ &m, const char *schedule) {
@@ -289,7 +290,7 @@ template <class S> struct Calls {
               arg("threads"), Unlocked(),
               "Cost, and if asked entropy and slack, of couplings near κ = share - message.");
         m.def("read_labels", &read, arg("layout"), arg("schedule"), arg("msg"), nb::arg("margin"),
-              arg("room"), arg("labels"), Unlocked(),
+              arg("labels"), arg("threads"), Unlocked(),
               "Labels of all nodes by the messages of a hard half pass forward.");
         m.def("extrapolate", &move_on, arg("msg"), arg("prev"), arg("clock"), arg("threads"),
               Unlocked());
@@ -306,12 +307,29 @@ template <class S> struct Calls {
     }
 };
 
+// Costs of the nodes from the order of the model to that of strips.
+void arrange(const HeldLayout<double> &lay, In<Index> nodes, In<Index> at, In<Index> step,
+             Out<double> out) {
+    const Layout<double> &v = lay.view;
+    require_size(nodes, v.n, "nodes");
+    require_size(at, v.n, "at");
+    require_size(step, v.n, "step");
+    for (Index i = 0; i < v.n; ++i)
+        require(0 <= nodes.data()[i] && nodes.data()[i] < v.n && 0 <= at.data()[i] &&
+                    0 <= step.data()[i] &&
+                    at.data()[i] + (v.num_labels[i] - 1) * step.data()[i] < Index(out.size()),
+                "node ", i, " has no room");
+    by_strip(v, nodes.data(), at.data(), step.data(), out.data());
+}
+
 } // namespace
 
 void bind_passes(nb::module_ &m) {
     Calls<double>::bind(m, "Schedule");
     Calls<float>::bind(m, "SingleSchedule");
     m.attr("RELAX") = chain_momentum.relax;
+    m.def("by_strip", &arrange, arg("layout"), arg("nodes"), arg("at"), arg("step"), arg("out"),
+          Unlocked(), "Costs of the nodes in the order of strips.");
     m.def("packed_size", [](Index kind, Index early, Index late) {
         return Families::visit(kind, [&](auto family) { return family.packed_size(early, late); });
     });

@@ -12,6 +12,7 @@
 #include "minima.hpp"
 #include "nodes.hpp"
 #include "pricing.hpp"
+#include "reading.hpp"
 #include "standard.hpp"
 #include "stars.hpp"
 
@@ -28,6 +29,7 @@ template <class S> struct PassKernels {
     decltype(softmap::lowered_half<S>) *lowered_half;
     decltype(softmap::least_rests<S>) *least_rests;
     decltype(softmap::price_portions<S>) *price_portions;
+    decltype(softmap::read_labels<S>) *read_labels;
     decltype(softmap::extrapolate<S>) *extrapolate;
     decltype(softmap::shares<S>) *shares;
     Sweep<S> star_sweeps, diffusion_sweeps, gradient_sweeps;

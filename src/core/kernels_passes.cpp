@@ -9,6 +9,7 @@ template <class S> static PassKernels<S> pass_kernels() {
             lowered_half<S>,
             least_rests<S>,
             price_portions<S>,
+            read_labels<S>,
             extrapolate<S>,
             shares<S>,
             sweeps<StarRule, S>,

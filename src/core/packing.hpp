@@ -72,6 +72,18 @@ void pack_lanes(const Layout<S> &lay, const Block *blocks, Index count, const In
     }
 }
 
+// Costs of the nodes by strip, cost x of node i at at[i] + x · step[i]; `nodes` is the order in
+// which they lie there.
+inline void by_strip(const Layout<double> &lay, const Index *nodes, const Index *at,
+                     const Index *step, double *out) {
+    for (Index k = 0; k < lay.n; ++k) {
+        const Index i = nodes[k];
+        const double *own = lay.unary + lay.node_offset[i];
+        for (Index x = 0; x < lay.num_labels[i]; ++x)
+            out[at[i] + x * step[i]] = own[x];
+    }
+}
+
 // λ = -M of blocks first..last-1, in the order of the model, from messages in pass order.
 template <class S>
 void unpack(const Layout<S> &lay, const Schedule<S> &plan, const S *packed, double *lam,

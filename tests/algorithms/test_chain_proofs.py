@@ -239,6 +239,29 @@ def test_labels_are_those_of_lambda(name, seed):
         np.testing.assert_array_equal(proved.labels(), decode(model, proved.lam(), order))
 
 
+@pytest.mark.threads
+@pytest.mark.parametrize("dtype", ["float64", "float32"])
+def test_labels_are_the_same_on_any_number_of_threads(dtype):
+    """Of a picture that is large enough for a second thread, and a graph without straight rows."""
+    pairs = np.random.default_rng(1).integers(0, 3000, (20_000, 2))
+    pairs = np.unique(np.sort(pairs[pairs[:, 0] != pairs[:, 1]], axis=1), axis=0)
+    costs = np.random.default_rng(2).random((3000, 3))
+    for model in (
+        generators.stereo_grid(70, 70, 5, seed=1),
+        Model(costs, pairs, softmap.Potts(0.3)),
+    ):
+        chains, state = passed(model, dtype, 20.0)
+        proved, found = chains.prove(state, 0), []
+        for threads in (1, 2, 3):
+            chains.use(threads)
+            found.append(proved.labels())
+        np.testing.assert_array_equal(found[1], found[0])
+        np.testing.assert_array_equal(found[2], found[0])
+        if dtype == "float64":
+            order = decoding_order(model.graph, model.num_variables)
+            np.testing.assert_array_equal(found[0], decode(model, proved.lam(), order))
+
+
 def test_a_point_that_was_looked_at_can_be_looked_at_again():
     """A bound overwrites the messages sent forward; a second look sends them once more."""
     model = tighten(generators.random_grid(8, 8, 3, seed=4))

@@ -10,9 +10,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from families import FAMILIES, Ends, Numbers, single
-from softmap import generators, lp
+from softmap import core, generators, lp
 from softmap.algorithms.sweeps.chains import Chains
+from softmap.algorithms.sweeps.planning import chain_schedule
 from softmap.model import Model
+from softmap.model.layout import layout
 from softmap.relaxation.bounds import dual_bound
 from softmap.relaxation.consistency import tighten
 
@@ -153,3 +155,28 @@ def test_float32_messages_give_nearly_the_same_bound():
         chains.passes(state, 30, 100.0, momentum=True)
         bounds.append(dual_bound(model, chains.bounding(state.msg).astype(np.float64)))
     assert bounds[1] == pytest.approx(bounds[0], abs=1e-2)
+
+
+@pytest.mark.parametrize("name", FAMILIES)
+@given(seed=st.integers(0, 2**32 - 1))
+def test_costs_lie_by_strip_and_nothing_else_does(name, seed):
+    for model in models_of(name, seed):
+        plan = chain_schedule(model)
+        node = np.repeat(np.arange(model.n), model.num_labels)
+        label = np.arange(len(node)) - model.node_offset[node]
+        place = plan.node_at[node] + label * plan.node_step[node]
+        np.testing.assert_array_equal(plan.unary[place], model.unary)
+        assert len(np.unique(place)) == len(place)
+        assert not np.delete(plan.unary, place).any()
+
+
+def test_costs_without_room_are_refused():
+    model = generators.random_grid(3, 3, 4, seed=1)
+    plan = chain_schedule(model)
+    arrays = [plan.nodes, plan.node_at, plan.node_step]
+    with pytest.raises(ValueError, match="node 8 has no room"):
+        core.by_strip(layout(model), *arrays, np.zeros(int(plan.node_at[8]) + 1))
+    for k, name in enumerate(("nodes", "at", "step")):
+        cut = [array[:-1] if k == j else array for j, array in enumerate(arrays)]
+        with pytest.raises(ValueError, match=name):
+            core.by_strip(layout(model), *cut, np.zeros(plan.cost_size))

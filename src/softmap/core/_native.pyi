@@ -370,8 +370,8 @@ def read_labels(
         NDArray[numpy.float64], dict(shape=(None,), order="C", device="cpu", writable=False)
     ],
     margin: float,
-    room: Annotated[NDArray[numpy.float64], dict(shape=(None,), order="C", device="cpu")],
     labels: Annotated[NDArray[numpy.int64], dict(shape=(None,), order="C", device="cpu")],
+    threads: int,
 ) -> None: ...
 @overload
 def read_labels(
@@ -381,8 +381,8 @@ def read_labels(
         NDArray[numpy.float32], dict(shape=(None,), order="C", device="cpu", writable=False)
     ],
     margin: float,
-    room: Annotated[NDArray[numpy.float64], dict(shape=(None,), order="C", device="cpu")],
     labels: Annotated[NDArray[numpy.int64], dict(shape=(None,), order="C", device="cpu")],
+    threads: int,
 ) -> None:
     """Labels of all nodes by the messages of a hard half pass forward."""
 
@@ -515,6 +515,21 @@ class SingleSchedule:
     def __init__(self, arrays: dict) -> None: ...
 
 RELAX: float = 0.75
+
+def by_strip(
+    layout: Layout,
+    nodes: Annotated[
+        NDArray[numpy.int64], dict(shape=(None,), order="C", device="cpu", writable=False)
+    ],
+    at: Annotated[
+        NDArray[numpy.int64], dict(shape=(None,), order="C", device="cpu", writable=False)
+    ],
+    step: Annotated[
+        NDArray[numpy.int64], dict(shape=(None,), order="C", device="cpu", writable=False)
+    ],
+    out: Annotated[NDArray[numpy.float64], dict(shape=(None,), order="C", device="cpu")],
+) -> None:
+    """Costs of the nodes in the order of strips."""
 
 def packed_size(arg0: int, arg1: int, arg2: int, /) -> int: ...
 @overload

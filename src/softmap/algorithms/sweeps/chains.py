@@ -329,9 +329,13 @@ class Chains:
         """Messages sent forward are not those of any λ."""
         self._latest = None
 
+    def has_sent(self, token: object) -> bool:
+        """Whether messages sent forward are those of a bound."""
+        return self._latest is token
+
     def _send(self, messages: Floats, token: object) -> None:
         """Send forward as for a bound, unless that was the last thing that was done."""
-        if self._latest is not token:
+        if not self.has_sent(token):
             self._lowered(messages, np.empty(len(self.plan.edge)))
             self._latest = token
 
@@ -347,9 +351,8 @@ class Chains:
     def read(self, messages: Floats, token: object) -> NDArray[np.int64]:
         """Labels, the last of a pass decided first, by the messages into early ends."""
         self._send(messages, token)
-        self._latest = None  # shares make room for costs
         labels = np.empty(self.model.n, dtype=np.int64)
-        core.read_labels(layout(self.model), self.plan.native, messages, TIE, self._theta, labels)
+        core.read_labels(layout(self.model), self.plan.native, messages, TIE, labels, self.threads)
         return labels[: self.model.num_variables]
 
     def _soft_nodes(self, messages: Floats, eta: float) -> tuple[Floats, Floats, Floats]:

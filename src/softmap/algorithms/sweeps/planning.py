@@ -231,12 +231,7 @@ class _Strips:
     def arranged(self, model: Model) -> NDArray[np.float64]:
         """The node costs of the model, by strip."""
         out = aligned(self.size + LANES)
-        order = np.argsort(-model.num_labels, kind="stable")
-        at, step, begin = self.at[order], self.step[order], model.node_offset[:-1][order]
-        below = -model.num_labels[order]
-        for x in range(-int(below[0])):
-            some = slice(int(np.searchsorted(below, -x)))  # the nodes that have label x
-            out[at[some] + x * step[some]] = model.unary[begin[some] + x]
+        core.by_strip(layout(model), self.nodes, self.at, self.step, out)
         return out
 
 
