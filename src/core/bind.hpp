@@ -64,6 +64,7 @@ template <class S> using HeldLayout = Held<Layout<S>>;
 template <class S> using HeldSchedule = Held<Schedule<S>>;
 
 void bind_layout(nb::module_ &m);
+void bind_planning(nb::module_ &m);
 void bind_passes(nb::module_ &m);
 void bind_stars(nb::module_ &m);
 void bind_paper(nb::module_ &m);

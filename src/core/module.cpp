@@ -37,6 +37,7 @@ NB_MODULE(_native, m) {
     m.def("cpu_level", &cpu_level, "The highest instruction set that this machine runs.");
     m.def("give_back", &give_back, "Hand memory that was freed back to the system.");
     bind_layout(m);
+    bind_planning(m);
     bind_passes(m);
     bind_stars(m);
     bind_paper(m);

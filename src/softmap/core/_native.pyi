@@ -49,6 +49,21 @@ def message(
 ) -> None:
     """Message into half-edge h from costs a on the labels of its far end."""
 
+def plan(
+    layout: Layout,
+    rank: Annotated[
+        NDArray[numpy.int64], dict(shape=(None,), order="C", device="cpu", writable=False)
+    ],
+    level: Annotated[
+        NDArray[numpy.int64], dict(shape=(None,), order="C", device="cpu", writable=False)
+    ],
+    key: Annotated[
+        NDArray[numpy.int64], dict(shape=(None,), order="C", device="cpu", writable=False)
+    ],
+    leading: bool,
+) -> dict:
+    """The arrays of a schedule that do not depend on costs, by name."""
+
 class Schedule:
     """What one pass over the graph does."""
 
