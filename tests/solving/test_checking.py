@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from softmap import METHODS, Model, Tables, generators, iterate, solve
+from softmap import METHODS, Model, Status, Tables, generators, iterate, solve
 from softmap.algorithms.sweeps.anneal import Anneal
 from softmap.relaxation.consistency import tighten
 from softmap.solving.checking import EARLY, FAR, SOON, passes_to_next
@@ -193,3 +193,12 @@ def test_labels_that_break_constraints_are_not_swapped_for_others(goal):
     assert found.energy == model.energy(found.labels)
     snapshots = list(iterate(model, goal=goal, max_work=0))
     assert all(s.energy == model.energy(s.labels) for s in snapshots)
+
+
+def test_where_set_up_took_all_the_time_nothing_is_timed(monkeypatch):
+    """One look at λ = 0 is what remains to be done: a bound, and labels of least cost."""
+    monkeypatch.setattr(Pace, "begin", lambda *_: pytest.fail("steps are timed"))
+    model = generators.potts_grid(8, 8, 3, seed=1)
+    found = solve(model, time_limit=1e-9)
+    assert found.status is Status.TIME_LIMIT
+    assert -math.inf < found.bound <= found.energy == model.energy(found.labels)

@@ -132,6 +132,8 @@ class Run:
 
     def advance(self) -> Status | None:
         """Go on to the next check, or to the first limit on the way."""
+        if self.left <= 0:  # there is no time even to find out how long a step takes
+            return Status.TIME_LIMIT
         least = 1 if self.algorithm.sweeping else max(1, self.model.n // 10)
         if self.options.time_limit and not self.pace.known("step") and not self.algorithm.frugal:
             self._guess()
