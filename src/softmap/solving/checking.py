@@ -121,7 +121,8 @@ def _ask_for_labels(
 ) -> None:
     """Search for labels at growing intervals, at the end, and until some obey hard constraints.
 
-    Intervals grow more slowly where labels are all that is missing for the gap that was asked for.
+    Intervals grow more slowly where labels are all that is missing for the gap that was asked for,
+    and not at all while passes are made to prove them.
 
     `before` is the cost of the best point before this check. λ is asked for only where it is
     needed: it may have to come from a device.
@@ -135,7 +136,7 @@ def _ask_for_labels(
         find_labels(run, _readable(seen), verdict.nodes[0], before, wait=last or _decisive(run))
     if due:
         run.decoded_at = run.done
-    elif run.closed() and not (alone and run.gaps()[1] <= run.options.lp_gap):
+    elif run.proving() or (run.closed() and not (alone and run.gaps()[1] <= run.options.lp_gap)):
         find_labels(run, _readable(seen), verdict.nodes[0], run.judge.primal)
 
 

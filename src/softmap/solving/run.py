@@ -44,7 +44,9 @@ SHARE = 0.4  # of the time limit that the relaxation may take where more is to f
 FIRST = 20  # passes that come before anything else: without them, later stages have little to hold
 PREPARED = 8  # passes that must be ahead for it to pay to begin with a smaller model,
 TAKEN = 4  # which takes about as long as so many
-MORE = 2  # times the passes that solved the LP, up to which labels that solve it, too, are proved
+# Labels that solve the LP as well as any point are likely to be proved by some more passes: up to
+# so many times those that solved it, and so many in any case.
+MORE, PROVING = 2, 100
 # A run gives up when neither gap has improved for so many passes, and for half of all passes.
 PATIENCE = 400
 LARGE = 1 << 19  # numbers from which on λ is handed out as what it is made of
@@ -339,14 +341,16 @@ class Run:
         lp_gap, gap = self.gaps()
         if gap <= self.options.gap:
             return Status.OPTIMAL if gap <= PROVED else Status.GAP
-        going_on = labels_only or lp_gap > self.options.lp_gap or self._nearly_proved()
+        going_on = labels_only or lp_gap > self.options.lp_gap or self.proving()
         return None if going_on else Status.LP_GAP
 
-    def _nearly_proved(self) -> bool:
-        """Whether more passes may prove the labels: they solve the LP as well as any point."""
+    def proving(self) -> bool:
+        """Whether the LP is solved, by labels as well as by any point: passes may prove them."""
+        if self.gaps()[0] > self.options.lp_gap:
+            return False
         asked = self.algorithm.sweeping and self.options.goal != "lp"
         tight = self.search.energy <= self.judge.primal
-        return asked and tight and self.done < MORE * self.solved_at
+        return asked and tight and self.done < max(MORE * self.solved_at, PROVING)
 
     def stalled(self) -> Status | None:
         """Whether neither gap has moved for long; not where a number of updates was asked for."""

@@ -43,6 +43,9 @@ FRESH = 0.02  # part of the MAP gap by which λ must be better for a search to b
 PATIENT = 4  # fruitless turns that count: a stage sits out up to 2**PATIENT - 1 rounds
 PATIENCE = 10.0  # seconds after which a turn of the search ends in any case
 ENTRIES = 60_000_000  # table entries up to which a model is given to the exact search
+EARLY = 2_000_000  # table entries up to which that may happen before the relaxation is solved:
+# to begin a search takes about 0.3 µs for each of them
+AT_MOST = 0.5  # of the time that is left, for what a stage takes to begin
 CLUSTERED = 5_000_000  # node states up to which a model is tightened
 LARGE = 300  # variables above which the loose part of a model is searched by itself
 LOOSE = 0.3  # part of the variables up to which it may grow
@@ -109,9 +112,9 @@ class Stage(ABC):
         """Whether the model is of a kind and size that this stage can do something about."""
 
     def fits(self) -> bool:
-        """Whether a turn would end before the time limit: no stage stops as soon as it begins."""
+        """Whether a turn would end well before the time limit, and leave others theirs."""
         run = self.run
-        return self.glances * run.pace.expected("glance") <= run.left
+        return self.glances * run.pace.expected("glance") <= AT_MOST * run.left
 
     @abstractmethod
     def take(self, turn: Turn) -> None:
@@ -131,7 +134,8 @@ class Search(Stage):
         model = self.run.model
         tied = model.edges[:, 0] >= model.num_variables
         pairs = np.diff(model.edge_offset)[~tied].sum() if model.m else 0
-        return int(pairs) + model.unary.size <= ENTRIES
+        self.entries = int(pairs) + model.unary.size
+        return self.entries <= ENTRIES
 
     def take(self, turn: Turn) -> None:
         run = self.run
@@ -311,7 +315,7 @@ class LaterStages:
     def interlude(self) -> Snapshot | None:
         """A short turn of the search while the relaxation is still being solved."""
         search = next((s for s in self.stages if isinstance(s, Search) and s.active), None)
-        if self.run.closed() or search is None or not search.fits():
+        if self.run.closed() or search is None or search.entries > EARLY or not search.fits():
             return None
         if take_labels(self.run) and self.run.closed():  # a search needs the best there are
             return self.run.note(StageName.LABELS)

@@ -1,0 +1,58 @@
+"""Which stage comes when: passes as long as they may prove labels, searches that can afford it."""
+
+from __future__ import annotations
+
+import pytest
+
+from softmap import Status, generators, solve
+from softmap.solving import stages
+from softmap.solving.options import Options
+from softmap.solving.run import Run
+from softmap.solving.stages import AT_MOST, Improve, Partial, Search, Tighten
+
+
+@pytest.mark.parametrize("goal", ["map", "labels"])
+@pytest.mark.parametrize(("side", "seed"), [(32, 1), (64, 3)])
+def test_labels_that_solve_the_lp_are_proved_by_passes(side, seed, goal, monkeypatch):
+    """A few passes solve the LP to what was asked for, a few more prove the labels.
+
+    Clusters and large neighbourhoods did not do that in half a minute.
+    """
+    monkeypatch.setattr(stages, "EARLY", 0)
+    model = generators.stereo_grid(side, side, 16, seed=seed, weight=0.2, truncation=4.0)
+    found = solve(model, goal=goal, threads=1)
+    assert found.status is Status.OPTIMAL
+    assert {row.stage.name for row in found.trace.rows} == {"RELAX"}
+    alone = solve(model, goal="lp", threads=1)
+    assert alone.status is Status.LP_GAP
+    assert alone.sweeps < found.sweeps <= 100
+
+
+def test_passes_end_where_the_lp_is_not_tight():
+    """Labels that are worse than a point of the LP are left to other stages."""
+    model = generators.erdos_renyi(300, 3, seed=2)
+    options = {"threads": 1, "lp_gap": 1e-3, "max_work": 2 * model.m * 300}
+    found, alone = (solve(model, goal=goal, **options) for goal in ("labels", "lp"))
+    assert found.energy > alone.primal
+    passes = [row.sweeps for row in found.trace.rows if row.stage.name == "RELAX"]
+    assert max(passes) == alone.sweeps
+
+
+@pytest.mark.parametrize("early", [0, stages.EARLY])
+def test_a_large_model_is_not_searched_before_its_relaxation_is_solved(early, monkeypatch):
+    monkeypatch.setattr(stages, "EARLY", early)
+    model = generators.erdos_renyi(300, 3, seed=2)
+    found = solve(model, threads=1, max_work=2 * model.m * 40)
+    names = [row.stage.name for row in found.trace.rows]
+    assert ("SEARCH" in names[:3]) == (early > 0)
+    assert names[-1] == "RELAX"
+
+
+@pytest.mark.parametrize("kind", [Search, Tighten, Partial, Improve])
+def test_a_stage_that_takes_long_to_begin_leaves_time_for_others(kind):
+    run = Run(generators.potts_grid(4, 4, 3, seed=1), Options(time_limit=1000.0))
+    stage = kind(run)
+    run.pace.note("glance", 0.9 * AT_MOST * 1000.0 / kind.glances)
+    assert stage.fits()
+    run.pace.note("glance", 1.1 * AT_MOST * 1000.0 / kind.glances)
+    assert not stage.fits()
