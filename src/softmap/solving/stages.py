@@ -43,7 +43,7 @@ FRESH = 0.02  # part of the MAP gap by which λ must be better for a search to b
 PATIENT = 4  # fruitless turns that count: a stage sits out up to 2**PATIENT - 1 rounds
 PATIENCE = 10.0  # seconds after which a turn of the search ends in any case
 ENTRIES = 60_000_000  # table entries up to which a model is given to the exact search
-EARLY = 2_000_000  # table entries up to which that may happen before the relaxation is solved:
+EARLY = 6_000_000  # table entries up to which that may happen before the relaxation is solved:
 # to begin a search takes about 0.3 µs for each of them
 AT_MOST = 0.5  # of the time that is left, for what a stage takes to begin
 CLUSTERED = 5_000_000  # node states up to which a model is tightened
