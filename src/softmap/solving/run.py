@@ -31,7 +31,7 @@ from softmap.solving.options import Options
 from softmap.solving.pace import Pace, width_of
 from softmap.solving.proof import Proof
 from softmap.solving.result import Result
-from softmap.solving.settling import has_settled
+from softmap.solving.settling import makes_way
 from softmap.solving.trace import PROVED, Row, Snapshot, StageName, Status, Trace
 from softmap.solving.units import Units
 from softmap.solving.warm import warm_start
@@ -40,8 +40,6 @@ __all__ = ["Run"]
 
 FIRST_INTERLUDE = 5  # passes before an exact search is tried for the first time
 MOMENT = 0.1  # seconds between two looks at limits and Ctrl-C, where a step is shorter than that
-SHARE = 0.4  # of the time limit that the relaxation may take where more is to follow
-FIRST = 20  # passes that come before anything else: without them, later stages have little to hold
 PREPARED = 8  # passes that must be ahead for it to pay to begin with a smaller model,
 TAKEN = 4  # which takes about as long as so many
 # Labels that solve the LP as well as any point are likely to be proved by some more passes: up to
@@ -142,7 +140,7 @@ class Run:
         if not self.state.work and self.warm is None:
             self._look_ahead()
         while self.done < self.next_check:
-            if status := self.limit() or self.relaxed() or self._out_of_time():
+            if status := self.limit() or makes_way(self) or self._out_of_time():
                 return status
             goal = min(self.next_check, self.options.updates or self.next_check)
             if made := made_meanwhile(self, min(goal - self.done, self.affordable())):
@@ -278,18 +276,6 @@ class Run:
         if self.left <= 0:
             return Status.TIME_LIMIT
         return None
-
-    def relaxed(self) -> Status | None:
-        """Whether later stages should have the rest of the time, as far as there is a limit."""
-        limit = self.options.time_limit
-        more = self.options.goal != "lp" and self.algorithm.sweeping and len(self.trace) > 0
-        if not more or not limit:
-            return None
-        middle = (self.judge.bound + self.judge.primal) / 2  # the LP optimum is likely below it
-        overtaken = middle < self.proved and math.isfinite(self.search.energy)
-        enough = self.seconds > SHARE * limit and self.done >= FIRST
-        done = enough or has_settled(self.trace, overtaken=overtaken)
-        return Status.RELAXED if done else None
 
     def check(self, *, last: bool = False, least: bool = False) -> Snapshot:
         """Judge where the algorithm stands; see `checking.check`."""
