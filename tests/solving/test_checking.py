@@ -50,18 +50,6 @@ def test_a_glimpse_gives_the_bound_of_a_sketch(begun):
     np.testing.assert_array_equal(glimpse.nodes[0], sketch.nodes[0])
 
 
-def test_what_a_sketch_left_out_is_guessed_from_the_last_whole_look(begun):
-    model, method, state = begun
-    judge = Judge(model, 1)
-    whole = judge.look(method.propose(state))
-    gap = method._gap(state, whole)
-    assert gap == min(whole.primals) - whole.bound
-    sketched = judge.look(method.sketch(state))
-    assert method._gap(state, sketched) == pytest.approx(
-        gap * (sketched.primals[0] - sketched.bound) / (whole.primals[0] - whole.bound)
-    )
-
-
 def test_a_run_for_the_lp_asks_for_labels_only_where_they_may_help(monkeypatch):
     from softmap.labels import LabelSearch
 
