@@ -12,31 +12,31 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from softmap.algorithms.base import Floats, Proposal
 from softmap.algorithms.registry import find
 from softmap.errors import ModelError, OptionError
+from softmap.labels import LabelSearch
 from softmap.model import Model
 from softmap.relaxation.bounds import dual_bound
 from softmap.relaxation.dual import check_eta, check_lam
 from softmap.relaxation.point import Beliefs
 from softmap.relaxation.polytope import checked_marginals
 from softmap.relaxation.scaling import scaled
+from softmap.solving.best import Best
+from softmap.solving.judge import Judge
+from softmap.solving.options import Options
+from softmap.solving.problem import Problem
 from softmap.solving.proof import Proof, ProofKind
 from softmap.solving.result import Result
 from softmap.solving.trace import PROVED, Status
-from softmap.solving.units import Units
 
-if TYPE_CHECKING:
-    from softmap.solving.run import Run
-    from softmap.tightening.stage import Stage
+__all__ = ["Clusters", "WarmStart", "warm_start"]
 
-__all__ = ["WarmStart", "warm_start"]
-
-KEPT = 30.0  # times that the LP gap may have grown by the change of costs before η is lowered
+KEPT = 30.0  # factor by which changed costs may raise the LP gap before η is lowered
 GIVEN_UP = (Status.EFFORT, Status.EXHAUSTED, Status.STALLED)
 
 
@@ -55,7 +55,7 @@ class WarmStart:
     """
 
     lam: Floats
-    units: Units
+    problem: Problem
     result: Result | None = None
     same: bool = False
 
@@ -64,7 +64,7 @@ class WarmStart:
         known = self.result
         if known is None or known.method != method or find(method).fixed_eta:
             return None
-        return self.units.eta(known.eta)
+        return self.problem.eta(known.eta)
 
     @property
     def reached(self) -> float:
@@ -72,12 +72,12 @@ class WarmStart:
         known = self.result
         return 0.0 if known is None else known.relative_gap(known.gap)
 
-    def enough(self, run: Run) -> bool:
+    def enough(self, best: Best) -> bool:
         """Whether the MAP gap is no larger than the one at which the earlier run gave up."""
         known = self.result
         if known is None or known.status not in GIVEN_UP:
             return False  # it had other ends: the relaxation alone, a limit, a wider gap
-        return run.gaps()[1] <= self.reached
+        return best.gaps().map <= self.reached
 
     @property
     def searched(self) -> bool:
@@ -87,11 +87,6 @@ class WarmStart:
             return False
         return known.proof.kind is ProofKind.SEARCH
 
-    def adopt(self, stage: Stage) -> None:
-        """Let a tightening stage begin with the clusters of the earlier proof."""
-        if (known := self.clusters) is not None:
-            stage.adopt(known.clusters, known.lam, known.beliefs)
-
     @cached_property
     def clusters(self) -> Clusters | None:
         """The clusters of the earlier proof with λ for them, if it had any that can be built."""
@@ -100,26 +95,28 @@ class WarmStart:
             return None
         from softmap.tightening.selection import Limits  # many runs need none
 
-        labels = self.units.given.num_labels
+        labels = self.problem.given.num_labels
         states = sum(math.prod(labels[list(scope)].tolist()) for scope in proof.clusters)
         if states > Limits().states:
             return None
-        return Clusters(proof.clusters, self._into(proof.lam), self._beliefs(proof.beliefs))
+        return Clusters(
+            proof.clusters, self.problem.lam_as_is(proof.lam), self._beliefs(proof.beliefs)
+        )
 
     def _beliefs(self, given: Beliefs | None) -> Beliefs | None:
         if given is None:
             return None
-        eta = self.units.eta(given.eta)
+        eta = self.problem.eta(given.eta)
         assert eta is not None
-        return replace(given, coupling=self._into(given.coupling), eta=eta)
+        return replace(given, coupling=self.problem.lam_as_is(given.coupling), eta=eta)
 
-    def ended(self, run: Run) -> Status | None:
+    def ended(self, best: Best, options: Options) -> Status | None:
         """Why the relaxation need not be solved: nothing is asked for beyond the earlier gap.
 
         Of the same model, because the earlier run gave up there and this one would do the same
         again, or because a search has ended it, which begins again.
         """
-        known, options = self.result, run.options
+        known = self.result
         if known is None or options.goal == "lp":
             return None
         if self.same and self.searched:
@@ -127,57 +124,54 @@ class WarmStart:
         limited = options.time_limit is not None or options.max_work is not None
         if limited or options.goal == "optimal" or known.status not in GIVEN_UP:
             return None
-        if not self.enough(run):
+        if not self.enough(best):
             return None
         if self.same:
             return known.status
         return Status.RELAXED if options.gap >= known.tolerances[1] else None
 
-    def recall(self, run: Run) -> None:
-        """Judge what the earlier result knows by the costs of this run."""
-        known = self.result
+    def recall(self, judge: Judge, labels: LabelSearch, seed: int) -> float:
+        """Judge what the earlier result knows by the costs of this problem.
+
+        Returns the factor by which η should be lowered: above 1 where costs have changed so much
+        that λ has a long way to go.
+        """
+        known, best = self.result, judge.best
         if known is None:
-            return
-        run.keep_labels(run.given.with_running(known.labels))
-        self._point(run, known)
+            return 1.0
+        best.offer_labels(self.problem.given.with_running(known.labels))
+        self._recall_point(judge, known)
+        lower = 1.0
         if not self.same:
-            run.search.improve(run.judge.bound, run.options.seed)
-            run.judge.credit(run.search.labels, run.search.energy)
-            self._warm_up(run, known)
+            priced = best.labels, best.energy
+            best.offer_labels(*labels.improve(priced, best.lp_bound, seed))
+            before = max(known.relative_gap(known.lp_gap), known.tolerances[0], 1e-12)
+            lower = best.gaps().lp / (KEPT * before)
         if (clusters := self.clusters) is not None:
-            run.keep_bound(*clusters.proved(run.model))
+            best.offer_bound(*clusters.proved(self.problem.model))
+        return lower if math.isfinite(lower) else 1.0
 
-    def _warm_up(self, run: Run, known: Result) -> None:
-        """Lower η where costs have changed so much that λ has a long way to go."""
-        before = max(known.relative_gap(known.lp_gap), known.tolerances[0], 1e-12)
-        grown = run.gaps()[0] / (KEPT * before)
-        if grown > 1.0 and math.isfinite(grown):
-            run.algorithm.heat(run.state, grown)
-
-    def _point(self, run: Run, known: Result) -> None:
+    def _recall_point(self, judge: Judge, known: Result) -> None:
         """The bound of λ and the price of the primal point; edges are coupled for the new costs."""
-        lam, point = self.units.warm(known.lam), known.point
+        problem, point, best = self.problem, known.point, judge.best
+        lam = problem.lam(known.lam)
         if point.nodes is None:
-            run.judge.glance(lam)
+            best.offer_lam(lam)
             return
-        nodes = _allowed(run, checked_marginals(run.model, point.nodes))
+        nodes = _allowed(problem.model, checked_marginals(problem.model, point.nodes))
         if math.isinf(point.eta):
-            run.judge.glance(lam)
+            best.offer_lam(lam)
             if self.same:  # the cheapest transport on every edge takes long
-                run.judge.accept(lam, nodes)
+                judge.solution(lam, nodes)
             return
         exponent = scaled(known.model).exponent
         with np.errstate(over="ignore", under="ignore"):
-            eta = self.units.eta(float(np.ldexp(point.eta, exponent)))
+            eta = problem.eta(float(np.ldexp(point.eta, exponent)))
             coupling = lam  # where the point does not depend on it
             if point.coupling is not None:
-                coupling = self.units.warm(np.ldexp(point.coupling, -exponent))
+                coupling = problem.lam(np.ldexp(point.coupling, -exponent))
         assert eta is not None
-        run.judge.look(Proposal(lam, eta, coupling=coupling, nodes=(nodes,)))
-
-    def _into(self, lam: Floats) -> Floats:
-        with np.errstate(over="ignore", under="ignore"):
-            return np.ldexp(lam, self.units.exponent)
+        judge.look(Proposal(lam, eta, coupling=coupling, nodes=(nodes,)))
 
 
 @dataclass(frozen=True, eq=False)
@@ -196,7 +190,7 @@ class Clusters:
             tight = build(model, self.clusters)
             bound = dual_bound(tight.model, self.lam)
             beliefs = self._checked(tight.model)
-        except (ModelError, OptionError) as error:
+        except (ModelError, OptionError, IndexError, ValueError) as error:
             raise OptionError(f"warm_start: this result is damaged ({error})") from error
         return bound, Proof(ProofKind.TIGHTENED, self.clusters, self.lam, beliefs=beliefs)
 
@@ -212,9 +206,8 @@ class Clusters:
         )
 
 
-def _allowed(run: Run, nodes: Floats) -> Floats:
+def _allowed(model: Model, nodes: Floats) -> Floats:
     """Node marginals that add up to 1, without states that are forbidden now."""
-    model = run.model
     begin, counts = model.node_offset[:-1], model.num_labels
     free = ~np.isposinf(model.unary)
     left = np.where(free, nodes, 0.0)
@@ -223,22 +216,22 @@ def _allowed(run: Run, nodes: Floats) -> Floats:
     return np.where(mass > 0, left / np.where(mass > 0, mass, 1.0), even)
 
 
-def warm_start(units: Units, given: Any) -> WarmStart | None:
+def warm_start(problem: Problem, given: Any) -> WarmStart | None:
     """What `warm_start=` of a run stands for: None, λ, or an earlier result."""
     if given is None:
         return None
     result = given if isinstance(given, Result) else None
     lam = given if result is None else result.messages
     try:
-        flat = units.warm(check_lam(units.given, lam).copy())
+        flat = problem.lam(check_lam(problem.given, lam).copy())
     except (OptionError, ValueError, TypeError) as error:
         raise OptionError(
             f"warm_start: expected a Result, or λ of this model as a flat array ({error})"
         ) from error
-    if result is None or not _fits(units, result):
-        return WarmStart(flat, units)
-    _check(units, result)
-    return WarmStart(flat, units, result, _same(units.given, result.model))
+    if result is None or not _fits(problem, result):
+        return WarmStart(flat, problem)
+    _check(problem, result)
+    return WarmStart(flat, problem, result, _same(problem.given, result.model))
 
 
 def _same(ours: Model, theirs: Model) -> bool:
@@ -248,9 +241,9 @@ def _same(ours: Model, theirs: Model) -> bool:
     return np.array_equal(ours.unary, theirs.unary) and ours.fingerprint() == theirs.fingerprint()
 
 
-def _fits(units: Units, result: Result) -> bool:
+def _fits(problem: Problem, result: Result) -> bool:
     """Whether an earlier result has the variables and edges of this model."""
-    ours, theirs = units.given, result.model
+    ours, theirs = problem.given, result.model
     return (
         ours.num_variables == theirs.num_variables
         and ours.num_visible == theirs.num_visible
@@ -259,9 +252,9 @@ def _fits(units: Units, result: Result) -> bool:
     )
 
 
-def _check(units: Units, result: Result) -> None:
+def _check(problem: Problem, result: Result) -> None:
     """Refuse what no run gives: labels, λ or marginals that are none of such a model's."""
-    model, point = units.given, result.point
+    model, point = problem.given, result.point
     try:
         check_lam(model, result.lam)
         model.complete(result.labels)

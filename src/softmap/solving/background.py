@@ -1,4 +1,4 @@
-"""Work beside the passes: begun now, asked for later."""
+"""A primal heuristic in a thread of its own, whose outcome is asked for later."""
 
 from __future__ import annotations
 
@@ -8,36 +8,42 @@ import time
 from collections.abc import Callable
 from typing import Generic, TypeVar
 
-__all__ = ["Beside"]
+__all__ = ["Background"]
 
 Found = TypeVar("Found")
 
 
-class Beside(Generic[Found]):
-    """Something to be found in a thread of its own, or (not `apart`) at once.
+class Background(Generic[Found]):
+    """A computation that runs in a thread, or at once where there is only one thread.
 
-    What is found must not depend on when that happens: then runs with any number of threads are the
-    same to the bit, because all of them ask at the same pass.
+    What it finds must not depend on when it runs: then runs with any number of threads are the same
+    to the bit, because all of them ask for the outcome after the same pass.
+
+    Parameters
+    ----------
+    work : function without arguments
+    threaded : bool
+        Whether to run in a thread.
 
     Attributes
     ----------
     seconds : float
-        How long it took; 0 while it is under way.
+        How long it took; 0 while it runs.
     """
 
-    def __init__(self, work: Callable[[], Found], *, apart: bool) -> None:
+    def __init__(self, work: Callable[[], Found], *, threaded: bool) -> None:
         self._work = work
         self._found: Found | None = None
         self._error: BaseException | None = None
         self.seconds = 0.0
-        self._thread = threading.Thread(target=self._do, name="softmap-beside")
+        self._thread = threading.Thread(target=self._run, name="softmap-labels")
         self._process = os.getpid()
-        if apart:
+        if threaded:
             self._thread.start()
         else:
-            self._do()
+            self._run()
 
-    def _do(self) -> None:
+    def _run(self) -> None:
         began = time.perf_counter()
         try:
             self._found = self._work()
@@ -46,8 +52,8 @@ class Beside(Generic[Found]):
         self.seconds = time.perf_counter() - began
 
     def found(self, timeout: float | None = None) -> Found | None:
-        """What was found, waiting for it up to `timeout` seconds; None if that is not enough."""
-        if self._process != os.getpid():  # a fork leaves threads behind
+        """The outcome, waiting for it up to `timeout` seconds; None if that is not enough."""
+        if self._process != os.getpid():  # a fork has no threads of its parent
             return self._work()
         if self._thread.ident is not None:
             self._thread.join(timeout)

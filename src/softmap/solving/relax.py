@@ -1,0 +1,564 @@
+"""The LP relaxation of a problem, solved by one method: steps, checks, and when to move on.
+
+A check asks for a bound, a point of the polytope and labels. Each costs as much as one to ten
+passes, so each is asked for only where it may change something. What is asked depends on passes
+and gaps, never on a clock, unless a time limit is near.
+"""
+
+from __future__ import annotations
+
+import math
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from softmap import core
+from softmap.algorithms.base import Algorithm, Floats, Proposal, Verdict
+from softmap.algorithms.policy import Ask, Checks, Schedule
+from softmap.algorithms.registry import make
+from softmap.errors import InfeasibleModel
+from softmap.labels import LabelSearch, cheapest, round_nodes
+from softmap.labels.feasible import find_feasible
+from softmap.labels.search import Priced, Readable
+from softmap.model import Model
+from softmap.model.potentials import Potts, Projection, TruncatedLinear, TruncatedQuadratic
+from softmap.relaxation import lp
+from softmap.relaxation.bounds import reduced_nodes
+from softmap.solving.background import Background
+from softmap.solving.best import Best, Tolerances
+from softmap.solving.budget import Budget, Task
+from softmap.solving.judge import Judge
+from softmap.solving.options import Options
+from softmap.solving.problem import Problem
+from softmap.solving.trace import StageName, Status, Trace
+from softmap.solving.warm import WarmStart
+
+__all__ = ["Check", "Progress", "Relaxation", "Tuning"]
+
+
+@dataclass(frozen=True)
+class Tuning:
+    """Numbers of the relaxation stage.
+
+    Attributes
+    ----------
+    responsive : float
+        Seconds between two looks at limits and Ctrl-C.
+    coarse_pays, coarse_cost : int
+        Passes that must follow for a coarse-to-fine start to pay off; its cost, in passes.
+    proving, proving_least : int
+        When the labels solve the LP, more passes may prove them: up to `proving` times those that
+        solved it, and at least `proving_least` in all.
+    exact_after, exact_size : int
+        After `exact_after` passes, an LP of at most `exact_size` node states and edge pairs is
+        handed to HiGHS's interior-point method.
+    share : float
+        Part of the time limit that the relaxation may take if other stages follow.
+    first, overtaken, settling : int
+        Passes before other stages may take over: at all; because a search has proved more than the
+        LP is likely to; because the bound has settled.
+    little : float
+        The bound has settled when the second half of all passes gained less than this part of the
+        MAP gap.
+    wide : float
+        Pairs of labels per label of a message for which the cost of a check is guessed.
+    lazy : int
+        Numbers in λ from which on it is handed out as what it is made of.
+    """
+
+    responsive: float = 0.1
+    coarse_pays: int = 8
+    coarse_cost: int = 4
+    proving: int = 2
+    proving_least: int = 100
+    exact_after: int = 5_000
+    exact_size: int = 50_000
+    share: float = 0.4
+    first: int = 20
+    overtaken: int = 20
+    settling: int = 40
+    little: float = 0.01
+    wide: float = 8.0
+    lazy: int = 1 << 19
+
+
+TUNING = Tuning()
+CHECKS = Checks()
+
+
+@dataclass(kw_only=True)
+class Progress(Schedule):
+    """Where the relaxation stands: plain numbers, so that it can be stored.
+
+    Attributes
+    ----------
+    done : int
+        Steps of the method so far.
+    checked_at, solved_at : int
+        Steps at the last check; when the LP was solved (0: not yet).
+    eta : float
+        η of the last check.
+    """
+
+    done: int = 0
+    checked_at: int = -1
+    solved_at: int = 0
+    eta: float = 1.0
+
+
+class Check(NamedTuple):
+    """What a check knows beyond the best: smoothed dual (None: unknown) and slack."""
+
+    smoothed: float | None = None
+    slack: float = math.nan
+
+
+class Relaxation:
+    """The LP relaxation of a problem, solved by one method.
+
+    Parameters
+    ----------
+    problem : Problem
+    options : Options
+    best : Best
+        To which bounds, points and labels are offered.
+    budget : Budget
+    warm : WarmStart, optional
+
+    Attributes
+    ----------
+    algorithm, state
+        The method, and what it carries on.
+    judge : Judge
+    labels : LabelSearch
+    at : Progress
+    """
+
+    def __init__(
+        self,
+        problem: Problem,
+        options: Options,
+        best: Best,
+        budget: Budget,
+        warm: WarmStart | None = None,
+    ) -> None:
+        self.problem, self.options, self.best, self.budget = problem, options, best, budget
+        eta = problem.eta(options.eta)
+        if eta is None and warm is not None:
+            eta = warm.eta(options.method)
+        self.algorithm = _method(options, eta, problem.threads)
+        model = problem.model
+        self.state = self.algorithm.init(model, None if warm is None else warm.lam, options.seed)
+        self.judge: Judge = self.algorithm.judge_by(Judge(best))
+        if not model.cost_sizes.largest:  # nothing costs anything: λ = 0 proves all there is
+            best.offer_lam(best.lam)
+        self.labels = LabelSearch(model, self.algorithm.decode_order(model))
+        self.at = Progress()
+        self.at.next_check = self._interval()
+        self._warm = warm is not None
+        self._pending: Background[Priced] | None = None
+        self._restart: tuple[int, Floats] | None = None
+        self._hand_back_memory()
+
+    # --- where it stands --------------------------------------------------------------------------
+
+    @property
+    def sweeps(self) -> float:
+        """Work of the method in units of all half-edges."""
+        return float(self.state.work / max(1, 2 * self.problem.model.m))
+
+    @property
+    def tolerances(self) -> Tolerances:
+        """The gaps that were asked for."""
+        return Tolerances(self.options.lp_gap, self.options.gap)
+
+    def closed(self) -> Status | None:
+        """Whether a gap is small enough; the LP's counts unless passes may prove the labels."""
+        status = self.tolerances.met(self.best.gaps())
+        return None if status is Status.LP_GAP and self._proving() else status
+
+    def _proving(self) -> bool:
+        """Whether the LP is solved by the labels as well as by any point: passes may prove them."""
+        best, at = self.best, self.at
+        if best.gaps().lp > self.options.lp_gap or not best.energy <= best.point_cost:
+            return False
+        asked = self.algorithm.sweeping and self.options.goal != "lp"
+        return asked and at.done < max(TUNING.proving * at.solved_at, TUNING.proving_least)
+
+    def stalled(self) -> Status | None:
+        """Whether neither gap has improved for long; not where updates were asked for."""
+        sweeping = self.algorithm.sweeping
+        passes = self.at.done if sweeping else int(self.sweeps)
+        stalled = self.at.stalled(CHECKS, passes, *self.best.gaps())
+        asked = not sweeping and self.options.updates is not None
+        return Status.STALLED if stalled and not asked else None
+
+    def switches(self, trace: Trace) -> Status | None:
+        """Whether the stages after the relaxation should have the rest of a limited time."""
+        best, limit = self.best, self.options.time_limit
+        if self.options.goal == "lp" or not self.algorithm.sweeping or not len(trace) or not limit:
+            return None
+        middle = (best.lp_bound + best.point_cost) / 2  # the LP optimum is likely below it
+        overtaken = middle < best.bound and best.found
+        enough = self.budget.seconds > TUNING.share * limit and self.at.done >= TUNING.first
+        return Status.RELAXED if enough or _settled(trace, overtaken=overtaken) else None
+
+    def restart_point(self) -> Floats:
+        """λ where the method stands, computed once."""
+        at, best = self.at, self.best
+        if not at.done and not self._warm:
+            return best.lam  # which is 0 still
+        if self._restart is None or self._restart[0] != at.done:
+            lam = self.algorithm.restart_point(self.state)
+            # a method of the paper that diverges may have overflowed
+            self._restart = at.done, lam if np.isfinite(lam).all() else best.lam
+        return self._restart[1]
+
+    # --- steps ------------------------------------------------------------------------------------
+
+    def advance(self, trace: Trace) -> Status | None:
+        """Go on to the next check, or to the first limit on the way."""
+        at, budget = self.at, self.budget
+        if budget.left <= 0:  # there is no time even to find out how long a step takes
+            return Status.TIME_LIMIT
+        if budget.time_limit and not budget.known(Task.STEP) and not self.algorithm.frugal:
+            self._guess_times()
+        if not self.state.work and not self._warm:
+            self._start_coarse()
+        while at.done < at.next_check:
+            if status := budget.stop(at.done) or self.switches(trace) or self._out_of_time():
+                return status
+            self._step()
+        return budget.stop(at.done)
+
+    def _step(self) -> None:
+        """As many steps as fit between two looks at limits."""
+        at, budget, graph = self.at, self.budget, self.problem.model.graph
+        sweeping = self.algorithm.sweeping
+        count = 1 if sweeping else max(1, self.problem.model.n // 10)
+        if at.done > 0 and budget.known(Task.STEP):
+            count = max(count, budget.fitting(Task.STEP, TUNING.responsive))
+        wanted = min(at.next_check, self.options.updates or at.next_check) - at.done
+        dearest = 2 * self.problem.model.m if sweeping else int(graph.degree.max())
+        count = budget.affordable(dearest, min(count, wanted))
+        if budget.time_limit is not None:
+            fitting = budget.fitting(Task.STEP, budget.left, *budget.closing())
+            count = max(1, min(count, fitting))
+        before = self.state.work
+        with budget.timed(Task.STEP, count):
+            self.algorithm.step(self.state, count)
+        budget.spend(self.state.work - before)
+        at.done += count
+
+    def _interval(self) -> int:
+        """Steps until the next check."""
+        options, at = self.options, self.at
+        if self.algorithm.sweeping:
+            asked = max(options.lp_gap, options.gap, 1e-12)
+            return CHECKS.passes_to_next(at.done, self.best.gaps().lp / asked)
+        if options.updates:
+            return max(1, options.updates // 40)
+        return max(2 * self.problem.model.m, at.done // 5)
+
+    def _guess_times(self) -> None:
+        """Guess what steps and checks cost, before the first of them, from one bound.
+
+        If that leaves no time for any, a second try tells whether the machine was just busy.
+        """
+        steps = 1 if self.algorithm.sweeping else 2 * self.problem.model.m
+        width = _label_width(self.problem.model)
+        for _ in range(2):
+            self.budget.guess(lambda: self.best.offer_lam(self.best.lam), steps, width)
+            if not self._out_of_time():
+                return
+
+    def _start_coarse(self) -> None:
+        """Warm-start from a coarsened model if enough passes will follow."""
+        options, budget = self.options, self.budget
+        passes = [options.updates or TUNING.coarse_pays]
+        if options.max_work is not None:
+            passes.append(budget.affordable(2 * self.problem.model.m, self.at.next_check))
+        if options.time_limit is not None:
+            fitting = budget.fitting(Task.STEP, budget.left, Task.BRIEF, Task.FINISH)
+            passes.append(fitting - TUNING.coarse_cost)
+        if min(passes) >= TUNING.coarse_pays:
+            before = self.state.work
+            self.algorithm.look_ahead(self.state, lambda: budget.stop(self.at.done) is not None)
+            budget.spend(self.state.work - before)
+            self._hand_back_memory()
+
+    def _out_of_time(self) -> Status | None:
+        """Whether the next step, and what follows it, would take longer than the time limit."""
+        if self.budget.time_limit is None or self.budget.fits(Task.STEP, *self.budget.closing()):
+            return None
+        return Status.TIME_LIMIT
+
+    def _hand_back_memory(self) -> None:
+        """Give freed memory of a large model back to the system, or it adds to what comes next."""
+        if self.problem.model.half_size > TUNING.lazy:
+            core.give_back()
+
+    # --- checks -----------------------------------------------------------------------------------
+
+    def check(self, *, last: bool = False) -> Check:
+        """Judge where the method stands, and let it raise η.
+
+        Near the time limit only the bound is judged, and labels are found quickly or not at all.
+        """
+        self.take_labels()
+        at, budget = self.at, self.budget
+        thorough = budget.fits(Task.CHECK, Task.FINISH)
+        if at.checked_at == at.done and (not thorough or at.decoded_at == at.done):
+            return Check()  # nothing has changed
+        before, at.checked_at = max(at.checked_at, 0), at.done
+        if not at.done and not thorough:
+            found = self._least_check()
+        elif not thorough or (not last and self._hasty()):
+            found = self._brief_check(thorough=thorough)
+        else:
+            found = self._whole_check(before, last=last)
+        solved = self.best.gaps().lp <= self.options.lp_gap
+        at.solved_at = (at.solved_at or at.done) if solved else 0
+        at.next_check = at.done + self._interval()
+        self._hand_back_memory()
+        return found
+
+    def least_check(self) -> Check:
+        """The check of a run that was broken off: ask the method for nothing but λ."""
+        self.take_labels()
+        self.at.checked_at = self.at.done
+        return self._least_check()
+
+    def _whole_check(self, before: int, *, last: bool) -> Check:
+        """A bound, a point, and labels where they are due."""
+        at, best = self.at, self.best
+        cost_before = best.point_cost
+        with self.budget.timed(Task.CHECK):
+            proposal = self._proposal(last=last)
+            at.eta = proposal.eta
+            verdict = self.judge.look(proposal)
+        self._ask_for_labels(proposal, verdict, cost_before, last=last)
+        if not last and self._hands_over(before):
+            self._solve_exactly()
+        self.algorithm.heed(self.state, verdict)
+        return Check(proposal.smoothed, verdict.slack)
+
+    def _hasty(self) -> bool:
+        """Whether a point is not worth its price yet: labels give an upper value, too."""
+        early = self.algorithm.sweeping and self.at.done <= CHECKS.hasty and not self._warm
+        return early and self.options.goal == "lp" and not self.algorithm.frugal
+
+    def _proposal(self, *, last: bool) -> Proposal:
+        ratio = self.best.gaps().lp / max(self.options.lp_gap, 1e-300)
+        tight = self.best.energy <= self.best.point_cost < math.inf
+        ask = self.at.ask(CHECKS, self.at.done, lp_ratio=ratio, tight=tight, last=last)
+        return self._sound(self.algorithm.propose(self.state, ask))
+
+    def _sound(self, seen: Proposal) -> Proposal:
+        """The proposal, or the best λ so far where a method that may diverge has overflowed."""
+        if self.algorithm.sweeping or np.isfinite(seen.lam).all():
+            return seen
+        return Proposal(self.best.lam, seen.eta)
+
+    def _brief_check(self, *, thorough: bool) -> Check:
+        """A check without a point of the polytope: the bound, and labels as they are read off."""
+        best, budget = self.best, self.budget
+        proposal = self._sound(self.algorithm.propose(self.state, Ask.BOUND))
+        self.at.eta = proposal.eta
+        self.judge.bound(proposal)
+        if proposal.nodes:
+            best.offer_labels(round_nodes(self.problem.model, proposal.nodes[0]))
+        quickly = proposal.labels is not None and budget.fits(Task.STEP, Task.FINISH)
+        if (thorough or quickly) and not self.closed():
+            best.offer_labels(self.labels.read(_readable(proposal)))
+        if not best.found:
+            self._read_labels(proposal.lam)
+        return Check()
+
+    def _least_check(self) -> Check:
+        """The bound of λ as it stands, and labels where there are none yet."""
+        best, done = self.best, self.at.done
+        lam = self.restart_point() if done else best.lam
+        if done or not math.isfinite(best.lp_bound):
+            best.offer_lam(lam)
+        if not best.found:
+            self._read_labels(lam)
+        return Check()
+
+    def _hands_over(self, before: int) -> bool:
+        """Whether a small LP that is still open after very many passes goes to an exact solver."""
+        passed = self.algorithm.exact_finish and before < TUNING.exact_after <= self.at.done
+        if not passed or self.closed():
+            return False
+        model = self.problem.model
+        size = model.unary.size + int(model.edge_offset[-1])
+        return size <= TUNING.exact_size and not len(model.auxiliaries)
+
+    def _solve_exactly(self) -> None:
+        """Let an interior-point method solve the LP; the judge looks at what it gives."""
+        model, left = self.problem.model, self.budget.left
+        # the last digits depend on the number of threads, so it is always one
+        limit = None if math.isinf(left) else max(0.0, left)
+        found = lp.solve(model, "ipm", time_limit=limit, threads=1)
+        if found.status == "Optimal":
+            nodes = np.maximum(found.node_marginals, 0.0)
+            mass = np.add.reduceat(nodes, model.node_offset[:-1])
+            nodes /= np.repeat(mass, model.num_labels)
+            self.judge.solution(found.lam, nodes)
+            self._find_labels(found.lam, nodes, self.best.point_cost)
+
+    # --- labels -----------------------------------------------------------------------------------
+
+    def _ask_for_labels(
+        self, seen: Proposal, verdict: Verdict, before: float, *, last: bool
+    ) -> None:
+        """Search for labels at growing intervals, at the end, and until some are feasible.
+
+        Intervals grow more slowly where labels are all that is missing, and not at all while passes
+        are made to prove them. λ is asked for only where it is needed: it may have to come from a
+        device.
+
+        Parameters
+        ----------
+        before : float
+            Cost of the best point before this check.
+        """
+        options, at, best = self.options, self.at, self.best
+        alone = options.goal == "lp"
+        if alone and self.algorithm.frugal:
+            return
+        factor = 2 if best.gaps().lp <= CHECKS.hope * options.gap else 4
+        wanted = not alone or self._labels_may_be_best()
+        due = at.labels_due(at.done, factor=factor, wanted=wanted, last=last)
+        if due or not best.found:
+            wait = last or self._decisive()
+            self._find_labels(_readable(seen), verdict.nodes[0], before, wait=wait)
+        if due:
+            return
+        pointless = alone and best.gaps().map <= options.lp_gap
+        if self._proving() or (self.closed() and not pointless):
+            self._find_labels(_readable(seen), verdict.nodes[0], best.point_cost)
+
+    def _labels_may_be_best(self) -> bool:
+        """Whether labels are, or may become, a better point than the best one."""
+        best = self.best
+        gap = best.point_cost - best.lp_bound
+        return not self.at.decoded_at or not best.energy - best.lp_bound > CHECKS.rivals * gap
+
+    def _decisive(self) -> bool:
+        """Whether labels are the first ones, or may end the run: then passes wait for them."""
+        options = self.options
+        if not self.best.found or not self.algorithm.sweeping or options.goal == "lp":
+            return True
+        return self.best.gaps().lp <= CHECKS.hope * max(options.lp_gap, options.gap)
+
+    def _find_labels(
+        self, lam: Readable, nodes: Floats, primal: float, *, wait: bool = True
+    ) -> None:
+        """Search for labels around λ; in the background if nobody has to wait for them.
+
+        Parameters
+        ----------
+        primal : float
+            Cost of a point: how much of the gap the LP may still close.
+        """
+        best, budget, model = self.best, self.budget, self.problem.model
+        if not budget.fits(Task.LABELS, Task.FINISH):
+            if not best.found:
+                best.offer_labels(round_nodes(model, nodes))
+            return
+        # where only the LP is asked for, labels are read off and improved once
+        work = 0 if self.options.goal == "lp" else self.state.work
+        known: Priced = best.labels, best.energy
+        if not wait:
+            search = self.labels.later(known, lam, nodes, best.lp_bound, primal, work)
+            self._pending = Background(search, threaded=self.problem.threads > 1)
+            return
+        with budget.timed(Task.LABELS):
+            best.offer_labels(*self.labels.look(known, lam, nodes, best.lp_bound, primal, work))
+            if not best.found:
+                self._find_feasible(nodes)
+
+    def take_labels(self, *, wait: bool = True) -> bool:
+        """Take the outcome of the background search; whether it is better than what is known.
+
+        Unless `wait`, or where the time limit comes first, an unfinished search is left alone.
+        """
+        pending, self._pending = self._pending, None
+        if pending is None:
+            return False
+        timeout = None if math.isinf(self.budget.left) else max(0.0, self.budget.left)
+        found = pending.found(timeout if wait else 0.0)
+        if found is None:
+            return False
+        self.budget.note(Task.LABELS, pending.seconds)
+        return self.best.offer_labels(*found)
+
+    def pending_labels(self) -> NDArray[np.int64] | None:
+        """The outcome of the background search, for a checkpoint; it stays pending."""
+        found = None if self._pending is None else self._pending.found()
+        return None if found is None else found[0]
+
+    def resume_pending(self, labels: NDArray[np.int64]) -> None:
+        """Put labels of a stored background search where the next check takes them."""
+        priced = labels, float(self.problem.model.energy(labels))
+        self._pending = Background(lambda: priced, threaded=False)
+
+    def _find_feasible(self, nodes: Floats) -> None:
+        """Search for any labels that obey the hard constraints, for a part of what passes took."""
+        model, best, work = self.problem.model, self.best, self.state.work
+        with suppress(InfeasibleModel):  # the bound of the relaxation is of use all the same
+            found = find_feasible(model, nodes, seconds=self.budget.left, work=work // 2)
+            if found is not None:
+                priced = found, float(model.energy(found))
+                best.offer_labels(*self.labels.improve(priced, best.lp_bound, work))
+
+    def _read_labels(self, lam: Floats) -> None:
+        """Labels of least cost under λ, each variable by itself."""
+        model = self.problem.model
+        done = self.at.done
+        theta = reduced_nodes(model, lam, self.problem.threads) if done else model.unary
+        self.best.offer_labels(cheapest(model, theta))
+
+
+def _method(options: Options, eta: float | None, threads: int) -> Algorithm:
+    """The method, on the processor or on a device."""
+    if options.backend == "cpu":
+        return make(options.method, eta=eta, threads=threads, dtype=options.precision)
+    from softmap.cuda.anneal import CudaAnneal  # loads no CuPy unless there is a run to begin
+
+    return CudaAnneal.configured(eta, threads, options.precision)
+
+
+def _readable(seen: Proposal) -> Readable:
+    """What labels are read off: λ, unless the method needs none."""
+    return seen.labels or seen.lam
+
+
+def _settled(trace: Trace, *, overtaken: bool) -> bool:
+    """Whether the second half of all passes gained little of what is left to prove.
+
+    Parameters
+    ----------
+    overtaken : bool
+        A short search has proved more than the relaxation is likely to prove.
+    """
+    rows: list[Any] = [row for row in trace if row.stage == StageName.RELAX]
+    if not rows or rows[-1].sweeps < TUNING.overtaken or not math.isfinite(rows[-1].energy):
+        return False
+    last = rows[-1]
+    if overtaken or last.sweeps < TUNING.settling:
+        return overtaken
+    earlier = max((row.bound for row in rows if 2 * row.sweeps <= last.sweeps), default=0.0)
+    return bool(last.bound - earlier <= TUNING.little * (last.energy - last.bound))
+
+
+def _label_width(model: Model) -> float:
+    """How much a check grows with the labels: without a closed form it couples all pairs."""
+    formula = Potts | Projection | TruncatedLinear | TruncatedQuadratic
+    spans = [(a, b) for a, b, each in model.groups() if not isinstance(each, formula)]
+    pairs = sum(int(model.edge_offset[b] - model.edge_offset[a]) for a, b in spans)
+    return max(1.0, pairs / max(1, model.half_size) / TUNING.wide)

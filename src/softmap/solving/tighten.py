@@ -1,0 +1,378 @@
+"""The tightening stage: add clusters, run annealed passes, decode labels, add more."""
+
+from __future__ import annotations
+
+import math
+import time
+from dataclasses import dataclass, replace
+
+from softmap import core
+from softmap import labels as decoding
+from softmap.algorithms.policy import Annealing, Ask
+from softmap.algorithms.sweeps.anneal import Anneal, AnnealState
+from softmap.model.layout import layout
+from softmap.relaxation.bounds import dual_bound
+from softmap.relaxation.consistency import tighten
+from softmap.relaxation.dual import Floats, check_lam, cost_scale
+from softmap.relaxation.point import Beliefs
+from softmap.solving.best import Best
+from softmap.solving.budget import Share
+from softmap.solving.problem import Problem
+from softmap.solving.proof import Proof, ProofKind
+from softmap.solving.stages import TUNING as STAGES
+from softmap.solving.stages import Stage
+from softmap.solving.trace import StageName
+from softmap.solving.warm import Clusters
+from softmap.tightening.carry import carry
+from softmap.tightening.clusters import belief_costs
+from softmap.tightening.labels import candidates, load, polished
+from softmap.tightening.order import arrange
+from softmap.tightening.regions import Scope, Tightened, build
+from softmap.tightening.selection import Limits, select, unions
+
+__all__ = ["Tighten", "Tightening", "Tuning"]
+
+
+@dataclass(frozen=True)
+class Tuning:
+    """Numbers of the tightening stage.
+
+    Attributes
+    ----------
+    again : float
+        η is divided by this when clusters are added.
+    coarse : float
+        η rises twice as fast while smoothing costs the bound more than this many MAP gaps.
+    beliefs : float
+        Least η of the beliefs that clusters are chosen by, over the scale of the costs.
+    warm : int
+        Passes at that η.
+    least, faint : float
+        Gain of a cycle that counts, in scales of the costs; or in units of 1/η, if that is less.
+    passes : int
+        Passes between checks.
+    ripe : float
+        Clusters are added when smoothing costs the bound less than this part of the MAP gap.
+    stalled, last : int
+        Checks without gain after which nothing more is expected: without more clusters to add; and
+        in any case, as where the gap is down to rounding.
+    after, choosing, used : float
+        Cost in passes of: a bound and labels; finding and pricing cycles. Passes for which there
+        should be time after clusters were added.
+    building : float
+        Seconds per state to build a tightened model, until that was timed.
+    unions : int
+        Unions of two clusters per cluster up to which they are tried, all at once.
+    forests : int
+        Forests for new labels; and per pass, to anneal the best ones.
+    heat : float
+        Random costs of annealed forests, over √(scale of the costs · gap per variable).
+    batch, share, first : int, float, int
+        Cycles that are added together: at least; per cluster there is; in the first batch.
+    gain : float
+        Part of the MAP gap by which a check must raise the bound to count as progress.
+    """
+
+    again: float = 4.0
+    coarse: float = 4.0
+    beliefs: float = 200.0
+    warm: int = 20
+    least: float = 1e-4
+    faint: float = 0.05
+    passes: int = 10
+    ripe: float = 0.1
+    stalled: int = 8
+    last: int = 100
+    after: float = 6.0
+    choosing: float = 100.0
+    used: float = 100.0
+    building: float = 2e-6
+    unions: int = 4
+    forests: int = 4
+    heat: float = 3.0
+    batch: int = 200
+    share: float = 0.5
+    first: int = 10_000
+    gain: float = 1e-3
+
+
+TUNING = Tuning()
+RULE = Annealing(first=30.0, growth=2.0, settled=0.1)
+
+
+class Tighten(Stage):
+    """The relaxation tightened by clusters, with labels from its marginals."""
+
+    name = StageName.TIGHTEN
+    setup = 200.0
+
+    def applies(self) -> bool:
+        self._run: Tightening | None = None
+        self._clusters: Clusters | None = None
+        model = self.problem.model
+        return model.m > 0 and model.unary.size <= STAGES.clustered
+
+    def start_from(self, clusters: Clusters | None) -> None:
+        """Begin with the clusters of an earlier proof."""
+        self._clusters = clusters
+
+    def __call__(self, best: Best, share: Share) -> None:
+        if not best.found:
+            return
+        if self._run is None:
+            self._run = Tightening(self.problem, best)
+            if self._clusters is not None:
+                self._run.adopt(self._clusters)
+        run = self._run
+        before = run.work
+        messages = share.work // max(1, int(run.tight.model.num_labels.mean()))
+        clock = _Clock(share.deadline, time.perf_counter() + share.end)
+        self.active = run.go_on(clock, before + messages, self.options.gap)
+        share.budget.spend(run.work - before)
+
+
+@dataclass(frozen=True)
+class _Clock:
+    """Moments of `time.perf_counter`: when the turn ends, and when everything stops."""
+
+    turn: float
+    end: float
+
+    @property
+    def half(self) -> float:
+        """The moment at which half of the time left has gone."""
+        now = time.perf_counter()
+        return now + 0.5 * (self.end - now)
+
+
+@dataclass
+class _Standing:
+    """Where passes over one tightened model stand.
+
+    Attributes
+    ----------
+    bound, previous : float
+        Best bound of this model; smoothed dual of the check before.
+    settled : bool
+        Whether the smoothed dual gained little at the last check.
+    idle : int
+        Checks without progress in a row.
+    """
+
+    bound: float = -math.inf
+    previous: float = -math.inf
+    settled: bool = False
+    idle: int = 0
+
+
+class Tightening:
+    """A tightened model, passes over it, and when to add clusters.
+
+    Parameters
+    ----------
+    problem : Problem
+    best : Best
+        Gives λ and labels to start from; bounds and labels are offered to it.
+    limits : Limits, optional
+        Of the clusters.
+
+    Attributes
+    ----------
+    tight : Tightened
+        The model with the clusters so far.
+    work : int
+        Half-edge messages.
+    seconds : float
+        Estimated time of a pass.
+    """
+
+    def __init__(self, problem: Problem, best: Best, limits: Limits | None = None) -> None:
+        self.problem, self.best = problem, best
+        self.limits = limits or Limits()
+        self.work, self.seconds = 0, 0.0
+        self._proved = -math.inf  # by this stage
+        self._building, self._left_to_try = TUNING.building, ["cycles", "unions"]
+        self._enter(build(problem.model, []), best.lam, RULE.first_eta(self._scale))
+
+    @property
+    def _scale(self) -> float:
+        return cost_scale(self.problem.model)
+
+    @property
+    def _gap(self) -> float:
+        """What is left to prove by this stage."""
+        return max(0.0, self.best.energy - self._proved)
+
+    def adopt(self, known: Clusters) -> None:
+        """Begin with clusters of an earlier run; λ and beliefs are of the model with them."""
+        tight = build(self.problem.model, list(known.clusters))
+        flat = check_lam(tight.model, known.lam)
+        self._offer(dual_bound(tight.model, flat), tight, flat, known.beliefs)
+        self._enter(tight, flat, TUNING.beliefs / self._scale)
+
+    def go_on(self, clock: _Clock, work: float, gap: float) -> bool:
+        """Go on until a moment or an amount of work; False when nothing more is expected."""
+        if not self.tight.clusters and not self._closed(gap) and not self.grow(clock):
+            return self._late(clock)
+        while not self._closed(gap):
+            if self.work >= work or time.perf_counter() >= clock.turn or self._late(clock):
+                return True
+            self.check(clock)
+            if not self._late(clock) and self._spent(clock):
+                return False
+        return False
+
+    def check(self, clock: _Clock) -> None:
+        """Some passes, then: bound, labels, η."""
+        self._pass(TUNING.passes, clock)
+        proposal = self.algorithm.propose(self.state, Ask.EVERYTHING)
+        model = self.algorithm.engine.model
+        bound = core.dual_bound(layout(model), proposal.lam, model.constant, self.problem.threads)
+        before = self._proved
+        assert proposal.coupling is not None
+        beliefs = Beliefs(proposal.nodes[0][self._states], proposal.coupling, proposal.eta)
+        self._offer(bound, self.tight, proposal.lam, beliefs)
+        self._decode(beliefs.nodes)
+        self._cool(bound, before)
+
+    def grow(self, clock: _Clock) -> bool:
+        """Add clusters that raise the bound; False where there are none."""
+        if not self._left_to_try:
+            return False
+        have = len(self.tight.clusters)
+        self.state.eta = max(
+            self.state.eta / TUNING.again if have else 0.0, TUNING.beliefs / self._scale
+        )
+        load()
+        passed = self._pass(TUNING.warm if have else 2 * TUNING.warm, clock)
+        if not passed or not self._time_to_choose(clock):
+            return False
+        fresh = self._chosen(clock)
+        if self._late(clock):
+            return False
+        if not fresh or not self._time_to_build(fresh, clock):
+            self._left_to_try = []
+            return False
+        began, eta = time.perf_counter(), self.state.eta
+        new = build(self.problem.model, [*self.tight.clusters, *fresh])
+        lam = carry(self.tight, self.algorithm.restart_point(self.state), new)
+        self.seconds *= new.model.unary.size / self.tight.model.unary.size  # until one is timed
+        self._enter(new, lam, eta if have else RULE.first_eta(self._scale))
+        self._building = (time.perf_counter() - began) / new.model.unary.size
+        return True
+
+    def _chosen(self, clock: _Clock) -> tuple[Scope, ...]:
+        """Cycles that raise the bound; where there are none, once, unions of clusters."""
+        have, eta = len(self.tight.clusters), self.state.eta
+        proposal = self.algorithm.propose(self.state, Ask.EVERYTHING)
+        assert proposal.coupling is not None
+        nodes = proposal.nodes[0][self._states]
+        costs = belief_costs(self.tight, nodes, proposal.coupling, eta, self.limits.labels)
+        batch = max(TUNING.batch, int(TUNING.share * have)) if have else TUNING.first
+        least, limits = min(TUNING.least * self._scale, TUNING.faint / eta), self._affordable(clock)
+        fresh = select(
+            self.tight, costs, limits, least, batch, deadline=clock.half,
+            threads=self.problem.threads,
+        )  # fmt: skip
+        if not fresh and "unions" in self._left_to_try and not self._late(clock):
+            fresh = unions(self.tight, limits, TUNING.unions * have)
+            self._left_to_try.remove("unions")
+        return fresh
+
+    def _closed(self, gap: float) -> bool:
+        return self.best.gaps().map <= gap
+
+    def _late(self, clock: _Clock) -> bool:
+        """Whether one more pass would end too late, with what is to follow it."""
+        return time.perf_counter() + TUNING.after * self.seconds >= clock.end
+
+    def _spent(self, clock: _Clock) -> bool:
+        """Whether nothing more is expected: passes gain little, and there are no more clusters."""
+        at = self._at
+        ripe = at.bound - self.state.smoothed < TUNING.ripe * self._gap and at.settled
+        if ripe and not self.grow(clock):
+            return self._at.idle >= TUNING.stalled
+        return self._at.idle >= TUNING.last
+
+    def _time_to_choose(self, clock: _Clock) -> bool:
+        """Whether clusters could be chosen before the end; if not, that is too late for good."""
+        if time.perf_counter() + TUNING.choosing * self.seconds < clock.end:
+            return True
+        self._left_to_try = []
+        return False
+
+    def _time_to_build(self, fresh: tuple[Scope, ...], clock: _Clock) -> bool:
+        """Whether a model with these clusters, too, could be built in half of the time left."""
+        labels = self.problem.model.num_labels
+        states = sum(int(labels[list(scope)].prod()) for scope in fresh)
+        size = self.tight.model.unary.size + 2 * states
+        return time.perf_counter() + self._building * size < clock.half
+
+    def _pass(self, count: int, clock: _Clock) -> bool:
+        """Passes, as many as there is time for; whether those were all."""
+        for _ in range(count):
+            if self._late(clock):
+                return False
+            began = time.perf_counter()
+            self.algorithm.step(self.state, 1)
+            self.seconds = max(0.8 * self.seconds, time.perf_counter() - began)
+            self.work += 2 * self.tight.model.m
+        return True
+
+    def _affordable(self, clock: _Clock) -> Limits:
+        """The limits, with no more states than there is time to use."""
+        if math.isinf(clock.end) or not self.seconds:
+            return self.limits
+        passes = (clock.end - time.perf_counter()) / self.seconds
+        sized = int(self.tight.model.unary.size * passes / TUNING.used)
+        return replace(self.limits, states=min(self.limits.states, sized))
+
+    def _enter(self, tight: Tightened, lam: Floats, eta: float) -> None:
+        """Go on with another tightened model."""
+        self.tight = tight
+        model, self._states = arrange(tight)
+        # clusters are chosen by edge marginals, so points keep their coupling and are not averaged
+        self.algorithm = Anneal(
+            threads=self.problem.threads, eta=eta, averaging=False, keeps_coupling=True
+        )
+        self.state: AnnealState = self.algorithm.init(tighten(model), lam, 0)
+        self._at = _Standing()
+
+    def _offer(
+        self, bound: float, tight: Tightened, lam: Floats, beliefs: Beliefs | None
+    ) -> None:
+        """Offer a bound of a tightened model; that of none is the relaxation's own."""
+        self._proved = max(self._proved, bound)
+        if len(tight.clusters):
+            scopes = tuple(tight.clusters)
+            proof = Proof(ProofKind.TIGHTENED, scopes, lam, beliefs=beliefs)
+            self.best.offer_bound(bound, proof)
+
+    def _cool(self, bound: float, before: float) -> None:
+        """Raise η once the smoothed dual has settled."""
+        at, smoothed = self._at, self.state.smoothed
+        at.bound = max(at.bound, bound)
+        at.settled = bool(
+            RULE.due(
+                self.state.eta, bound=bound, smoothed=smoothed, previous=at.previous,
+                primal=math.inf, gap=math.inf, entropy=0.0,
+            )
+        )  # fmt: skip
+        gained = self._proved - before > TUNING.gain * self._gap
+        at.idle = 0 if gained else at.idle + 1
+        at.previous = smoothed
+        if bound - smoothed > TUNING.coarse * self._gap:
+            self.state.raise_by(RULE.growth**2)
+        elif at.settled:
+            self.state.raise_by(RULE.growth)
+
+    def _decode(self, nodes: Floats) -> None:
+        best, model, seed = self.best, self.problem.model, self.work
+        best.offer_labels(
+            *polished(model, candidates(self.tight, nodes), TUNING.forests, seed)
+        )
+        if 0.0 < best.gap < math.inf:
+            heat = TUNING.heat * math.sqrt(self._scale * best.gap / model.num_variables)
+            rounds = TUNING.forests * TUNING.passes
+            best.offer_labels(decoding.forests(model, best.labels, rounds, heat, seed + 1))
+
