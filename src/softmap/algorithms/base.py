@@ -10,6 +10,7 @@ from typing import Any, ClassVar, Self
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
+from softmap.algorithms.policy import Ask
 from softmap.later import later
 from softmap.model import Model
 from softmap.relaxation.point import Coupled
@@ -132,27 +133,23 @@ class Algorithm(ABC):
         """Go on by `count` updates (randomised methods) or passes (sweep methods), in place."""
 
     @abstractmethod
-    def propose(self, state: Any) -> Proposal:
-        """Where it stands."""
+    def propose(self, state: Any, ask: Ask = Ask.EVERYTHING) -> Proposal:
+        """Where it stands; less than everything where that costs less."""
 
-    def glimpse(self, state: Any) -> Proposal:
-        """Enough for a bound and for rounding, where that costs less than `sketch`."""
-        return self.sketch(state)
+    def start_coarse(self, state: Any, stop: Callable[[], bool]) -> None:  # noqa: B027
+        """Warm-start from a coarsened model, where there is one; before the first step.
 
-    def sketch(self, state: Any) -> Proposal:
-        """Enough for a bound and one point, where that costs less than all of `propose`."""
-        return self.propose(state)
-
-    def look_ahead(self, state: Any, stop: Callable[[], bool]) -> None:  # noqa: B027 - most cannot
-        """Begin nearer to the end, where a smaller model tells how; before the first step.
-
-        Worth a few steps. `stop()` says whether there is no time left for that.
+        Parameters
+        ----------
+        state : as of `init`
+        stop : function
+            Whether there is no time left for that.
         """
 
-    def heed(self, state: Any, verdict: Verdict) -> None:  # noqa: B027 - most have nothing to do
-        """Learn what the judge found, before the next step."""
+    def observe(self, state: Any, verdict: Verdict) -> None:  # noqa: B027
+        """Learn what the judge found, before the next step: an annealed method may raise η."""
 
-    def heat(self, state: Any, factor: float) -> None:  # noqa: B027 - most have a fixed η
+    def lower_eta(self, state: Any, factor: float) -> None:  # noqa: B027
         """Divide η by a factor, where the method may choose it."""
 
     def restart_point(self, state: Any) -> Floats:

@@ -14,6 +14,7 @@ from functools import partial
 import numpy as np
 from numpy.typing import NDArray
 
+from softmap.algorithms.policy import Checks
 from softmap.algorithms.sweeps.anneal import (
     FIRST_ETA,
     GROWTH,
@@ -31,11 +32,11 @@ from softmap.distributed.passes import Passes
 from softmap.distributed.survey import survey, tightened
 from softmap.distributed.team import Team
 from softmap.relaxation.gaps import gap_unit, relative_gap, stated_primal
-from softmap.solving.checking import HASTY, HOPE, RIVALS, passes_to_next
 from softmap.solving.trace import PROVED, Row, Status, Trace
 
 __all__ = ["Limits", "Progress", "Run"]
 
+CHECKS = Checks()
 PATIENCE = 400  # passes without progress after which a run gives up
 
 
@@ -65,7 +66,7 @@ class Progress:
     primal: float = math.inf
     smoothed: float = -math.inf
     previous: float = -math.inf
-    next_check: int = passes_to_next(0, math.inf)
+    next_check: int = CHECKS.passes_to_next(0, math.inf)
     refined_at: int = 0
     labelled_at: int = 0
     improved_at: int = 0
@@ -165,15 +166,17 @@ class Run:
         return closed or self._stalled()
 
     def _interval(self, limits: Limits) -> int:
-        return passes_to_next(self.progress.passes, self.gaps()[0] / max(limits.lp_gap, 1e-12))
+        return CHECKS.passes_to_next(
+            self.progress.passes, self.gaps()[0] / max(limits.lp_gap, 1e-12)
+        )
 
     def _question(self, limits: Limits, last: bool) -> Question:
         """All there is to ask where that may end the run, now and then, and at the end."""
         state = self.progress
-        if state.passes <= HASTY and not last:
+        if state.passes <= CHECKS.hasty and not last:
             return Question.GLIMPSE  # labels give an upper value, too, and a point costs more
         if not last and state.passes < 2 * state.refined_at:
-            near = self.gaps()[0] <= HOPE * limits.lp_gap
+            near = self.gaps()[0] <= CHECKS.hope * limits.lp_gap
             tight = self.labels.energy <= state.primal < math.inf
             if not (near or tight):
                 return Question.SKETCH
@@ -185,7 +188,7 @@ class Run:
         until some obey hard constraints."""
         state = self.progress
         gap = state.primal - state.bound
-        rivals = not state.labelled_at or not self.labels.energy - state.bound > RIVALS * gap
+        rivals = not state.labelled_at or not self.labels.energy - state.bound > CHECKS.rivals * gap
         due = last or (state.passes >= 4 * state.labelled_at and rivals)
         if due or not math.isfinite(self.labels.energy):
             self._find_labels(found)

@@ -88,12 +88,12 @@ def run(
         done = check
         lam = state.current() if isinstance(state, paper.StandardState) else _lam(method, state)
         total += lam
-        verdict = Judge(model, 1).look(Proposal(lam, ETA))
+        verdict = Judge.of(model).look(Proposal(lam, ETA))
         if verdict.slack < least:
             least, best = verdict.slack, verdict.primals[0]
         found["last"].append(verdict.primals[0])
         found["least slack"].append(best)
-        mean = Judge(model, 1).look(Proposal(total / count, ETA))
+        mean = Judge.of(model).look(Proposal(total / count, ETA))
         found["average"].append(mean.primals[0])
     return found
 

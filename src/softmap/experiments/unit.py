@@ -81,7 +81,7 @@ def passes_until(last: int) -> tuple[int, ...]:
 def follow(unit: Unit, given: Problem) -> list[Point]:
     """Run a trial; the clock stands still while it is judged, unless the method heeds the judge."""
     algorithm = unit.method.make(unit.eta)
-    judge = Judge(given.model, 1)
+    judge = Judge.of(given.model)
     search = LabelSearch(given.model, algorithm.decode_order(given.model))
     state = algorithm.init(given.model, None, trial_seed(unit.seed, unit.trial))
     done, seconds, points = 0, 0.0, []
@@ -114,12 +114,15 @@ def _look(
     verdict = judge.look(proposal)
     primal = min(verdict.primals)
     if method.steered and check % 10 == 0:
-        algorithm.heed(state, verdict)
+        algorithm.observe(state, verdict)
     if not method.sweeping:
         return primal, primal, verdict.bound
-    search.look(proposal.lam, verdict.nodes[0], bound=judge.bound, primal=judge.primal)
-    judge.credit(search.labels, search.energy)
-    return primal, judge.primal, verdict.bound
+    best = judge.best
+    known = best.labels, best.energy
+    best.offer_labels(
+        *search.look(known, proposal.lam, verdict.nodes[0], best.lp_bound, best.point_cost, 0)
+    )
+    return primal, best.point_cost, verdict.bound
 
 
 def current(state: StandardState) -> Floats:

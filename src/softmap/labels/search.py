@@ -31,7 +31,8 @@ class SearchEffort:
     more : float
         Further forests per pass done so far; up to twice as many where the LP is solved.
     annealed_from : int
-        Anneal the further forests only if there are at least this many: fewer leave no time to cool.
+        Anneal the further forests only if there are at least this many: fewer leave no time to
+        cool.
     warm : int
         Annealed forests over labels of an earlier model.
     heat : float

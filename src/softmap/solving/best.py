@@ -60,7 +60,7 @@ class Tolerances(NamedTuple):
         return self.labels_met(gaps) or (Status.LP_GAP if gaps.lp <= self.lp_gap else None)
 
 
-@later("lam")
+@later("lam", "point")
 class Best:
     """The best bound, point and labelling of one problem.
 
@@ -75,6 +75,7 @@ class Best:
     """
 
     lam: Floats
+    point: PrimalPoint | None
 
     def __init__(self, problem: Problem) -> None:
         model = problem.model
@@ -82,7 +83,7 @@ class Best:
         zero: Any = lambda: np.zeros(model.half_size)  # noqa: E731
         self.lp_bound, self.lam = -math.inf, zero
         self.point_cost: float = math.inf
-        self.point: PrimalPoint | None = None
+        self.point = None
         self.labels: Labels = np.zeros(model.num_variables, dtype=np.int64)
         self.energy = math.inf
         self._proved, self._proof = -math.inf, Proof()
@@ -154,8 +155,14 @@ class Best:
         self._proved, self._proof = bound, proof
         return True
 
-    def offer_point(self, cost: float, point: PrimalPoint) -> bool:
-        """Offer a point of the local polytope; whether it was kept."""
+    def offer_point(self, cost: float, point: Any) -> bool:
+        """Offer a point of the local polytope; whether it was kept.
+
+        Parameters
+        ----------
+        cost : float
+        point : PrimalPoint, or a function that makes it
+        """
         if not cost < self.point_cost:
             return False
         self.point_cost, self.point = cost, point

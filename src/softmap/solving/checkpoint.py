@@ -1,8 +1,9 @@
-"""Runs on disk: everything a run needs to go on as if it had never stopped."""
+"""Runs on disk: everything the relaxation needs to go on as if it had never stopped."""
 
 from __future__ import annotations
 
-import copy
+import time
+import warnings
 from collections.abc import Iterator
 from dataclasses import dataclass, fields, is_dataclass
 from pathlib import Path
@@ -11,29 +12,74 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from softmap.arguments import count, flag, not_negative
-from softmap.errors import CheckpointError
+from softmap.arguments import count, not_negative
+from softmap.errors import CheckpointError, CheckpointWarning
 from softmap.model import Model
-from softmap.relaxation.point import PrimalPoint
 from softmap.solving.archive import Arrays, digest, read_archive, under, write_archive
-from softmap.solving.beside import Beside
 from softmap.solving.options import Options
 from softmap.solving.proof import proof_arrays, proof_from_arrays
+from softmap.solving.relax import Relaxation
 from softmap.solving.result import point_arrays, point_from_arrays
-from softmap.solving.run import Run
 from softmap.solving.trace import Trace
 
-__all__ = ["Checkpoint", "load", "save"]
+__all__ = ["Checkpoint", "Checkpoints", "load", "save"]
 
-KIND, VERSION = "checkpoint", 8
+KIND, VERSION = "checkpoint", 9
 # options that are kept
 SETTINGS = ("method", "eta", "dtype", "seed", "updates", "lp_gap", "gap", "goal", "backend")
-COUNTERS = (
-    "next_check", "done", "refined_at", "decoded_at", "solved_at", "improved_at", "later_work",
-    "next_interlude",
-)  # fmt: skip
-FLOATS = ("eta", "proved")
 MAY_BE_EMPTY = ("messages.prev",)  # parts of states that are made when they are needed
+INTERVAL = 30.0  # seconds between checkpoints
+
+
+class Checkpoints:
+    """Stores a run now and then, at its end and when it is interrupted.
+
+    Parameters
+    ----------
+    path : Path or None
+        Nothing is stored without one.
+    relaxation : Relaxation
+    trace : Trace
+    """
+
+    def __init__(self, path: Any, relaxation: Relaxation, trace: Trace) -> None:
+        self._path, self._relaxation, self._trace = path, relaxation, trace
+        self._saved, self._whole = time.perf_counter(), True
+
+    def suspend(self) -> None:
+        """From here on, a resumed run could not go on where this one stands."""
+        self._whole = False
+
+    def allow(self) -> None:
+        """From here on, it could."""
+        self._whole = True
+
+    def save_if_due(self, *, at_end: bool) -> None:
+        """Store the run if that was long ago, or it has ended."""
+        if at_end or time.perf_counter() - self._saved > INTERVAL:
+            self.save()
+
+    def keep_whole(self) -> None:
+        """Store a run that an exception has ended, if a resumed run could go on from here."""
+        if self._whole:
+            self.save()
+
+    def save(self) -> None:
+        """Store the run. Where that fails, the last checkpoint is whole, and the run goes on."""
+        if self._path is None:
+            return
+        try:
+            with self._relaxation.budget.interrupts.finishing():
+                save(Path(str(self._path)), self._relaxation, self._trace)
+        except (OSError, MemoryError) as error:
+            reason = getattr(error, "reason", None) or str(error) or "out of memory"
+            warnings.warn(
+                f"{self._path}: the checkpoint cannot be written ({reason}); the run goes on, and "
+                "an earlier checkpoint is untouched",
+                CheckpointWarning,
+                stacklevel=2,
+            )
+        self._saved = time.perf_counter()
 
 
 @dataclass(frozen=True)
@@ -49,56 +95,59 @@ class Checkpoint:
         """Options of the run that was stopped, those that a resumed run keeps."""
         return {name: self.header["settings"][name] for name in SETTINGS}
 
-    def restore(self, run: Run) -> None:
-        """Put a freshly begun run where this one was."""
+    def restore(self, relaxation: Relaxation) -> Trace:
+        """Put a freshly begun relaxation where this one was; returns the trace."""
         try:
-            self._restore_state(run)
-            self._restore_best(run)
-            self._restore_counters(run)
+            self._restore_state(relaxation)
+            self._restore_best(relaxation)
+            for f in fields(relaxation.at):
+                setattr(relaxation.at, f.name, _like_number(f.name, self.header[f.name]))
+            seconds = not_negative("seconds", self.header["seconds"])
+            relaxation.budget.resume(seconds, count("work", self.header["work"]))
+            return Trace.from_array(self.arrays["trace"])
         except Exception as error:
             raise CheckpointError(f"{self.path}: not a whole checkpoint ({error})") from error
 
-    def _restore_state(self, run: Run) -> None:
-        for name, owner, attribute, value in _leaves(run.state):
+    def _restore_state(self, relaxation: Relaxation) -> None:
+        for name, owner, attribute, value in _leaves(relaxation.state):
             stored = self.arrays[f"state/{name}"]
             if isinstance(value, np.ndarray):
                 room = value[:0] if name in MAY_BE_EMPTY and not len(stored) else value
                 setattr(owner, attribute, _like(name, stored, room))
             else:
                 setattr(owner, attribute, type(value)(stored.item()))
-        if run.state.work < 0:
+        if relaxation.state.work < 0:
             raise ValueError("work is negative")
 
-    def _restore_best(self, run: Run) -> None:
-        arrays, judge, search = self.arrays, run.judge, run.search
-        judge.bound, judge.primal = float(arrays["bound"]), float(arrays["primal"])
-        judge.lam = _like("lam", arrays["lam"], judge.lam)
-        labels = _labels(run, arrays["labels"])
-        search.energy, search.labels = float(arrays["energy"]), labels
-        if "awaited" in arrays:
-            waiting = copy.copy(search)
-            waiting.take(_labels(run, arrays["awaited"]))
-            run.awaited = Beside(lambda: waiting, apart=False)
-        judge.point = _point(run.model, under("point", arrays))
-        run.proof = proof_from_arrays(under("proof", arrays))
-        run.trace = Trace.from_array(arrays["trace"])
-
-    def _restore_counters(self, run: Run) -> None:
-        header = self.header
-        for name in COUNTERS:
-            setattr(run, name, count(name, header[name]))
-        for name in FLOATS:
-            setattr(run, name, float(header[name]))
-        run.earlier = not_negative("seconds", header["seconds"])
-        lp_gap, gap = header["best_gaps"]
-        run.best_gaps = float(lp_gap), float(gap)
-        run.gave_up = flag("gave_up", header["gave_up"])
+    def _restore_best(self, relaxation: Relaxation) -> None:
+        arrays, best = self.arrays, relaxation.best
+        point = under("point", arrays)
+        numbers = ("lp_bound", "point_cost", "energy", "proved")
+        best.restore(
+            {name: float(arrays[name]) for name in numbers}
+            | {
+                "lam": _like("lam", arrays["lam"], best.lam),
+                "labels": _labels(relaxation, arrays["labels"]),
+                "point": point_from_arrays(relaxation.problem.given, point) if point else None,
+                "proof": proof_from_arrays(under("proof", arrays)),
+            }
+        )
+        if "pending" in arrays:
+            relaxation.resume_pending(_labels(relaxation, arrays["pending"]))
 
 
-def _labels(run: Run, stored: NDArray[Any]) -> NDArray[Any]:
+def _like_number(name: str, value: Any) -> Any:
+    """A number of a header: counts are integers, at least -1."""
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        raise ValueError(f"{name} is no number")
+    return value if isinstance(value, float) else count(name, value, -1)
+
+
+def _labels(relaxation: Relaxation, stored: NDArray[Any]) -> NDArray[Any]:
     """Labels of a file, if they are some of this model."""
-    labels = _like("labels", stored, run.search.labels)
-    if (labels < 0).any() or (labels >= run.model.num_labels[: len(labels)]).any():
+    labels = _like("labels", stored, relaxation.best.labels)
+    most = relaxation.problem.model.num_labels[: len(labels)]
+    if (labels < 0).any() or (labels >= most).any():
         raise ValueError("a label is out of its range")
     return labels
 
@@ -110,10 +159,6 @@ def _like(name: str, stored: NDArray[Any], value: NDArray[Any]) -> NDArray[Any]:
             f"{name}: expected {value.dtype}{value.shape}, found {stored.dtype}{stored.shape}"
         )
     return stored
-
-
-def _point(model: Model, arrays: Arrays) -> PrimalPoint | None:
-    return point_from_arrays(model, arrays) if arrays else None
 
 
 def _leaves(state: Any, prefix: str = "") -> Iterator[tuple[str, Any, str, Any]]:
@@ -128,32 +173,29 @@ def _leaves(state: Any, prefix: str = "") -> Iterator[tuple[str, Any, str, Any]]
             yield f"{prefix}{f.name}", state, f.name, value
 
 
-def save(path: Path, run: Run) -> None:
+def save(path: Path, relaxation: Relaxation, trace: Trace) -> None:
     """Write a run atomically: a killed process leaves the last whole checkpoint."""
-    judge, search = run.judge, run.search
-    arrays: dict[str, Any] = {f"state/{name}": value for name, _, _, value in _leaves(run.state)}
-    if judge.point is not None:
-        arrays |= {f"point/{name}": a for name, a in point_arrays(judge.point).items()}
-    arrays |= {f"proof/{name}": a for name, a in proof_arrays(run.proof).items()}
-    arrays |= {"bound": judge.bound, "lam": judge.lam, "primal": judge.primal}
-    arrays |= {"energy": search.energy, "labels": search.labels, "trace": run.trace.array()}
-    if run.awaited is not None and (found := run.awaited.found()) is not None:
-        arrays["awaited"] = found.labels
+    kept, at = relaxation.best.snapshot(), relaxation.at
+    point, proof = kept.pop("point"), kept.pop("proof")
+    arrays: dict[str, Any] = {
+        f"state/{name}": value for name, _, _, value in _leaves(relaxation.state)
+    }
+    if point is not None:
+        arrays |= {f"point/{name}": a for name, a in point_arrays(point).items()}
+    arrays |= {f"proof/{name}": a for name, a in proof_arrays(proof).items()}
+    arrays |= kept | {"trace": trace.array()}
+    if (pending := relaxation.pending_labels()) is not None:
+        arrays["pending"] = pending
     header = {
         "kind": KIND,
         "version": VERSION,
-        "model": run.given.fingerprint(),
-        "settings": _settings(run.options),
-        "seconds": run.seconds,
-        "best_gaps": run.best_gaps,
-        "gave_up": run.gave_up,
-        **{name: getattr(run, name) for name in COUNTERS + FLOATS},
+        "model": relaxation.problem.given.fingerprint(),
+        "settings": {name: getattr(relaxation.options, name) for name in SETTINGS},
+        "seconds": relaxation.budget.seconds,
+        "work": relaxation.budget.work,
+        **{f.name: getattr(at, f.name) for f in fields(at)},
     }
     write_archive(path, header | {"digest": digest(header, arrays)}, arrays)
-
-
-def _settings(options: Options) -> dict[str, Any]:
-    return {name: getattr(options, name) for name in SETTINGS}
 
 
 def load(path: Path, model: Model) -> Checkpoint:

@@ -12,24 +12,25 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from softmap import core
+from softmap.algorithms.policy import Checks
 from softmap.errors import OptionError
 from softmap.model import Model
 from softmap.model.joining import Joined, joined
 from softmap.relaxation.gaps import cost_step, stated_primal
 from softmap.relaxation.point import PrimalPoint
-from softmap.solving.checking import EARLY
+from softmap.solving.finish import cautious
 from softmap.solving.options import Options
 from softmap.solving.proof import Proof
 from softmap.solving.result import Result
-from softmap.solving.run import PATIENCE
 from softmap.solving.trace import PROVED, Row, Status, Trace
-from softmap.solving.units import cautious
 
 __all__ = ["Relaxations", "batchable", "buckets", "relax_batch"]
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 PRICED = 1e-11  # part of the bound by which the host may price a point otherwise than the device
+CHECKS = Checks()
 ORDINARY = (2.0**-30, 2.0**30)  # costs that single precision takes as they are
 
 
@@ -117,10 +118,10 @@ class _Progress:
             unit[k] = max(unit[k], cost_step(self.models[int(active[k])]))
         lp_gap = np.maximum(batch.primal[active] - lower, 0.0) / np.maximum(unit, 1e-300)
         gap = np.maximum(batch.energy[active] - lower, 0.0) / np.maximum(unit, 1e-300)
-        better = lp_gap < 0.99 * self.best_gap[active]
+        better = lp_gap < CHECKS.progress * self.best_gap[active]
         self.best_gap[active[better]] = lp_gap[better]
         self.improved[active[better]] = batch.passes_done
-        patience = np.maximum(PATIENCE, self.passes[active] // 2)
+        patience = np.maximum(CHECKS.patience, self.passes[active] // 2)
         reasons = (
             (Status.OPTIMAL, (gap <= self.gap[active]) & (gap <= PROVED)),
             (Status.GAP, gap <= self.gap[active]),
@@ -152,8 +153,7 @@ def relax_batch(
     progress, looks = _Progress(batch, models, each), []
     while len(progress.active):
         done = batch.passes_done
-        wanted = next((early - done for early in EARLY if done < early), max(20, done // 8))
-        count = progress.affordable(wanted)
+        count = progress.affordable(CHECKS.passes_to_next(done, 1.0))
         batch.step(progress.active, count)
         progress.passes[progress.active] += count
         looks.append(batch.look(progress.active, started))
@@ -256,7 +256,5 @@ def _or_inf(limit: float | None) -> float:
 
 
 def _lowered(value: float, constant: float) -> float:
-    total = value + constant
-    part = total - value
-    error = (value - (total - part)) + (constant - part)
-    return math.nextafter(total, -math.inf) if error < 0 else total
+    """`value + constant`, rounded down."""
+    return float(core.lower_sum(np.array([value, constant])))

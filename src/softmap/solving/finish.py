@@ -50,7 +50,7 @@ def finished(relaxation: Relaxation, record: Record, status: Status) -> Result:
         setup_seconds=budget.setup_seconds,
         threads=problem.threads,
         point=point,
-        tolerances=tuple(relaxation.tolerances),
+        tolerances=(relaxation.options.lp_gap, relaxation.options.gap),
         **_bounds_back(problem, best),
     )
     return result if problem.given is problem.scaled else cautious(result)

@@ -14,11 +14,13 @@ from softmap import core
 from softmap.algorithms.base import Floats, Proposal, Verdict
 from softmap.errors import OptionError
 from softmap.later import unmade
+from softmap.model import Model
 from softmap.model.layout import layout
 from softmap.relaxation import polytope
 from softmap.relaxation.bounds import reduced_nodes
 from softmap.relaxation.point import PrimalPoint, couple, needs_coupling
 from softmap.solving.best import Best
+from softmap.solving.problem import Problem
 
 __all__ = ["Judge"]
 
@@ -35,6 +37,11 @@ class Judge:
         self.best = best
         self.model, self.threads = best.problem.model, best.problem.threads
         self._keeps_coupling = needs_coupling(self.model)
+
+    @classmethod
+    def of(cls, model: Model, threads: int = 1) -> Judge:
+        """A judge of a model by itself, in its own units."""
+        return cls(Best(Problem.plain(model, threads=threads)))
 
     def bound(self, proposal: Proposal) -> float:
         """Judge the bound of a proposal only."""

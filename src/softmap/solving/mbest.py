@@ -17,14 +17,13 @@ from softmap.arguments import count, not_negative
 from softmap.model import Model
 from softmap.model.potentials.base import Costs, Ints
 from softmap.relaxation.bounds import dual_bound
-from softmap.relaxation.consistency import tighten
 from softmap.relaxation.gaps import model_unit, relative_gap
 from softmap.search.exact import flat_lam, flatten, solve_exact
 from softmap.solving.diverse import next_diverse
+from softmap.solving.problem import Problem
 from softmap.solving.result import Result
 from softmap.solving.solve import solve
 from softmap.solving.trace import Status
-from softmap.solving.units import Units
 
 __all__ = ["RankedLabelling", "solve_mbest"]
 
@@ -139,22 +138,22 @@ def _ranked(model: Model, labels: Ints, bound: float, gap: float) -> RankedLabel
 
 def _apart(first: Result, distance: int, deadline: float) -> Iterator[tuple[Ints, float]]:
     """Labellings one after the other, each far enough from all before it."""
-    units = Units(first.model)
-    flat = flatten(tighten(units.model))
+    problem = Problem.of(first.model)
+    flat = flatten(problem.model)
     best = first.labels.reshape(-1)
     earlier, bound = [best], first.bound
     yield best, bound
     while True:
         labels, proved = next_diverse(flat, earlier, distance, deadline)
         simple = (
-            None if math.isinf(proved) and proved > 0 else _moved(units.model, earlier, distance)
+            None if math.isinf(proved) and proved > 0 else _moved(problem.scaled, earlier, distance)
         )
         options = [x for x in (labels, simple) if x is not None]
         if not options:
             return
-        labels = min(options, key=units.model.energy)
-        bound = max(bound, units.bound(proved))  # fewer labellings are left than before
-        earlier.append(labels[: units.model.num_visible])
+        labels = min(options, key=problem.scaled.energy)
+        bound = max(bound, problem.bound_back(proved))  # fewer labellings are left than before
+        earlier.append(labels[: problem.scaled.num_visible])
         yield earlier[-1], bound
 
 
@@ -207,10 +206,10 @@ class _Partition:
 
     def __init__(self, first: Result, gap: float, deadline: float, most: int) -> None:
         self.given, self.gap, self.deadline, self.most = first.model, gap, deadline, most
-        self.units = Units(first.model)
-        self.model = tighten(self.units.model)
+        self.problem = Problem.of(first.model)
+        self.model = self.problem.model
         self.flat = flatten(self.model)
-        lam = self.units.warm(first.lam)
+        lam = self.problem.lam(first.lam)
         self.flat_lam = flat_lam(self.model, lam)
         self.n = self.model.num_variables
         self.bounds = _PartBounds(self.model, lam)
@@ -275,7 +274,7 @@ class _Partition:
             )
             if found.infeasible:
                 return
-            part.bound = max(part.bound, self.units.bound(found.lower_bound))
+            part.bound = max(part.bound, self.problem.bound_back(found.lower_bound))
             labels = labels if found.labels is None else found.labels
         if labels is None:
             self._lost = min(self._lost, part.bound)
@@ -314,7 +313,7 @@ class _Partition:
             barred = before | {int(labels[self.bounds.order[depth]])}
             proved = self.bounds.of(labels, depth, barred)
             if proved < math.inf:
-                bound = max(part.bound, self.units.bound(proved))
+                bound = max(part.bound, self.problem.bound_back(proved))
                 self._push(_Part(labels, depth, barred, bound))
 
 

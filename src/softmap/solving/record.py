@@ -38,7 +38,9 @@ class Record:
         self._problem, self._best, self._budget = problem, best, budget
         self._priced: tuple[Any, float] = (None, math.inf)
 
-    def note(self, relaxation: Relaxation, stage: StageName, check: Check | None = None) -> Snapshot:
+    def note(
+        self, relaxation: Relaxation, stage: StageName, check: Check | None = None
+    ) -> Snapshot:
         """Add a row about where the run stands."""
         problem, best, check = self._problem, self._best, check or Check()
         energy = self.energy(best.labels, best.energy)
@@ -91,9 +93,13 @@ def watcher(problem: Problem, options: Options) -> Watcher:
 
     limits = {"time_limit": options.time_limit, "gap": options.gap}
     watching = Watching(verbose=options.verbose, progress=options.progress, limits=limits)
-    return Watcher(watching, lambda result: (_log_end(result), watching.end(result)))
+
+    def end(result: Result) -> None:
+        _log_end(result)
+        watching.end(result)
+
+    return Watcher(watching, end)
 
 
 def _log_end(result: Result) -> None:
     LOG.info("%r after %.3g s: %s", result, result.seconds, result.status)
-

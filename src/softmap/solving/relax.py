@@ -99,10 +99,13 @@ class Progress(Schedule):
         Steps of the method so far.
     checked_at, solved_at : int
         Steps at the last check; when the LP was solved (0: not yet).
+    next_search : int
+        Steps after which an exact search may be tried again before the LP is solved.
     eta : float
         η of the last check.
     """
 
+    next_search: int = 5
     done: int = 0
     checked_at: int = -1
     solved_at: int = 0
@@ -196,6 +199,14 @@ class Relaxation:
         asked = not sweeping and self.options.updates is not None
         return Status.STALLED if stalled and not asked else None
 
+    def search_due(self) -> bool:
+        """Whether to try an exact search now: after growing numbers of passes."""
+        at = self.at
+        if not self.algorithm.sweeping or at.done < at.next_search:
+            return False
+        at.next_search = 4 * at.done
+        return True
+
     def switches(self, trace: Trace) -> Status | None:
         """Whether the stages after the relaxation should have the rest of a limited time."""
         best, limit = self.best, self.options.time_limit
@@ -286,7 +297,7 @@ class Relaxation:
             passes.append(fitting - TUNING.coarse_cost)
         if min(passes) >= TUNING.coarse_pays:
             before = self.state.work
-            self.algorithm.look_ahead(self.state, lambda: budget.stop(self.at.done) is not None)
+            self.algorithm.start_coarse(self.state, lambda: budget.stop(self.at.done) is not None)
             budget.spend(self.state.work - before)
             self._hand_back_memory()
 
@@ -343,7 +354,7 @@ class Relaxation:
         self._ask_for_labels(proposal, verdict, cost_before, last=last)
         if not last and self._hands_over(before):
             self._solve_exactly()
-        self.algorithm.heed(self.state, verdict)
+        self.algorithm.observe(self.state, verdict)
         return Check(proposal.smoothed, verdict.slack)
 
     def _hasty(self) -> bool:

@@ -1,11 +1,11 @@
-"""solve(), iterate(), resume(): the only loops over an algorithm, with stopping and checkpoints."""
+"""solve(), iterate(), resume(): what a run does from start to end."""
 
 from __future__ import annotations
 
-import time
 import warnings
 from collections.abc import Callable, Generator
 from contextlib import suppress
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -13,21 +13,27 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from softmap.errors import CheckpointWarning, InfeasibleModel
+from softmap.machine import usable_cores
 from softmap.model import Model, checked_model
 from softmap.solving import checkpoint as storage
 from softmap.solving.archive import checked_path
+from softmap.solving.best import Best
+from softmap.solving.budget import Budget
+from softmap.solving.finish import finished
 from softmap.solving.interrupts import Interrupts
+from softmap.solving.memory import require_memory
 from softmap.solving.options import Options
+from softmap.solving.problem import Problem
+from softmap.solving.record import Record, watcher
+from softmap.solving.relax import Relaxation
 from softmap.solving.result import Result
-from softmap.solving.run import Run
-from softmap.solving.stages import LaterStages
-from softmap.solving.telling import begin, left, say, shown
-from softmap.solving.trace import Snapshot, Status
+from softmap.solving.trace import Snapshot, StageName, Status, Trace
+from softmap.solving.turns import Stages
+from softmap.solving.warm import WarmStart, warm_start
 
 __all__ = ["iterate", "resume", "solve"]
 
-EVERY = 30.0  # seconds between checkpoints
-UNFINISHED = (Status.LP_GAP, Status.STALLED, Status.RELAXED)  # the relaxation has done its part
+OPEN = (Status.LP_GAP, Status.STALLED, Status.RELAXED)  # the relaxation has done its part
 
 
 def solve(  # noqa: PLR0913 - one keyword per thing a user may want to say
@@ -89,7 +95,7 @@ def solve(  # noqa: PLR0913 - one keyword per thing a user may want to say
         checkpoint=checkpoint, on_snapshot=on_snapshot, backend=backend, eta=eta,
         verbose=verbose, progress=progress,
     )  # fmt: skip
-    return _begun(model, options)
+    return _whole(model, options)
 
 
 def iterate(  # noqa: PLR0913 - the keywords of `solve`
@@ -131,7 +137,7 @@ def iterate(  # noqa: PLR0913 - the keywords of `solve`
         checkpoint=checkpoint, on_snapshot=on_snapshot, backend=backend, eta=eta,
         verbose=verbose, progress=progress,
     )  # fmt: skip
-    return _loop(Run(checked_model(model, "iterate"), options))
+    return _steps(_begin(checked_model(model, "iterate"), options, Interrupts()))
 
 
 def resume(  # noqa: PLR0913 - the limits of `solve`
@@ -164,37 +170,96 @@ def resume(  # noqa: PLR0913 - the limits of `solve`
     )  # fmt: skip
     interrupts = Interrupts()
     with interrupts:
-        run = Run(model, options, interrupts)
-        stored.restore(run)
-        return _exhaust(_loop(run))
+        return _exhaust(_steps(_begin(model, options, interrupts, stored)))
 
 
-def _begun(model: Model, options: Options) -> Result:
+def _whole(model: Model, options: Options) -> Result:
     """A whole run; Ctrl-C counts from here on, set-up and the assembly of the result included."""
     interrupts = Interrupts()
     with interrupts:
-        return _exhaust(_loop(Run(checked_model(model, "solve"), options, interrupts)))
+        return _exhaust(_steps(_begin(checked_model(model, "solve"), options, interrupts)))
 
 
-def _loop(run: Run) -> Generator[Snapshot, None, Result]:
-    """Advance, check and store until something stops the run; then assemble the result.
+@dataclass(frozen=True, eq=False)
+class _Run:
+    """The parts of one run; each owns what it changes."""
+
+    options: Options
+    best: Best
+    budget: Budget
+    relaxation: Relaxation
+    record: Record
+    warm: WarmStart | None
+    checkpoints: storage.Checkpoints
+
+    def note(self, stage: StageName, *check: Any) -> Snapshot:
+        """Add a row to the trace."""
+        return self.record.note(self.relaxation, stage, *check)
+
+    def finished(self, status: Status) -> Result:
+        """The result, however often Ctrl-C is pressed meanwhile."""
+        while True:
+            try:
+                with self.budget.interrupts.finishing():
+                    if not len(self.record.trace):
+                        self.note(StageName.RELAX, self.relaxation.least_check())
+                    return finished(self.relaxation, self.record, status)
+            except KeyboardInterrupt:  # before the block was entered, or by another handler
+                status = Status.INTERRUPTED
+
+    def asked_to_stop(self, snapshot: Snapshot) -> bool:
+        """Show a snapshot to the user's function; it may answer False, also numpy's."""
+        if self.options.on_snapshot is None:
+            return False
+        with self.budget.interrupts.paused():
+            answer = self.options.on_snapshot(snapshot)
+        return isinstance(answer, bool | np.bool_) and not answer
+
+
+def _begin(model: Model, options: Options, interrupts: Interrupts, stored: Any = None) -> _Run:
+    """Set a run up; a stored one goes on where it was."""
+    on_cpu = options.backend == "cpu"
+    budget = Budget(
+        time_limit=options.time_limit, max_work=options.max_work, updates=options.updates,
+        interrupts=interrupts, setup_counts=on_cpu,
+    )  # fmt: skip
+    if on_cpu:
+        require_memory(model, options.precision)
+    threads = options.threads or usable_cores()
+    problem = Problem.of(model, precision=options.precision, threads=threads)
+    best = Best(problem)
+    warm = warm_start(problem, options.warm_start)
+    relaxation = Relaxation(problem, options, best, budget, warm)
+    trace = Trace()
+    budget.start()
+    if stored is not None:
+        trace = stored.restore(relaxation)
+    record = Record(problem, best, budget, trace)
+    checkpoints = storage.Checkpoints(options.checkpoint, relaxation, trace)
+    return _Run(options, best, budget, relaxation, record, warm, checkpoints)
+
+
+def _steps(run: _Run) -> Generator[Snapshot, None, Result]:
+    """Relax, then give the other stages turns, until something stops the run.
 
     An exception, be it of a callback, carries the result so far as its attribute `result`; so does
     the KeyboardInterrupt of a second Ctrl-C within a second.
     """
-    watching = begin(run)
+    watching, interrupts = watcher(run.relaxation.problem, run.options), run.budget.interrupts
     try:
         try:
-            status = yield from shown(_stages(run), watching)
+            status = yield from _shown(_stages(run), watching.show)
         except KeyboardInterrupt:
             status = Status.INTERRUPTED
-            if not run.interrupts.noted:  # pressed in code of the user's, or of another handler
-                run.interrupts.press()
-            _keep_whole(run)
-        result = _result(run, status)
-        say(result, watching)
-        if run.interrupts.twice:
-            raise left(result)
+            if not interrupts.noted:  # pressed in code of the user's, or of another handler
+                interrupts.press()
+            run.checkpoints.keep_whole()
+        result = run.finished(status)
+        watching.end(result)
+        if interrupts.twice:
+            error = KeyboardInterrupt("Ctrl-C was pressed twice")
+            error.result = result  # type: ignore[attr-defined]
+            raise error
         return result
     except InfeasibleModel:  # there is nothing to be found
         raise
@@ -203,107 +268,121 @@ def _loop(run: Run) -> Generator[Snapshot, None, Result]:
         raise
 
 
-def _stages(run: Run) -> Generator[Snapshot, None, Status]:
-    """The relaxation, with a checkpoint now and then, and the stages after it."""
-    path, saved = run.options.checkpoint, time.perf_counter()
-    status = run.ended()  # a resumed run may be at its end
-    later = LaterStages(run) if run.options.goal != "lp" else None
-    if status is None and run.warm is not None and run.warm.result is not None:
-        with run.interrupts:
-            snapshot, status = run.recall()
-        yield snapshot
-        if _asked_to_stop(run, snapshot) and status is None:
-            status = Status.CALLBACK
-    while status is None:
-        with run.interrupts:
-            run.storable = False
-            status = limited = run.advance()
-            if path and limited:
-                # stored before this check: a run without this limit does not check here
-                _save(run)
-            snapshot = run.check(last=limited is not None)
-            if later is not None and status is None and run.interlude_due():
-                snapshot = later.interlude() or snapshot
-            status = run.closed() or status or run.stalled()
-            run.storable = limited is None
-        yield snapshot
-        if _asked_to_stop(run, snapshot) and status is None:
-            status = Status.CALLBACK
-        if path and not limited and (status or time.perf_counter() - saved > EVERY):
-            _save(run)
-            saved = time.perf_counter()
-    if later is not None and status in UNFINISHED:
-        run.storable = False  # later stages are not stored: a resumed run begins them again
-        status = yield from _later(run, later)
+def _stages(run: _Run) -> Generator[Snapshot, None, Status]:
+    """The LP relaxation, and the stages after it, each between two looks at the callback."""
+    stages = None
+    if run.options.goal != "lp":
+        stages = Stages(run.relaxation.problem, run.options, run.warm)
+    status = yield from _relax(run, stages)
+    if stages is not None and status in OPEN:
+        run.checkpoints.suspend()  # other stages are not stored: a resumed run begins them again
+        status = yield from _take_turns(run, stages)
     return status
 
 
-def _later(run: Run, later: LaterStages) -> Generator[Snapshot, None, Status]:
-    """The stages after the relaxation, each turn between two looks at limits and callbacks."""
-    turns = iter(later)
+def _relax(run: _Run, stages: Stages | None) -> Generator[Snapshot, None, Status]:
+    """Advance, check and store until the LP is solved, or something else stops it."""
+    relaxation, trace, interrupts = run.relaxation, run.record.trace, run.budget.interrupts
+    status = _ended_before(run)
+    if status is None and run.warm is not None and run.warm.result is not None:
+        with interrupts:
+            snapshot, status = _recall(run, run.warm)
+        yield snapshot
+        if run.asked_to_stop(snapshot) and status is None:
+            status = Status.CALLBACK
+    while status is None:
+        with interrupts:
+            run.checkpoints.suspend()
+            status = limited = relaxation.advance(trace)
+            if limited:  # stored before this check: a run without this limit does not check here
+                run.checkpoints.save()
+            check = relaxation.check(last=limited is not None)
+            snapshot = run.note(StageName.RELAX, check)
+            if stages is not None and status is None and _search_is_due(run):
+                snapshot = _search_early(run, stages) or snapshot
+            status = relaxation.closed() or status or relaxation.stalled()
+            if limited is None:
+                run.checkpoints.allow()
+        yield snapshot
+        if run.asked_to_stop(snapshot) and status is None:
+            status = Status.CALLBACK
+        if not limited:
+            run.checkpoints.save_if_due(at_end=status is not None)
+    return status
+
+
+def _ended_before(run: _Run) -> Status | None:
+    """Whether a run that is resumed has nothing left to do, and why."""
+    if not len(run.record.trace):
+        return None
+    return run.relaxation.closed() or run.relaxation.stalled()
+
+
+def _recall(run: _Run, warm: WarmStart) -> tuple[Snapshot, Status | None]:
+    """Begin with what an earlier result knows; it may be all that was asked for."""
+    relaxation = run.relaxation
+    lower = warm.recall(relaxation.judge, relaxation.labels, run.options.seed)
+    if lower > 1.0:
+        relaxation.algorithm.lower_eta(relaxation.state, lower)
+    snapshot = run.note(StageName.RELAX)
+    return snapshot, relaxation.closed() or warm.ended(run.best, run.options)
+
+
+def _search_is_due(run: _Run) -> bool:
+    """Whether an exact search is tried before the LP is solved."""
+    warm = run.warm
+    if warm is not None and warm.result is not None and not warm.searched:
+        return False  # the relaxation will not take long
+    return run.relaxation.search_due() and not run.relaxation.closed()
+
+
+def _search_early(run: _Run, stages: Stages) -> Snapshot | None:
+    """A short turn of the exact search, from the best labels there are."""
+    if run.relaxation.take_labels() and run.relaxation.closed():
+        return run.note(StageName.LABELS)
+    stage = stages.early_search(run.best, run.budget)
+    return None if stage is None else run.note(stage)
+
+
+def _take_turns(run: _Run, stages: Stages) -> Generator[Snapshot, None, Status]:
+    """The stages after the relaxation."""
+    turns = stages.run(run.best, run.budget)
     while True:
         try:
-            with run.interrupts:
-                snapshot = next(turns)
+            with run.budget.interrupts:
+                snapshot = run.note(next(turns))
         except StopIteration as stop:
             status: Status = stop.value
             return status
         yield snapshot
-        if _asked_to_stop(run, snapshot):
+        if run.asked_to_stop(snapshot):
             return Status.CALLBACK
 
 
-def _asked_to_stop(run: Run, snapshot: Snapshot) -> bool:
-    """Show a snapshot to the user's function; it may answer False, also numpy's."""
-    on_snapshot = run.options.on_snapshot
-    if on_snapshot is None:
-        return False
-    with run.interrupts.paused():
-        answer = on_snapshot(snapshot)
-    return isinstance(answer, bool | np.bool_) and not answer
-
-
-def _save(run: Run) -> None:
-    """Store the run. Where that fails, the last checkpoint is whole, and the run goes on."""
-    path = run.options.checkpoint
-    try:
-        with run.interrupts.finishing():
-            storage.save(Path(str(path)), run)
-    except (OSError, MemoryError) as error:
-        reason = getattr(error, "reason", None) or str(error) or "out of memory"
-        warnings.warn(
-            f"{path}: the checkpoint cannot be written ({reason}); the run goes on, and an earlier "
-            "checkpoint is untouched",
-            CheckpointWarning,
-            stacklevel=2,
-        )
-
-
-def _keep_whole(run: Run) -> None:
-    """Store a run that an exception has ended, if it stands where a resumed run may go on."""
-    if run.options.checkpoint and run.storable:
-        _save(run)
-
-
-def _result(run: Run, status: Status) -> Result:
-    """The result, however often Ctrl-C is pressed meanwhile."""
+def _shown(
+    stages: Generator[Snapshot, None, Status], show: Callable[[Snapshot], Any]
+) -> Generator[Snapshot, None, Status]:
+    """The snapshots of a run, each shown to whoever watches."""
     while True:
         try:
-            with run.interrupts.finishing():
-                if not len(run.trace):
-                    run.check(last=True, least=True)
-                return run.result(status)
-        except KeyboardInterrupt:  # before the block was entered, or by a handler of the program
-            status = Status.INTERRUPTED
+            snapshot = next(stages)
+        except StopIteration as stop:
+            status: Status = stop.value
+            return status
+        show(snapshot)
+        try:
+            yield snapshot
+        except KeyboardInterrupt as error:
+            stages.throw(error)
 
 
-def _attach_result(run: Run, error: Exception) -> None:
+def _attach_result(run: _Run, error: Exception) -> None:
     """Give an exception the result so far, and keep the run on disk."""
     with warnings.catch_warnings(), suppress(Exception):
         warnings.simplefilter("ignore", CheckpointWarning)
-        _keep_whole(run)
+        run.checkpoints.keep_whole()
     with suppress(Exception):  # such as out of memory once more, or an exception with slots
-        error.result = _result(run, Status.INTERRUPTED)  # type: ignore[attr-defined]
+        error.result = run.finished(Status.INTERRUPTED)  # type: ignore[attr-defined]
         error.add_note("The result so far is the attribute `result` of this exception.")
 
 

@@ -11,6 +11,7 @@ from softmap import labels as decoding
 from softmap.algorithms.policy import Annealing, Ask
 from softmap.algorithms.sweeps.anneal import Anneal, AnnealState
 from softmap.model.layout import layout
+from softmap.model.potentials.base import Ints
 from softmap.relaxation.bounds import dual_bound
 from softmap.relaxation.consistency import tighten
 from softmap.relaxation.dual import Floats, check_lam, cost_scale
@@ -157,8 +158,11 @@ class _Standing:
         Whether the smoothed dual gained little at the last check.
     idle : int
         Checks without progress in a row.
+    states : int array
+        Where the node states of the tightened model lie in the order of its passes.
     """
 
+    states: Ints
     bound: float = -math.inf
     previous: float = -math.inf
     settled: bool = False
@@ -190,7 +194,7 @@ class Tightening:
         self.problem, self.best = problem, best
         self.limits = limits or Limits()
         self.work, self.seconds = 0, 0.0
-        self._proved = -math.inf  # by this stage
+        self._proved = best.lp_bound  # by this stage
         self._building, self._left_to_try = TUNING.building, ["cycles", "unions"]
         self._enter(build(problem.model, []), best.lam, RULE.first_eta(self._scale))
 
@@ -230,7 +234,7 @@ class Tightening:
         bound = core.dual_bound(layout(model), proposal.lam, model.constant, self.problem.threads)
         before = self._proved
         assert proposal.coupling is not None
-        beliefs = Beliefs(proposal.nodes[0][self._states], proposal.coupling, proposal.eta)
+        beliefs = Beliefs(proposal.nodes[0][self._at.states], proposal.coupling, proposal.eta)
         self._offer(bound, self.tight, proposal.lam, beliefs)
         self._decode(beliefs.nodes)
         self._cool(bound, before)
@@ -266,7 +270,7 @@ class Tightening:
         have, eta = len(self.tight.clusters), self.state.eta
         proposal = self.algorithm.propose(self.state, Ask.EVERYTHING)
         assert proposal.coupling is not None
-        nodes = proposal.nodes[0][self._states]
+        nodes = proposal.nodes[0][self._at.states]
         costs = belief_costs(self.tight, nodes, proposal.coupling, eta, self.limits.labels)
         batch = max(TUNING.batch, int(TUNING.share * have)) if have else TUNING.first
         least, limits = min(TUNING.least * self._scale, TUNING.faint / eta), self._affordable(clock)
@@ -330,17 +334,15 @@ class Tightening:
     def _enter(self, tight: Tightened, lam: Floats, eta: float) -> None:
         """Go on with another tightened model."""
         self.tight = tight
-        model, self._states = arrange(tight)
+        model, states = arrange(tight)
         # clusters are chosen by edge marginals, so points keep their coupling and are not averaged
         self.algorithm = Anneal(
-            threads=self.problem.threads, eta=eta, averaging=False, keeps_coupling=True
+            threads=self.problem.threads, eta=eta, averaging=False, couplings=True
         )
         self.state: AnnealState = self.algorithm.init(tighten(model), lam, 0)
-        self._at = _Standing()
+        self._at = _Standing(states)
 
-    def _offer(
-        self, bound: float, tight: Tightened, lam: Floats, beliefs: Beliefs | None
-    ) -> None:
+    def _offer(self, bound: float, tight: Tightened, lam: Floats, beliefs: Beliefs | None) -> None:
         """Offer a bound of a tightened model; that of none is the relaxation's own."""
         self._proved = max(self._proved, bound)
         if len(tight.clusters):
@@ -368,11 +370,8 @@ class Tightening:
 
     def _decode(self, nodes: Floats) -> None:
         best, model, seed = self.best, self.problem.model, self.work
-        best.offer_labels(
-            *polished(model, candidates(self.tight, nodes), TUNING.forests, seed)
-        )
+        best.offer_labels(*polished(model, candidates(self.tight, nodes), TUNING.forests, seed))
         if 0.0 < best.gap < math.inf:
             heat = TUNING.heat * math.sqrt(self._scale * best.gap / model.num_variables)
             rounds = TUNING.forests * TUNING.passes
             best.offer_labels(decoding.forests(model, best.labels, rounds, heat, seed + 1))
-

@@ -12,7 +12,7 @@ from numpy.typing import DTypeLike, NDArray
 
 from softmap import core
 from softmap.algorithms.base import Algorithm, Floats, Proposal, State, Verdict
-from softmap.algorithms.policy import Annealing, Cooling
+from softmap.algorithms.policy import Annealing, Ask, Cooling
 from softmap.algorithms.sweeps.chains import (
     ChainMarginals,
     Chains,
@@ -129,6 +129,10 @@ class Annealed(Algorithm):
     threads : int, optional
     dtype : "float64" or "float32"
         Precision of the messages; bounds and primals are float64 in any case.
+    averaging : bool
+        Whether to average node marginals, where points over the average cost little.
+    couplings : bool
+        Whether proposals come with couplings even where points do not depend on them.
     """
 
     sweeping = True
@@ -137,10 +141,16 @@ class Annealed(Algorithm):
     engine_type: ClassVar[type[Engine]]
 
     def __init__(
-        self, *, eta: float | None = None, threads: int = 1, dtype: DTypeLike = np.float64
+        self,
+        *,
+        eta: float | None = None,
+        threads: int = 1,
+        dtype: DTypeLike = np.float64,
+        averaging: bool = True,
+        couplings: bool = False,
     ) -> None:
         self.first_eta, self.dtype = eta, dtype
-        self.threads = threads
+        self.threads, self.averaging, self.couplings = threads, averaging, couplings
 
     @classmethod
     def configured(cls, eta: float | None, threads: int, dtype: DTypeLike) -> Self:
@@ -148,7 +158,7 @@ class Annealed(Algorithm):
 
     def init(self, model: Model, lam: Floats | None, seed: int) -> AnnealState:
         self.engine = self.engine_type(model, self.threads, self.dtype)
-        self.averaging = easily_coupled(model)
+        self.averaging = self.averaging and easily_coupled(model)
         self.scale = cost_scale(model)
         eta = self.first_eta or self.rule.first_eta(self.scale)
         mean = np.zeros(model.unary.size)
@@ -170,18 +180,22 @@ class Annealed(Algorithm):
         state.mean = sampling.mean if due else state.mean
         state.work += 2 * self.engine.model.m * count
 
-    def heat(self, state: AnnealState, factor: float) -> None:
+    def lower_eta(self, state: AnnealState, factor: float) -> None:
         """Divide η by a factor, down to the first η of a run that begins with nothing."""
         state.eta = max(state.eta / factor, min(state.eta, self.rule.first_eta(self.scale)))
 
     def restart_point(self, state: AnnealState) -> Floats:
         return self.engine.standing(state.messages, state.eta)
 
-    def propose(self, state: AnnealState) -> Proposal:
+    def propose(self, state: AnnealState, ask: Ask = Ask.EVERYTHING) -> Proposal:
+        if ask is Ask.BOUND:
+            return self._brief(state)
+        if ask is Ask.POINT:
+            return self._proposal(state, (), 0)
         average = (state.mean,) if state.samples > 1 else ()
         return self._proposal(state, average, polish(state.passes))
 
-    def glimpse(self, state: AnnealState) -> Proposal:
+    def _brief(self, state: AnnealState) -> Proposal:
         messages = state.messages
         self.engine.resend(messages, state.eta)
         nodes = self.engine.nodes(messages.msg, state.eta)
@@ -189,10 +203,6 @@ class Annealed(Algorithm):
         return Proposal(
             proved.lam, state.eta, nodes=(nodes,), bound=proved.bound, labels=proved.labels
         )
-
-    def sketch(self, state: AnnealState) -> Proposal:
-        """λ without hard passes, and the current marginals only."""
-        return self._proposal(state, (), 0)
 
     def _proposal(self, state: AnnealState, more: tuple[Floats, ...], hard: int) -> Proposal:
         """The current marginals and more, and the bound after hard passes, in this order."""
@@ -212,7 +222,7 @@ class Annealed(Algorithm):
             proved.labels,
         )  # fmt: skip
 
-    def heed(self, state: AnnealState, verdict: Verdict) -> None:
+    def observe(self, state: AnnealState, verdict: Verdict) -> None:
         """Raise η if it is time; go back where the smoothed dual fell."""
         fell = not state.smoothed >= state.previous - RECOVERY.fall * abs(state.previous)
         if fell and len(state.good):
@@ -244,14 +254,20 @@ class Anneal(Annealed):
     engine_type = Chains
     engine: Chains
 
-    def look_ahead(self, state: AnnealState, stop: Callable[[], bool]) -> None:
+    def init(self, model: Model, lam: Floats | None, seed: int) -> AnnealState:
+        state = super().init(model, lam, seed)
+        if self.couplings:
+            self.engine.keep_couplings()
+        return state
+
+    def start_coarse(self, state: AnnealState, stop: Callable[[], bool]) -> None:
         """Begin at λ of the picture in blocks, if it is one (see `coarser`)."""
         small = coarser(self.engine.model)
         if small is None:
             return
         method = Anneal(threads=self.threads, dtype=self.dtype)
         there = method.init(small.model, None, 0)
-        method.look_ahead(there, stop)
+        method.start_coarse(there, stop)
         while there.passes < COARSE_PASSES and not stop():
             method.step(there, 1)
         state.work += there.work

@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import DTypeLike
 
 from softmap.algorithms.base import Algorithm, Floats, Proposal, State
+from softmap.algorithms.policy import Ask
 from softmap.algorithms.sweeps.anneal import Annealed
 from softmap.algorithms.sweeps.messages import Messages
 from softmap.algorithms.sweeps.stars import Rule, Stars
@@ -78,7 +79,7 @@ class Sweeping(Algorithm):
     def restart_point(self, state: SweepState) -> Floats:
         return self.stars.lam(state.messages.msg)
 
-    def propose(self, state: SweepState) -> Proposal:
+    def propose(self, state: SweepState, ask: Ask = Ask.EVERYTHING) -> Proposal:
         """Where it stands."""
         return Proposal(self.restart_point(state), self.eta)
 
@@ -113,7 +114,7 @@ class Nesterov(Sweeping):
     sharpness = FIXED_ETA
     momentum = True
 
-    def propose(self, state: SweepState) -> Proposal:
+    def propose(self, state: SweepState, ask: Ask = Ask.EVERYTHING) -> Proposal:
         """The last point that a gradient step reached, and its -L."""
         smoothed = self.stars.value(state.messages.msg, self.eta)
         return Proposal(self.restart_point(state), self.eta, smoothed=smoothed)

@@ -96,7 +96,11 @@ class Chains:
         self._true_costs = exact and (self.dtype == np.float64 or large)
         self._reads = not len(model.auxiliaries) and not model.has_forbidden
         self._prices = exact and not len(model.auxiliaries) and all(map(_alike, model.potentials))
-        self.keeps_coupling = needs_coupling(model)
+        self._keeps_coupling = needs_coupling(model)
+
+    def keep_couplings(self) -> None:
+        """Hand out couplings even where points do not depend on them."""
+        self._keeps_coupling = True
 
     def start(self, lam: Floats | None) -> Messages:
         """Messages that stand for λ (0 if None)."""
@@ -183,7 +187,7 @@ class Chains:
         if len(self.model.auxiliaries):
             return ChainMarginals(nodes, entropy, self._coupling(state.msg), value)
         price = partial(self._price, state.msg, eta) if self._prices else None
-        kept = self.keeps_coupling or price is None
+        kept = self._keeps_coupling or price is None
         coupling = KeptPoint(self, state.msg, self._last) if kept else None
         return ChainMarginals(nodes, entropy, coupling, value, price)
 

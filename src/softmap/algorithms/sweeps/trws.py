@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
 from softmap.algorithms.base import Algorithm, Floats, Proposal, State
+from softmap.algorithms.policy import Ask
 from softmap.algorithms.sweeps.chains import Chains
 from softmap.algorithms.sweeps.messages import Messages
 from softmap.algorithms.sweeps.ordering import decoding_order
@@ -58,7 +59,7 @@ class TRWS(Algorithm):
         self.chains.passes(state.messages, count, np.inf, momentum=False)
         state.work += 2 * self.chains.model.m * count
 
-    def propose(self, state: TRWSState) -> Proposal:
+    def propose(self, state: TRWSState, ask: Ask = Ask.EVERYTHING) -> Proposal:
         self.chains.resend(state.messages, np.inf)
         found = self.chains.marginals(state.messages, self.eta)
         points = () if found.price is None else (found.price(found.nodes, whole=True),)
