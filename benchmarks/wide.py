@@ -30,12 +30,13 @@ import softmap
 from benchmarks.instances import FOLDER, INSTANCES
 from benchmarks.memory import peak_megabytes, reset_peak
 from benchmarks.peers.expansion import expansion
+from softmap.algorithms.policy import Ask
 from softmap.algorithms.sweeps.anneal import Anneal
 from softmap.generators import grid_edges, potts_grid
 from softmap.model import Model
 from softmap.relaxation.consistency import tighten
 from softmap.solving.judge import Judge
-from softmap.solving.run import Run
+from softmap.solving.relax import Relaxation
 
 Row = dict[str, Any]
 SIDES = {4: 160, 16: 96, 64: 64, 256: 32}  # of a grid with so many labels
@@ -72,15 +73,17 @@ def checks() -> Iterator[Row]:
             state.eta *= factor
             method.step(state, 5)
             method.step(state, 20)  # from here on, bounds are polished
-            judge, row = Judge(model, THREADS), {"labels": labels, "eta": round(state.eta, 1)}
-            for name, ask in (("glimpse", judge.notice), ("sketch", judge.look), ("propose", None)):
+            judge = Judge.of(model, THREADS)
+            row: Row = {"labels": labels, "eta": round(state.eta, 1)}
+            for ask in Ask:
+                look = judge.bound if ask is Ask.BOUND else judge.look
                 passes, asked = [], []
                 for _ in range(5):
                     passes.append(least(lambda m=method, s=state: m.step(s, 1), 1))  # type: ignore[misc]
-                    propose = getattr(method, name)
-                    look = ask or judge.look
-                    asked.append(least(lambda p=propose, s=state, a=look: a(p(s)), 1))  # type: ignore[misc]
-                row[f"{name} / pass"] = min(asked) / min(passes)
+                    asked.append(
+                        least(lambda m=method, s=state, a=ask, f=look: f(m.propose(s, a)), 1)  # type: ignore[misc]
+                    )
+                row[f"{ask.name.lower()} / pass"] = min(asked) / min(passes)
             yield row
 
 
@@ -143,7 +146,7 @@ def shares() -> Iterator[Row]:
     """The part of a run that checks and labels take, of what they and passes take together."""
     for name, instance in INSTANCES.items():
         model = instance.build()
-        with _Timed(Run, "check") as judging, _Timed(Anneal, "step") as passing:
+        with _Timed(Relaxation, "check") as judging, _Timed(Anneal, "step") as passing:
             found = softmap.solve(model, goal="lp", lp_gap=1e-3, threads=THREADS, time_limit=30)
         part = judging.seconds / (judging.seconds + passing.seconds)
         yield {"instance": name, "passes": round(found.sweeps), "seconds": found.seconds,

@@ -89,7 +89,7 @@ def test_consistency_is_that_of_the_tables(name, seed):
 def test_the_judge_says_what_the_plain_account_says(name, seed):
     model = tighten(example(name, seed))
     lam = np.where(np.isfinite(model.unary)[half_states(model)], random_lam(model, seed), 0.0)
-    judge, proof = Judge(model, 1), certificate(model, lam, 20.0)
+    judge, proof = Judge.of(model), certificate(model, lam, 20.0)
     verdict = judge.look(Proposal(lam, 20.0))
     assert verdict.bound == pytest.approx(proof.bound, abs=1e-9)
     assert judge.bound <= dense_lp(model) + 1e-7

@@ -18,7 +18,7 @@ CHILD = """
 import sys
 from pathlib import Path
 import softmap, softmap.solving.solve
-sys.modules["softmap.solving.solve"].EVERY = 0.0
+sys.modules["softmap.solving.checkpoint"].INTERVAL = 0.0
 path, most = Path(sys.argv[1]), {"max_work": 2_000_000, "threads": 1, "checkpoint": sys.argv[1]}
 model = softmap.generators.erdos_renyi(40, 3, seed=9)
 print("begun", flush=True)

@@ -4,15 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
+from dataclasses import replace
 from unittest import mock
 
 from softmap.algorithms.sweeps import chains, coarser
-from softmap.solving import run
+from softmap.solving import finish
 
 WAYS = (
     (chains, "SPARE", 0),  # the best bound takes the memory of momentum
     (chains, "LARGE", 0),  # messages in single precision prove bounds by themselves
-    (run, "LARGE", 0),  # λ is handed out as what it is made of
+    (finish, "TUNING", replace(finish.TUNING, lazy=0)),  # λ is handed out as what it is made of
     (coarser, "LEAST", 5),  # pictures of more than one block begin with these,
     (coarser, "TIED", 0.0),  # whatever their costs are
 )

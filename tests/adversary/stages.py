@@ -17,12 +17,10 @@ import numpy as np
 import softmap
 from adversary.making import trial
 from adversary.promises import optimum
-from softmap.relaxation.consistency import tighten
 from softmap.relaxation.scaling import scaled
 from softmap.search.exact import flat_lam, solve_exact
-from softmap.search.partial import solve_partial
-from softmap.solving.units import Units
-from softmap.tightening import stage
+from softmap.solving.problem import Problem
+from stage_runs import partly_searched, tightened
 
 __all__ = ["false_claims"]
 
@@ -33,10 +31,10 @@ def false_claims(seed: int) -> list[str]:
     best, exact = optimum(spec)
     if exact is None:
         return []
-    model, units = spec.model(), Units(spec.model())
+    model, problem = spec.model(), Problem.of(spec.model())
     found = []
-    for name, bound, labels in _claims(units, seed):
-        value = units.bound(bound)
+    for name, bound, labels in _claims(problem, seed):
+        value = problem.bound_back(bound)
         if value == math.inf or (value > -math.inf and Fraction(value) > exact):
             found.append(f"{name}: bound {value!r} above {best!r}")
         if labels is not None:
@@ -46,25 +44,25 @@ def false_claims(seed: int) -> list[str]:
     return found
 
 
-def _claims(units: Units, seed: int) -> Iterator[tuple[str, float, np.ndarray | None]]:
+def _claims(problem: Problem, seed: int) -> Iterator[tuple[str, float, np.ndarray | None]]:
     """Bounds in the units of a run, and labels, by each stage."""
-    model, rng = tighten(units.model), np.random.default_rng(seed)
+    model, rng = problem.model, np.random.default_rng(seed)
     for presolve in (True, False):
         options = {"presolve": presolve, "ascent": bool(seed % 2), "dp_limit": seed % 3 * 5e8}
         r = solve_exact(model, backtrack_limit=200, **options)
         yield f"search {options}", r.lower_bound, r.labels
         if r.complete and r.infeasible:
             yield "a search that proves a feasible model infeasible", math.inf, None
-    first = softmap.solve(units.model, goal="lp", max_work=40 * max(1, model.m), threads=1)
+    first = softmap.solve(problem.scaled, goal="lp", max_work=40 * max(1, model.m), threads=1)
     lam = first.lam if seed % 2 else rng.normal(size=len(first.lam)) * scaled(model).scale
     r = solve_exact(model, lam=flat_lam(model, lam), backtrack_limit=50, dp_limit=0.0)
     yield "search from λ", r.lower_bound, r.labels
     if not first.found or not model.m:
         return
     if not len(model.auxiliaries):
-        part = solve_partial(model, lam, first.labels, backtrack_limit=50)
+        part = partly_searched(model, lam, first.labels, backtrack_limit=50)
         yield "the loose part", part.bound, part.labels
-    tight = stage.run(model, first.lam, first.labels, max_work=3_000)
+    tight, _ = tightened(model, first.lam, first.labels, max_work=3_000)
     yield "tightening", tight.bound, tight.labels
 
 

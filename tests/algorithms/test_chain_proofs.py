@@ -268,7 +268,7 @@ def test_a_point_that_was_looked_at_can_be_looked_at_again():
     method = Anneal()
     state = method.init(model, None, 0)
     method.step(state, 40)
-    first, second = (Judge(model, 1).look(method.propose(state)) for _ in range(2))
+    first, second = (Judge.of(model).look(method.propose(state)) for _ in range(2))
     assert second.bound == first.bound
     assert second.primals[0] == pytest.approx(first.primals[0], abs=1e-3)
     assert second.slack == pytest.approx(first.slack, abs=0.1)

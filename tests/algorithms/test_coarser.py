@@ -16,7 +16,7 @@ from softmap.algorithms.sweeps.anneal import COARSE_PASSES, GROWTH, Anneal
 from softmap.algorithms.sweeps.chains import Chains
 from softmap.generators import erdos_renyi, grid_edges, potts_grid
 from softmap.model import Model, Potts, TruncatedLinear, TruncatedQuadratic
-from softmap.solving.run import PREPARED
+from softmap.solving.relax import TUNING
 
 FAMILIES = {
     "potts": Potts,
@@ -197,10 +197,10 @@ def test_whoever_has_no_time_begins_at_zero():
     method = Anneal()
     state = method.init(model, None, 0)
     eta = state.eta
-    method.look_ahead(state, lambda: True)
+    method.start_coarse(state, lambda: True)
     assert not state.messages.msg.any()
     assert (state.work, state.eta) == (0, eta)
-    method.look_ahead(state, lambda: False)
+    method.start_coarse(state, lambda: False)
     assert state.messages.msg.any()
     small = coarser.coarser(model)
     assert state.work > 2 * small.model.m * COARSE_PASSES  # and blocks of blocks
@@ -212,22 +212,22 @@ def test_eta_stays_where_it_was_given():
     model = picture((20, 20), "potts", 0)
     method = Anneal(eta=7.0)
     state = method.init(model, None, 0)
-    method.look_ahead(state, lambda: False)
+    method.start_coarse(state, lambda: False)
     assert state.eta == 7.0
 
 
 @pytest.mark.usefixtures("small_pictures")
-@pytest.mark.parametrize("passes", [1, PREPARED - 1, PREPARED])
-def test_short_runs_do_not_look_ahead(passes):
+@pytest.mark.parametrize("passes", [1, TUNING.coarse_pays - 1, TUNING.coarse_pays])
+def test_short_runs_do_not_start_coarse(passes):
     model = picture((20, 20), "potts", 0)
     whole = 2 * model.m
     found = softmap.solve(model, goal="lp", lp_gap=0.0, max_work=passes * whole)
-    assert (found.work % whole == 0) == (passes < PREPARED)
+    assert (found.work % whole == 0) == (passes < TUNING.coarse_pays)
     assert found.work <= passes * whole
 
 
 @pytest.mark.usefixtures("small_pictures")
-def test_warm_starts_do_not_look_ahead():
+def test_warm_starts_do_not_start_coarse():
     model = picture((20, 20), "potts", 0)
     found = softmap.solve(model, goal="lp", warm_start=np.zeros(model.half_size))
     assert found.work % (2 * model.m) == 0

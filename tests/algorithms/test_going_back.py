@@ -27,17 +27,17 @@ def test_a_fall_of_the_smoothed_dual_is_taken_back():
     model = softmap.Model.from_factors([2] * 8, [*unary, softmap.Parity(range(8))])
     method, state = _started(model)
     state.previous = state.smoothed - 1.0
-    method.heed(state, VERDICT)
+    method.observe(state, VERDICT)
     good = state.messages.msg.copy()
     method.step(state, 5)
     state.eta, state.previous, state.smoothed = 1.0, 5.0, 4.0
-    method.heed(state, VERDICT)
+    method.observe(state, VERDICT)
     assert np.array_equal(state.messages.msg, good)
     assert state.calm == 1 / RECOVERY.calmer
     assert state.eta == 1.0
     state.smoothed = np.nan  # so is what is no number
     method.step(state, 5)
-    method.heed(state, VERDICT)
+    method.observe(state, VERDICT)
     assert np.array_equal(state.messages.msg, good)
 
 
@@ -45,7 +45,7 @@ def test_pairwise_models_hold_no_copy():
     method, state = _started(softmap.generators.potts_grid(4, 4, 3, seed=0))
     state.previous = state.smoothed + 1.0
     before = state.messages.msg.copy()
-    method.heed(state, VERDICT)
+    method.observe(state, VERDICT)
     assert not len(state.good)
     assert np.array_equal(state.messages.msg, before)
     assert state.calm == 1

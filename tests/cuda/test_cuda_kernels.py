@@ -112,7 +112,7 @@ def test_a_look_is_what_the_judge_of_the_host_finds(name, dtype):
     assert found.slack == pytest.approx(priced.slack, abs=1e-10 * size)
     mean = couple(model, engine.by_node(engine.mean_mu), kappa, 8.0)
     assert found.primals[1] == pytest.approx(mean.cost, abs=1e-12 * size)
-    judge = Judge(model, 1)
+    judge = Judge.of(model)
     judge.look(Proposal(engine.lam(engine.polished, 1), 8.0, kappa, (mu,)))
     assert 0 <= judge.bound - found.bound < 1e-12 * size
     assert found.energy == pytest.approx(model.energy(engine.labels(engine.label)), abs=1e-12)

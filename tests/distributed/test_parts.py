@@ -8,13 +8,13 @@ from hypothesis import strategies as st
 import softmap
 from oracles import brute_force
 from softmap import InfeasibleModel, ModelError, OptionError, distributed, generators
+from softmap.algorithms.policy import Ask
 from softmap.algorithms.sweeps.anneal import Anneal
 from softmap.distributed.judge import Question, look
 from softmap.distributed.partition import blocks, cut_size, halvings, partition
 from softmap.distributed.parts import cut_model
-from softmap.relaxation.consistency import tighten
 from softmap.solving.judge import Judge
-from softmap.solving.units import Units
+from softmap.solving.problem import Problem
 from strategies import models
 from whole_runs import check, numbers
 
@@ -64,20 +64,20 @@ def test_a_whole_look_is_that_of_one_machine(monkeypatch):
 
     monkeypatch.setattr("softmap.distributed.run.look", noted)
     found = distributed.solve(model, parts=1, threads=1)
-    units = Units(model)
-    tight = tighten(units.model)
-    method, judge = Anneal(), Judge(tight, 1)
+    problem = Problem.of(model)
+    tight = problem.model
+    method, judge = Anneal(), Judge.of(tight)
     state = method.init(tight, None, 0)
     for row, question in zip(found.trace, asked, strict=True):
         method.step(state, int(row.sweeps) - state.passes)
         if question is Question.GLIMPSE:
-            judge.glance(method.glimpse(state).lam)
+            judge.best.offer_lam(method.propose(state, Ask.BOUND).lam)
         else:
             whole = question is Question.ALL
-            verdict = judge.look(method.propose(state) if whole else method.sketch(state))
-            method.heed(state, verdict)
-        assert units.bound(judge.bound) == pytest.approx(row.bound, rel=1e-13)
-        assert row.primal <= units.cost(judge.primal)
+            verdict = judge.look(method.propose(state, Ask.EVERYTHING if whole else Ask.POINT))
+            method.observe(state, verdict)
+        assert problem.bound_back(judge.best.lp_bound) == pytest.approx(row.bound, rel=1e-13)
+        assert row.primal <= problem.cost_back(judge.best.point_cost)
 
 
 def test_the_cut_does_not_show_where_the_order_is_the_same():

@@ -152,7 +152,7 @@ def test_points_are_those_of_the_judge():
         state = algorithm.init(given.model, None, unit.trial_seed(0, 1))
         algorithm.step(state, 60)
         proposal = algorithm.propose(state)
-        verdict = Judge(given.model, 1).look(proposal)
+        verdict = Judge.of(given.model).look(proposal)
         assert unit.follow(trial, given)[-1].returned == verdict.primals[0]
 
 

@@ -21,7 +21,7 @@ import numpy.random, softmap.many.work, softmap.cli.summary
 from distributed import Scheduler, Worker
 from distributed.security import Security
 
-sys.modules["softmap.solving.solve"].EVERY = 0.05
+sys.modules["softmap.solving.checkpoint"].INTERVAL = 0.05
 
 def security(folder):
     key, cert = f"{folder}/key.pem", f"{folder}/cert.pem"

@@ -12,7 +12,8 @@ from softmap.errors import InfeasibleModel
 from softmap.model import Model
 from softmap.relaxation.consistency import tighten
 from softmap.search.exact import flat_lam, solve_exact
-from softmap.search.partial import PartialSearch, solve_partial
+from softmap.search.partial import PartialSearch
+from stage_runs import partly_searched
 from strategies import FAMILIES
 
 SEEDS = 60
@@ -46,7 +47,7 @@ def test_bounds_and_labels_against_brute_force(family: str) -> None:
             continue
         model, best = case
         lam = _lam(model, seed % 3, seed)
-        found = solve_partial(model, lam, random_labels(model, seed))
+        found = partly_searched(model, lam, random_labels(model, seed))
         scale = 1e-9 * (1.0 + abs(best) + float(np.abs(lam).sum()))
         assert found.bound <= best + scale * 1e-4, (family, seed)
         assert found.energy == pytest.approx(model.energy(found.labels), rel=1e-12)
@@ -64,7 +65,7 @@ def test_a_stopped_search_says_nothing_false(family: str) -> None:
         lam = _lam(model, seed % 2, seed)
         labels = random_labels(model, seed)
         limits = ({"backtrack_limit": 0}, {"time_limit": 0.0}, {"largest": 2})[seed % 3]
-        found = solve_partial(model, lam, labels, **limits)  # type: ignore[arg-type]
+        found = partly_searched(model, lam, labels, **limits)
         scale = 1e-9 * (1.0 + abs(best) + float(np.abs(lam).sum()))
         assert found.bound <= best + 1e-4 * scale, (family, seed)
         assert found.energy >= best - 1e-4 * scale, (family, seed)
@@ -76,7 +77,7 @@ def test_wrong_labels_in_a_decided_region_are_left_behind() -> None:
     model = softmap.generators.stereo_grid(20, 20, 5, seed=2)
     solved = softmap.solve(model, goal="lp", threads=1)
     wrong = np.where(np.arange(model.n) % 7 == 0, 0, solved.labels.ravel())
-    exact, found = solve_exact(model), solve_partial(model, solved.lam, wrong)
+    exact, found = solve_exact(model), partly_searched(model, solved.lam, wrong)
     assert found.complete
     assert found.energy == pytest.approx(exact.energy, rel=1e-9)
 
@@ -94,7 +95,7 @@ def test_a_large_model_is_proved_where_the_whole_is_not() -> None:
     limit = 300
     moved = flat_lam(model, lam)
     whole = solve_exact(model, incumbent=labels, lam=moved, backtrack_limit=limit)
-    part = solve_partial(model, lam, labels, backtrack_limit=limit)
+    part = partly_searched(model, lam, labels, backtrack_limit=limit)
     assert part.complete
     assert not whole.complete
     assert part.size < model.n // 4
@@ -109,7 +110,7 @@ def test_pieces_that_are_solved_stay_solved() -> None:
     assert bounds == sorted(bounds)
     last = search.go_on()
     assert last.complete
-    assert last.energy == pytest.approx(solve_partial(model, lam, labels).energy, rel=1e-9)
+    assert last.energy == pytest.approx(partly_searched(model, lam, labels).energy, rel=1e-9)
 
 
 def test_a_loose_part_without_any_labelling() -> None:
@@ -117,7 +118,7 @@ def test_a_loose_part_without_any_labelling() -> None:
     differ = np.where(np.eye(2) > 0, np.inf, 0.0)
     model = Model(np.zeros((4, 2)), [[0, 1], [1, 2], [0, 2], [2, 3]], np.stack([differ] * 4))
     with pytest.raises(InfeasibleModel):
-        solve_partial(model, np.zeros(16), [0, 0, 0, 0])
+        partly_searched(model, np.zeros(16), [0, 0, 0, 0])
 
 
 def test_labels_outside_that_leave_a_piece_without_any() -> None:
@@ -127,7 +128,7 @@ def test_labels_outside_that_leave_a_piece_without_any() -> None:
     unary[2:, 2] = np.inf
     edges = [[0, 1], [1, 2], [1, 3], [2, 3]]
     model = Model(unary, edges, np.stack([same, differ, differ, differ]))
-    found = solve_partial(model, np.zeros(24), [0, 0, 0, 1])
+    found = partly_searched(model, np.zeros(24), [0, 0, 0, 1])
     assert found.complete
     assert found.energy == 0.0
     assert found.labels[:2].tolist() == [2, 2]

@@ -7,10 +7,11 @@ import numpy as np
 import pytest
 
 from softmap import METHODS, Model, Status, Tables, generators, iterate, solve
+from softmap.algorithms.policy import Ask
 from softmap.algorithms.sweeps.anneal import Anneal
 from softmap.relaxation.consistency import tighten
+from softmap.solving.budget import GUESS, Budget, Task
 from softmap.solving.judge import Judge
-from softmap.solving.pace import BRIEF, CHECK, END, Pace
 
 
 @pytest.fixture
@@ -22,32 +23,32 @@ def begun():
     return model, method, state
 
 
-def test_a_sketch_shows_less_of_the_same_point(begun):
+def test_a_check_of_the_point_shows_less_of_the_same_point(begun):
     model, method, state = begun
     smooth = state.messages.msg.copy()
     whole, messages = method.propose(state), state.messages.msg.copy()
     state.messages.msg[:] = smooth  # both overwrite what the next pass makes anew
     state.messages.overwritten = False
-    sketch = method.sketch(state)
-    np.testing.assert_array_equal(sketch.nodes[0], whole.nodes[0])
-    np.testing.assert_array_equal(sketch.coupling, whole.coupling)
-    assert (len(sketch.nodes), len(whole.nodes)) == (1, 2)
+    plain = method.propose(state, Ask.POINT)
+    np.testing.assert_array_equal(plain.nodes[0], whole.nodes[0])
+    np.testing.assert_array_equal(plain.coupling, whole.coupling)
+    assert (len(plain.nodes), len(whole.nodes)) == (1, 2)
     back = len(state.messages.prev)  # what the next pass begins from
     np.testing.assert_array_equal(state.messages.msg[:back], messages[:back])
-    polished, plain = (Judge(model, 1).look(p) for p in (whole, sketch))
-    assert plain.bound <= polished.bound + 1e-9
-    assert plain.primals == polished.primals[:1]
+    polished, other = (Judge.of(model).look(p) for p in (whole, plain))
+    assert other.bound <= polished.bound + 1e-9
+    assert other.primals == polished.primals[:1]
 
 
-def test_a_glimpse_gives_the_bound_of_a_sketch(begun):
+def test_a_check_of_the_bound_has_that_of_the_point(begun):
     _, method, state = begun
     smooth = state.messages.msg.copy()
-    glimpse = method.glimpse(state)
+    brief = method.propose(state, Ask.BOUND)
     state.messages.msg[:] = smooth
     state.messages.overwritten = False
-    sketch = method.sketch(state)
-    np.testing.assert_array_equal(glimpse.lam, sketch.lam)
-    np.testing.assert_array_equal(glimpse.nodes[0], sketch.nodes[0])
+    plain = method.propose(state, Ask.POINT)
+    np.testing.assert_array_equal(brief.lam, plain.lam)
+    np.testing.assert_array_equal(brief.nodes[0], plain.nodes[0])
 
 
 def test_a_run_for_the_lp_asks_for_labels_only_where_they_may_help(monkeypatch):
@@ -56,7 +57,7 @@ def test_a_run_for_the_lp_asks_for_labels_only_where_they_may_help(monkeypatch):
     looks = []
     plain = LabelSearch.look
     monkeypatch.setattr(
-        LabelSearch, "look", lambda self, *a, **k: (looks.append(k["work"]), plain(self, *a, **k))
+        LabelSearch, "look", lambda self, *a: (looks.append(a[-1]), plain(self, *a))[1]
     )
     model = generators.erdos_renyi(60, 3, seed=0)  # far from tight
     found = solve(model, goal="lp", lp_gap=1e-3, threads=1)
@@ -79,37 +80,44 @@ def test_no_point_is_judged_twice(monkeypatch):
         assert len(seen) == len(set(seen))
 
 
+def timed(budget: Budget, **seconds: float) -> Budget:
+    for name, value in seconds.items():
+        budget.note(Task[name], value)
+    return budget
+
+
 def test_a_step_is_made_where_it_and_a_brief_check_fit():
-    pace = Pace()
-    pace._each = {"step": 1.0, "check": 9.0, "labels": 9.0, "brief": 3.6, "end": 0.2}
-    assert not pace.in_time(4.0, "step", *pace.after(4.0, 4.0))
-    assert pace.after(5.0, 5.0) == ("brief", "end")
-    assert pace.in_time(5.0, "step", *pace.after(5.0, 5.0))
-    assert pace.after(60.0, 60.0) == ("check", "labels", "end")
+    seconds = {"STEP": 1.0, "CHECK": 9.0, "LABELS": 9.0, "BRIEF": 3.6, "FINISH": 0.2}
+    short, longer, long = (timed(Budget(time_limit=t), **seconds) for t in (4.0, 5.0, 60.0))
+    assert not short.fits(Task.STEP, *short.closing())
+    assert longer.closing() == (Task.BRIEF, Task.FINISH)
+    assert longer.fits(Task.STEP, *longer.closing())
+    assert long.closing() == (Task.CHECK, Task.LABELS, Task.FINISH)
 
 
 def test_what_was_not_done_yet_is_guessed_from_passes_as_they_are():
-    pace = Pace()
-    pace.begin(lambda: time.sleep(0.03), 10.0, 1.0)
-    assert pace.known("step")
-    assert pace.expected("brief") == pytest.approx(10 * BRIEF * pace.expected("step"))
-    pace.note("step", 0.001)  # made for the first time, and faster than was guessed
-    assert pace.expected("brief") == pytest.approx(10 * BRIEF * 0.001)
-    assert pace.expected("check", "end") == pytest.approx(0.01 * (BRIEF + CHECK + END))
-    pace.begin(lambda: time.sleep(0.03), 10.0, 1.0)
-    guess = pace.expected("step")
-    pace.note("step", 5.0)  # the first one also has to find its memory
-    assert pace.expected("step") == guess
-    pace.note("step", 5.0)
-    assert pace.expected("step") == 5.0
-    pace.note("brief", 0.5)
-    assert pace.expected("brief") == 0.5
-    assert pace.expected("unheard of") == 0.0
+    budget = Budget()
+    budget.guess(lambda: time.sleep(0.03), 10.0, 1.0)
+    assert budget.known(Task.STEP)
+    step = budget.expected(Task.STEP)
+    assert budget.expected(Task.BRIEF) == pytest.approx(10 * GUESS.brief * step)
+    budget.note(Task.STEP, 0.001)  # made for the first time, and faster than was guessed
+    assert budget.expected(Task.BRIEF) == pytest.approx(10 * GUESS.brief * 0.001)
+    both = 0.01 * (GUESS.brief + GUESS.check + GUESS.finish)
+    assert budget.expected(Task.CHECK, Task.FINISH) == pytest.approx(both)
+    budget.guess(lambda: time.sleep(0.03), 10.0, 1.0)
+    guess = budget.expected(Task.STEP)
+    budget.note(Task.STEP, 5.0)  # the first one also has to find its memory
+    assert budget.expected(Task.STEP) == guess
+    budget.note(Task.STEP, 5.0)
+    assert budget.expected(Task.STEP) == 5.0
+    budget.note(Task.BRIEF, 0.5)
+    assert budget.expected(Task.BRIEF) == 0.5
 
 
 def test_a_run_that_is_cut_short_has_the_bound_of_its_passes(monkeypatch):
     """Near the limit it was that of λ before chains are cut, which may be worse than that of 0."""
-    monkeypatch.setattr(Pace, "in_time", lambda self, left, *kinds: kinds[0] != "check")
+    monkeypatch.setattr(Budget, "fits", lambda self, *tasks: tasks[0] is not Task.CHECK)
     model = generators.stereo_grid(40, 40, 16, weight=1.0, truncation=3.0, seed=1)
     short, whole = (
         solve(model, goal="lp", lp_gap=0.0, max_work=2 * model.m * 5, threads=1, time_limit=limit)
@@ -133,11 +141,11 @@ def test_labels_that_solve_the_relaxation_are_proved_by_more_passes():
     assert alone.sweeps == solved.sweeps
 
 
-@pytest.mark.parametrize("kind", ["check", "brief"])
+@pytest.mark.parametrize("thorough", [True, False])
 @pytest.mark.parametrize("method", METHODS)
-def test_every_kind_of_check_has_labels_to_show(method, kind, monkeypatch):
+def test_every_kind_of_check_has_labels_to_show(method, thorough, monkeypatch):
     """A run on a busy machine lost its labels where a method proposes λ alone (trial 5039445)."""
-    monkeypatch.setattr(Pace, "kind_of_check", lambda self, left: kind)
+    monkeypatch.setattr(Budget, "fits", lambda self, *tasks: thorough or tasks[0] is not Task.CHECK)
     model = generators.erdos_renyi(10, 3, seed=1)
     eta = None if METHODS[method].sweeping else 20.0
     found = solve(model, method=method, eta=eta, goal="lp", max_work=480, time_limit=50.0)
@@ -157,7 +165,7 @@ def test_labels_that_break_constraints_are_not_swapped_for_others(goal):
 
 def test_where_set_up_took_all_the_time_nothing_is_timed(monkeypatch):
     """One look at λ = 0 is what remains to be done: a bound, and labels of least cost."""
-    monkeypatch.setattr(Pace, "begin", lambda *_: pytest.fail("steps are timed"))
+    monkeypatch.setattr(Budget, "guess", lambda *_: pytest.fail("steps are timed"))
     model = generators.potts_grid(8, 8, 3, seed=1)
     found = solve(model, time_limit=1e-9)
     assert found.status is Status.TIME_LIMIT

@@ -18,7 +18,6 @@ from softmap.solving import archive
 from softmap.solving import checkpoint as storage
 from softmap.solving.interrupts import Interrupts
 from softmap.solving.judge import Judge
-from softmap.solving.run import Run
 from softmap.solving.trace import Status
 
 NEVER = {"lp_gap": 0.0, "gap": 0.0, "goal": "lp", "threads": 1}
@@ -42,7 +41,9 @@ def press(monkeypatch, owner, name: str, times: int = 1) -> None:
 
 
 @pytest.mark.parametrize("times", [1, 3])
-@pytest.mark.parametrize(("owner", "name"), [(Run, "result"), (storage, "write_archive")])
+@pytest.mark.parametrize(
+    ("owner", "name"), [(softmap.solving.solve, "finished"), (storage, "write_archive")]
+)
 def test_ctrl_c_at_the_end_and_while_saving_keeps_the_result(
     model, monkeypatch, tmp_path, owner, name, times
 ):
@@ -105,7 +106,7 @@ def test_a_second_ctrl_c_much_later_returns_the_result(model, monkeypatch):
 
 
 def test_ctrl_c_during_set_up_returns_the_first_result(model, monkeypatch):
-    press(monkeypatch, softmap.solving.run, "tighten")
+    press(monkeypatch, softmap.solving.problem, "tighten")
     found = solve(model, **NEVER)
     assert found.status is Status.INTERRUPTED
     assert found.bound <= found.energy == model.energy(found.labels)
@@ -252,7 +253,7 @@ def changed_archive(path, target, change) -> None:
         lambda h, a: h.pop("done"),
         lambda h, a: h.update(done=-5),
         lambda h, a: h.update(seconds="long"),
-        lambda h, a: h.update(best_gaps=[1.0]),
+        lambda h, a: h.update(best_gap=[1.0]),
         lambda h, a: a.update(lam=a["lam"][:-1]),
         lambda h, a: a.update(lam=a["lam"].astype(np.float32)),
         lambda h, a: a.update(labels=a["labels"] + 100),

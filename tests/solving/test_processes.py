@@ -12,6 +12,7 @@ import sys
 import threading
 import time
 from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -20,6 +21,7 @@ import pytest
 import softmap
 from softmap import Model, core, generators, solve
 from softmap.later import unmade
+from softmap.solving import finish
 
 PASSES = ["anneal", "anneal-star", "trws", "mplp", "diffusion", "nesterov"]
 
@@ -129,7 +131,7 @@ def test_lambda_is_made_for_whichever_thread_asks(monkeypatch):
     model, options = model_of(5), {"threads": 2, "goal": "lp", "lp_gap": 0.0}
     options["max_work"] = 2 * model.m * 25
     made = solve(model, **options)
-    monkeypatch.setattr("softmap.solving.run.LARGE", 0)
+    monkeypatch.setattr(finish, "TUNING", replace(finish.TUNING, lazy=0))
     found = solve(model, **options)
     makers = [unmade(found, "lam"), unmade(found, "messages")]
     assert all(map(callable, makers))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -18,6 +19,7 @@ from softmap.algorithms.registry import METHODS, make
 from softmap.labels import LabelSearch
 from softmap.model import Model
 from softmap.model.potentials import Potts, Tables
+from softmap.solving import relax
 from softmap.solving.judge import Judge
 from strategies import models
 
@@ -109,13 +111,14 @@ def test_the_judge_lives_with_labels_that_break_constraints():
     model = Model(np.zeros((3, 2)), [[0, 1], [1, 2], [0, 2]], Tables([UNEQUAL] * 3))
     algorithm = make("trws", eta=None, threads=1, dtype="float64")
     state = algorithm.init(model, None, 0)
-    judge, search = Judge(model, 1), LabelSearch(model)
+    judge, search = Judge.of(model), LabelSearch(model)
+    best = judge.best
     for _ in range(2):
         proposal = algorithm.propose(state)
         nodes = judge.look(proposal).nodes[0]
-        search.look(proposal.lam, nodes, bound=judge.bound, primal=judge.primal, work=10_000)
-        judge.credit(search.labels, search.energy)
-    assert (judge.bound, judge.primal, search.energy) == (0.0, 0.0, np.inf)
+        known, limits = (best.labels, best.energy), (best.lp_bound, best.point_cost)
+        best.offer_labels(*search.look(known, proposal.lam, nodes, *limits, 10_000))
+    assert (best.bound, best.primal, best.energy) == (0.0, 0.0, np.inf)
 
 
 # --- every way to stop ----------------------------------------------------------------------------
@@ -145,8 +148,9 @@ def test_stops_after_updates(method, problem):
 @pytest.mark.parametrize("method", METHODS)
 @pytest.mark.parametrize("seconds", [0, 0.02])
 def test_stops_in_time(method, seconds, problem, monkeypatch):
-    for name in ("run.PATIENCE", "handover.HAND_OVER"):  # else the fastest would end before
-        monkeypatch.setattr(f"softmap.solving.{name}", 10**9)
+    # else the fastest methods would end before
+    monkeypatch.setattr(relax, "CHECKS", replace(relax.CHECKS, patience=10**9))
+    monkeypatch.setattr(relax, "TUNING", replace(relax.TUNING, exact_after=10**9))
     model, relaxed = problem
     result = solve(model, **options_of(method, time_limit=seconds, **NEVER))
     assert promised(result, model, relaxed).status is Status.TIME_LIMIT

@@ -10,11 +10,12 @@ from hypothesis import strategies as st
 import softmap
 from softmap import lp
 from softmap.relaxation import polytope
+from softmap.relaxation.dual import cost_scale
 from softmap.relaxation.point import Beliefs
-from softmap.solving.proof import Proof, ProofKind
-from softmap.tightening import stage
+from softmap.solving.proof import ProofKind
 from softmap.tightening.point import _Links, agreeing, tightened_point
 from softmap.tightening.regions import build
+from stage_runs import NEVER, tightened, tightening
 
 SCOPES = [(0, 1, 2), (1, 2, 3), (0, 2, 3, 4)]
 
@@ -63,12 +64,12 @@ def test_what_agrees_already_stays_as_it_is(seed):
 def test_the_point_closes_the_gap_of_the_tightened_relaxation(seed):
     model = softmap.generators.erdos_renyi(12, seed=seed)
     zeros, labels = np.zeros(int(model.half_offset[-1])), np.zeros(12, dtype=np.int64)
-    run = stage.Stage(model, zeros, labels)
-    assert run.grow()
-    run.state.eta = 500.0 / run.scale
+    run = tightening(model, zeros, labels)
+    assert run.grow(NEVER)
+    run.state.eta = 500.0 / cost_scale(model)
     run.algorithm.step(run.state, 1000)
     proposal, clusters = run.algorithm.propose(run.state), run.tight.clusters
-    beliefs = Beliefs(proposal.nodes[0][run.states], proposal.coupling, proposal.eta)
+    beliefs = Beliefs(proposal.nodes[0][run._at.states], proposal.coupling, proposal.eta)
     optimum = lp.solve(run.tight.model).value
     primal, nodes = tightened_point(model, clusters, beliefs, None)
     assert optimum - 1e-7 <= primal <= optimum + 0.01 * abs(optimum)
@@ -82,9 +83,10 @@ def test_results_offer_the_point_of_the_relaxation_that_proved_them():
     result = softmap.solve(model, goal="lp")
     assert result.tightened is None
     zeros = np.zeros(int(model.half_offset[-1]))
-    found = stage.run(model, zeros, result.labels, max_work=100_000)
-    nodes = random_beliefs(found.tightened.model, 1)
-    proof = Proof(ProofKind.TIGHTENED, found.tightened.clusters, found.lam)
+    best, _ = tightened(model, zeros, result.labels, max_work=100_000)
+    proof = replace(best.proof, beliefs=None)
+    assert proof.kind is ProofKind.TIGHTENED
+    nodes = random_beliefs(build(model, proof.clusters).model, 1)
     for scale in (1.0, 1e-200, 1e200):
         there = replace(
             result,
@@ -94,12 +96,12 @@ def test_results_offer_the_point_of_the_relaxation_that_proved_them():
                 softmap.Tables(np.stack([model.table(e) for e in range(model.m)]) * scale),
                 constant=5.0 * scale,
             ),
-            bound=(found.bound + 5.0) * scale,
-            proof=replace(proof, beliefs=Beliefs(nodes, found.lam * scale, 100.0 / scale)),
+            bound=(best.bound + 5.0) * scale,
+            proof=replace(proof, beliefs=Beliefs(nodes, proof.lam * scale, 100.0 / scale)),
         )
         point = there.tightened
-        assert point.clusters == found.tightened.clusters
-        assert found.bound - 1e-6 <= point.primal / scale - 5.0 <= found.energy + 1e-6
+        assert point.clusters == proof.clusters
+        assert best.bound - 1e-6 <= point.primal / scale - 5.0 <= best.energy + 1e-6
         assert point.gap == pytest.approx(point.primal - there.bound)
 
 

@@ -29,7 +29,7 @@ from softmap.relaxation.lower import lower_tables
 from softmap.search.budget import Budget
 from softmap.search.exact import ExactResult, FlatModel, solve_exact
 
-__all__ = ["PartialResult", "PartialSearch", "solve_partial"]
+__all__ = ["PartialResult", "PartialSearch"]
 
 ROUNDING = 1e-12  # of the size of its terms: a reduced cost so close to the minimum is at it
 TIGHT = 1e-10  # relative gap at which the search of a piece may stop
@@ -76,31 +76,6 @@ class _Piece:
     labels: Ints | None
     free: Ints | None
     complete: bool
-
-
-def solve_partial(
-    model: Model,
-    lam: ArrayLike,
-    labels: ArrayLike,
-    *,
-    time_limit: float = 1e9,
-    backtrack_limit: int = -1,
-    largest: int | None = None,
-) -> PartialResult:
-    """Search the loose part of a model exactly, and let it grow until the whole is optimal.
-
-    Parameters
-    ----------
-    model : Model without auxiliary nodes
-    lam, labels
-        Of a solved relaxation, and the best labels known.
-    time_limit, backtrack_limit
-        For all searches together; -1 for no limit of backtracks.
-    largest : int, all nodes if left out
-        Nodes up to which the loose part may grow.
-    """
-    search = PartialSearch(model, lam, labels)
-    return search.go_on(time_limit=time_limit, backtrack_limit=backtrack_limit, largest=largest)
 
 
 class PartialSearch:
@@ -358,8 +333,4 @@ def _split(number: Ints, items: Ints, count: int | None = None) -> list[Ints]:
 
 def _lower_sum(terms: Costs) -> float:
     """A number certainly not above the sum; -inf where a term is not finite."""
-    if not np.isfinite(terms).all():
-        return -math.inf
-    values = terms.tolist()
-    total = math.fsum(values)  # rounded once, so that the sign of what is left is certain
-    return total if math.fsum([*values, -total]) >= 0 else math.nextafter(total, -math.inf)
+    return float(core.lower_sum(terms)) if np.isfinite(terms).all() else -math.inf

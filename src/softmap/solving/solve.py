@@ -338,10 +338,13 @@ def _search_is_due(run: _Run) -> bool:
 
 def _search_early(run: _Run, stages: Stages) -> Snapshot | None:
     """A short turn of the exact search, from the best labels there are."""
+    search = stages.may_search_early(run.budget)
+    if search is None:
+        return None
     if run.relaxation.take_labels() and run.relaxation.closed():
         return run.note(StageName.LABELS)
-    stage = stages.early_search(run.best, run.budget)
-    return None if stage is None else run.note(stage)
+    stages.search_early(search, run.best, run.budget)
+    return run.note(search.name)
 
 
 def _take_turns(run: _Run, stages: Stages) -> Generator[Snapshot, None, Status]:

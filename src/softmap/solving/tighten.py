@@ -31,7 +31,7 @@ from softmap.tightening.order import arrange
 from softmap.tightening.regions import Scope, Tightened, build
 from softmap.tightening.selection import Limits, select, unions
 
-__all__ = ["Tighten", "Tightening", "Tuning"]
+__all__ = ["Tighten", "Tightening", "Tuning", "TurnClock"]
 
 
 @dataclass(frozen=True)
@@ -127,13 +127,13 @@ class Tighten(Stage):
         run = self._run
         before = run.work
         messages = share.work // max(1, int(run.tight.model.num_labels.mean()))
-        clock = _Clock(share.deadline, time.perf_counter() + share.end)
+        clock = TurnClock(share.deadline, time.perf_counter() + share.end)
         self.active = run.go_on(clock, before + messages, self.options.gap)
         share.budget.spend(run.work - before)
 
 
 @dataclass(frozen=True)
-class _Clock:
+class TurnClock:
     """Moments of `time.perf_counter`: when the turn ends, and when everything stops."""
 
     turn: float
@@ -214,7 +214,7 @@ class Tightening:
         self._offer(dual_bound(tight.model, flat), tight, flat, known.beliefs)
         self._enter(tight, flat, TUNING.beliefs / self._scale)
 
-    def go_on(self, clock: _Clock, work: float, gap: float) -> bool:
+    def go_on(self, clock: TurnClock, work: float, gap: float) -> bool:
         """Go on until a moment or an amount of work; False when nothing more is expected."""
         if not self.tight.clusters and not self._closed(gap) and not self.grow(clock):
             return self._late(clock)
@@ -226,7 +226,7 @@ class Tightening:
                 return False
         return False
 
-    def check(self, clock: _Clock) -> None:
+    def check(self, clock: TurnClock) -> None:
         """Some passes, then: bound, labels, η."""
         self._pass(TUNING.passes, clock)
         proposal = self.algorithm.propose(self.state, Ask.EVERYTHING)
@@ -239,7 +239,7 @@ class Tightening:
         self._decode(beliefs.nodes)
         self._cool(bound, before)
 
-    def grow(self, clock: _Clock) -> bool:
+    def grow(self, clock: TurnClock) -> bool:
         """Add clusters that raise the bound; False where there are none."""
         if not self._left_to_try:
             return False
@@ -265,7 +265,7 @@ class Tightening:
         self._building = (time.perf_counter() - began) / new.model.unary.size
         return True
 
-    def _chosen(self, clock: _Clock) -> tuple[Scope, ...]:
+    def _chosen(self, clock: TurnClock) -> tuple[Scope, ...]:
         """Cycles that raise the bound; where there are none, once, unions of clusters."""
         have, eta = len(self.tight.clusters), self.state.eta
         proposal = self.algorithm.propose(self.state, Ask.EVERYTHING)
@@ -286,11 +286,11 @@ class Tightening:
     def _closed(self, gap: float) -> bool:
         return self.best.gaps().map <= gap
 
-    def _late(self, clock: _Clock) -> bool:
+    def _late(self, clock: TurnClock) -> bool:
         """Whether one more pass would end too late, with what is to follow it."""
         return time.perf_counter() + TUNING.after * self.seconds >= clock.end
 
-    def _spent(self, clock: _Clock) -> bool:
+    def _spent(self, clock: TurnClock) -> bool:
         """Whether nothing more is expected: passes gain little, and there are no more clusters."""
         at = self._at
         ripe = at.bound - self.state.smoothed < TUNING.ripe * self._gap and at.settled
@@ -298,21 +298,21 @@ class Tightening:
             return self._at.idle >= TUNING.stalled
         return self._at.idle >= TUNING.last
 
-    def _time_to_choose(self, clock: _Clock) -> bool:
+    def _time_to_choose(self, clock: TurnClock) -> bool:
         """Whether clusters could be chosen before the end; if not, that is too late for good."""
         if time.perf_counter() + TUNING.choosing * self.seconds < clock.end:
             return True
         self._left_to_try = []
         return False
 
-    def _time_to_build(self, fresh: tuple[Scope, ...], clock: _Clock) -> bool:
+    def _time_to_build(self, fresh: tuple[Scope, ...], clock: TurnClock) -> bool:
         """Whether a model with these clusters, too, could be built in half of the time left."""
         labels = self.problem.model.num_labels
         states = sum(int(labels[list(scope)].prod()) for scope in fresh)
         size = self.tight.model.unary.size + 2 * states
         return time.perf_counter() + self._building * size < clock.half
 
-    def _pass(self, count: int, clock: _Clock) -> bool:
+    def _pass(self, count: int, clock: TurnClock) -> bool:
         """Passes, as many as there is time for; whether those were all."""
         for _ in range(count):
             if self._late(clock):
@@ -323,7 +323,7 @@ class Tightening:
             self.work += 2 * self.tight.model.m
         return True
 
-    def _affordable(self, clock: _Clock) -> Limits:
+    def _affordable(self, clock: TurnClock) -> Limits:
         """The limits, with no more states than there is time to use."""
         if math.isinf(clock.end) or not self.seconds:
             return self.limits

@@ -100,17 +100,20 @@ class Stages:
         # where a search has proved the optimum of a similar model, its first turns are longer
         self._lead = TURNS.lead if warm is not None and warm.searched else 0
 
-    def early_search(self, best: Best, budget: Budget) -> StageName | None:
-        """A short turn of the exact search while the relaxation is still being solved."""
+    def may_search_early(self, budget: Budget) -> Search | None:
+        """The exact search, if it may have a turn while the relaxation is still being solved."""
         search = next((s for s in self.stages if isinstance(s, Search) and s.active), None)
         if search is None or search.entries > TURNS.early_entries or not search.fits(budget):
             return None
+        return search
+
+    def search_early(self, search: Search, best: Best, budget: Budget) -> None:
+        """A short turn of the exact search."""
         before = budget.work
         search(best, self._share(self.stages.index(search), budget))
         if budget.time_limit is None:
             search.forget()
         budget.spend(before - budget.work)  # the limit is for the relaxation until that has ended
-        return search.name
 
     def run(self, best: Best, budget: Budget) -> Generator[StageName, None, Status]:
         """Give turns until the gap is closed, a limit is reached or nothing is left to try."""

@@ -13,43 +13,43 @@ import softmap
 from softmap import generators, iterate, solve
 from softmap.errors import CheckpointError
 from softmap.solving import archive, checkpoint
-from softmap.solving.beside import Beside
-from softmap.solving.labelling import find_labels
+from softmap.solving.background import Background
+from softmap.solving.relax import Relaxation
 
 
-@pytest.mark.parametrize("apart", [False, True])
-def test_what_is_found_is_handed_out_once_it_is_there(apart):
-    beside = Beside(lambda: 6 * 7, apart=apart)
-    assert beside.found() == 42
-    assert beside.found(0.0) == 42
-    assert beside.seconds > 0.0
+@pytest.mark.parametrize("threaded", [False, True])
+def test_what_is_found_is_handed_out_once_it_is_there(threaded):
+    search = Background(lambda: 6 * 7, threaded=threaded)
+    assert search.found() == 42
+    assert search.found(0.0) == 42
+    assert search.seconds > 0.0
 
 
-@pytest.mark.parametrize("apart", [False, True])
-def test_an_error_is_raised_where_somebody_asks(apart):
-    beside = Beside(lambda: 1 // 0, apart=apart)
+@pytest.mark.parametrize("threaded", [False, True])
+def test_an_error_is_raised_where_somebody_asks(threaded):
+    search = Background(lambda: 1 // 0, threaded=threaded)
     with pytest.raises(ZeroDivisionError):
-        beside.found()
+        search.found()
 
 
 def test_nobody_waits_longer_than_was_said():
     go_on = threading.Event()
-    beside = Beside(go_on.wait, apart=True)
-    assert beside.found(0.01) is None
+    search = Background(go_on.wait, threaded=True)
+    assert search.found(0.01) is None
     go_on.set()
-    assert beside.found() is True
+    assert search.found() is True
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
 def test_a_forked_child_finds_it_by_itself():
     parent, go_on = os.getpid(), threading.Event()
-    beside = Beside(lambda: go_on.wait() if os.getpid() == parent else True, apart=True)
+    search = Background(lambda: go_on.wait() if os.getpid() == parent else True, threaded=True)
     child = os.fork()
     if not child:
-        os._exit(0 if beside.found() is True else 1)
+        os._exit(0 if search.found() is True else 1)
     assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
     go_on.set()
-    assert beside.found() is True
+    assert search.found() is True
 
 
 # --- in a run -------------------------------------------------------------------------------------
@@ -61,13 +61,14 @@ OPTIONS = {"max_work": 2 * MODEL.m * 100, "goal": "labels"}
 def watched(monkeypatch) -> list[int]:
     """After how many passes labels were searched for beside others."""
     begun: list[int] = []
+    plain = Relaxation._find_labels
 
-    def find(run, *args, wait=True):
-        find_labels(run, *args, wait=wait)
-        if run.awaited is not None:
-            begun.append(run.done)
+    def find(self, *args, wait=True):
+        plain(self, *args, wait=wait)
+        if self._pending is not None:
+            begun.append(self.at.done)
 
-    monkeypatch.setattr("softmap.solving.checking.find_labels", find)
+    monkeypatch.setattr(Relaxation, "_find_labels", find)
     return begun
 
 
@@ -92,14 +93,14 @@ def test_what_is_awaited_is_part_of_a_checkpoint(monkeypatch, tmp_path):
     path = tmp_path / "run.ckpt"
     whole = solve(MODEL, threads=1, **OPTIONS)
     stopped = iterate(MODEL, threads=2, checkpoint=path, **OPTIONS)
-    monkeypatch.setattr("softmap.solving.solve.EVERY", 0.0)
+    monkeypatch.setattr("softmap.solving.checkpoint.INTERVAL", 0.0)
     for snapshot in stopped:
         if begun[-1:] == [80] and snapshot.sweeps >= 80:
             break
     next(stopped)  # which stores it after the check at 80 passes
     stopped.close()
     _, arrays = archive.read_archive(path, "checkpoint", checkpoint.VERSION, CheckpointError)
-    assert "awaited" in arrays
+    assert "pending" in arrays
     resumed = softmap.resume(path, MODEL, threads=2, max_work=OPTIONS["max_work"])
     assert numbers(resumed.trace.rows) == numbers(whole.trace.rows)
     np.testing.assert_array_equal(resumed.labels, whole.labels)
@@ -107,13 +108,13 @@ def test_what_is_awaited_is_part_of_a_checkpoint(monkeypatch, tmp_path):
 
 def test_a_time_limit_comes_before_labels(monkeypatch):
     go_on = threading.Event()
-    plain = softmap.labels.LabelSearch.looking
+    plain = softmap.labels.LabelSearch.later
 
-    def looking(self, *args, **named):
+    def later(self, *args, **named):
         look = plain(self, *args, **named)
         return lambda: (go_on.wait(), look())[1]
 
-    monkeypatch.setattr("softmap.labels.LabelSearch.looking", looking)
+    monkeypatch.setattr("softmap.labels.LabelSearch.later", later)
     began = time.perf_counter()
     found = solve(MODEL, threads=2, goal="labels", time_limit=1.0)
     try:

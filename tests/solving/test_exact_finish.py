@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -9,10 +11,11 @@ import softmap
 from relaxed_runs import solve
 from softmap import Status
 from softmap.relaxation import polytope
+from softmap.solving import relax
 
 
-def _soon(monkeypatch):
-    monkeypatch.setattr("softmap.solving.handover.HAND_OVER", 20)
+def _soon(monkeypatch, **more):
+    monkeypatch.setattr(relax, "TUNING", replace(relax.TUNING, exact_after=20, **more))
 
 
 def test_a_small_lp_that_stays_open_is_solved_exactly(monkeypatch):
@@ -30,8 +33,7 @@ def test_a_small_lp_that_stays_open_is_solved_exactly(monkeypatch):
 
 
 def test_a_large_lp_is_not_handed_over(monkeypatch):
-    _soon(monkeypatch)
-    monkeypatch.setattr("softmap.solving.handover.SMALL", 100)
+    _soon(monkeypatch, exact_size=100)
     model = softmap.generators.erdos_renyi(60, 3, seed=2)
     result = softmap.solve(model, lp_gap=1e-9, gap=0.0, threads=1, max_work=2 * model.m * 40)
     assert result.status is Status.WORK_LIMIT
