@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from softmap.relaxation import lp
 from softmap.solving.labelling import find_labels
 
 if TYPE_CHECKING:
@@ -31,6 +30,8 @@ def is_slow(run: Run) -> bool:
 
 def solve_exactly(run: Run) -> None:
     """Let an interior-point method solve the LP; the judge looks at what it gives."""
+    from softmap.relaxation import lp  # few runs come here
+
     left = None if math.isinf(run.left) else max(0.0, run.left)
     # the last digits depend on the number of threads, so it is always one
     found = lp.solve(run.model, "ipm", time_limit=left, threads=1)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import time
 from dataclasses import replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -34,7 +34,9 @@ from softmap.solving.result import Result
 from softmap.solving.settling import makes_way
 from softmap.solving.trace import PROVED, Row, Snapshot, StageName, Status, Trace
 from softmap.solving.units import Units
-from softmap.solving.warm import warm_start
+
+if TYPE_CHECKING:
+    from softmap.solving.warm import WarmStart
 
 __all__ = ["Run"]
 
@@ -81,7 +83,11 @@ class Run:
         self.units = Units(model, options.precision)
         self.model = tighten(self.units.model)
         self.threads = options.threads or usable_cores()
-        self.warm = warm_start(self.units, options.warm_start)
+        self.warm: WarmStart | None = None
+        if options.warm_start is not None:
+            from softmap.solving.warm import warm_start
+
+            self.warm = warm_start(self.units, options.warm_start)
         eta = self.units.eta(options.eta)
         if eta is None and self.warm is not None:
             eta = self.warm.eta(options.method)

@@ -14,7 +14,6 @@ from numpy.typing import ArrayLike
 
 from softmap.errors import CheckpointWarning, InfeasibleModel
 from softmap.model import Model, checked_model
-from softmap.solving import checkpoint as storage
 from softmap.solving.archive import checked_path
 from softmap.solving.interrupts import Interrupts
 from softmap.solving.options import Options
@@ -155,6 +154,8 @@ def resume(  # noqa: PLR0913 - the limits of `solve`
     `gap` and `updates` stay what they were if left out. Method, η, precision and seed are those of
     the run that was stopped.
     """
+    from softmap.solving import checkpoint as storage
+
     stored = storage.load(checked_path(path), checked_model(model, "resume"))
     changed = {"lp_gap": lp_gap, "gap": gap, "updates": updates}
     kept = stored.settings | {name: v for name, v in changed.items() if v is not None}
@@ -265,6 +266,8 @@ def _asked_to_stop(run: Run, snapshot: Snapshot) -> bool:
 
 def _save(run: Run) -> None:
     """Store the run. Where that fails, the last checkpoint is whole, and the run goes on."""
+    from softmap.solving import checkpoint as storage
+
     path = run.options.checkpoint
     try:
         with run.interrupts.finishing():

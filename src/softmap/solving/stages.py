@@ -13,19 +13,21 @@ import time
 from abc import ABC, abstractmethod
 from collections.abc import Generator
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 
 from softmap.errors import InfeasibleModel
 from softmap.labels import neighbourhoods
 from softmap.labels.feasible import find_feasible
-from softmap.search.exact import ExactResult, ExactSearch, FlatModel, flat_lam, flatten
-from softmap.search.partial import PartialSearch
 from softmap.solving.labelling import take_labels
 from softmap.solving.proof import Proof, ProofKind
 from softmap.solving.run import Run
 from softmap.solving.trace import Snapshot, StageName, Status
+
+if TYPE_CHECKING:
+    from softmap.search.exact import ExactResult, ExactSearch, FlatModel
+    from softmap.search.partial import PartialSearch
 
 __all__ = ["LaterStages"]
 
@@ -161,6 +163,8 @@ class Search(Stage):
 
     def _current(self, turn: Turn) -> ExactSearch:
         """The search that goes on; a new one where λ has become much better."""
+        from softmap.search.exact import ExactSearch, flat_lam, flatten  # many runs need none
+
         run = self.run
         bound, rest = run.judge.bound, run.search.energy - run.bound
         better = not bound - self._bound <= FRESH * rest
@@ -222,6 +226,8 @@ class Partial(Stage):
 
     def _current(self) -> PartialSearch:
         """The search that goes on, or a new one where that starts from a smaller part."""
+        from softmap.search.partial import PartialSearch  # many runs need none
+
         run, old = self.run, self._search
         lam, labels = run.judge.lam, run.search.labels
         if old is None or run.search.energy < old.energy:

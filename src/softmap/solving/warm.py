@@ -223,10 +223,8 @@ def _allowed(run: Run, nodes: Floats) -> Floats:
     return np.where(mass > 0, left / np.where(mass > 0, mass, 1.0), even)
 
 
-def warm_start(units: Units, given: Any) -> WarmStart | None:
-    """What `warm_start=` of a run stands for: None, λ, or an earlier result."""
-    if given is None:
-        return None
+def warm_start(units: Units, given: Any) -> WarmStart:
+    """What `warm_start=` of a run stands for: λ, or an earlier result."""
     result = given if isinstance(given, Result) else None
     lam = given if result is None else result.messages
     try:
