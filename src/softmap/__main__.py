@@ -7,8 +7,7 @@ import sys
 def main() -> int:
     """Run the command line; Ctrl-C leaves a sentence from the first moment on.
 
-    No command needs the threads of OpenBLAS, which numpy would start: they cost a third of the
-    processor time of a small solve.
+    No command needs the threads of OpenBLAS. Loading numpy would start them, and they wait busily.
     """
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
     try:
