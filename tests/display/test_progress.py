@@ -22,7 +22,7 @@ def snapshot(seconds, **changes):
 
 def test_plain_lines_are_not_too_many():
     stream = io.StringIO()
-    show = PlainLines(Console(file=stream, width=200), every=2.0)
+    show = PlainLines(stream, every=2.0)
     with show:
         for second in np.arange(0.0, 10.0, 0.1):
             show(snapshot(second))
@@ -44,7 +44,7 @@ def test_the_live_display_shows_what_remains():
 
 def test_displays_name_the_stage():
     stream = io.StringIO()
-    show = PlainLines(Console(file=stream, width=200), every=2.0)
+    show = PlainLines(stream, every=2.0)
     for stage in StageName:
         show(snapshot(10.0 * stage, stage=int(stage)))
     words = [line.split("stage ")[1].split()[0] for line in stream.getvalue().splitlines()]

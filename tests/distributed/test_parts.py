@@ -12,7 +12,7 @@ from softmap.algorithms.policy import Ask
 from softmap.algorithms.sweeps.anneal import Anneal
 from softmap.distributed.judge import Question, look
 from softmap.distributed.partition import blocks, cut_size, halvings, partition
-from softmap.distributed.parts import cut_model
+from softmap.distributed.parts import Cut, cut_model
 from softmap.solving.judge import Judge
 from softmap.solving.problem import Problem
 from strategies import models
@@ -82,11 +82,17 @@ def test_a_whole_look_is_that_of_one_machine(monkeypatch):
 
 def test_the_cut_does_not_show_where_the_order_is_the_same():
     """Parts that all touch each other go by the colours of variables, however they are cut."""
-    model = generators.erdos_renyi(60, 3, seed=2)
-    found = [
-        distributed.solve(model, parts=parts, threads=1, max_passes=120, lp_gap=0.0)
-        for parts in (4, 7, 11)
-    ]
+    model = generators.erdos_renyi(60, 3, c=5.0, seed=2)
+    found = []
+    for parts in (4, 7, 11):
+        cut = Cut.of(model, partition(model, parts, "own"))
+        assert len(set(cut.turns.tolist())) == parts, "the premise: all parts touch each other"
+        assert np.array_equal(cut.phase, model.graph.colouring())
+        found.append(
+            distributed.solve(
+                model, parts=parts, partition="own", threads=1, max_passes=120, lp_gap=0.0
+            )
+        )
     for result in found:
         check(model, result)
         assert result.bound == pytest.approx(found[0].bound, abs=1e-9)
@@ -123,6 +129,26 @@ def test_parts_are_even_and_none_is_empty(parts, kind):
         assert len(sizes) == parts
         assert sizes.min() > 0
         assert sizes.max() <= 1.4 * model.n / parts + 2
+
+
+def test_the_order_of_ties_in_a_sort_does_not_change_our_partition(monkeypatch):
+    """Sorts that are not stable order ties by the vector instructions of the processor."""
+    wanted = [
+        (generators.random_tree(300, 2, seed=1), 7),
+        (generators.erdos_renyi(60, 3, seed=2), 11),
+        (generators.potts_grid(17, 23, 2), 5),
+    ]
+    expected = [halvings(model.edges, model.n, parts) for model, parts in wanted]
+    sort = np.argsort
+
+    def last_first(values, axis=-1, kind=None, **options):
+        if kind is None and np.ndim(values) == 1:
+            return np.lexsort((-np.arange(len(values)), values))
+        return sort(values, axis=axis, kind=kind, **options)
+
+    monkeypatch.setattr(np, "argsort", last_first)
+    for (model, parts), part in zip(wanted, expected, strict=True):
+        assert np.array_equal(halvings(model.edges, model.n, parts), part)
 
 
 def test_cuts_are_small():

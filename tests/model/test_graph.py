@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from softmap.generators import grid_edges
-from softmap.model.graph import Graph
+from softmap.model.graph import Graph, spanning_forest
 
 
 @st.composite
@@ -97,3 +97,19 @@ def test_levels_are_the_longest_paths_along_the_order(case, random):
         near = [int(b if a == i else a) for a, b in edges if i in (a, b)]
         expected[i] = max((expected[j] + 1 for j in near if rank[j] < rank[i]), default=0)
     assert level.tolist() == expected
+
+
+@given(graphs(), st.randoms(use_true_random=False))
+def test_a_spanning_forest_takes_the_first_of_equal_weights(case, random):
+    """As Kruskal's algorithm does: by weight, then by number, whatever does not close a cycle."""
+    n, edges = case
+    pairs = np.unique(np.sort(edges, axis=1), axis=0).astype(np.int64)
+    weight = np.array([random.choice([-1.0, 0.0, 2.0]) for _ in pairs])
+    tree = list(range(n))
+    expected = []
+    for k in sorted(range(len(pairs)), key=lambda k: (weight[k], k)):
+        i, j = (tree[node] for node in pairs[k])
+        if i != j:
+            expected.append(k)
+            tree = [i if each == j else each for each in tree]
+    assert spanning_forest(n, pairs, weight).tolist() == sorted(expected)

@@ -34,3 +34,17 @@ def test_building_models_compiles_nothing():
     loaded = loaded_after(f"import softmap\n{imports}\n{BUILD}")
     assert "softmap.model" in loaded
     assert not loaded.intersection(HEAVY)
+
+
+def test_a_command_loads_what_it_needs(tmp_path):
+    """A small model takes a moment to solve: what starts the command must not take longer."""
+    path = tmp_path / "small.uai"
+    path.write_text("MARKOV\n2\n2 2\n1\n2 0 1\n4\n1.0 0.3 0.5 1.2\n")
+    code = f"from softmap.cli.app import main\nassert main(['solve', {str(path)!r}, '--json']) == 0"
+    loaded = loaded_after(code)
+    assert "softmap.cli.solve" in loaded
+    assert not loaded.intersection((*HEAVY, "rich", "softmap.report.page", "softmap.search"))
+    others = ("convert", "demo", "doctor", "large", "many", "verify")
+    assert not loaded.intersection(f"softmap.cli.{name}" for name in others)
+    methods = ("paper.methods", "sweeps.baselines")
+    assert not loaded.intersection(f"softmap.algorithms.{name}" for name in methods)

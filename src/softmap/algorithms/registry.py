@@ -2,38 +2,50 @@
 
 from __future__ import annotations
 
+from collections import UserDict
+from importlib import import_module
+from typing import Any
+
 from numpy.typing import DTypeLike
 
 from softmap.algorithms.base import Algorithm
-from softmap.algorithms.paper import methods as paper
-from softmap.algorithms.sweeps.anneal import Anneal
-from softmap.algorithms.sweeps.baselines import MPLP, AnnealStar, Diffusion, Nesterov
-from softmap.algorithms.sweeps.trws import TRWS
 from softmap.errors import OptionError
 from softmap.machine import usable_cores
 from softmap.relaxation.dual import check_eta
 
 __all__ = ["METHODS", "find", "make"]
 
-METHODS: dict[str, type[Algorithm]] = {
-    method.name: method
-    for method in (
-        Anneal,
-        AnnealStar,
-        TRWS,
-        MPLP,
-        Diffusion,
-        Nesterov,
-        paper.EMP,
-        paper.SMP,
-        paper.AccelEMP,
-        paper.AccelSMP,
-        paper.AccelEMPPrinted,
-        paper.AccelSMPPrinted,
-        paper.BCD,
-        paper.AccelBCD,
-    )
-}
+
+class Methods(UserDict[str, Any]):
+    """Methods by name; one that is given as "module:class" is loaded when it is asked for."""
+
+    def __getitem__(self, name: str) -> type[Algorithm]:
+        found = self.data[name]
+        if isinstance(found, str):
+            module, _, kind = found.partition(":")
+            found = self.data[name] = getattr(import_module(f"softmap.algorithms.{module}"), kind)
+        method: type[Algorithm] = found
+        return method
+
+
+METHODS = Methods(
+    {
+        "anneal": "sweeps.anneal:Anneal",
+        "anneal-star": "sweeps.baselines:AnnealStar",
+        "trws": "sweeps.trws:TRWS",
+        "mplp": "sweeps.baselines:MPLP",
+        "diffusion": "sweeps.baselines:Diffusion",
+        "nesterov": "sweeps.baselines:Nesterov",
+        "emp": "paper.methods:EMP",
+        "smp": "paper.methods:SMP",
+        "accel-emp": "paper.methods:AccelEMP",
+        "accel-smp": "paper.methods:AccelSMP",
+        "accel-emp-printed": "paper.methods:AccelEMPPrinted",
+        "accel-smp-printed": "paper.methods:AccelSMPPrinted",
+        "bcd": "paper.methods:BCD",
+        "accel-bcd": "paper.methods:AccelBCD",
+    }
+)
 
 
 def find(method: str) -> type[Algorithm]:

@@ -5,11 +5,13 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Sequence
+from importlib import import_module
+from typing import Any
 
 import typer
+from typer.core import TyperGroup
 
 from softmap import __version__
-from softmap.cli import compare, convert, demo, doctor, info, large, many, solve, verify
 from softmap.errors import OptionError, SoftmapError
 
 __all__ = ["Exit", "app", "main"]
@@ -23,8 +25,45 @@ class Exit:
     OK, FAILURE, BAD_INPUT, NOTHING_FOUND, INTERRUPTED = 0, 1, 2, 3, 130
 
 
+# Name -> where its function lies.
+COMMANDS = {
+    "solve": "softmap.cli.solve:solve_command",
+    "solve-many": "softmap.cli.many:solve_many_command",
+    "solve-large": "softmap.cli.large:solve_large_command",
+    "verify": "softmap.cli.verify:verify_command",
+    "info": "softmap.cli.info:info_command",
+    "convert": "softmap.cli.convert:convert_command",
+    "demo": "softmap.cli.demo:demo_command",
+    "compare": "softmap.cli.compare:compare_command",
+    "doctor": "softmap.cli.doctor:doctor_command",
+    "reproduce": "softmap.experiments.cli:reproduce_command",
+}
+
+
+class Commands(TyperGroup):
+    """Commands whose modules are loaded when they are asked for, so that each starts quickly."""
+
+    def list_commands(self, ctx: typer.Context) -> list[str]:  # type: ignore[override]
+        return list(COMMANDS)
+
+    def get_command(self, ctx: typer.Context, cmd_name: str) -> Any:  # type: ignore[override]
+        if cmd_name in COMMANDS and cmd_name not in self.commands:
+            module, _, function = COMMANDS[cmd_name].partition(":")
+            alone = typer.Typer(add_completion=False, rich_markup_mode=None)
+            alone.command(name=cmd_name)(getattr(import_module(module), function))
+            self.commands[cmd_name] = typer.main.get_command(alone)
+        return self.commands.get(cmd_name)
+
+    def resolve_command(self, ctx: typer.Context, args: list[str]) -> Any:  # type: ignore[override]
+        if args[0] not in COMMANDS:
+            for name in COMMANDS:  # one of them may have been meant
+                self.get_command(ctx, name)
+        return super().resolve_command(ctx, args)
+
+
 app = typer.Typer(
     name="softmap",
+    cls=Commands,
     help="Find the best labelling of a Markov random field, and prove how good it is.",
     epilog="Start with: softmap demo",
     no_args_is_help=True,
@@ -32,27 +71,6 @@ app = typer.Typer(
     rich_markup_mode=None,  # plain help fits on a screen
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-app.command(name="solve")(solve.solve_command)
-app.command(name="solve-many")(many.solve_many_command)
-app.command(name="solve-large")(large.solve_large_command)
-app.command(name="verify")(verify.verify_command)
-app.command(name="info")(info.info_command)
-app.command(name="convert")(convert.convert_command)
-app.command(name="demo")(demo.demo_command)
-app.command(name="compare")(compare.compare_command)
-app.command(name="doctor")(doctor.doctor_command)
-
-
-@app.command(
-    name="reproduce",
-    add_help_option=False,
-    context_settings={"allow_extra_args": True, "ignore_unknown_options": True},
-)
-def reproduce(context: typer.Context) -> None:
-    """Run the paper's experiments again."""
-    from softmap.experiments import cli as experiments
-
-    experiments.app(context.args, prog_name="softmap reproduce", standalone_mode=False)
 
 
 def _show_version(wanted: bool) -> None:

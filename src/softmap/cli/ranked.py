@@ -7,13 +7,13 @@ import math
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from rich.table import Table
-
 from softmap.cli.files import STANDARD
 from softmap.display.console import number, results
 from softmap.errors import OptionError
 
 if TYPE_CHECKING:
+    from rich.table import Table
+
     from softmap.model import Model
     from softmap.solving.mbest import RankedLabelling
 
@@ -56,6 +56,8 @@ def _as_object(entry: RankedLabelling) -> dict[str, Any]:
 
 
 def _table(found: list[RankedLabelling]) -> Table:
+    from rich.table import Table
+
     table = Table(box=None, pad_edge=False)
     for name in ("rank", "energy", "bound", "proved"):
         table.add_column(name, justify="right", header_style="dim")

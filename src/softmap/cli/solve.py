@@ -53,7 +53,6 @@ def solve_command(
 ) -> None:
     """Solve a model and certify the answer."""
     import softmap
-    from softmap.cli.ranked import solve_ranked
     from softmap.cli.summary import exit_code, show_result
     from softmap.display.progress import display
 
@@ -66,6 +65,8 @@ def solve_command(
         "checkpoint": checkpoint,
     }  # fmt: skip
     if mbest is not None:
+        from softmap.cli.ranked import solve_ranked
+
         other = {"trace": trace, "report": report, "save": save, "resume": resume}
         return solve_ranked(loaded, mbest, options | other, output, as_json)
     with display(not no_progress, time_limit) as show:

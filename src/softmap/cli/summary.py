@@ -6,8 +6,6 @@ import json
 import math
 from typing import TYPE_CHECKING, Any
 
-from rich.console import Console
-
 from softmap import __version__
 from softmap.display.console import facts_table, messages, results
 from softmap.display.facts import result_facts
@@ -15,6 +13,8 @@ from softmap.model.facts import arity_max
 from softmap.report.words import certificate_sentences
 
 if TYPE_CHECKING:
+    from rich.console import Console
+
     from softmap.solving.result import Result
 
 __all__ = ["NOTHING_FOUND", "as_object", "exit_code", "print_result", "remark", "show_result"]

@@ -52,7 +52,7 @@ class Links:
         for pairs in (place, level, slot := slot.copy()):
             pairs[turned] = pairs[turned][:, ::-1]
         pair = level[:, 0] * levels + level[:, 1]
-        order = xp.argsort(pair * (len(tiling.tiles) * LANES) + place[:, 0])
+        order = xp.argsort(pair * (len(tiling.tiles) * LANES) + place[:, 0], kind="stable")
         counts = xp.bincount(pair, minlength=levels * levels)
         ends = np.cumsum(counts.get() if hasattr(counts, "get") else counts)
         where = xp.zeros(max(len(tiling.mate), 1), dtype=np.uint32)

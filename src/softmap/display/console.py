@@ -3,28 +3,34 @@
 from __future__ import annotations
 
 import math
+from typing import TYPE_CHECKING, Any
 
-from rich.console import Console
-from rich.table import Table
+if TYPE_CHECKING:  # rich takes as long to load as a small model takes to solve
+    from rich.console import Console
+    from rich.table import Table
 
 __all__ = ["facts_table", "messages", "number", "ratio", "results"]
 
 
-class Plain(Console):
-    """A console that leaves it to the caller what a closed pipe means."""
-
-    def on_broken_pipe(self) -> None:
-        raise BrokenPipeError
-
-
 def results() -> Console:
     """Standard output, for what was asked for."""
-    return Plain(highlight=False, markup=False, soft_wrap=True)
+    return _plain()
 
 
 def messages() -> Console:
     """Standard error, for progress and remarks."""
-    return Plain(stderr=True, highlight=False, markup=False, soft_wrap=True)
+    return _plain(stderr=True)
+
+
+def _plain(**options: Any) -> Console:
+    """A console that leaves it to the caller what a closed pipe means."""
+    from rich.console import Console
+
+    class Plain(Console):
+        def on_broken_pipe(self) -> None:
+            raise BrokenPipeError
+
+    return Plain(highlight=False, markup=False, soft_wrap=True, **options)
 
 
 def number(value: float) -> str:
@@ -43,6 +49,8 @@ def ratio(value: float) -> str:
 
 def facts_table(facts: dict[str, str], title: str | None = None) -> Table:
     """Two columns, name and value."""
+    from rich.table import Table
+
     table = Table(title=title, title_justify="left", show_header=False, box=None, pad_edge=False)
     table.add_column(style="dim")
     table.add_column(overflow="fold")

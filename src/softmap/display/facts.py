@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from softmap.display.console import number, ratio
 from softmap.relaxation.gaps import relative_gap
-from softmap.report.subject import Subject
+
+if TYPE_CHECKING:
+    from softmap.report.subject import Subject
 
 __all__ = ["result_facts"]
 

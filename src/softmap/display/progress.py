@@ -5,16 +5,16 @@ All three are context managers that are called with each snapshot, so that comma
 
 from __future__ import annotations
 
+import sys
 import time
 from types import TracebackType
-from typing import Any, Self
-
-from rich.console import Console
-from rich.live import Live
-from rich.table import Table
+from typing import TYPE_CHECKING, Any, Self, TextIO
 
 from softmap.display.console import messages, number, ratio
 from softmap.report.payload import STAGES
+
+if TYPE_CHECKING:
+    from rich.console import Console
 
 __all__ = ["Display", "LiveDisplay", "PlainLines", "Silent", "columns", "display"]
 
@@ -45,8 +45,8 @@ Display = Silent
 class PlainLines(Silent):
     """One line now and then, for files and pipes."""
 
-    def __init__(self, console: Console, every: float = 2.0) -> None:
-        self._console = console
+    def __init__(self, stream: TextIO, every: float = 2.0) -> None:
+        self._stream = stream
         self._every = every
         self._next = 0.0
 
@@ -56,13 +56,16 @@ class PlainLines(Silent):
             return
         self._next = snapshot.seconds + self._every
         shown = columns(snapshot, None)
-        self._console.print("  ".join(f"{name} {value}" for name, value in shown.items()))
+        line = "  ".join(f"{name} {value}" for name, value in shown.items())
+        print(line, file=self._stream, flush=True)
 
 
 class LiveDisplay(Silent):
     """A line of numbers that stays in place, for terminals."""
 
     def __init__(self, console: Console, time_limit: float | None) -> None:
+        from rich.live import Live
+
         self._live = Live(console=console, refresh_per_second=8, transient=True)
         self._time_limit = time_limit
         self._shown_at = 0.0
@@ -85,6 +88,8 @@ class LiveDisplay(Silent):
         if now - self._shown_at < 0.1:
             return
         self._shown_at = now
+        from rich.table import Table
+
         table = Table(box=None, pad_edge=False)
         shown = columns(snapshot, self._time_limit)
         for name in shown:
@@ -112,7 +117,8 @@ def columns(snapshot: Snapshot, time_limit: float | None) -> dict[str, str]:
 
 def display(enabled: bool, time_limit: float | None = None) -> Display:
     """The display that suits standard error."""
-    if not enabled:
+    if not enabled or sys.stderr is None:
         return Silent()
-    console = messages()
-    return LiveDisplay(console, time_limit) if console.is_terminal else PlainLines(console)
+    if sys.stderr.isatty():
+        return LiveDisplay(messages(), time_limit)
+    return PlainLines(sys.stderr)

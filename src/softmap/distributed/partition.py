@@ -128,22 +128,27 @@ def _halve(adjacency: object, nodes: Ints, part: Ints, first: int, parts: int) -
 
 
 def _orders(adjacency: object) -> list[Ints]:
-    """Breadth first, which suits grids, and depth first, which suits trees."""
-    from scipy.sparse import block_array, coo_array, csr_array
-    from scipy.sparse.csgraph import (
-        connected_components,
-        depth_first_order,
-        reverse_cuthill_mckee,
-    )
+    """Breadth first, which suits grids, and depth first, which suits trees.
 
-    wide = np.asarray(reverse_cuthill_mckee(adjacency, symmetric_mode=True), dtype=np.int64)
-    n, component = len(wide), connected_components(adjacency, directed=False)[1]
-    heads = wide[np.unique(component[wide], return_index=True)[1]]
+    Both enter a component at its node of least degree, of several at the first. Breadth first takes
+    neighbours by degree, of equal degrees the first: as Cuthill and McKee do, but with ties decided
+    here, because scipy decides them by an unstable sort, which differs between processors.
+    """
+    from scipy.sparse import block_array, coo_array, csr_array
+    from scipy.sparse.csgraph import breadth_first_order, connected_components, depth_first_order
+
+    low = np.argsort(np.diff(adjacency.indptr), kind="stable")  # type: ignore[attr-defined]
+    n, component = len(low), connected_components(adjacency, directed=False)[1]
+    heads = low[np.unique(component[low], return_index=True)[1]]
     # one more variable joins the components, so that one walk reaches them all
     links = coo_array((np.ones(len(heads)), (heads, np.zeros_like(heads))), shape=(n, 1))
     joined = csr_array(block_array([[adjacency, links], [links.T, None]]))
-    deep = depth_first_order(joined, n, directed=False, return_predecessors=False)
-    return [wide, deep[1:].astype(np.int64)]
+    deep = depth_first_order(joined, n, directed=False, return_predecessors=False)[1:]
+    low = np.append(low, n)
+    by_degree = csr_array(joined[low][:, low]).sorted_indices()
+    wide = low[breadth_first_order(by_degree, n, directed=False, return_predecessors=False)[1:]]
+    wide = wide[np.argsort(component[wide], kind="stable")]  # one component after the other
+    return [wide, deep.astype(np.int64)]
 
 
 def _moved(adjacency: object, part: Ints, parts: int, left: float | None = None) -> Ints:

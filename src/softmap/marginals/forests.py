@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from softmap.model import Model
+from softmap.model.graph import spanning_forest
 from softmap.relaxation.dual import Floats
 
 __all__ = ["Forest", "Padded", "cover", "log_sum"]
@@ -91,18 +92,12 @@ def log_sum(table: Floats, axis: int) -> Floats:
 
 def cover(n: int, pairs: Ints) -> list[Forest]:
     """Spanning forests that together have all pairs; each takes as many new ones as it can."""
-    from scipy.sparse import coo_array
-    from scipy.sparse.csgraph import minimum_spanning_tree
-
     used = np.zeros(len(pairs), dtype=np.int64)
     forests: list[Forest] = []
-    number = {(i, j): k for k, (i, j) in enumerate(pairs.tolist())}
     while not forests or (used == 0).any():
-        graph = coo_array((1.0 + used, (pairs[:, 0], pairs[:, 1])), shape=(n, n))
-        tree = minimum_spanning_tree(graph.tocsr()).tocoo()
-        chosen = [number[i, j] for i, j in zip(*map(np.ndarray.tolist, tree.coords), strict=True)]
+        chosen = spanning_forest(n, pairs, used)
         used[chosen] += 1
-        forests.append(_rooted(n, pairs, np.array(sorted(chosen), dtype=np.int64)))
+        forests.append(_rooted(n, pairs, chosen))
     return forests
 
 

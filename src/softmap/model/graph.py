@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from softmap import core
 
-__all__ = ["Graph"]
+__all__ = ["Graph", "spanning_forest"]
 
 
 @dataclass(frozen=True)
@@ -73,3 +73,27 @@ class Graph:
         adjacency = coo_array((ones, (pairs[:, 0], pairs[:, 1])), shape=(n, n))
         labels: NDArray[np.int32] = connected_components(adjacency, directed=False)[1]
         return labels
+
+
+def spanning_forest(n: int, pairs: NDArray[np.int64], weight: NDArray[Any]) -> NDArray[np.int64]:
+    """Numbers of the pairs in a spanning forest of least weight, ascending.
+
+    Of pairs of equal weight the earlier is taken, so that the forest is the same on every machine:
+    scipy sorts by an unstable sort, whose order of ties depends on the processor.
+
+    Parameters
+    ----------
+    n : int
+        Number of nodes.
+    pairs : int64[m, 2]
+        Edges between nodes, each pair at most once.
+    weight : array of m numbers
+    """
+    from scipy.sparse import coo_array
+    from scipy.sparse.csgraph import minimum_spanning_tree
+
+    order = np.argsort(weight, kind="stable")
+    place = np.empty(len(order))
+    place[order] = np.arange(1, len(order) + 1)  # no two are equal; 0 would be no edge
+    graph = coo_array((place, (pairs[:, 0], pairs[:, 1])), shape=(n, n)).tocsr()
+    return np.sort(order[minimum_spanning_tree(graph).data.astype(np.int64) - 1])

@@ -337,7 +337,8 @@ class _PartBounds:
         terms = model.n + int(np.bincount(model.edges.ravel(), minlength=1).max(initial=0)) + 8
         total = float(np.maximum.reduceat(size, model.node_offset[:-1]).sum())
         self.base = dual_bound(model, lam) - 4 * EPS * terms * total  # errors of all sums below
-        self.order = np.argsort([self._margin(i) for i in range(model.num_visible)])
+        margins = [self._margin(i) for i in range(model.num_visible)]
+        self.order = np.argsort(margins, kind="stable")
         self._labels: Ints | None = None
 
     def _margin(self, i: int) -> float:

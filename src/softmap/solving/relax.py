@@ -25,7 +25,6 @@ from softmap.labels.feasible import find_feasible
 from softmap.labels.search import Priced, Readable
 from softmap.model import Model
 from softmap.model.potentials import Potts, Projection, TruncatedLinear, TruncatedQuadratic
-from softmap.relaxation import lp
 from softmap.relaxation.bounds import reduced_nodes
 from softmap.solving.background import Background
 from softmap.solving.best import Best, Tolerances
@@ -410,6 +409,8 @@ class Relaxation:
 
     def _solve_exactly(self) -> None:
         """Let an interior-point method solve the LP; the judge looks at what it gives."""
+        from softmap.relaxation import lp  # few runs come here
+
         model, left = self.problem.model, self.budget.left
         # the last digits depend on the number of threads, so it is always one
         limit = None if math.isinf(left) else max(0.0, left)

@@ -186,10 +186,10 @@ class Result(Gaps):
 
         `picture`, grey or in colours, is shown beside the labelling of a grid.
         """
-        from softmap import report
+        from softmap.report.page import write
 
         target = checked_path(path)
-        report.write(self, target, title, picture)
+        write(self, target, title, picture)
         return target
 
     def plot(self, path: str | Path | None = None) -> Any:

@@ -38,7 +38,7 @@ def _copy_ties(old: Tightened, lam: Floats, new: Tightened, out: Floats) -> None
     node = _node_map(old, new)
     upper, lower = node[old.upper], node[old.lower]
     wanted = new.upper * np.int64(new.model.n) + new.lower
-    order = np.argsort(wanted)
+    order = np.argsort(wanted, kind="stable")
     code = upper * np.int64(new.model.n) + lower
     at = np.minimum(np.searchsorted(wanted[order], code), max(len(wanted) - 1, 0))
     same = (upper >= 0) & (lower >= 0) & (len(wanted) > 0)

@@ -6,6 +6,7 @@ import numpy as np
 
 from softmap import labels as decoding
 from softmap.model import Model
+from softmap.model.graph import spanning_forest
 from softmap.model.potentials import Tables
 from softmap.model.potentials.base import Ints
 from softmap.relaxation.dual import Floats
@@ -36,18 +37,10 @@ def tree_labels(tight: Tightened, nodes: Floats, start: Ints) -> Ints:
     Where single variables are undecided (a domain may be turned over as a whole), pairs are not.
     Variables in no pair region keep their label of `start`.
     """
-    # loaded when needed: importing it takes as long as many a run
-    from scipy.sparse import coo_array
-    from scipy.sparse.csgraph import minimum_spanning_tree
-
     base, n = tight.base, tight.base.num_variables
     logs = np.log(np.maximum(nodes, TINY))
     information = _information(tight, nodes, logs)
-    weight = 1.0 + information.max() - information
-    i, j = tight.pairs.T
-    tree = minimum_spanning_tree(coo_array((weight, (i, j)), shape=(n, n)).tocsr()).tocoo()
-    code = np.minimum(tree.row, tree.col).astype(np.int64) * n + np.maximum(tree.row, tree.col)
-    chosen = np.searchsorted(i * np.int64(n) + j, np.sort(code))
+    chosen = spanning_forest(n, tight.pairs, -information)
     pairs = tight.pairs[chosen]
     degree = np.bincount(pairs.ravel(), minlength=n)
     unary = logs[: int(base.node_offset[n])] * np.repeat(degree - 1, base.num_labels[:n])
