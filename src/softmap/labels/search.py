@@ -10,7 +10,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from softmap.labels.decoding import decide, decode, round_nodes
-from softmap.labels.improving import Priced, best_labelling, improved_by_forests
+from softmap.labels.improving import (
+    Priced,
+    best_labelling,
+    improved_by_forests,
+    with_followers,
+)
 from softmap.model import Model
 from softmap.relaxation.dual import Floats, cost_scale
 from softmap.relaxation.gaps import gap_unit
@@ -88,7 +93,7 @@ class LabelSearch:
         model = self.model
         candidates = [round_nodes(model, nodes), self.read(lam)]
         if len(model.running):  # the others may be right where these are not
-            candidates += [model.with_running(x[: model.num_visible]) for x in candidates]
+            candidates.append(model.with_running(candidates[1][: model.num_visible]))
         energies = [float(model.energy(labels)) for labels in candidates]
         if math.isfinite(least := min(energies)):  # else polishing may mend either
             candidates, energies = [candidates[energies.index(least)]], [least]
@@ -130,6 +135,7 @@ class LabelSearch:
         self._keep(labels, float(self.model.energy(labels)))
 
     def _keep(self, labels: NDArray[np.int64], energy: float) -> None:
+        labels, energy = with_followers(self.model, (labels, energy))
         # labels that nobody has looked at might cost less than +inf
         if energy < self.energy or math.isinf(self.energy):
             self.energy, self.labels = energy, labels
