@@ -388,7 +388,7 @@ class Run:
             messages=messages,
             point=point,
             lp_bound=judge.bound,
-            proof=self.proof,
+            proof=self.proof if self.proved > judge.bound else Proof(),  # of the larger bound
             tolerances=(self.options.lp_gap, self.options.gap),
         )
         return self.units.result(found, self.model)

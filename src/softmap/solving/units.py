@@ -162,7 +162,9 @@ class Units:
         elif proof.lam is not None:
             beliefs = self._beliefs_back(proof.beliefs)
             proof = replace(proof, lam=self._array_back(proof.lam), beliefs=beliefs)
-        return {"bound": max(best, lower), "lp_bound": lower, "proof": proof}
+        if lower >= best:
+            proof, best = Proof(), lower
+        return {"bound": best, "lp_bound": lower, "proof": proof}
 
     def _kept(self, lam: Floats | None) -> bool:
         """Whether λ of the run is the same when scaled back, not rounded."""

@@ -1,0 +1,115 @@
+"""What the README promises of a result, where it once was not so."""
+
+from __future__ import annotations
+
+import math
+from fractions import Fraction
+
+import numpy as np
+import pytest
+
+import softmap
+from oracles import brute_force, dense_lp
+from softmap.solving.proof import ProofKind
+from softmap.verification import Verdict
+
+
+# --- the energy is that of the labels -------------------------------------------------------------
+
+
+def counted(n: int, seed: int = 0) -> softmap.Model:
+    """Random costs of binary variables, and a cost of how many of them are 1: kept as a chain."""
+    rng = np.random.default_rng(seed)
+    factors: list = [((i,), rng.normal(size=2)) for i in range(n)]
+    factors.append(softmap.Cardinality(range(n), 1, (np.arange(n + 1) - n / 3) ** 2 / n))
+    return softmap.Model.from_factors([2] * n, factors)
+
+
+@pytest.mark.parametrize("limit", [0.0, 0.05, 0.1])
+def test_labels_of_a_chain_have_the_energy_that_is_stated_under_a_time_limit(limit: float) -> None:
+    model = counted(1000)
+    result = softmap.solve(model, time_limit=limit)
+    assert result.energy == model.energy(result.labels) < math.inf
+    assert softmap.verify(result)
+
+
+def test_every_way_to_read_labels_off_completes_running_variables() -> None:
+    model = counted(40)
+    assert len(model.running)
+    rng = np.random.default_rng(1)
+    for read in (softmap.labels.round_nodes, softmap.labels.cheapest):
+        labels = read(model, rng.random(model.unary.size))
+        assert model.energy(labels) == model.energy(labels[: model.num_visible]) < math.inf
+
+
+def test_labels_that_are_kept_have_the_cost_of_the_visible_ones() -> None:
+    model = counted(40)
+    search = softmap.labels.LabelSearch(model)
+    labels = np.zeros(model.num_variables, dtype=np.int64)
+    labels[: model.num_visible] = 1  # all counts are wrong
+    assert model.energy(labels) == math.inf
+    search.take(labels)
+    assert search.energy == model.energy(search.labels[: model.num_visible]) < math.inf
+
+
+# --- the primal value is the cost of the marginals ------------------------------------------------
+
+
+def weighted(rng: np.random.Generator) -> softmap.Model:
+    """One table of few integers, times a weight: many ties, but for rounding."""
+    n = int(rng.integers(12, 81))
+    edges = np.array([rng.choice(n, 2, replace=False) for _ in range(2 * n)])
+    table = rng.integers(0, 10, (1, 6, 6)).astype(float)
+    weights = rng.random(2 * n) + 0.1
+    shared = softmap.SharedTables(table, np.zeros(2 * n, int), weights)
+    return softmap.Model(rng.integers(0, 10, (n, 6)).astype(float), edges, shared)
+
+
+def exact_cost(result: softmap.Result) -> Fraction:
+    """⟨C, μ⟩ of the marginals that are handed out, in rational numbers."""
+    model, edges = result.model, result.edge_marginals
+    pairs = list(zip(model.unary.tolist(), result.node_marginals.tolist(), strict=True))
+    for e in range(model.m):
+        own = edges[model.edge_offset[e] : model.edge_offset[e + 1]]
+        pairs += zip(model.table(e).ravel().tolist(), own.tolist(), strict=True)
+    return Fraction(model.constant) + sum(
+        (Fraction(c) * Fraction(mu) for c, mu in pairs if mu), Fraction(0)
+    )
+
+
+@pytest.mark.parametrize("dtype", ["float64", "float32"])
+def test_primal_is_the_cost_of_the_marginals_with_weights_and_ties(dtype: str) -> None:
+    rng = np.random.default_rng(2)
+    for _ in range(12):
+        model = weighted(rng)
+        result = softmap.solve(model, goal="lp", max_work=40 * model.m, dtype=dtype)
+        size = float(sum(np.abs(model.table(e)).max() for e in range(model.m)))
+        assert float(exact_cost(result)) == pytest.approx(result.primal, abs=1e-12 * size)
+        assert softmap.verify(result)
+
+
+# --- a proof is that of the bound -----------------------------------------------------------------
+
+
+def frustrated(seed: int) -> softmap.Model:
+    rng = np.random.default_rng(seed)
+    n = 12
+    edges = [(i, j) for i in range(n) for j in range(i + 1, n) if rng.random() < 0.5]
+    tables = rng.normal(size=(len(edges), 3, 3))
+    return softmap.Model(rng.normal(size=(n, 3)), edges, tables)
+
+
+@pytest.mark.parametrize("constant", [0.0, 1e6 / 3])
+@pytest.mark.parametrize("seed", [8, 10])
+def test_a_bound_that_overtakes_that_of_clusters_has_a_proof_of_its_own(
+    seed: int, constant: float
+) -> None:
+    model = frustrated(seed)
+    known = softmap.solve(model, goal="labels", max_work=400_000)
+    assert known.proof.kind is ProofKind.TIGHTENED
+    rng = np.random.default_rng(seed)
+    other = model.replace(unary=model.unary + rng.normal(size=model.unary.size), constant=constant)
+    result = softmap.solve(other, warm_start=known, goal="lp")
+    assert result.proof.kind is ProofKind.RELAXATION
+    assert result.bound == result.lp_bound
+    assert softmap.verify(result)
