@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from fractions import Fraction
 
 import numpy as np
@@ -10,7 +11,8 @@ import pytest
 
 import softmap
 from oracles import brute_force, dense_lp
-from softmap.solving.proof import ProofKind
+from softmap.search.exact import ExactSearch, flatten
+from softmap.solving.proof import Proof, ProofKind
 from softmap.verification import Verdict
 
 
@@ -113,3 +115,61 @@ def test_a_bound_that_overtakes_that_of_clusters_has_a_proof_of_its_own(
     assert result.proof.kind is ProofKind.RELAXATION
     assert result.bound == result.lp_bound
     assert softmap.verify(result)
+
+
+# --- numbers at the ends of their range -----------------------------------------------------------
+
+
+def test_turns_stop_growing_before_they_leave_the_range_of_numbers() -> None:
+    rng = np.random.default_rng(0)
+    edges = [(i, j) for i in range(12) for j in range(i)]
+    tables = rng.normal(size=(12, 1)), edges, rng.normal(size=(len(edges), 1, 1))
+    model = softmap.Model(*tables)  # one labelling, whose bound misses an ulp
+    result = softmap.solve(model, gap=0.0, lp_gap=0.0, time_limit=2.0)
+    assert result.bound <= result.energy == model.energy(np.zeros(12, int))
+
+
+@pytest.mark.parametrize("eta", [1.0, 1e-200, 1e200])
+@pytest.mark.parametrize("scale", [1e-40, 1e-200, 1e200])
+@pytest.mark.parametrize("method", ["anneal", "nesterov", "smp"])
+def test_any_eta_fits_single_precision(method: str, scale: float, eta: float) -> None:
+    rng = np.random.default_rng(0)
+    edges = np.array([(i, i + 1) for i in range(24)])
+    costs = softmap.TruncatedLinear(scale * rng.random(24), np.full(24, 2.0))
+    model = softmap.Model(scale * rng.random((25, 5)), edges, costs)
+    result = softmap.solve(model, dtype="float32", eta=eta, method=method, max_work=500)
+    assert result.energy == model.energy(result.labels)
+    assert softmap.verify(result)
+
+
+@pytest.mark.parametrize("clusters", [((0, 1, 999),), ((-999, 0, 1),)])
+def test_a_warm_start_with_a_cluster_out_of_range_is_refused(clusters: tuple) -> None:
+    result = softmap.solve(frustrated(8), max_work=1000)
+    proof = Proof(ProofKind.TIGHTENED, clusters, np.zeros(3))
+    with pytest.raises(softmap.OptionError, match="damaged"):
+        softmap.solve(result.model, warm_start=replace(result, proof=proof))
+
+
+# --- variables and factors of many states ---------------------------------------------------------
+
+
+def test_labels_of_a_factor_with_many_joint_states_are_improved() -> None:
+    rng = np.random.default_rng(0)
+    costs = rng.random((2,) * 17)
+    model = softmap.Model.from_factors([2] * 17, [(tuple(range(17)), costs)])
+    start = np.zeros(17, dtype=np.int64)
+    found = softmap.labels.neighbourhoods(model, start, work=100_000)
+    assert model.energy(found) <= model.energy(start)
+    result = softmap.solve(model)
+    assert result.energy == model.energy(result.labels) == costs.min()
+
+
+def test_an_exact_search_tells_many_labels_apart() -> None:
+    rng = np.random.default_rng(0)
+    unary = [rng.random(70_000), rng.random(3)]
+    table = rng.random((70_000, 3))
+    table[66_000, 1] = -5.0
+    model = softmap.Model(unary, [[0, 1]], [table])
+    found = ExactSearch(flatten(model)).go_on()
+    assert found.labels is not None
+    assert found.labels.tolist() == [66_000, 1]

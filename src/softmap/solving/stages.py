@@ -33,6 +33,7 @@ FIRST_TURN = 0.3  # seconds of the first turn of each stage, at least, where tim
 PART = 0.03  # of the time limit in the first turn of each stage
 FIRST_WORK = 200_000  # numbers sent in messages in the first turn, where none is
 GROWTH = 2.0  # of turns
+LONGEST = 40  # doublings of a turn, at most: more would leave the range of numbers
 LEAD = 2  # doublings of the first turns where a search is known to succeed
 EFFORT = 4  # rounds of turns that a run without any limit makes
 BACKTRACKS = 50  # of a turn of the search, at least
@@ -369,7 +370,7 @@ class LaterStages:
 
     def _turn(self, stage: Stage) -> Turn:
         """How long the next turn of a stage may be: longer with each that it has had."""
-        run, scale = self.run, GROWTH ** (stage.turns + self.lead)
+        run, scale = self.run, GROWTH ** min(stage.turns + self.lead, LONGEST)
         work, limit, most = int(FIRST_WORK * scale), run.options.time_limit, run.options.max_work
         if most is not None:
             work = max(1, min(work, most - run.work))

@@ -27,6 +27,8 @@ from softmap.solving.trace import PROVED, Row, Snapshot, Status, Trace
 
 __all__ = ["Units", "cautious"]
 
+LARGEST_ETA = 1e290  # of a run, and 1 over the least one
+LARGEST_SINGLE_ETA = 1e30  # the same where messages are in single precision
 SINGLE = 100  # exponent of the largest cost that single precision works with
 
 Floats = NDArray[np.float64]
@@ -51,6 +53,7 @@ class Units:
         self.given, self.model, self.exponent = model, found.model, found.exponent
         self._priced: tuple[Any, float] = (None, math.inf)
         self.scale = found.scale
+        self._most = LARGEST_SINGLE_ETA if dtype == "float32" else LARGEST_ETA
         with np.errstate(over="ignore"):
             self._constant = float(np.ldexp(model.constant, found.exponent))
         self.width = found.width  # no λ needs to be larger than the ranges of all costs together
@@ -60,7 +63,7 @@ class Units:
     def eta(self, eta: float | None) -> float | None:
         """η of the user, for the run."""
         with np.errstate(over="ignore"):
-            return None if eta is None else _within(float(np.ldexp(eta, -self.exponent)))
+            return None if eta is None else _within(float(np.ldexp(eta, -self.exponent)), self._most)
 
     def warm(self, lam: Floats) -> Floats:
         """λ of the user, for the run; entries of absurd size are mended, which costs no proof.
@@ -201,7 +204,7 @@ class Units:
     def _eta_back(self, eta: float) -> float:
         """η for the user; the nearest there is where costs are too near an end of the range."""
         with np.errstate(over="ignore", under="ignore"):
-            return _within(float(np.ldexp(eta, self.exponent)))
+            return _within(float(np.ldexp(eta, self.exponent)), LARGEST_ETA)
 
 
 def cautious(result: Result) -> Result:
@@ -218,9 +221,9 @@ def cautious(result: Result) -> Result:
     return replace(result, trace=Trace(rows), status=status, **large)
 
 
-def _within(eta: float) -> float:
+def _within(eta: float, most: float) -> float:
     """η that still can be multiplied by a degree, and divided by."""
-    return min(max(eta, 1e-290), 1e290)
+    return min(max(eta, 1.0 / most), most)
 
 
 def _costs(model: Model) -> list[NDArray[Any]]:
