@@ -10,11 +10,8 @@ import numpy as np
 import pytest
 
 import softmap
-from oracles import brute_force, dense_lp
 from softmap.search.exact import ExactSearch, flatten
 from softmap.solving.proof import Proof, ProofKind
-from softmap.verification import Verdict
-
 
 # --- the energy is that of the labels -------------------------------------------------------------
 

@@ -63,7 +63,9 @@ class Units:
     def eta(self, eta: float | None) -> float | None:
         """η of the user, for the run."""
         with np.errstate(over="ignore"):
-            return None if eta is None else _within(float(np.ldexp(eta, -self.exponent)), self._most)
+            return (
+                None if eta is None else _within(float(np.ldexp(eta, -self.exponent)), self._most)
+            )
 
     def warm(self, lam: Floats) -> Floats:
         """λ of the user, for the run; entries of absurd size are mended, which costs no proof.
