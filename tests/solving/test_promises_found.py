@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 import softmap
+from oracles import brute_force, dense_lp
 from softmap.search.exact import ExactSearch, flatten
 from softmap.solving.proof import Proof, ProofKind
 
@@ -170,3 +171,37 @@ def test_an_exact_search_tells_many_labels_apart() -> None:
     found = ExactSearch(flatten(model)).go_on()
     assert found.labels is not None
     assert found.labels.tolist() == [66_000, 1]
+
+
+# --- the guarantee of the README ------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("goal", ["map", "lp", "labels", "optimal"])
+@pytest.mark.parametrize("family", ["tables", "potts", "factors"])
+def test_the_guarantee_holds(family: str, goal: str) -> None:
+    """lp_bound ≤ LP optimum ≤ MAP optimum, and lp_bound ≤ bound ≤ MAP optimum ≤ energy."""
+    for seed in range(6):
+        model = small(family, seed)
+        relaxed, optimum = dense_lp(model), brute_force(model)[0]
+        result = softmap.solve(model, goal=goal, max_work=5000)
+        slack = 1e-9 * (1.0 + abs(optimum))  # of the oracles
+        assert relaxed <= optimum + slack
+        assert result.lp_bound <= relaxed + slack
+        assert result.lp_bound <= result.bound <= optimum + slack
+        assert optimum - slack <= result.energy == model.energy(result.labels)
+        assert relaxed - slack <= result.primal <= result.energy
+        assert result.lp_gap == max(0.0, result.primal - result.lp_bound)
+        assert result.gap == max(0.0, result.energy - result.bound)
+
+
+def small(family: str, seed: int) -> softmap.Model:
+    """Five variables, frustrated enough that LP and MAP differ now and then."""
+    rng = np.random.default_rng([seed, len(family)])
+    edges = [(i, j) for i in range(5) for j in range(i + 1, 5)]
+    if family == "factors":
+        factors: list = [(edge, rng.normal(size=(2, 2))) for edge in edges]
+        factors.append(((0, 1, 2), rng.normal(size=(2, 2, 2))))
+        return softmap.Model.from_factors([2] * 5, factors, constant=float(rng.normal()))
+    weights = rng.normal(size=10)
+    costs = rng.normal(size=(10, 3, 3)) if family == "tables" else softmap.Potts(weights)
+    return softmap.Model(rng.normal(size=(5, 3)), edges, costs, constant=float(rng.normal()))
