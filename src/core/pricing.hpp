@@ -61,15 +61,18 @@ template <class S> class Pricing {
 
     Run run_of(const Block &b) const {
         const bool forward = b.orientation == 0; // from the first end
-        Run run{b.group, 0, std::max<Index>(b.count, 1), forward ? b.early : b.late,
-                forward ? b.late : b.early, {}};
+        Run run{b.group,
+                0,
+                std::max<Index>(b.count, 1),
+                forward ? b.early : b.late,
+                forward ? b.late : b.early,
+                {}};
         for (Index k = 0; k < lanes; ++k)
             run.edge[k] = at_.plan.edge[b.lane + std::min(k, run.count - 1)];
         return run;
     }
 
-    template <int W, class Edges>
-    Prices price(const Edges &edges, const Run &run, const Block &b) {
+    template <int W, class Edges> Prices price(const Edges &edges, const Run &run, const Block &b) {
         double cost[lanes], entropy[lanes] = {}, slack[lanes] = {};
         const Couplings ask{nullptr,
                             at_.nodes,
