@@ -95,9 +95,10 @@ std::tuple<Index, Index, Index> improve(const Lay &held, Out<Index> labels, In<I
                                         Index rounds, Optional guide, double penalty, Mask open) {
     const Layout<double> &lay = held.view;
     require_labels(lay, labels);
-    require(max_entries >= 2 && max_entries <= max_total && max_total <= Index(1) << 30,
-            "2 <= max_entries <= max_total <= 2**30 is needed");
-    require(lay.widest <= 65536, "more than 65536 labels");
+    // Labels that a table decides on are kept in 16 bits; variables of more labels stay out.
+    require(max_entries >= 2 && max_entries <= 65536 && max_entries <= max_total &&
+                max_total <= Index(1) << 30,
+            "2 <= max_entries <= 65536 and max_entries <= max_total <= 2**30 are needed");
     require(rounds >= 1, "a cycle needs at least one round");
     const LabelGraph graph = label_graph(lay, stride, variables);
     SearchOptions options{max_entries, max_total, rounds, heat, nullptr, penalty, nullptr};

@@ -47,17 +47,32 @@ template <class S> class Pricing {
     // Rows are labels of the first end, as everywhere: which end is scaled first matters.
     Prices block(const Block &b) {
         return Families::visit(b.kind, [&](auto family) {
-            const Index *edge = at_.plan.edge + b.lane;
-            if (b.count)
-                return price<lanes>(family.tile(at_.lay, at_.plan, b, b.orientation == 0), b);
-            return price<1>(family.template at<1>(at_.lay, b.group, edge, 1), b);
+            const Run run = run_of(b);
+            if (!b.count)
+                return price<1>(family.template at<1>(at_.lay, b.group, run.edge, 1), run, b);
+            // Tiles hold products of a weight and a table, rounded down for the bound. The point
+            // that is handed out is made from products rounded to nearest: price that one.
+            if (family.packed_size(b.early, b.late) && at_.lay.weight_at[b.group] >= 0)
+                return price<lanes>(family.template at<lanes>(at_.lay, b.group, run.edge, 1), run,
+                                    b);
+            return price<lanes>(family.tile(at_.lay, at_.plan, b, b.orientation == 0), run, b);
         });
     }
 
-    template <int W, class Edges> Prices price(const Edges &edges, const Block &b) {
-        Run run{b.group, 0, std::max<Index>(b.count, 1), edges.senders, edges.receivers, {}};
+    Run run_of(const Block &b) const {
+        const bool forward = b.orientation == 0; // from the first end
+        Run run{b.group,
+                0,
+                std::max<Index>(b.count, 1),
+                forward ? b.early : b.late,
+                forward ? b.late : b.early,
+                {}};
         for (Index k = 0; k < lanes; ++k)
             run.edge[k] = at_.plan.edge[b.lane + std::min(k, run.count - 1)];
+        return run;
+    }
+
+    template <int W, class Edges> Prices price(const Edges &edges, const Run &run, const Block &b) {
         double cost[lanes], entropy[lanes] = {}, slack[lanes] = {};
         const Couplings ask{nullptr,
                             at_.nodes,

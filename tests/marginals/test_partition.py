@@ -72,3 +72,24 @@ def test_what_is_too_wide_or_impossible_is_refused():
     ring = softmap.Model(np.zeros((3, 2)), [[0, 1], [1, 2], [2, 0]], [odd] * 3)
     with pytest.raises(softmap.InfeasibleModel):
         softmap.exact_marginals(ring)
+
+
+@pytest.mark.parametrize("entries", [1, 1 << 20])
+@pytest.mark.parametrize("size", [2.0**40, 2.0**47, 2.0**50])
+def test_bounds_hold_beside_large_costs(size, entries):
+    """Offsets of all labels of a variable, or a constant, move log Z by as much, exactly."""
+    rng = np.random.default_rng(0)
+    edges = [(i, j) for i in range(4) for j in range(i)]
+    # multiples of 1/4 stay what they are when such numbers are added
+    unary, tables = (rng.integers(-8, 8, s) / 4 for s in ((4, 3), (6, 3, 3)))
+    log_z = by_enumeration(softmap.Model(unary, edges, tables), 1.0)[0]
+    moved = {
+        -4 * size: softmap.Model(unary + size, edges, tables),
+        -size: softmap.Model(unary, edges, tables, constant=size),
+        size: softmap.Model(unary, edges, tables, constant=-size),
+        0.0: softmap.Model(unary + 3 * size, edges, tables - 2 * size),
+    }
+    for shift, model in moved.items():
+        found = softmap.log_partition_bounds(model, labels=np.zeros(4, int), entries=entries)
+        assert found.lower - shift <= log_z + 1e-9
+        assert found.upper - shift >= log_z - 1e-9

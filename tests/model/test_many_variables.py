@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import math
+from typing import Any
 
 import numpy as np
 import pytest
@@ -25,6 +26,7 @@ from softmap import (
     lp,
 )
 from softmap.model import chains, many
+from softmap.relaxation.consistency import tighten
 
 INF = math.inf
 KINDS = ["most", "exactly", "or", "count", "parity", "linear", "max", "different"]
@@ -257,3 +259,64 @@ def test_variables_may_be_named_where_they_have_names():
         softmap.Model.from_factors([2, 2], [softmap.Parity(["a", "b"])])
     with pytest.raises(softmap.ModelError, match="twice"):
         softmap.Model.from_factors(states, [softmap.Or(["sun", 0])])
+
+
+# --- constraints that no labelling obeys ----------------------------------------------------------
+
+
+def test_more_variables_than_labels_cannot_differ() -> None:
+    with pytest.raises(softmap.InfeasibleModel, match=r"variables 0, 1, 2, 3 .* only 3 allowed"):
+        Model.from_factors([3] * 5, [softmap.AllDifferent(range(5))])
+
+
+def test_a_hall_set_is_named() -> None:
+    two = [0.0, 0.0, np.inf, np.inf]
+    factors = [softmap.AllDifferent(list("abcd")), *(((name,), two) for name in "abd")]
+    with pytest.raises(softmap.InfeasibleModel, match=r"variables a, b, d .* only 2 allowed"):
+        Model.from_factors(dict.fromkeys("abcd", 4), factors)
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_variables_that_must_differ_are_refused_where_no_permutation_is_allowed(seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    n, d = 5, 5 + seed % 2
+    costs = np.where(rng.random((n, d)) < 0.4, 0.0, np.inf)
+    factors = [softmap.AllDifferent(range(n)), *(((i,), costs[i]) for i in range(n))]
+    some = any(costs[range(n), x].sum() == 0 for x in itertools.permutations(range(d), n))
+    if some:
+        Model.from_factors([d] * n, factors)
+        return
+    with pytest.raises(softmap.InfeasibleModel):
+        Model.from_factors([d] * n, factors)
+
+
+@pytest.mark.parametrize(
+    ("factor", "label"),
+    [
+        (softmap.Cardinality(range(40), 1, np.where(np.arange(41) == 20, 0.0, np.inf)), 0),
+        (softmap.ExactlyOne(range(40)), 0),
+        (softmap.AtMostOne(range(40)), 1),
+        (softmap.Or(range(40)), 0),
+        (softmap.Parity(range(40), True), 0),
+        (softmap.Linear(range(40), [3] * 40, low=4, high=5), 1),
+        (softmap.Linear(range(40), [1] * 40, low=np.inf), 1),
+        (softmap.Linear(range(40), [1] * 40, high=-np.inf), 1),
+    ],
+)
+def test_counts_that_unary_costs_rule_out_are_refused_at_once(factor: Any, label: int) -> None:
+    fixed = [((i,), np.where(np.arange(2) == label, 0.0, np.inf)) for i in range(40)]
+    model = Model.from_factors([2] * 40, [factor, *fixed])
+    with pytest.raises(softmap.InfeasibleModel) as refused:
+        tighten(model)
+    assert 0 <= refused.value.variable < 40  # not one that the factor counts with
+
+
+@pytest.mark.parametrize("bound", [1e30, np.inf])
+def test_a_budget_out_of_reach_costs_its_penalty(bound: float) -> None:
+    for sides in ({"low": bound}, {"high": -bound}):
+        model = Model.from_factors(
+            [2] * 4, [softmap.Linear(range(4), [1] * 4, penalty=2.0, **sides)]
+        )
+        assert model.energy([0, 1, 0, 1]) == 2.0
+    free = Model.from_factors([2] * 4, [softmap.Linear(range(4), [1] * 4, low=-bound, high=bound)])
+    assert free.energy([0, 1, 0, 1]) == 0.0

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import dataclasses
+import gzip
+import json
 import math
+import tracemalloc
 from fractions import Fraction
 
 import numpy as np
@@ -14,6 +17,7 @@ from proof_models import FAMILIES, Sizes, case
 from softmap import generators, verify
 from softmap.cli.app import main
 from softmap.solving.archive import read_archive, write_archive
+from softmap.solving.proof import Proof, ProofKind
 from softmap.solving.trace import Status, Trace
 from softmap.verification import Verdict
 from softmap.verification.dual import bound_terms
@@ -220,3 +224,89 @@ def test_bounds_of_other_proofs_are_told_apart():
     report = verify(Searched(**parts))
     assert report["bound"].verdict is Verdict.STATED
     assert report
+
+
+# --- forgeries ------------------------------------------------------------------------------------
+
+
+def forged(**fields):
+    """A result of a small model whose optimum the relaxation proves, with other numbers."""
+    model = softmap.generators.potts_grid(4, 4, 3, seed=3)
+    result = softmap.solve(model)
+    assert result.status is Status.OPTIMAL
+    assert verify(result).checked
+    return dataclasses.replace(result, **fields)
+
+
+def test_what_rests_on_a_search_is_stated_and_never_checked():
+    honest = forged()
+    model, labels = honest.model, honest.labels.copy()
+    labels.flat[0] = (labels.flat[0] + 1) % 3
+    energy = float(model.energy(labels))
+    assert energy > honest.energy
+    rows = [
+        *honest.trace.rows[:-1],
+        dataclasses.replace(honest.trace[-1], energy=energy, bound=energy),
+    ]
+    worse = dataclasses.replace(
+        honest, labels=labels, energy=energy, bound=energy, proof=Proof(ProofKind.SEARCH, nodes=9),
+        trace=Trace(rows),
+    )  # fmt: skip
+    report = verify(worse)
+    assert report["bound"].verdict is report["status"].verdict is Verdict.STATED
+    assert report.verdict is Verdict.STATED
+    assert not report.checked
+    assert "stated" in str(report).splitlines()[-1]
+    assert report.as_dict()["verdict"] == "stated"
+
+
+@pytest.mark.parametrize("value", [np.inf, np.nan, 1e308, -1e308])
+@pytest.mark.parametrize("name", ["bound", "lp_bound", "primal", "energy"])
+def test_no_number_leads_to_an_error(name, value):
+    for kind in ProofKind:
+        changed = forged(**{name: value})
+        assert not verify(dataclasses.replace(changed, proof=Proof(kind))) or name == "bound"
+    assert verify(forged(**{name: value})).verdict is Verdict.FALSE
+
+
+@pytest.mark.parametrize(
+    "clusters", [(tuple(range(16)),), ((0, 1, 99),), ((-1, 0, 1),), ((0, 0, 1),), ((0, 1),)]
+)
+def test_clusters_that_are_none_are_false_before_anything_is_allocated(clusters):
+    proof = Proof(ProofKind.TIGHTENED, clusters, np.zeros(100))
+    tracemalloc.start()
+    report = verify(forged(proof=proof))
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert report["bound"].verdict is Verdict.FALSE
+    assert peak < 100 << 20  # 16 variables of 3 labels have 43 million joint states
+
+
+def test_an_archive_that_unpacks_to_far_more_than_it_is_is_refused(tmp_path):
+    path = tmp_path / "bomb.npz"
+    np.savez_compressed(path, header=np.zeros(1 << 24))
+    with pytest.raises(softmap.FormatError, match="expand to"):
+        softmap.load_result(path)
+    with pytest.raises(softmap.FormatError, match="expand to"):
+        verify(path)
+    model = softmap.generators.random_tree(5, seed=1)
+    with pytest.raises(softmap.CheckpointError, match="expand to"):
+        softmap.resume(path, model)
+    packed = tmp_path / "bomb.npz.gz"
+    with gzip.open(packed, "wb") as file:
+        file.write(bytes(1 << 27))
+    with pytest.raises(softmap.FormatError, match="expand to"):
+        softmap.load_result(packed)
+
+
+def test_the_command_says_what_was_stated(tmp_path, capsys):
+    result = forged(proof=Proof(ProofKind.SEARCH, nodes=9))
+    result.save(tmp_path / "result.npz")
+    softmap.write(result.model, tmp_path / "model.npz")
+    given = ["verify", str(tmp_path / "result.npz"), str(tmp_path / "model.npz")]
+    assert main(given) == 0
+    assert capsys.readouterr().out.splitlines()[-1].split()[:2] == ["result", "stated:"]
+    assert main([*given, "--json"]) == 0
+    found = json.loads(capsys.readouterr().out)
+    assert found["verdict"] == "stated"
+    assert {one["name"]: one["verdict"] for one in found["statements"]}["bound"] == "stated"

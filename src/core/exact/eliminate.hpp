@@ -71,7 +71,7 @@ inline std::vector<std::int32_t> block_offsets(const Bucket &b, const Bucket::Pa
 // best[r] = min over labels of v, which[r] = the label, for all states of the result.
 // False when time ran out.
 inline bool minimise(const Bucket &b, int labels, std::vector<Cost> &best,
-                     std::vector<std::uint16_t> &which, Control &control) {
+                     std::vector<std::uint32_t> &which, Control &control) {
     std::size_t first = b.scope.size();
     std::int64_t block = 1, total = 1;
     while (first > 0 && block * b.sizes[first - 1] <= 2048)
@@ -88,7 +88,7 @@ inline bool minimise(const Bucket &b, int labels, std::vector<Cost> &best,
     std::vector<Cost> acc(block);
     for (std::int64_t done = 0; done < total; done += block) {
         Cost *out = best.data() + done;
-        std::uint16_t *arg = which.data() + done;
+        std::uint32_t *arg = which.data() + done;
         for (int a = 0; a < labels; ++a) {
             std::fill(acc.begin(), acc.end(), 0);
             for (std::size_t p = 0; p < b.parts.size(); ++p) {
@@ -100,7 +100,7 @@ inline bool minimise(const Bucket &b, int labels, std::vector<Cost> &best,
             for (std::int64_t r = 0; r < block; ++r)
                 if (a == 0 || acc[r] < out[r]) {
                     out[r] = acc[r] >= HALF ? INF : acc[r];
-                    arg[r] = static_cast<std::uint16_t>(a);
+                    arg[r] = static_cast<std::uint32_t>(a);
                 }
         }
         for (std::size_t k = first; k-- > 0;) {
@@ -128,7 +128,7 @@ inline bool eliminate(Work &w, int v, Control &control) {
     if (!detail::minimise(bucket, w.d(v), result.table, record.choice, control))
         return false;
     for (auto &c : record.choice)
-        c = static_cast<std::uint16_t>(w.label[v][c]);
+        c = static_cast<std::uint32_t>(w.label[v][c]);
     record.variable = v;
     record.neighbours = result.scope = bucket.scope;
     for (int u : bucket.scope) {
@@ -195,7 +195,7 @@ inline void eliminate_small(Work &w, Control &control, std::size_t arity, std::i
         if (w.d(v) == 1) {
             // conditions every factor on the one label: no table grows
             const auto factors = w.alive_factors(v);
-            Elimination record{v, {}, {}, {static_cast<std::uint16_t>(w.label[v][0])}};
+            Elimination record{v, {}, {}, {static_cast<std::uint32_t>(w.label[v][0])}};
             w.eliminated.push_back(std::move(record));
             w.add_costs({{}, w.unary[v]});
             for (int f : factors) {

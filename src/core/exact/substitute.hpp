@@ -71,7 +71,7 @@ inline void substitute(Work &w, int tie, int x, int y, const std::vector<int> &i
     const bool x_first = w.factors[tie]->scope[0] == x;
     for (int a = 0; a < w.d(x); ++a) {
         index[w.label[x][a]] = a;
-        record.choice.push_back(static_cast<std::uint16_t>(w.label[y][image[a]]));
+        record.choice.push_back(static_cast<std::uint32_t>(w.label[y][image[a]]));
         const auto cell = x_first ? a * w.d(y) + image[a] : image[a] * w.d(x) + a;
         w.unary[x][a] = sum(w.unary[x][a], sum(w.unary[y][image[a]], w.factors[tie]->table[cell]));
     }

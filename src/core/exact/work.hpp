@@ -21,7 +21,7 @@ struct Elimination {
     int variable;
     std::vector<int> neighbours;
     std::vector<std::vector<int>> index;
-    std::vector<std::uint16_t> choice; // original label of `variable`
+    std::vector<std::uint32_t> choice; // original label of `variable`
 };
 
 struct Work {

@@ -26,6 +26,7 @@ def round_nodes(model: Model, node_mu: ArrayLike) -> Labels:
     """`round(μ)_i = arg max_x μ_i(x)`, ties to the smallest label, for the model's variables.
 
     Looks at nothing but the node marginals, so hard constraints may be broken (energy +inf).
+    Labels of running variables follow from those of the others.
     """
     mu = np.asarray(node_mu, dtype=np.float64)
     if mu.shape != (int(model.node_offset[-1]),):
@@ -35,16 +36,24 @@ def round_nodes(model: Model, node_mu: ArrayLike) -> Labels:
         most = np.maximum.reduceat(some, starts)
         enough = np.minimum(most, (1 - TIE) * most)
         labels[piece] = _first(some >= np.repeat(enough, counts), starts)
-    return labels
+    return _followed(model, labels)
 
 
 def cheapest(model: Model, theta: Floats) -> Labels:
-    """The label of least cost of each variable by itself, ties to the smallest."""
+    """The label of least cost of each variable by itself, ties to the smallest.
+
+    Labels of running variables follow from those of the others.
+    """
     labels = np.empty(model.num_variables, dtype=np.int64)
     for piece, some, starts, counts in _pieces(model, theta):
         least = np.minimum.reduceat(some, starts)
         labels[piece] = _first(some <= np.repeat(least, counts), starts)
-    return labels
+    return _followed(model, labels)
+
+
+def _followed(model: Model, labels: Labels) -> Labels:
+    """The labels, those of running variables replaced by what follows from the others."""
+    return model.with_running(labels[: model.num_visible]) if len(model.running) else labels
 
 
 def _pieces(model: Model, values: Floats) -> Iterator[tuple[slice, Floats, Labels, Labels]]:

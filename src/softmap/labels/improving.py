@@ -11,7 +11,10 @@ from softmap.model.layout import layout
 from softmap.randomness import seeded
 from softmap.relaxation.dual import cost_scale
 
-__all__ = ["best_labelling", "forests", "icm", "improved_by_forests", "neighbourhoods", "strides"]
+__all__ = [
+    "best_labelling", "forests", "icm", "improved_by_forests", "neighbourhoods", "strides",
+    "with_followers",
+]  # fmt: skip
 
 HEAT = 3.0  # of neighbourhoods, in units of √(cost scale × gap per variable)
 
@@ -87,7 +90,19 @@ def best_labelling(
     if energies is None:
         energies = [float(model.energy(labels)) for labels in candidates]
     polished = [_icm(model, *known) for known in zip(candidates, energies, strict=True)]
-    return min(polished, key=lambda found: found[1])
+    return with_followers(model, min(polished, key=lambda found: found[1]))
+
+
+def with_followers(model: Model, known: Priced) -> Priced:
+    """Labels that break a constraint, with running variables as they follow from the others.
+
+    Labels of finite cost have them so already.
+    """
+    labels, energy = known
+    if not len(model.running) or np.isfinite(energy):
+        return known
+    followed = model.with_running(labels[: model.num_visible])
+    return followed, float(model.energy(followed))
 
 
 def neighbourhoods(

@@ -124,7 +124,7 @@ class LabelSearch:
         model = self.model
         candidates = [round_nodes(model, nodes), self.read(lam)]
         if len(model.running):  # the others may be right where these are not
-            candidates += [model.with_running(x[: model.num_visible]) for x in candidates]
+            candidates.append(model.with_running(candidates[1][: model.num_visible]))
         energies = [float(model.energy(labels)) for labels in candidates]
         if math.isfinite(least := min(energies)):  # else polishing may mend either
             candidates, energies = [candidates[energies.index(least)]], [least]

@@ -9,7 +9,7 @@ from numpy.typing import ArrayLike
 
 from softmap.arguments import count, positive
 from softmap.marginals.exact import ENTRIES, exact_marginals, narrow
-from softmap.marginals.forests import Padded, cover, log_sum
+from softmap.marginals.forests import Padded, cover
 from softmap.model import Model, checked_model
 from softmap.relaxation.consistency import tighten
 from softmap.relaxation.dual import Floats
@@ -61,7 +61,7 @@ def log_partition_bounds(
     shift = -eta * tight.constant
     if narrow(tight, count("entries", entries, 1)):
         exact = exact_marginals(tight, eta, entries=entries).log_partition
-        margin = _margin(Padded(tight), eta, 1.0, exact)
+        margin = _margin(Padded(tight), eta, 1.0, exact) + 32 * EPS * abs(shift)
         return PartitionBounds(exact - margin, exact + margin)
     padded = Padded(tight)
     above, nodes, margin = _forests(padded, eta, rounds)
@@ -69,6 +69,7 @@ def log_partition_bounds(
     if start is not None:
         starts.append(np.eye(padded.unary.shape[1])[start])
     below = max(_mean_field(tight, padded, eta, q, rounds) for q in starts)
+    margin += 32 * EPS * abs(shift)
     return PartitionBounds(below + shift - margin, above + shift + margin)
 
 
@@ -121,7 +122,8 @@ def _mean_field(model: Model, padded: Padded, eta: float, q: Floats, rounds: int
             chosen = (colour == c) & np.isfinite(cost).any(axis=1)
             logits = -eta * cost[chosen]
             q = q.copy()
-            q[chosen] = np.exp(logits - log_sum(logits, 1)[:, None])
+            weight = np.exp(logits - logits.max(axis=1, keepdims=True))
+            q[chosen] = weight / weight.sum(axis=1, keepdims=True)
         value = _free(padded, eta, q)
         if not value > best + 1e-9 * (1 + abs(best)):
             return max(best, value)

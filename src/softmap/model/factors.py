@@ -14,7 +14,8 @@ from softmap.errors import ModelError, shown
 from softmap.model.auxiliaries import NO_AUXILIARIES, Auxiliaries
 from softmap.model.chains import chains
 from softmap.model.inputs import FlatUnary, Group, finite_number, groups_of, offsets
-from softmap.model.many import Many
+from softmap.model.many import AllDifferent, Many
+from softmap.model.matching import require_different
 from softmap.model.names import Names
 from softmap.model.potentials import Projection, Tables
 from softmap.model.potentials.base import (
@@ -64,10 +65,13 @@ def assemble(
     unary = np.zeros(int(begin[-1]))
     tables: dict[Scope, tuple[Scope, Costs]] = {}
     running: list[tuple[Scope, Ints]] = []
+    different: list[Scope] = []
     total = finite_number(constant, "constant")
     for number, factor in enumerate(_listed(factors)):
         if isinstance(factor, Many):
             factor = factor.over(_scope(number, factor.variables, names))
+            if isinstance(factor, AllDifferent):
+                different.append(factor.variables)
             running += _unroll(number, factor, given, sizes, tables, unary, begin)
             continue
         variables, table = _checked(number, factor, given, names)
@@ -77,6 +81,10 @@ def assemble(
             unary[begin[variables[0]] : begin[variables[0] + 1]] += table
         else:
             _merge(tables, variables, table)
+    for scope in different:
+        called = scope if names is None else [names.variables[i] for i in scope]
+        allowed = [np.isfinite(unary[begin[i] : begin[i + 1]]) for i in scope]
+        require_different(scope, allowed, called)
     pairs = [(s, t) for s, t in tables.values() if t.ndim == 2]
     larger = [(s, t) for s, t in tables.values() if t.ndim > 2]
     parts: list[Group] = []

@@ -12,6 +12,8 @@ from softmap.model.layout import layout
 
 __all__ = ["arc_consistency", "tighten"]
 
+SHOWN = 12  # variables that a message names
+
 
 def arc_consistency(model: Model) -> NDArray[np.bool_]:
     """Which states survive arc consistency, as a mask over `model.unary`.
@@ -46,16 +48,32 @@ def tighten(model: Model) -> Model:
 
 
 def _infeasible(model: Model, node: int) -> InfeasibleModel:
-    if node < model.num_variables:
-        what, variable = f"variable {node}", node
+    members = _visible(model, node)
+    if node < model.num_visible:
+        what = f"variable {node}"
     else:
-        aux = model.auxiliaries
-        first = int(aux.start[node - model.num_variables])
-        last = int(aux.start[node - model.num_variables + 1])
-        members = aux.member[first:last].tolist()
-        what, variable = f"the factor over variables {members}", members[0]
+        shown = ", ".join(map(str, members[:SHOWN])) + (", …" if len(members) > SHOWN else "")
+        what = f"the factor over variables [{shown}]"
     return InfeasibleModel(
         f"no labelling has finite cost: hard constraints leave {what} without a state; "
         "look at the +inf costs around it",
-        variable,
+        members[0],
     )
+
+
+def _visible(model: Model, node: int) -> list[int]:
+    """The variables that users know which a node's state follows from."""
+    aux, running, found = model.auxiliaries, model.running, set[int]()
+    front, seen = [node], {node}
+    while front:
+        i = front.pop()
+        if i < model.num_visible:
+            found.add(i)
+            continue
+        joint = i >= model.num_variables
+        k = i - (model.num_variables if joint else model.num_visible)
+        member, start = (aux.member, aux.start) if joint else (running.member, running.start)
+        new = set(member[start[k] : start[k + 1]].tolist()) - seen
+        seen |= new
+        front += new
+    return sorted(found)

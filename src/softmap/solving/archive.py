@@ -6,6 +6,7 @@ import hashlib
 import io
 import json
 import os
+import zipfile
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
@@ -76,8 +77,10 @@ def read_archive(
     if "\0" in str(path):
         raise problem("a file has no NUL in its name")
     try:
-        with _open(path) as raw, np.load(raw, allow_pickle=False) as file:
-            arrays = {name: file[name] for name in file.files}
+        with _open(path) as raw:
+            _refuse_bombs(raw)
+            with np.load(raw, allow_pickle=False) as file:
+                arrays = {name: file[name] for name in file.files}
         header = json.loads(arrays.pop("header").tobytes())
         found, other = header["version"], header.get("kind", kind)
     except FileNotFoundError as error:
@@ -97,12 +100,28 @@ def read_archive(
 
 
 def _open(path: Path) -> BinaryIO:
-    """The bytes of a file, unpacked if `replacing` has packed it."""
-    from softmap.io.streams import COMPRESSED
+    """The bytes of a file, unpacked (within bounds) if `replacing` has packed it."""
+    from softmap.io.streams import COMPRESSED, load
 
-    opener: Any = COMPRESSED.get(path.suffix.lower(), open)
-    file: BinaryIO = opener(path, "rb")
-    return file
+    file = path.open("rb")
+    if path.suffix.lower() not in COMPRESSED:
+        return file
+    with file:
+        return io.BytesIO(load(file).data)
+
+
+def _refuse_bombs(raw: BinaryIO) -> None:
+    """Refuse an archive that says it unpacks to far more than it is, before it is unpacked."""
+    from softmap.io.limits import available_memory, human
+    from softmap.io.streams import implausible
+
+    size = raw.seek(0, os.SEEK_END)
+    raw.seek(0)
+    with zipfile.ZipFile(raw) as archive:
+        total = sum(member.file_size for member in archive.infolist())
+    raw.seek(0)
+    if implausible(total, size) or total > max(size, available_memory()):
+        raise ValueError(f"{human(size)} expand to {human(total)}")
 
 
 def under(prefix: str, arrays: Arrays) -> Arrays:

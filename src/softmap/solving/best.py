@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from softmap import core
+from softmap.labels.improving import with_followers
 from softmap.later import later, unmade
 from softmap.model.layout import layout
 from softmap.relaxation.dual import cost_scale
@@ -182,6 +183,7 @@ class Best:
         model = self.problem.model
         labels = labels[: model.num_variables]
         energy = float(model.energy(labels)) if energy is None else energy
+        labels, energy = with_followers(model, (labels, energy))
         # the first labels replace those that nobody has looked at, even at +inf
         if not energy < self.energy and self.found:
             return False

@@ -96,6 +96,8 @@ class WarmStart:
         from softmap.tightening.selection import Limits  # many runs need none
 
         labels = self.problem.given.num_labels
+        if any(not 0 <= i < len(labels) for scope in proof.clusters for i in scope):
+            raise OptionError("warm_start: this result is damaged (a cluster is out of range)")
         states = sum(math.prod(labels[list(scope)].tolist()) for scope in proof.clusters)
         if states > Limits().states:
             return None
