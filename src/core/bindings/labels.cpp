@@ -14,7 +14,6 @@ namespace softmap {
 namespace {
 
 using Lay = HeldLayout<double>;
-using Words = nb::ndarray<std::uint64_t, nb::shape<4>, nb::c_contig, nb::device::cpu>;
 
 void require_labels(const Layout<double> &lay, const Out<Index> &labels) {
     require_size(labels, lay.n, "labels");
@@ -51,7 +50,7 @@ void iterated_modes(const Lay &held, Out<Index> labels, In<Index> stride, Index 
 
 void forest_rounds(const Lay &held, Out<Index> labels, Words words, Index count, double heat) {
     require_labels(held.view, labels);
-    Forests(held.view, labels.data(), words.data()).run(count, heat);
+    Forests(held.view, labels.data(), generator(words)).run(count, heat);
 }
 
 Index next_forest(const Lay &held, Words words, Out<Index> nodes, Out<Index> links,
@@ -59,7 +58,7 @@ Index next_forest(const Lay &held, Words words, Out<Index> nodes, Out<Index> lin
     for (const auto *array : {&nodes, &links, &parent})
         require_size(*array, held.view.n, "arrays by node");
     std::vector<Index> labels(std::size_t(held.view.n), 0);
-    return Forests(held.view, labels.data(), words.data())
+    return Forests(held.view, labels.data(), generator(words))
         .next(nodes.data(), links.data(), parent.data());
 }
 
@@ -110,7 +109,7 @@ std::tuple<Index, Index, Index> improve(const Lay &held, Out<Index> labels, In<I
         options.open = open->data();
     }
     Budget budget(work, seconds);
-    Search search(graph, labels.data(), words.data(), options);
+    Search search(graph, labels.data(), generator(words), options);
     search.run(budget);
     return {budget.used(), search.cycles(), search.falls()};
 }

@@ -1,6 +1,8 @@
 // The paper's randomised methods. Arrays belong to Python, half-edges in them are in star order.
 #include "bind.hpp"
 #include "kernels/kernels.hpp"
+#include "paper/accelerated.hpp"
+#include "paper/standard.hpp"
 
 #include <nanobind/stl/pair.h>
 
@@ -9,17 +11,13 @@ namespace {
 
 using namespace paper;
 
-// The words of the generator, in place.
-Random &generator(const Out<std::uint64_t> &words) {
-    require_size(words, 4, "words");
-    return *reinterpret_cast<Random *>(words.data());
-}
+Random &random_of(const Words &words) { return *reinterpret_cast<Random *>(generator(words)); }
 
-std::uint64_t random_word(Out<std::uint64_t> words) { return generator(words).next(); }
+std::uint64_t random_word(Words words) { return random_of(words).next(); }
 
-Index random_below(Out<std::uint64_t> words, Index bound) {
+Index random_below(Words words, Index bound) {
     require(bound > 0, "bound must be positive, not ", bound);
-    return generator(words).below(bound);
+    return random_of(words).below(bound);
 }
 
 void require_updates(const StarOrder &order, Index count) {
@@ -27,9 +25,9 @@ void require_updates(const StarOrder &order, Index count) {
     require(count == 0 || !order.position.empty(), "a model without edges has nothing to update");
 }
 
-std::pair<Index, Index> draw_block(const StarOrder &order, bool stars, Out<std::uint64_t> words) {
+std::pair<Index, Index> draw_block(const StarOrder &order, bool stars, Words words) {
     require_updates(order, 1);
-    Random &random = generator(words);
+    Random &random = random_of(words);
     const DrawnBlock block =
         stars ? StarBlocks::draw(order, random) : EdgeBlocks::draw(order, random);
     return {block.first, block.size};
@@ -37,79 +35,65 @@ std::pair<Index, Index> draw_block(const StarOrder &order, bool stars, Out<std::
 
 Index lam_size(const StarOrder &order) { return order.lay.half_at(2 * order.lay.m); }
 
-// Arrays of a run of Algorithm 1, checked once.
-struct HeldStandard {
+// A run of Algorithm 1: its arrays, checked once.
+struct StandardRun {
     const StarOrder &order;
-    Out<double> lam, incoming, S, mu;
-    OutMatrix<double> half;
-    Out<double> node_level, total, saved;
-    Out<Index> stamp, epoch;
+    Held<StandardArrays> held;
 
-    void check() const {
+    StandardRun(const StarOrder &order, Out<double> lam, Out<double> incoming, Out<double> S,
+                Out<double> mu, OutMatrix<double> half, Out<double> node_level, Out<double> total,
+                Out<double> saved, Out<Index> stamp, Out<Index> epoch)
+        : order(order) {
         const Index entries = lam_size(order), halves = Index(order.position.size());
-        require_size(lam, entries, "lam");
-        require_size(incoming, entries, "incoming");
-        require_size(S, entries, "S");
-        require_size(saved, entries, "saved");
-        require_size(mu, order.lay.node_offset[order.lay.n], "mu");
-        require_size(node_level, order.lay.n, "node_level");
-        require(Index(half.shape(0)) == halves && half.shape(1) == 2, "half must be (2m, 2)");
-        require_size(stamp, halves, "stamp");
-        require_size(total, 3, "total");
-        require_size(epoch, 1, "epoch");
+        const auto take = [&](const auto &array, Index size, const char *name) {
+            require_size(array, size, name);
+            return held.keep(array);
+        };
+        require(half.shape(1) == 2, "half must be (2m, 2)");
+        held.view = {take(lam, entries, "lam"),
+                     take(incoming, entries, "incoming"),
+                     take(S, entries, "S"),
+                     take(mu, order.lay.node_offset[order.lay.n], "mu"),
+                     reinterpret_cast<HalfEdgeSlack *>(take(half, 2 * halves, "half")),
+                     take(node_level, order.lay.n, "node_level"),
+                     reinterpret_cast<SlackTotal *>(take(total, 3, "total")),
+                     take(saved, entries, "saved"),
+                     take(stamp, halves, "stamp"),
+                     take(epoch, 1, "epoch")};
     }
 
-    StandardArrays arrays() const {
-        return {lam.data(),
-                incoming.data(),
-                S.data(),
-                mu.data(),
-                reinterpret_cast<HalfEdgeSlack *>(half.data()),
-                node_level.data(),
-                reinterpret_cast<SlackTotal *>(total.data()),
-                saved.data(),
-                stamp.data(),
-                epoch.data()};
-    }
+    void begin(double eta) const { kernels->begin_standard(order, held.view, eta); }
 
-    void begin(double eta) const { kernels->begin_standard(order, arrays(), eta); }
-
-    Index run(double eta, bool stars, bool exact, Index count, Out<std::uint64_t> words) const {
+    Index run(double eta, bool stars, bool exact, Index count, Words words) const {
         require_updates(order, count);
-        return kernels->run_standard(order, arrays(), eta, {stars, exact, count}, generator(words));
+        return kernels->run_standard(order, held.view, eta, {stars, exact, count},
+                                     random_of(words));
     }
 };
 
 std::pair<double, Index> accelerated(const StarOrder &order, double eta, bool stars, bool exact,
                                      bool printed, Index count, double theta, Out<double> v,
-                                     Out<double> w, In<double> gain, Out<std::uint64_t> words) {
+                                     Out<double> w, In<double> gain, Words words) {
     require_updates(order, count);
     require_size(v, lam_size(order), "v");
     require_size(w, lam_size(order), "w");
     require_size(gain, order.lay.n, "gain");
     const AcceleratedArrays arrays{v.data(), w.data(), gain.data()};
     const Index work = kernels->run_accelerated(order, arrays, eta, {stars, exact, count}, printed,
-                                                theta, generator(words));
+                                                theta, random_of(words));
     return {theta, work};
 }
 
 void bind_standard(nb::module_ &m) {
-    nb::class_<HeldStandard>(m, "StandardRun", "The arrays of a run of Algorithm 1.")
-        .def(
-            "__init__",
-            [](HeldStandard *self, const StarOrder &order, Out<double> lam, Out<double> incoming,
-               Out<double> S, Out<double> mu, OutMatrix<double> half, Out<double> node_level,
-               Out<double> total, Out<double> saved, Out<Index> stamp, Out<Index> epoch) {
-                HeldStandard held{order,      lam,   incoming, S,     mu,   half,
-                                  node_level, total, saved,    stamp, epoch};
-                held.check();
-                new (self) HeldStandard(std::move(held));
-            },
-            nb::keep_alive<1, 2>(), arg("order"), arg("lam"), arg("incoming"), arg("S"), arg("mu"),
-            arg("half"), arg("node_level"), arg("total"), arg("saved"), arg("stamp"), arg("epoch"))
-        .def("begin", &HeldStandard::begin, arg("eta"), Unlocked(),
+    nb::class_<StandardRun>(m, "StandardRun", "The arrays of a run of Algorithm 1.")
+        .def(nb::init<const StarOrder &, Out<double>, Out<double>, Out<double>, Out<double>,
+                      OutMatrix<double>, Out<double>, Out<double>, Out<double>, Out<Index>,
+                      Out<Index>>(),
+             nb::keep_alive<1, 2>(), arg("order"), arg("lam"), arg("incoming"), arg("S"), arg("mu"),
+             arg("half"), arg("node_level"), arg("total"), arg("saved"), arg("stamp"), arg("epoch"))
+        .def("begin", &StandardRun::begin, arg("eta"), Unlocked(),
              "Fill everything that follows from lam, which is the best iterate so far.")
-        .def("run", &HeldStandard::run, arg("eta"), arg("stars"), arg("exact"), arg("count"),
+        .def("run", &StandardRun::run, arg("eta"), arg("stars"), arg("exact"), arg("count"),
              arg("words"), Unlocked(), "Make `count` updates; return the number of messages sent.");
 }
 

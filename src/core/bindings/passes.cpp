@@ -1,7 +1,8 @@
 // Schedules and passes over chains.
 #include "bind.hpp"
 #include "kernels/kernels.hpp"
-#include "passes/packing.hpp"
+#include "passes/chains.hpp"
+#include "proof/pricing.hpp"
 
 namespace softmap {
 namespace {

@@ -1,7 +1,9 @@
 // What the judge asks: bounds, couplings and their prices, soft marginals of nodes.
 #include "bind.hpp"
 #include "kernels/kernels.hpp"
+#include "proof/couplings.hpp"
 #include "proof/cycles.hpp"
+#include "proof/minima.hpp"
 #include "proof/transport.hpp"
 
 #include <nanobind/stl/optional.h>
@@ -13,8 +15,6 @@ namespace {
 
 using Lay = HeldLayout<double>;
 template <class T> using Maybe = std::optional<Out<T>>;
-using Stack = nb::ndarray<const double, nb::ndim<3>, nb::c_contig, nb::device::cpu>;
-using OutStack = nb::ndarray<double, nb::ndim<3>, nb::c_contig, nb::device::cpu>;
 
 void require_lam(const Layout<double> &v, const In<double> &lam, const char *name) {
     require_size(lam, v.half_at(2 * v.m), name);
@@ -125,12 +125,12 @@ void soft_nodes_of(const Lay &lay, In<Index> at, In<Index> step, In<double> shar
     });
 }
 
-void require_stack(const Stack &cost, const OutStack &plan) {
+void require_stack(const Stack<double> &cost, const OutStack<double> &plan) {
     for (int k = 0; k < 3; ++k)
         require(cost.shape(k) == plan.shape(k), "costs and plans differ in shape");
 }
 
-void transport_batch(Stack cost, Matrix<double> p, Matrix<double> q, OutStack out,
+void transport_batch(Stack<double> cost, Matrix<double> p, Matrix<double> q, OutStack<double> out,
                      Out<double> stranded) {
     require_stack(cost, out);
     const Index count = cost.shape(0), rows = cost.shape(1), cols = cost.shape(2);
@@ -143,7 +143,7 @@ void transport_batch(Stack cost, Matrix<double> p, Matrix<double> q, OutStack ou
                                    q.data() + k * cols, rows, cols, out.data() + k * rows * cols);
 }
 
-void exchange_batch(Stack cost, OutStack plan) {
+void exchange_batch(Stack<double> cost, OutStack<double> plan) {
     require_stack(cost, plan);
     const Index count = cost.shape(0), rows = cost.shape(1), cols = cost.shape(2);
     std::vector<Pack<1>> ahead(static_cast<std::size_t>(cols));
@@ -153,7 +153,7 @@ void exchange_batch(Stack cost, OutStack plan) {
                     cols);
 }
 
-void cycle_gains_of(Stack tables, Matrix<Index> place, Matrix<bool> turned, Out<double> out,
+void cycle_gains_of(Stack<double> tables, Matrix<Index> place, Matrix<bool> turned, Out<double> out,
                     int threads) {
     const Index count = place.shape(0), length = place.shape(1);
     require(tables.shape(1) == tables.shape(2), "the tables of pairs are not square");

@@ -1,4 +1,5 @@
 // Sweeps over stars, colour by colour.
+#include "passes/stars.hpp"
 #include "bind.hpp"
 #include "kernels/kernels.hpp"
 

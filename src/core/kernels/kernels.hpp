@@ -7,16 +7,26 @@
 // instruction set.
 #pragma once
 
-#include "paper/accelerated.hpp"
-#include "paper/standard.hpp"
-#include "passes/reading.hpp"
-#include "passes/stars.hpp"
-#include "proof/couplings.hpp"
-#include "proof/minima.hpp"
-#include "proof/nodes.hpp"
-#include "proof/pricing.hpp"
+#include "base/schedule.hpp"
 
 namespace softmap {
+
+// What the functions are given; whoever calls one includes the header that says what it holds.
+class Member;
+struct Clock;
+struct Couplings;
+struct EdgeList;
+struct Prices;
+struct Random;
+template <class S> struct ChainArrays;
+template <class S> struct ChainPoint;
+template <class S> struct StarArrays;
+namespace paper {
+struct AcceleratedArrays;
+struct StandardArrays;
+struct StarOrder;
+struct Updates;
+} // namespace paper
 
 template <class S>
 using Sweep = void (*)(const Layout<S> &, const Schedule<S> &, Index count, const StarArrays<S> &,
@@ -24,16 +34,21 @@ using Sweep = void (*)(const Layout<S> &, const Schedule<S> &, Index count, cons
 
 // Passes and sweeps over messages of type S.
 template <class S> struct PassKernels {
-    decltype(softmap::passes<S>) *passes;
-    decltype(softmap::one_half<S>) *one_half;
-    decltype(softmap::lowered_half<S>) *lowered_half;
-    decltype(softmap::least_rests<S>) *least_rests;
-    decltype(softmap::price_portions<S>) *price_portions;
-    decltype(softmap::read_labels<S>) *read_labels;
-    decltype(softmap::extrapolate<S>) *extrapolate;
-    decltype(softmap::shares<S>) *shares;
+    void (*passes)(const Layout<S> &, const Schedule<S> &, Index halves, const ChainArrays<S> &,
+                   double eta, bool momentum, Member &);
+    void (*one_half)(const Layout<S> &, const Schedule<S> &, bool forward, const ChainArrays<S> &,
+                     double eta, bool momentum, Member &);
+    void (*lowered_half)(const Layout<S> &, const Schedule<S> &, const ChainArrays<S> &, Member &);
+    void (*least_rests)(const Schedule<S> &, const double *theta, double *out, Index first,
+                        Index last);
+    void (*price_portions)(const ChainPoint<S> &, Prices *out, Index first, Index last);
+    void (*read_labels)(const Layout<double> &, const Schedule<S> &, const S *msg, double margin_of,
+                        Index *labels, Member &);
+    void (*extrapolate)(S *msg, S *prev, Index count, Clock &, Member &);
+    void (*shares)(const Schedule<S> &, const S *msg, double *theta, Index first, Index last);
     Sweep<S> star_sweeps, diffusion_sweeps, gradient_sweeps;
-    decltype(softmap::star_values<S>) *star_values;
+    void (*star_values)(const Layout<S> &, const Schedule<S> &, const Index *rank,
+                        const StarArrays<S> &, double eta, Member &);
 };
 
 struct Kernels {
@@ -42,17 +57,25 @@ struct Kernels {
 
     PassKernels<double> doubles;
     PassKernels<float> singles;
-    decltype(softmap::send_one) *send_one;
+    void (*send_one)(const Layout<double> &, Index g, Index h, const double *a, double *out,
+                     double *room, double eta);
 
-    decltype(softmap::node_minima) *node_minima;
-    decltype(softmap::edge_minima) *edge_minima;
-    decltype(softmap::dual_bound) *dual_bound;
-    decltype(softmap::couple) *couple;
-    decltype(softmap::soft_nodes) *soft_nodes;
+    void (*node_minima)(const Layout<double> &, const double *lam, double *out, Index first,
+                        Index last);
+    void (*edge_minima)(const Layout<double> &, const double *lam, double *out, Index first,
+                        Index last);
+    double (*dual_bound)(const Layout<double> &, const double *lam, double constant, int threads);
+    void (*couple)(const Layout<double> &, const EdgeList &, const Couplings &, Index first,
+                   Index last);
+    void (*soft_nodes)(const Layout<double> &, const Index *at, const Index *step,
+                       const double *share, double eta, double *out, double *entropy,
+                       double *minimum, Index first, Index last);
 
-    decltype(paper::begin_standard) *begin_standard;
-    decltype(paper::run_standard) *run_standard;
-    decltype(paper::run_accelerated) *run_accelerated;
+    void (*begin_standard)(const paper::StarOrder &, const paper::StandardArrays &, double eta);
+    Index (*run_standard)(const paper::StarOrder &, const paper::StandardArrays &, double eta,
+                          paper::Updates, Random &);
+    Index (*run_accelerated)(const paper::StarOrder &, const paper::AcceleratedArrays &, double eta,
+                             paper::Updates, bool printed, double &theta, Random &);
 
     template <class S> const PassKernels<S> &of() const {
         if constexpr (std::is_same_v<S, double>)
@@ -64,6 +87,7 @@ struct Kernels {
 
 // Each file of kernels enters its own.
 void add_passes(Kernels &table);
+void add_pricing(Kernels &table);
 void add_proof(Kernels &table);
 void add_paper(Kernels &table);
 

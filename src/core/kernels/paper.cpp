@@ -1,5 +1,7 @@
 // The paper's randomised methods, for one instruction set.
 #include "kernels.hpp"
+#include "paper/accelerated.hpp"
+#include "paper/standard.hpp"
 
 namespace softmap {
 namespace paper {

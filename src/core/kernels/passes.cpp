@@ -1,5 +1,7 @@
 // Passes over chains and sweeps over stars, for one instruction set.
 #include "kernels.hpp"
+#include "passes/reading.hpp"
+#include "passes/stars.hpp"
 
 namespace softmap {
 
@@ -8,7 +10,7 @@ template <class S> static PassKernels<S> pass_kernels() {
             one_half<S>,
             lowered_half<S>,
             least_rests<S>,
-            price_portions<S>,
+            nullptr, // see pricing.cpp
             read_labels<S>,
             extrapolate<S>,
             shares<S>,

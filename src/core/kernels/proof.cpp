@@ -1,5 +1,8 @@
 // What the judge asks, for one instruction set.
 #include "kernels.hpp"
+#include "proof/couplings.hpp"
+#include "proof/minima.hpp"
+#include "proof/nodes.hpp"
 
 namespace softmap {
 

@@ -1,6 +1,7 @@
 // Hard messages and conditional costs of single edges of any family.
 #pragma once
 
+#include "families/all.hpp"
 #include "kernels/kernels.hpp"
 
 #include <vector>

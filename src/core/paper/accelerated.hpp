@@ -125,7 +125,7 @@ struct AcceleratedArrays {
 };
 
 // Updates from θ = theta, which becomes the last one; the number of messages sent. Compiled in
-// kernels_paper.cpp.
+// kernels/paper.cpp.
 Index run_accelerated(const StarOrder &order, const AcceleratedArrays &arrays, double eta,
                       Updates updates, bool printed, double &theta, Random &random);
 

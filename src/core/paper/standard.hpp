@@ -206,7 +206,7 @@ class Standard {
     std::vector<double> sigma_, rho_, costs_;
 };
 
-// Compiled in kernels_paper.cpp; a run returns the number of messages sent.
+// Compiled in kernels/paper.cpp; a run returns the number of messages sent.
 void begin_standard(const StarOrder &order, const StandardArrays &arrays, double eta);
 Index run_standard(const StarOrder &order, const StandardArrays &arrays, double eta,
                    Updates updates, Random &random);

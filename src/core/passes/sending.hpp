@@ -105,13 +105,13 @@ template <class S> struct Traffic {
 };
 
 // Send along all edges of the blocks listed[first..last-1], onwards if `forward`, else back.
-// Compiled in kernels_sending.cpp.
+// Compiled in kernels/sending.cpp.
 template <class S>
 void send_blocks(const Layout<S> &lay, const Schedule<S> &plan, const Index *listed, Index first,
                  Index last, bool forward, const Traffic<S> &traffic, const Scratch &room);
 
 // Message (hard at η = ∞) into half-edge h of an edge of group g from costs a on the labels of its
-// far end; `room` holds message_room(widest, 1) numbers. Compiled in kernels_sending.cpp.
+// far end; `room` holds message_room(widest, 1) numbers. Compiled in kernels/sending.cpp.
 void send_one(const Layout<double> &lay, Index g, Index h, const double *a, double *out,
               double *room, double eta);
 
