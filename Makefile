@@ -35,9 +35,12 @@ $(BIN)/python:
 	@$(PYTHON) -c 'import sys; sys.exit(None if sys.version_info >= (3, 11) else "softmap needs Python 3.11 or newer: make PYTHON=python3.12")'
 	$(PYTHON) -m venv $(VENV)
 
-# What the build needs lies in the environment, so that a second build compiles only what has changed.
-$(VENV)/tools: pyproject.toml | $(BIN)/python
-	$(INSTALL) "scikit-build-core>=0.11" "nanobind>=2.9" "cmake>=3.26" ninja
+# What the build and the demo need, in one call of pip. The tools of the build lie in the
+# environment, so that a second build compiles only what has changed. Modules are compiled to
+# bytecode when they are first imported: most never are.
+$(VENV)/tools: pyproject.toml tools/requirements.py | $(BIN)/python
+	@$(BIN)/python tools/requirements.py plot > $(VENV)/requirements.txt
+	$(INSTALL) --no-compile -r $(VENV)/requirements.txt
 	@touch $@
 
 ifdef ZIG
@@ -61,12 +64,12 @@ $(VENV)/installed-%: pyproject.toml | $(BUILT)
 	$(INSTALL) "softmap[$*]"
 	@touch $@
 
-demo: $(BUILT) $(VENV)/installed-plot
+demo: $(BUILT)
 	$(BIN)/softmap demo --out demo
 
 # The kernels of the CUDA backend, compiled for the host.
 $(VENV)/device: $(CORE) | $(BUILT)
-	$(BIN)/cmake --build $(VENV)/build --target _device
+	PATH="$(abspath $(BIN)):$$PATH" cmake --build $(VENV)/build --target _device
 	cp $(VENV)/build/_device.* \
 	  "$$($(BIN)/python -c 'from softmap import core; print(core.native.__file__.rpartition("/")[0])')"
 	@touch $@

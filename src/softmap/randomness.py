@@ -1,4 +1,4 @@
-"""Seeds of the compiled random generator (xoshiro256++ in `src/core/random.hpp`)."""
+"""Seeds of the compiled random generator (xoshiro256++ in `src/core/base/random.hpp`)."""
 
 from __future__ import annotations
 

@@ -6,7 +6,7 @@
 // one go; `mate` says where the other half-edge of each edge is. See softmap.cuda.tiling.
 #pragma once
 
-#include "../layout.hpp"
+#include "base/layout.hpp"
 
 namespace softmap {
 namespace device {

@@ -7,8 +7,8 @@
 // exchanges. Forbidden pairs are not for here: the price is +inf where one would get mass.
 #pragma once
 
-#include "../banded.hpp"
 #include "edges.hpp"
+#include "proof/banded.hpp"
 
 #include <type_traits>
 

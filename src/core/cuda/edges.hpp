@@ -1,10 +1,10 @@
 // The families of the core over the edges of an arena.
 #pragma once
 
-#include "../families/potts.hpp"
-#include "../families/projection.hpp"
-#include "../families/truncated.hpp"
 #include "arena.hpp"
+#include "families/potts.hpp"
+#include "families/projection.hpp"
+#include "families/truncated.hpp"
 
 namespace softmap {
 namespace device {

@@ -7,8 +7,8 @@
 // same way and notes what momentum needs.
 #pragma once
 
-#include "../families/dense.hpp"
 #include "edges.hpp"
+#include "families/dense.hpp"
 
 namespace softmap {
 namespace device {

@@ -1,7 +1,7 @@
 // Messages of any family from single entries: O(senders · receivers).
 #pragma once
 
-#include "../schedule.hpp"
+#include "base/schedule.hpp"
 
 namespace softmap {
 

@@ -801,7 +801,7 @@ def iterated_modes(
 def forest_rounds(
     layout: Layout,
     labels: Annotated[NDArray[numpy.int64], dict(shape=(None,), order="C", device="cpu")],
-    words: Annotated[NDArray[numpy.uint64], dict(shape=(4), order="C", device="cpu")],
+    words: Annotated[NDArray[numpy.uint64], dict(shape=(None,), order="C", device="cpu")],
     count: int,
     heat: float,
 ) -> None:
@@ -809,7 +809,7 @@ def forest_rounds(
 
 def next_forest(
     layout: Layout,
-    words: Annotated[NDArray[numpy.uint64], dict(shape=(4), order="C", device="cpu")],
+    words: Annotated[NDArray[numpy.uint64], dict(shape=(None,), order="C", device="cpu")],
     nodes: Annotated[NDArray[numpy.int64], dict(shape=(None,), order="C", device="cpu")],
     links: Annotated[NDArray[numpy.int64], dict(shape=(None,), order="C", device="cpu")],
     parent: Annotated[NDArray[numpy.int64], dict(shape=(None,), order="C", device="cpu")],
@@ -842,7 +842,7 @@ def improve(
         NDArray[numpy.int64], dict(shape=(None,), order="C", device="cpu", writable=False)
     ],
     num_variables: int,
-    words: Annotated[NDArray[numpy.uint64], dict(shape=(4), order="C", device="cpu")],
+    words: Annotated[NDArray[numpy.uint64], dict(shape=(None,), order="C", device="cpu")],
     work: int,
     seconds: float,
     heat: float = 0.0,

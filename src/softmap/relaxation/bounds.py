@@ -22,7 +22,7 @@ def dual_bound(model: Model, lam: ArrayLike) -> float:
     """Σ_i min (C_i - Σ λ_{e,i}) + Σ_e min (C_e + λ_{e,i} + λ_{e,j}) + constant, rounded down.
 
     A lower bound on the LP optimum for any λ, in real numbers: less than a few units in the last
-    place of the terms at the minima are lost (`src/core/minima.hpp`).
+    place of the terms at the minima are lost (`src/core/proof/minima.hpp`).
     """
     tight = tighten(model)
     flat = np.ascontiguousarray(check_lam(tight, lam))

@@ -1,4 +1,4 @@
-"""Half-edges in star order, as the randomised methods keep them; see `src/core/blocks.hpp`."""
+"""Half-edges in star order, as the randomised methods keep them (`src/core/paper/blocks.hpp`)."""
 
 from __future__ import annotations
 

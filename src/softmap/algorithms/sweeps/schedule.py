@@ -27,7 +27,7 @@ Floats = NDArray[np.float64]
 
 
 class Column(IntEnum):
-    """Columns of `Schedule.blocks`: the members of `Block` in `src/core/schedule.hpp`."""
+    """Columns of `Schedule.blocks`: the members of `Block` in `src/core/base/schedule.hpp`."""
 
     KIND = 0
     GROUP = 1
@@ -48,7 +48,7 @@ class Column(IntEnum):
 
 
 class RowColumn(IntEnum):
-    """Columns of `Schedule.rows`: the members of `Row` in `src/core/schedule.hpp`."""
+    """Columns of `Schedule.rows`: the members of `Row` in `src/core/base/schedule.hpp`."""
 
     FIRST = 0
     NODES = 1

@@ -1,0 +1,141 @@
+// What the binding files share: checked arrays, and the views that hold on to their arrays.
+#pragma once
+
+#include "families/all.hpp"
+
+#include <nanobind/nanobind.h>
+#include <nanobind/ndarray.h>
+#include <nanobind/stl/string.h>
+
+#include <sstream>
+#include <string>
+#include <type_traits>
+#include <vector>
+
+namespace softmap {
+
+namespace nb = nanobind;
+
+// An array of exactly this type and number of dimensions, contiguous: anything else is a TypeError
+// of the call. It is not converted, and points into the caller's object, which outlives the call;
+// what stays for longer holds on to `object`.
+template <class T, int dimensions> class Array {
+  public:
+    Array() = default;
+    // What may be written may be read.
+    template <class U>
+        requires std::is_same_v<T, const U>
+    Array(const Array<U, dimensions> &other) : object(other.object), data_(other.data()) {
+        for (int k = 0; k < dimensions; ++k)
+            shape_[k] = other.shape(k);
+    }
+
+    T *data() const { return data_; }
+    std::size_t shape(int k) const { return shape_[k]; }
+    std::size_t size() const {
+        std::size_t out = 1;
+        for (const std::size_t length : shape_)
+            out *= length;
+        return out;
+    }
+
+    nb::handle object;
+
+  private:
+    friend nb::detail::type_caster<Array>;
+    T *data_ = nullptr;
+    std::size_t shape_[dimensions] = {};
+};
+
+template <class T> using In = Array<const T, 1>;
+template <class T> using Out = Array<T, 1>;
+template <class T> using Matrix = Array<const T, 2>;
+template <class T> using OutMatrix = Array<T, 2>;
+template <class T> using Stack = Array<const T, 3>;
+template <class T> using OutStack = Array<T, 3>;
+
+} // namespace softmap
+
+// Arguments are read by nanobind's own reader of arrays, in one function for each type of array:
+// its objects count references, which would be written out for every argument of every function.
+template <class T, int dimensions>
+struct nanobind::detail::type_caster<softmap::Array<T, dimensions>> {
+    using Given = softmap::Array<T, dimensions>;
+    using Reader = make_caster<ndarray<T, ndim<dimensions>, c_contig, device::cpu>>;
+    NB_TYPE_CASTER(Given, Reader::Name)
+
+    template <class Flags>
+    [[gnu::noinline]] bool from_python(handle source, Flags flags, cleanup_list *list) noexcept {
+        Reader reader;
+        if (!reader.from_python(source, flags & Flags(~Flags(cast_flags::convert)), list))
+            return false;
+        value.object = source;
+        value.data_ = reader.value.data();
+        for (int k = 0; k < dimensions; ++k)
+            value.shape_[k] = reader.value.shape(k);
+        return true;
+    }
+};
+
+namespace softmap {
+
+// Release the GIL while C++ computes.
+using Unlocked = nb::call_guard<nb::gil_scoped_release>;
+
+// An argument that is used as it is, never converted (a converted copy would be written in vain).
+inline auto arg(const char *name) { return nb::arg(name).noconvert(); }
+
+template <class... Parts> [[noreturn, gnu::cold]] void refuse(const Parts &...what) {
+    std::ostringstream text;
+    (text << ... << what);
+    throw std::invalid_argument(text.str());
+}
+
+// The parts of the message are put together only where it is needed: many of these are in loops.
+template <class... Parts> void require(bool holds, const Parts &...what) {
+    if (!holds)
+        refuse(what...);
+}
+
+template <class A> void require_size(const A &array, Index size, const char *name) {
+    require(Index(array.size()) == size, name, " must have ", size, " entries, not ", array.size());
+}
+
+// The state of the generator, in place (see base/random.hpp).
+using Words = Out<std::uint64_t>;
+inline std::uint64_t *generator(const Words &words) {
+    require_size(words, 4, "words");
+    return words.data();
+}
+
+inline void require_range(Index first, Index last, Index count) {
+    require(0 <= first && first <= last && last <= count, "the range ", first, "..", last,
+            " is not within 0..", count);
+}
+
+// A view and the arrays that it points into.
+template <class View> struct Held {
+    View view{};
+    std::vector<nb::object> arrays;
+
+    template <class T, int dimensions> T *keep(const Array<T, dimensions> &array) {
+        arrays.push_back(nb::borrow(array.object));
+        return array.data();
+    }
+};
+
+template <class S> using HeldLayout = Held<Layout<S>>;
+template <class S> using HeldSchedule = Held<Schedule<S>>;
+
+void bind_layout(nb::module_ &m);
+void bind_planning(nb::module_ &m);
+void bind_passes(nb::module_ &m);
+void bind_stars(nb::module_ &m);
+void bind_paper(nb::module_ &m);
+void bind_proof(nb::module_ &m);
+void bind_labels(nb::module_ &m);
+void bind_exact(nb::module_ &m);
+void bind_text(nb::module_ &m);
+void bind_codes(nb::module_ &m);
+
+} // namespace softmap

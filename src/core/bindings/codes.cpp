@@ -1,0 +1,137 @@
+// Parity factors, and the decoding of codes that are made of them.
+#include "base/team.hpp"
+#include "bind.hpp"
+#include "codes/code.hpp"
+
+#include <atomic>
+#include <memory>
+
+namespace softmap {
+namespace {
+
+using Bytes = In<std::uint8_t>;
+
+void require_rows(const OutMatrix<double> &values, const Bytes &odd) {
+    require_size(odd, Index(values.shape(0)), "odd");
+    require(values.shape(1) > 0, "a parity needs a variable");
+}
+
+// work(row, odd) for each row of a matrix.
+template <class Work> void for_rows(const OutMatrix<double> &values, const Bytes &odd, Work work) {
+    const Index k = Index(values.shape(1));
+    for (Index r = 0; r < Index(values.shape(0)); ++r)
+        work(values.data() + r * k, k, odd.data()[r] != 0);
+}
+
+void messages(OutMatrix<double> values, Bytes odd, double eta) {
+    require_rows(values, odd);
+    std::vector<double> in(values.shape(1));
+    for_rows(values, odd, [&](double *v, Index k, bool parity) {
+        std::copy(v, v + k, in.begin());
+        if (eta == infinity)
+            parity_messages(in.data(), k, parity, v);
+        else
+            soft_parity_messages(in.data(), k, parity, eta, v);
+    });
+}
+
+void minima(OutMatrix<double> values, Bytes odd, Out<double> out) {
+    require_rows(values, odd);
+    require_size(out, Index(values.shape(0)), "out");
+    std::vector<double> room(values.shape(1) + 1);
+    double *place = out.data();
+    for_rows(values, odd, [&](double *v, Index k, bool parity) {
+        *place++ = parity_minimum(v, k, parity, room.data());
+    });
+}
+
+void hulls(OutMatrix<double> values, Bytes odd) {
+    require_rows(values, odd);
+    std::vector<double> room(values.shape(1));
+    for_rows(values, odd,
+             [&](double *v, Index k, bool parity) { into_parity_hull(v, k, parity, room.data()); });
+}
+
+void cones(OutMatrix<double> values) {
+    const Index k = Index(values.shape(1));
+    require(k > 0, "a parity needs a variable");
+    for (Index r = 0; r < Index(values.shape(0)); ++r)
+        into_parity_cone(values.data() + r * k, k);
+}
+
+Code code_of(const In<Index> &start, const In<std::int32_t> &member, const In<Index> &degree) {
+    const Index checks = Index(start.size()) - 1, bits = Index(degree.size());
+    require(checks >= 0 && bits > 0 && start.data()[0] == 0, "expected checks and bits");
+    for (Index c = 0; c < checks; ++c)
+        require(start.data()[c] < start.data()[c + 1], "a check needs a bit");
+    require_size(member, start.data()[checks], "member");
+    std::vector<Index> count(bits, 0);
+    for (Index e = 0; e < Index(member.size()); ++e) {
+        const std::int32_t i = member.data()[e];
+        require(0 <= i && i < bits, "a member is no bit");
+        ++count[i];
+    }
+    require(std::equal(count.begin(), count.end(), degree.data()), "a degree is wrong");
+    return {bits, checks, start.data(), member.data(), degree.data()};
+}
+
+void decode(In<Index> start, In<std::int32_t> member, In<Index> degree, Matrix<double> costs,
+            Matrix<std::uint8_t> odd, Index rounds, Index steps, Index sweeps,
+            OutMatrix<std::uint8_t> words, OutMatrix<double> lam, OutMatrix<double> found,
+            int threads) {
+    const Code code = code_of(start, member, degree);
+    const Index count = Index(costs.shape(0));
+    const auto fits = [&](const auto &array, Index columns) {
+        return Index(array.shape(0)) == count && Index(array.shape(1)) == columns;
+    };
+    require(fits(costs, code.bits) && fits(odd, code.checks) && fits(words, code.bits) &&
+                fits(lam, code.edges()) && fits(found, 4),
+            "the arrays of the words do not fit the code");
+    require(threads > 0, "threads must be positive");
+    nb::gil_scoped_release unlocked;
+    const int team = int(std::min<Index>(threads, std::max<Index>(count, 1)));
+    std::vector<Decoder> decoders;
+    for (int t = 0; t < team; ++t)
+        decoders.emplace_back(code);
+    std::atomic<Index> next{0};
+    together(team, [&](Member &me) {
+        for (Index w = next++; w < count; w = next++) {
+            const Decoding d = decoders[me.thread].decode(
+                costs.data() + w * code.bits, odd.data() + w * code.checks, {rounds, steps, sweeps},
+                words.data() + w * code.bits, lam.data() + w * code.edges());
+            double *row = found.data() + 4 * w;
+            row[0] = d.cost, row[1] = d.bound, row[2] = d.proved;
+            row[3] = double(d.rounds + d.steps + d.sweeps);
+        }
+    });
+}
+
+double bound(In<Index> start, In<std::int32_t> member, In<Index> degree, In<double> costs,
+             Bytes odd, In<double> lam) {
+    const Code code = code_of(start, member, degree);
+    require_size(costs, code.bits, "costs");
+    require_size(odd, code.checks, "odd");
+    require_size(lam, code.edges(), "lam");
+    return Decoder(code).bound(costs.data(), odd.data(), lam.data());
+}
+
+} // namespace
+
+void bind_codes(nb::module_ &m) {
+    m.def("parity_messages", &messages, arg("values"), arg("odd"), nb::arg("eta"),
+          "Messages of parity factors, one per row, in place of the costs sent to them.");
+    m.def("parity_minima", &minima, arg("values"), arg("odd"), arg("out"),
+          "Numbers no larger than the least cost of a labelling of each row's parity.");
+    m.def("parity_hulls", &hulls, arg("values"), arg("odd"),
+          "Projects rows to the convex hull of all labellings of their parity.");
+    m.def("parity_cones", &cones, arg("values"),
+          "Projects rows to the costs at which no even labelling costs less than nothing.");
+    m.def("decode", &decode, arg("start"), arg("member"), arg("degree"), arg("costs"), arg("odd"),
+          nb::arg("rounds"), nb::arg("steps"), nb::arg("sweeps"), arg("words"), arg("lam"),
+          arg("found"), nb::arg("threads"),
+          "Decodes words; `found` gets cost, bound, whether it is proved, and the iterations.");
+    m.def("code_bound", &bound, arg("start"), arg("member"), arg("degree"), arg("costs"),
+          arg("odd"), arg("lam"), "A number no larger than the bound that λ proves.");
+}
+
+} // namespace softmap

@@ -1,0 +1,218 @@
+// Labellings: decoding, local search, arc consistency, and orders of nodes.
+#include "base/graph.hpp"
+#include "bind.hpp"
+#include "labels/arcs.hpp"
+#include "labels/decoding.hpp"
+#include "labels/feasible.hpp"
+#include "labels/forests.hpp"
+#include "labels/improve.hpp"
+
+#include <nanobind/stl/optional.h>
+#include <nanobind/stl/tuple.h>
+
+namespace softmap {
+namespace {
+
+using Lay = HeldLayout<double>;
+
+void require_labels(const Layout<double> &lay, const Out<Index> &labels) {
+    require_size(labels, lay.n, "labels");
+    for (Index i = 0; i < lay.n; ++i)
+        require(0 <= labels.data()[i] && labels.data()[i] < lay.num_labels[i], "node ", i,
+                " has no label ", labels.data()[i]);
+}
+
+void require_nodes(const In<Index> &order, Index n) {
+    for (std::size_t k = 0; k < order.size(); ++k)
+        require(0 <= order.data()[k] && order.data()[k] < n, "there is no node ", order.data()[k]);
+}
+
+void sequential(const Lay &held, In<double> lam, Out<double> reduced, In<Index> order,
+                Index variables, Out<Index> labels) {
+    const Layout<double> &lay = held.view;
+    require_size(lam, lay.half_at(2 * lay.m), "lam");
+    require_size(reduced, lay.node_offset[lay.n], "reduced");
+    require_size(labels, lay.n, "labels");
+    require_nodes(order, lay.n);
+    SequentialDecoder decoder(lay, lam.data(), reduced.data(), variables);
+    std::fill_n(labels.data(), lay.n, Index(-1));
+    for (std::size_t k = 0; k < order.size(); ++k)
+        decoder.decide(order.data()[k], labels.data());
+}
+
+void iterated_modes(const Lay &held, Out<Index> labels, In<Index> stride, Index variables,
+                    Index max_sweeps) {
+    require_labels(held.view, labels);
+    require_size(stride, 2 * held.view.m, "stride");
+    require_range(0, variables, held.view.n);
+    IteratedModes(held.view, stride.data(), variables, labels.data()).run(max_sweeps);
+}
+
+void forest_rounds(const Lay &held, Out<Index> labels, Words words, Index count, double heat) {
+    require_labels(held.view, labels);
+    Forests(held.view, labels.data(), generator(words)).run(count, heat);
+}
+
+Index next_forest(const Lay &held, Words words, Out<Index> nodes, Out<Index> links,
+                  Out<Index> parent) {
+    for (const auto *array : {&nodes, &links, &parent})
+        require_size(*array, held.view.n, "arrays by node");
+    std::vector<Index> labels(std::size_t(held.view.n), 0);
+    return Forests(held.view, labels.data(), generator(words))
+        .next(nodes.data(), links.data(), parent.data());
+}
+
+Index arc_consistency(const Lay &held, Out<bool> allowed) {
+    require_size(allowed, held.view.node_offset[held.view.n], "allowed");
+    return Arcs(held.view, allowed.data()).everywhere();
+}
+
+bool decide_labels(const Lay &held, In<double> preference, Out<bool> allowed, In<Index> order,
+                   Out<Index> labels) {
+    const Layout<double> &lay = held.view;
+    require_size(preference, lay.node_offset[lay.n], "preference");
+    require_size(allowed, lay.node_offset[lay.n], "allowed");
+    require_size(labels, lay.n, "labels");
+    require_nodes(order, lay.n);
+    Arcs arcs(lay, allowed.data());
+    std::fill_n(labels.data(), lay.n, Index(0));
+    return decide(arcs, preference.data(), order.data(), Index(order.size()), labels.data());
+}
+
+LabelGraph label_graph(const Layout<double> &lay, const In<Index> &stride, Index variables) {
+    require_size(stride, 2 * lay.m, "stride");
+    require_range(0, variables, lay.n);
+    return {lay, stride.data(), variables};
+}
+
+using Optional = std::optional<In<double>>;
+using Mask = std::optional<In<bool>>;
+
+std::tuple<Index, Index, Index> improve(const Lay &held, Out<Index> labels, In<Index> stride,
+                                        Index variables, Words words, Index work, double seconds,
+                                        double heat, Index max_entries, Index max_total,
+                                        Index rounds, Optional guide, double penalty, Mask open) {
+    const Layout<double> &lay = held.view;
+    require_labels(lay, labels);
+    // Labels that a table decides on are kept in 16 bits; variables of more labels stay out.
+    require(max_entries >= 2 && max_entries <= 65536 && max_entries <= max_total &&
+                max_total <= Index(1) << 30,
+            "2 <= max_entries <= 65536 and max_entries <= max_total <= 2**30 are needed");
+    require(rounds >= 1, "a cycle needs at least one round");
+    const LabelGraph graph = label_graph(lay, stride, variables);
+    SearchOptions options{max_entries, max_total, rounds, heat, nullptr, penalty, nullptr};
+    if (guide) {
+        require_size(*guide, lay.node_offset[lay.n], "guide");
+        options.guide = guide->data();
+    }
+    if (open) {
+        require_size(*open, variables, "open");
+        options.open = open->data();
+    }
+    Budget budget(work, seconds);
+    Search search(graph, labels.data(), generator(words), options);
+    search.run(budget);
+    return {budget.used(), search.cycles(), search.falls()};
+}
+
+std::tuple<int, Index, Index> find_feasible(const Lay &held, In<Index> stride, Index variables,
+                                            In<double> preference, Out<bool> allowed,
+                                            Out<Index> labels, Index work, double seconds) {
+    const Layout<double> &lay = held.view;
+    require_size(preference, lay.node_offset[lay.n], "preference");
+    require_size(allowed, lay.node_offset[lay.n], "allowed");
+    require_size(labels, lay.n, "labels");
+    const LabelGraph graph = label_graph(lay, stride, variables);
+    Budget budget(work, seconds);
+    FeasibleSearch search(graph, allowed.data(), preference.data());
+    const Feasibility answer = search.run(budget, labels.data());
+    return {int(answer), budget.used(), search.failures()};
+}
+
+bool merge_labels(const Lay &held, Out<Index> labels, Out<Index> other, In<Index> stride,
+                  Index variables) {
+    require_labels(held.view, labels);
+    require_labels(held.view, other);
+    const LabelGraph graph = label_graph(held.view, stride, variables);
+    return Merge(graph)(labels.data(), other.data());
+}
+
+Incidence incidence(const In<std::int32_t> &node, const In<Index> &start,
+                    const In<std::int32_t> &half) {
+    require(start.size() > 0, "start needs n + 1 entries");
+    const Index n = Index(start.size()) - 1, halves = Index(node.size());
+    require_size(half, halves, "half");
+    require(halves % 2 == 0 && start.data()[0] == 0 && start.data()[n] == halves,
+            "start must run from 0 to the number of half-edges");
+    for (Index k = 0; k < halves; ++k)
+        require(0 <= half.data()[k] && half.data()[k] < halves && 0 <= node.data()[k] &&
+                    node.data()[k] < n,
+                "half-edge ", k, " is out of range");
+    return {n, node.data(), start.data(), half.data()};
+}
+
+void sort_half_edges(In<std::int32_t> node, Out<Index> start, Out<std::int32_t> half) {
+    require(start.size() > 0, "start needs n + 1 entries");
+    require_size(half, Index(node.size()), "half");
+    const Index n = Index(start.size()) - 1;
+    for (std::size_t h = 0; h < node.size(); ++h)
+        require(0 <= node.data()[h] && node.data()[h] < n, "half-edge ", h, " is out of range");
+    sort_halves(node.data(), Index(node.size()), n, start.data(), half.data());
+}
+
+void colour_nodes(In<std::int32_t> node, In<Index> start, In<std::int32_t> half,
+                  Out<std::int32_t> out) {
+    const Incidence graph = incidence(node, start, half);
+    require_size(out, graph.n, "colour");
+    greedy_colouring(graph, out.data());
+}
+
+void level_nodes(In<std::int32_t> node, In<Index> start, In<std::int32_t> half, In<Index> rank,
+                 Out<std::int32_t> out) {
+    const Incidence graph = incidence(node, start, half);
+    require_size(rank, graph.n, "rank");
+    require_size(out, graph.n, "level");
+    depth_levels(graph, rank.data(), out.data());
+}
+
+} // namespace
+
+void bind_labels(nb::module_ &m) {
+    m.def("sequential", &sequential, arg("layout"), arg("lam"), arg("reduced"), arg("order"),
+          arg("num_variables"), arg("labels"), Unlocked(),
+          "Decide the nodes in an order, each given those before it.");
+    m.def("iterated_modes", &iterated_modes, arg("layout"), arg("labels"), arg("stride"),
+          arg("num_variables"), arg("max_sweeps"), Unlocked(),
+          "Coordinate descent in place: fewer broken constraints first, then less cost.");
+    m.def("forest_rounds", &forest_rounds, arg("layout"), arg("labels"), arg("words"), arg("count"),
+          nb::arg("heat"), Unlocked(),
+          "Solve random forests in place, with noise that falls from heat to 0.");
+    m.def("next_forest", &next_forest, arg("layout"), arg("words"), arg("nodes"), arg("links"),
+          arg("parent"), Unlocked(), "The first forest that forest_rounds solves; its size.");
+    m.def("arc_consistency", &arc_consistency, arg("layout"), arg("allowed"), Unlocked(),
+          "Clear `allowed` in place; a node that ran out of states, or -1.");
+    m.def("decide", &decide_labels, arg("layout"), arg("preference"), arg("allowed"), arg("order"),
+          arg("labels"), Unlocked(), "Labels one by one, arc consistency kept after each.");
+    m.def("improve", &improve, arg("layout"), arg("labels"), arg("stride"), arg("num_variables"),
+          arg("words"), arg("work"), nb::arg("seconds"), nb::arg("heat") = 0.0,
+          arg("max_entries") = 4096, arg("max_total") = Index(1) << 24, arg("rounds") = 3,
+          arg("guide") = nb::none(), nb::arg("penalty") = infinity, arg("open") = nb::none(),
+          Unlocked(),
+          "Large neighbourhoods solved exactly, in place; (work used, cycles, how often it fell).");
+    m.def("feasible", &find_feasible, arg("layout"), arg("stride"), arg("num_variables"),
+          arg("preference"), arg("allowed"), arg("labels"), arg("work"), nb::arg("seconds"),
+          Unlocked(),
+          "Labels that obey all hard constraints: (0 none exists, 1 found or 2 unknown; work; "
+          "failures).");
+    m.def("merge", &merge_labels, arg("layout"), arg("labels"), arg("other"), arg("stride"),
+          arg("num_variables"), Unlocked(),
+          "Take the connected parts of `other` that do not raise the cost; whether it fell.");
+    m.def("sort_halves", &sort_half_edges, arg("node"), arg("start"), arg("half"), Unlocked(),
+          "The half-edges of each node, ascending, and where they begin.");
+    m.def("greedy_colouring", &colour_nodes, arg("node"), arg("start"), arg("half"), arg("colour"),
+          Unlocked(), "First-fit colours in node order.");
+    m.def("depth_levels", &level_nodes, arg("node"), arg("start"), arg("half"), arg("rank"),
+          arg("level"), Unlocked(), "Depth of each node in the graph directed along rank.");
+}
+
+} // namespace softmap

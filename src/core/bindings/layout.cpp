@@ -1,0 +1,81 @@
+// Layout: built once per model and precision by softmap.model.layout.
+#include "bind.hpp"
+#include "kernels/kernels.hpp"
+
+#include <nanobind/stl/tuple.h>
+
+namespace softmap {
+namespace {
+
+template <class S> void fill(HeldLayout<S> *self, nb::dict arrays) {
+    new (self) HeldLayout<S>();
+    Layout<S> &v = self->view;
+    const auto take = [&]<class T>(const char *name, const T *&place) {
+        const auto array = nb::cast<In<T>>(arrays[name]);
+        place = self->keep(array);
+        return Index(array.size());
+    };
+    v.m = take("node", v.node) / 2;
+    v.n = take("num_labels", v.num_labels);
+    require(take("node_offset", v.node_offset) == v.n + 1, "node_offset needs n + 1 entries");
+    require(take("unary", v.unary) == v.node_offset[v.n], "unary needs a cost per label");
+    require(take("start", v.start) == v.n + 1, "start needs n + 1 entries");
+    require(take("half", v.half) == 2 * v.m, "half needs 2m entries");
+    v.groups = take("group_start", v.group_start) - 1;
+    require(take("kind", v.kind) == v.groups, "kind needs one entry per group");
+    take("weight", v.weight);
+    take("weight_at", v.weight_at);
+    take("truncation", v.truncation);
+    take("truncation_at", v.truncation_at);
+    take("offset", v.offset);
+    take("offset_at", v.offset_at);
+    take("stride", v.stride);
+    take("table", v.table);
+    take("maps", v.maps);
+    take("table_at", v.table_at);
+    for (Index g = 0; g < v.groups; ++g)
+        require(0 <= v.kind[g] && v.kind[g] < Families::size, "unknown kind of potential ",
+                v.kind[g], " in group ", g);
+    v.widest = 1;
+    for (Index i = 0; i < v.n; ++i)
+        v.widest = v.num_labels[i] > v.widest ? v.num_labels[i] : v.widest;
+    const Index offsets = take("half_offset", v.half_offset);
+    bool even = true;
+    for (Index i = 0; i < v.n; ++i)
+        even = even && v.num_labels[i] == v.widest;
+    require(offsets == 2 * v.m + 1 || (even && offsets == 0), "half_offset needs 2m + 1 entries");
+    if (!offsets)
+        v.half_offset = nullptr;
+}
+
+template <class S> void bind_one(nb::module_ &m, const char *name) {
+    nb::class_<HeldLayout<S>>(m, name, "The flat arrays of a model that every kernel reads.")
+        .def("__init__", &fill<S>, nb::arg("arrays"))
+        .def_prop_ro("widest", [](const HeldLayout<S> &self) { return self.view.widest; });
+}
+
+// Soft (or hard, eta = inf) message into half-edge h: for tests of the families.
+void message(const HeldLayout<double> &lay, Index h, In<double> a, Out<double> out, double eta) {
+    const Layout<double> &v = lay.view;
+    require(0 <= h && h < 2 * v.m, "there is no such half-edge");
+    require_size(a, v.labels_at(h ^ 1), "a");
+    require_size(out, v.labels_at(h), "out");
+    Room room(message_room(v.widest, 1));
+    kernels->send_one(v, v.group_of(h >> 1), h, a.data(), out.data(), room.numbers(), eta);
+}
+
+} // namespace
+
+void bind_layout(nb::module_ &m) {
+    bind_one<double>(m, "Layout");
+    bind_one<float>(m, "SingleLayout");
+    nb::list kinds;
+    for (const char *name : Families::names)
+        kinds.append(nb::str(name));
+    m.attr("KINDS") = nb::tuple(kinds);
+    m.attr("LANES") = lanes;
+    m.def("message", &message, arg("layout"), arg("h"), arg("a"), arg("out"), arg("eta"),
+          "Message into half-edge h from costs a on the labels of its far end.");
+}
+
+} // namespace softmap

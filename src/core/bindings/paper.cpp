@@ -1,0 +1,121 @@
+// The paper's randomised methods. Arrays belong to Python, half-edges in them are in star order.
+#include "bind.hpp"
+#include "kernels/kernels.hpp"
+#include "paper/accelerated.hpp"
+#include "paper/standard.hpp"
+
+#include <nanobind/stl/pair.h>
+
+namespace softmap {
+namespace {
+
+using namespace paper;
+
+Random &random_of(const Words &words) { return *reinterpret_cast<Random *>(generator(words)); }
+
+std::uint64_t random_word(Words words) { return random_of(words).next(); }
+
+Index random_below(Words words, Index bound) {
+    require(bound > 0, "bound must be positive, not ", bound);
+    return random_of(words).below(bound);
+}
+
+void require_updates(const StarOrder &order, Index count) {
+    require(count >= 0, "count must not be negative, not ", count);
+    require(count == 0 || !order.position.empty(), "a model without edges has nothing to update");
+}
+
+std::pair<Index, Index> draw_block(const StarOrder &order, bool stars, Words words) {
+    require_updates(order, 1);
+    Random &random = random_of(words);
+    const DrawnBlock block =
+        stars ? StarBlocks::draw(order, random) : EdgeBlocks::draw(order, random);
+    return {block.first, block.size};
+}
+
+Index lam_size(const StarOrder &order) { return order.lay.half_at(2 * order.lay.m); }
+
+// A run of Algorithm 1: its arrays, checked once.
+struct StandardRun {
+    const StarOrder &order;
+    Held<StandardArrays> held;
+
+    StandardRun(const StarOrder &order, Out<double> lam, Out<double> incoming, Out<double> S,
+                Out<double> mu, OutMatrix<double> half, Out<double> node_level, Out<double> total,
+                Out<double> saved, Out<Index> stamp, Out<Index> epoch)
+        : order(order) {
+        const Index entries = lam_size(order), halves = Index(order.position.size());
+        const auto take = [&](const auto &array, Index size, const char *name) {
+            require_size(array, size, name);
+            return held.keep(array);
+        };
+        require(half.shape(1) == 2, "half must be (2m, 2)");
+        held.view = {take(lam, entries, "lam"),
+                     take(incoming, entries, "incoming"),
+                     take(S, entries, "S"),
+                     take(mu, order.lay.node_offset[order.lay.n], "mu"),
+                     reinterpret_cast<HalfEdgeSlack *>(take(half, 2 * halves, "half")),
+                     take(node_level, order.lay.n, "node_level"),
+                     reinterpret_cast<SlackTotal *>(take(total, 3, "total")),
+                     take(saved, entries, "saved"),
+                     take(stamp, halves, "stamp"),
+                     take(epoch, 1, "epoch")};
+    }
+
+    void begin(double eta) const { kernels->begin_standard(order, held.view, eta); }
+
+    Index run(double eta, bool stars, bool exact, Index count, Words words) const {
+        require_updates(order, count);
+        return kernels->run_standard(order, held.view, eta, {stars, exact, count},
+                                     random_of(words));
+    }
+};
+
+std::pair<double, Index> accelerated(const StarOrder &order, double eta, bool stars, bool exact,
+                                     bool printed, Index count, double theta, Out<double> v,
+                                     Out<double> w, In<double> gain, Words words) {
+    require_updates(order, count);
+    require_size(v, lam_size(order), "v");
+    require_size(w, lam_size(order), "w");
+    require_size(gain, order.lay.n, "gain");
+    const AcceleratedArrays arrays{v.data(), w.data(), gain.data()};
+    const Index work = kernels->run_accelerated(order, arrays, eta, {stars, exact, count}, printed,
+                                                theta, random_of(words));
+    return {theta, work};
+}
+
+void bind_standard(nb::module_ &m) {
+    nb::class_<StandardRun>(m, "StandardRun", "The arrays of a run of Algorithm 1.")
+        .def(nb::init<const StarOrder &, Out<double>, Out<double>, Out<double>, Out<double>,
+                      OutMatrix<double>, Out<double>, Out<double>, Out<double>, Out<Index>,
+                      Out<Index>>(),
+             nb::keep_alive<1, 2>(), arg("order"), arg("lam"), arg("incoming"), arg("S"), arg("mu"),
+             arg("half"), arg("node_level"), arg("total"), arg("saved"), arg("stamp"), arg("epoch"))
+        .def("begin", &StandardRun::begin, arg("eta"), Unlocked(),
+             "Fill everything that follows from lam, which is the best iterate so far.")
+        .def("run", &StandardRun::run, arg("eta"), arg("stars"), arg("exact"), arg("count"),
+             arg("words"), Unlocked(), "Make `count` updates; return the number of messages sent.");
+}
+
+} // namespace
+
+void bind_paper(nb::module_ &m) {
+    m.def("random_word", &random_word, arg("words"), "The next 64 random bits.");
+    m.def("random_below", &random_below, arg("words"), arg("bound"),
+          "An integer of 0..bound-1, exactly uniform.");
+    nb::class_<StarOrder>(m, "StarOrder", "The half-edges of each node one after the other.")
+        .def(
+            "__init__",
+            [](StarOrder *self, const HeldLayout<double> &lay) { new (self) StarOrder(lay.view); },
+            nb::keep_alive<1, 2>(), arg("layout"));
+    m.def("draw_block", &draw_block, arg("order"), arg("stars"), arg("words"),
+          "Draw a block as an update does: its first position and its size.");
+    bind_standard(m);
+    m.def("run_accelerated", &accelerated, arg("order"), arg("eta"), arg("stars"), arg("exact"),
+          arg("printed"), arg("count"), arg("theta"), arg("v"), arg("w"), arg("gain"), arg("words"),
+          Unlocked(),
+          "Make `count` updates of Algorithm 2 or 3; return the last theta and the number of "
+          "messages sent.");
+}
+
+} // namespace softmap

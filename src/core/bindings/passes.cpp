@@ -1,0 +1,339 @@
+// Schedules and passes over chains.
+#include "bind.hpp"
+#include "kernels/kernels.hpp"
+#include "passes/chains.hpp"
+#include "proof/pricing.hpp"
+
+namespace softmap {
+namespace {
+
+constexpr Index block_columns = sizeof(Block) / sizeof(Index);
+constexpr Index row_columns = sizeof(Row) / sizeof(Index);
+
+template <class S> void fill(HeldSchedule<S> *self, nb::dict arrays) {
+    new (self) HeldSchedule<S>();
+    Schedule<S> &v = self->view;
+    const auto take = [&]<class T>(const char *name, const T *&place) {
+        const auto array = nb::cast<In<T>>(arrays[name]);
+        place = self->keep(array);
+        return Index(array.size());
+    };
+    const Index *rows, *blocks;
+    v.levels = take("row_start", v.row_start) - 1;
+    v.num_rows = take("rows", rows) / row_columns;
+    v.rows = reinterpret_cast<const Row *>(rows);
+    take("nodes", v.nodes);
+    take("node_at", v.node_at);
+    take("node_step", v.node_step);
+    v.num_costs = take("unary", v.unary);
+    take("share", v.share);
+    take("pull_start", v.pull_start);
+    take("pull_at", v.pull_at);
+    take("pull_step", v.pull_step);
+    v.num_blocks = take("blocks", blocks) / block_columns;
+    v.blocks = reinterpret_cast<const Block *>(blocks);
+    v.num_lanes = take("edge", v.edge);
+    require(take("weight", v.weight) == v.num_lanes, "weight needs one entry per lane");
+    const Index cuts = take("truncation", v.truncation);
+    require(cuts == v.num_lanes || cuts == 0, "truncation needs one entry per lane, or none");
+    require(take("early_at", v.early_at) == take("early_step", v.early_step) &&
+                take("late_at", v.late_at) == take("late_step", v.late_step),
+            "ends need a place and a step each");
+    take("table", v.table);
+    require(take("forward_start", v.forward_start) == v.levels + 1, "forward_start is too short");
+    require(take("forward", v.forward) == v.num_blocks, "forward needs one entry per block");
+    require(take("backward_start", v.backward_start) == v.levels + 1,
+            "backward_start is too short");
+    require(take("backward", v.backward) == v.num_blocks, "backward needs one entry per block");
+    take("forward_ends", v.forward_ends);
+    for (Index b = 0; b < v.num_blocks; ++b)
+        require(0 <= v.blocks[b].kind && v.blocks[b].kind < Families::size,
+                "unknown kind of potential in block ", b);
+}
+
+template <class S> struct Calls {
+    using Lay = const HeldLayout<S> &;
+    using Plan = const HeldSchedule<S> &;
+
+    static void pack_all(Lay lay, In<Index> blocks, In<Index> edge, Out<double> weight,
+                         Out<double> truncation, Out<S> table) {
+        require_size(weight, Index(edge.size()), "weight");
+        require(truncation.size() == edge.size() || truncation.size() == 0,
+                "truncation needs one entry per lane, or none");
+        pack_lanes(lay.view, reinterpret_cast<const Block *>(blocks.data()),
+                   Index(blocks.size()) / block_columns, edge.data(), weight.data(),
+                   truncation.size() ? truncation.data() : nullptr, table.data());
+    }
+    static void to_messages(Lay lay, Plan plan, In<double> lam, Out<S> msg, int threads) {
+        require_size(lam, lay.view.half_at(2 * lay.view.m), "lam");
+        split(threads, plan.view.num_blocks, [&](Index first, Index last) {
+            pack(lay.view, plan.view, lam.data(), msg.data(), first, last);
+        });
+    }
+    static void spread_lam(Lay lay, Plan plan, In<double> lam, In<Index> source, In<double> part,
+                           Out<S> msg, int threads) {
+        require_size(source, 2 * lay.view.m, "source");
+        require_size(part, 2 * lay.view.m, "part");
+        for (Index h = 0; h < 2 * lay.view.m; ++h)
+            require((source.data()[h] + 1) * lay.view.labels_at(h) <= Index(lam.size()),
+                    "source names half-edges past the end of lam");
+        split(threads, plan.view.num_blocks, [&](Index first, Index last) {
+            spread(plan.view, lam.data(), source.data(), part.data(), msg.data(), first, last);
+        });
+    }
+    static void to_lam(Lay lay, Plan plan, In<S> msg, Out<double> lam, int threads) {
+        require_size(lam, lay.view.half_at(2 * lay.view.m), "lam");
+        split(threads, plan.view.num_blocks, [&](Index first, Index last) {
+            unpack(lay.view, plan.view, msg.data(), lam.data(), first, last);
+        });
+    }
+    static void run(Lay lay, Plan plan, Index halves, Out<S> msg, Out<S> prev, Out<double> theta,
+                    double eta, bool momentum, Out<double> shift, Out<double> dot,
+                    Out<double> clock, int threads) {
+        require_size(shift, plan.view.num_lanes, "shift");
+        require_size(dot, plan.view.num_blocks, "dot");
+        require_size(clock, 3, "clock");
+        require(threads >= 1, "threads must be at least 1");
+        double sums[partial_sums];
+        const ChainArrays<S> arrays{msg.data(),
+                                    prev.data(),
+                                    Index(prev.size()),
+                                    theta.data(),
+                                    shift.data(),
+                                    dot.data(),
+                                    sums,
+                                    reinterpret_cast<Clock *>(clock.data())};
+        together(threads, [&](Member &me) {
+            kernels->of<S>().passes(lay.view, plan.view, halves, arrays, eta, momentum, me);
+        });
+    }
+    // Passes with momentum; whenever their number, with `done` before them, is a multiple of
+    // `every`, t is cut to `longest`, and node marginals enter the mean (where one is kept), which
+    // was `before`.
+    static void run_sampled(Lay lay, const HeldLayout<double> &costs, Plan plan, Index count,
+                            Out<S> msg, Out<S> prev, Out<double> theta, double eta,
+                            Out<double> shift, Out<double> dot, Out<double> clock, Index done,
+                            Index every, double longest, In<double> before, Out<double> mean,
+                            Index samples, double recent, int threads) {
+        require(done >= 0 && every >= 1 && samples >= 0, "samples need a place and a distance");
+        require_size(clock, 3, "clock");
+        require_size(before, Index(mean.size()), "before");
+        if (mean.size())
+            require_size(mean, costs.view.node_offset[costs.view.n], "mean");
+        const double *old = before.data();
+        std::vector<double> kept;
+        for (Index now; count > 0; count -= now) {
+            now = std::min(count, every - done % every);
+            run(lay, plan, 2 * now, msg, prev, theta, eta, true, shift, dot, clock, threads);
+            done += now;
+            if (done % every)
+                continue;
+            clock.data()[0] = std::min(clock.data()[0], longest);
+            if (mean.size()) {
+                share(plan, In<S>(msg), theta, threads);
+                blend(costs.view, plan.view, theta.data(), eta, old,
+                      (recent + 1.0) / (double(++samples) + recent), mean.data(), threads);
+                if (count > now) {
+                    kept.assign(mean.data(), mean.data() + mean.size());
+                    old = kept.data();
+                }
+            }
+        }
+    }
+    // mean = old + weight (marginals - old)
+    static void blend(const Layout<double> &costs, const Schedule<S> &plan, const double *theta,
+                      double eta, const double *old, double weight, double *mean, int threads) {
+        const Index *start = costs.node_offset;
+        split_by_lanes(threads, costs.n, [&](Index first, Index last) {
+            kernels->soft_nodes(costs, plan.node_at, plan.node_step, theta, eta, mean, nullptr,
+                                nullptr, first, last);
+            for (Index x = start[first]; x < start[last]; ++x)
+                mean[x] = old[x] + weight * (mean[x] - old[x]);
+        });
+    }
+    static void run_half(Lay lay, Plan plan, bool forward, Out<S> msg, Out<S> prev,
+                         Out<double> theta, double eta, bool momentum, Out<double> shift,
+                         Out<double> dot, int threads) {
+        require_size(shift, plan.view.num_lanes, "shift");
+        require_size(dot, plan.view.num_blocks, "dot");
+        require(threads >= 1, "threads must be at least 1");
+        const ChainArrays<S> arrays{msg.data(),   prev.data(),  Index(prev.size()),
+                                    theta.data(), shift.data(), dot.data(),
+                                    nullptr,      nullptr};
+        together(threads, [&](Member &me) {
+            kernels->of<S>().one_half(lay.view, plan.view, forward, arrays, eta, momentum, me);
+        });
+    }
+    static void run_lowered(Lay lay, Plan plan, Out<S> msg, Out<double> theta, Out<double> shift,
+                            Out<double> dot, int threads) {
+        require_size(shift, plan.view.num_lanes, "shift");
+        require_size(dot, plan.view.num_blocks, "dot");
+        require(threads >= 1, "threads must be at least 1");
+        const ChainArrays<S> arrays{msg.data(),   nullptr,    0,       theta.data(),
+                                    shift.data(), dot.data(), nullptr, nullptr};
+        together(threads, [&](Member &me) {
+            kernels->of<S>().lowered_half(lay.view, plan.view, arrays, me);
+        });
+    }
+    static double bound(Lay lay, Plan plan, In<double> theta, In<double> shift, double constant,
+                        int threads) {
+        require_size(shift, plan.view.num_lanes, "shift");
+        std::vector<double> rest(std::size_t(lay.view.n));
+        split(threads, plan.view.num_rows, [&](Index first, Index last) {
+            kernels->of<S>().least_rests(plan.view, theta.data(), rest.data(), first, last);
+        });
+        return chain_bound(plan.view, rest.data(), lay.view.n, shift.data(), constant);
+    }
+    static void move_on(Out<S> msg, Out<S> prev, Out<double> clock, int threads) {
+        require(msg.size() >= prev.size(), "there are fewer messages than prev has");
+        require_size(clock, 3, "clock");
+        require(threads >= 1, "threads must be at least 1");
+        together(threads, [&](Member &me) {
+            kernels->of<S>().extrapolate(msg.data(), prev.data(), Index(prev.size()),
+                                         *reinterpret_cast<Clock *>(clock.data()), me);
+        });
+    }
+    // In one call: no signal comes in between.
+    static void exchange(Out<S> first, Out<S> second) {
+        require_size(second, Index(first.size()), "second");
+        std::swap_ranges(first.data(), first.data() + first.size(), second.data());
+    }
+    static void share(Plan plan, In<S> msg, Out<double> theta, int threads) {
+        split(threads, plan.view.num_rows, [&](Index first, Index last) {
+            kernels->of<S>().shares(plan.view, msg.data(), theta.data(), first, last);
+        });
+    }
+    static void nodes(Lay lay, Plan plan, In<double> theta, Out<double> out, int threads) {
+        require_size(out, lay.view.node_offset[lay.view.n], "out");
+        split(threads, plan.view.num_rows, [&](Index first, Index last) {
+            by_node(lay.view, plan.view, theta.data(), out.data(), first, last);
+        });
+    }
+    static void cut(Lay lay, Plan plan, In<Index> rank, In<S> msg, In<double> theta,
+                    Out<double> lam, int threads) {
+        require_size(rank, lay.view.n, "rank");
+        require_size(lam, lay.view.half_at(2 * lay.view.m), "lam");
+        split(threads, plan.view.num_blocks, [&](Index first, Index last) {
+            cut_chains(lay.view, plan.view, rank.data(), msg.data(), theta.data(), lam.data(),
+                       first, last);
+        });
+    }
+    static void couple(Lay lay, Plan plan, In<S> msg, In<double> theta, Out<double> out,
+                       int threads) {
+        require_size(out, lay.view.half_at(2 * lay.view.m), "out");
+        split(threads, plan.view.num_blocks, [&](Index first, Index last) {
+            couplings(lay.view, plan.view, msg.data(), theta.data(), out.data(), first, last);
+        });
+    }
+
+    // Cost, entropy and slack of the edges of each portion, in the rows of `out`.
+    static void price(Lay lay, const HeldLayout<double> &costs, Plan plan, In<S> msg,
+                      In<double> theta, In<double> nodes, double eta, bool whole,
+                      OutMatrix<double> out, int threads) {
+        const Index portions = portions_of(plan);
+        require(Index(theta.size()) > plan.view.num_costs, "theta must hold the shares of nodes");
+        require_size(nodes, lay.view.node_offset[lay.view.n], "nodes");
+        require(eta > 0.0, "eta must be positive");
+        require(Index(out.shape(0)) == portions && out.shape(1) == 3, "out must be portions by 3");
+        const ChainPoint<S> point{lay.view,     costs.view,   plan.view, msg.data(),
+                                  theta.data(), nodes.data(), eta,       whole};
+        together(lay.view.m < worthwhile ? 1 : threads, [&](Member &me) {
+            me.phase([&](Part part) {
+                kernels->of<S>().price_portions(point, reinterpret_cast<Prices *>(out.data()),
+                                                part.first(0, portions), part.last(0, portions));
+            });
+        });
+    }
+    static Index portions_of(Plan plan) {
+        return (plan.view.num_blocks + Pricing<S>::portion - 1) / Pricing<S>::portion;
+    }
+    static void read(const HeldLayout<double> &lay, Plan plan, In<S> msg, double margin,
+                     Out<Index> labels, int threads) {
+        require_size(labels, lay.view.n, "labels");
+        together(lay.view.m < worthwhile ? 1 : threads, [&](Member &me) {
+            kernels->of<S>().read_labels(lay.view, plan.view, msg.data(), margin, labels.data(),
+                                         me);
+        });
+    }
+
+    static void bind(nb::module_ &m, const char *schedule) {
+        nb::class_<HeldSchedule<S>>(m, schedule, "What one pass over the graph does.")
+            .def("__init__", &fill<S>, nb::arg("arrays"));
+        m.def("pack_lanes", &pack_all, arg("layout"), arg("blocks"), arg("edge"), arg("weight"),
+              arg("truncation"), arg("table"), Unlocked());
+        m.def("to_messages", &to_messages, arg("layout"), arg("schedule"), arg("lam"), arg("msg"),
+              nb::arg("threads") = 1, Unlocked());
+        m.def("spread", &spread_lam, arg("layout"), arg("schedule"), arg("lam"), arg("source"),
+              arg("part"), arg("msg"), nb::arg("threads") = 1, Unlocked(),
+              "Messages into early ends from λ of a smaller model.");
+        m.def("to_lam", &to_lam, arg("layout"), arg("schedule"), arg("msg"), arg("lam"),
+              nb::arg("threads") = 1, Unlocked());
+        m.def("passes", &run, arg("layout"), arg("schedule"), arg("halves"), arg("msg"),
+              arg("prev"), arg("theta"), arg("eta"), arg("momentum"), arg("shift"), arg("dot"),
+              arg("clock"), arg("threads"), Unlocked());
+        m.def("sampled_passes", &run_sampled, arg("layout"), arg("costs"), arg("schedule"),
+              arg("count"), arg("msg"), arg("prev"), arg("theta"), nb::arg("eta"), arg("shift"),
+              arg("dot"), arg("clock"), arg("done"), arg("every"), nb::arg("longest"),
+              arg("before"), arg("mean"), arg("samples"), nb::arg("recent"), arg("threads"),
+              Unlocked(), "Passes with momentum, and a running average of the node marginals.");
+        m.def("half_pass", &run_half, arg("layout"), arg("schedule"), arg("forward"), arg("msg"),
+              arg("prev"), arg("theta"), arg("eta"), arg("momentum"), arg("shift"), arg("dot"),
+              arg("threads"), Unlocked());
+        m.def("lowered_half", &run_lowered, arg("layout"), arg("schedule"), arg("msg"),
+              arg("theta"), arg("shift"), arg("dot"), arg("threads"), Unlocked(),
+              "A hard half pass forward, rounded down.");
+        m.def("chain_bound", &bound, arg("layout"), arg("schedule"), arg("theta"), arg("shift"),
+              nb::arg("constant"), arg("threads"), Unlocked(),
+              "A number certainly at most the bound of `cut_chains` after `lowered_half`.");
+        m.def("portions", &portions_of, arg("schedule"), "How many portions `price` tells apart.");
+        m.def("price", &price, arg("layout"), arg("costs"), arg("schedule"), arg("msg"),
+              arg("theta"), arg("nodes"), nb::arg("eta"), nb::arg("whole"), arg("out"),
+              arg("threads"), Unlocked(),
+              "Cost, and if asked entropy and slack, of couplings near κ = share - message.");
+        m.def("read_labels", &read, arg("layout"), arg("schedule"), arg("msg"), nb::arg("margin"),
+              arg("labels"), arg("threads"), Unlocked(),
+              "Labels of all nodes by the messages of a hard half pass forward.");
+        m.def("extrapolate", &move_on, arg("msg"), arg("prev"), arg("clock"), arg("threads"),
+              Unlocked());
+        m.def("exchange", &exchange, arg("first"), arg("second"), Unlocked(),
+              "Exchange the contents of two arrays.");
+        m.def("shares", &share, arg("schedule"), arg("msg"), arg("theta"), arg("threads"),
+              Unlocked());
+        m.def("by_node", &nodes, arg("layout"), arg("schedule"), arg("theta"), arg("out"),
+              arg("threads"), Unlocked());
+        m.def("cut_chains", &cut, arg("layout"), arg("schedule"), arg("rank"), arg("msg"),
+              arg("theta"), arg("lam"), arg("threads"), Unlocked());
+        m.def("couplings", &couple, arg("layout"), arg("schedule"), arg("msg"), arg("theta"),
+              arg("out"), arg("threads"), Unlocked());
+    }
+};
+
+// Costs of the nodes from the order of the model to that of strips.
+void arrange(const HeldLayout<double> &lay, In<Index> nodes, In<Index> at, In<Index> step,
+             Out<double> out) {
+    const Layout<double> &v = lay.view;
+    require_size(nodes, v.n, "nodes");
+    require_size(at, v.n, "at");
+    require_size(step, v.n, "step");
+    for (Index i = 0; i < v.n; ++i)
+        require(0 <= nodes.data()[i] && nodes.data()[i] < v.n && 0 <= at.data()[i] &&
+                    0 <= step.data()[i] &&
+                    at.data()[i] + (v.num_labels[i] - 1) * step.data()[i] < Index(out.size()),
+                "node ", i, " has no room");
+    by_strip(v, nodes.data(), at.data(), step.data(), out.data());
+}
+
+} // namespace
+
+void bind_passes(nb::module_ &m) {
+    Calls<double>::bind(m, "Schedule");
+    Calls<float>::bind(m, "SingleSchedule");
+    m.attr("RELAX") = chain_momentum.relax;
+    m.def("by_strip", &arrange, arg("layout"), arg("nodes"), arg("at"), arg("step"), arg("out"),
+          Unlocked(), "Costs of the nodes in the order of strips.");
+    m.def("packed_size", [](Index kind, Index early, Index late) {
+        return Families::visit(kind, [&](auto family) { return family.packed_size(early, late); });
+    });
+}
+
+} // namespace softmap

@@ -1,0 +1,219 @@
+// What the judge asks: bounds, couplings and their prices, soft marginals of nodes.
+#include "bind.hpp"
+#include "kernels/kernels.hpp"
+#include "proof/couplings.hpp"
+#include "proof/cycles.hpp"
+#include "proof/minima.hpp"
+#include "proof/transport.hpp"
+
+#include <nanobind/stl/optional.h>
+
+#include <optional>
+
+namespace softmap {
+namespace {
+
+using Lay = HeldLayout<double>;
+template <class T> using Maybe = std::optional<Out<T>>;
+
+void require_lam(const Layout<double> &v, const In<double> &lam, const char *name) {
+    require_size(lam, v.half_at(2 * v.m), name);
+}
+
+void reduced_unary_of(const Lay &lay, In<double> lam, Out<double> out, int threads) {
+    const Layout<double> &v = lay.view;
+    require_lam(v, lam, "lam");
+    require_size(out, v.node_offset[v.n], "out");
+    split(threads, v.n,
+          [&](Index first, Index last) { reduced_unary(v, lam.data(), out.data(), first, last); });
+}
+
+void node_minima_of(const Lay &lay, In<double> lam, Out<double> out, int threads) {
+    require_lam(lay.view, lam, "lam");
+    require_size(out, lay.view.n, "out");
+    split_by_lanes(threads, lay.view.n, [&](Index first, Index last) {
+        kernels->node_minima(lay.view, lam.data(), out.data(), first, last);
+    });
+}
+
+void edge_minima_of(const Lay &lay, In<double> lam, Out<double> out, int threads) {
+    require_lam(lay.view, lam, "lam");
+    require_size(out, lay.view.m, "out");
+    split_by_lanes(threads, lay.view.m, [&](Index first, Index last) {
+        kernels->edge_minima(lay.view, lam.data(), out.data(), first, last);
+    });
+}
+
+double dual_bound_of(const Lay &lay, In<double> lam, double constant, int threads) {
+    require_lam(lay.view, lam, "lam");
+    return kernels->dual_bound(lay.view, lam.data(), constant, threads);
+}
+
+// Where the plans of listed edges begin, and where the last one ends.
+std::vector<Index> plan_offsets(const Layout<double> &v, const EdgeList &list) {
+    std::vector<Index> at(std::size_t(list.count) + 1, 0);
+    for (Index k = 0; k < list.count; ++k)
+        at[k + 1] = at[k] + v.labels_at(2 * list[k]) * v.labels_at(2 * list[k] + 1);
+    return at;
+}
+
+void couple_all(const Layout<double> &v, const EdgeList &list, const Couplings &ask, int threads) {
+    require(ask.eta > 0.0, "eta must be positive");
+    split_by_lanes(threads, list.count,
+                   [&](Index first, Index last) { kernels->couple(v, list, ask, first, last); });
+}
+
+void couple_of(const Lay &lay, In<double> coupling, double eta, In<double> nodes,
+               std::optional<In<Index>> edges, Maybe<double> plan, Out<double> cost,
+               Maybe<double> entropy, Maybe<double> slack, int threads) {
+    const Layout<double> &v = lay.view;
+    require_lam(v, coupling, "coupling");
+    require_size(nodes, v.node_offset[v.n], "nodes");
+    const EdgeList list{edges ? edges->data() : nullptr, edges ? Index(edges->size()) : v.m};
+    for (Index k = 0; k < list.count; ++k)
+        require(0 <= list[k] && list[k] < v.m, "there is no edge ", list[k]);
+    require_size(cost, list.count, "cost");
+    std::vector<Index> plan_at;
+    if (plan) {
+        plan_at = plan_offsets(v, list);
+        require_size(*plan, plan_at.back(), "plan");
+    }
+    const auto place = [&](Maybe<double> &array, const char *name) -> double * {
+        if (array)
+            require_size(*array, list.count, name);
+        return array ? array->data() : nullptr;
+    };
+    const Couplings ask{coupling.data(),
+                        nodes.data(),
+                        eta,
+                        cost.data(),
+                        place(entropy, "entropy"),
+                        place(slack, "slack"),
+                        plan ? plan->data() : nullptr,
+                        plan_at.data()};
+    couple_all(v, list, ask, threads);
+}
+
+void projected_costs(const Lay &lay, In<double> coupling, double eta, In<double> nodes,
+                     OutMatrix<double> out, int threads) {
+    const Layout<double> &v = lay.view;
+    require_lam(v, coupling, "coupling");
+    require_size(nodes, v.node_offset[v.n], "nodes");
+    require(Index(out.shape(0)) == 3 && Index(out.shape(1)) == v.m, "out must be 3 by edges");
+    double *rows = out.data();
+    const Couplings ask{coupling.data(), nodes.data(),   eta,     rows,
+                        rows + v.m,      rows + 2 * v.m, nullptr, nullptr};
+    couple_all(v, EdgeList{nullptr, v.m}, ask, threads);
+}
+
+void soft_nodes_of(const Lay &lay, In<Index> at, In<Index> step, In<double> share, double eta,
+                   Out<double> out, Out<double> entropy, Out<double> minimum, int threads) {
+    const Layout<double> &v = lay.view;
+    require_size(at, v.n, "at");
+    require_size(step, v.n, "step");
+    require_size(out, v.node_offset[v.n], "out");
+    require_size(entropy, v.n, "entropy");
+    require_size(minimum, v.n, "minimum");
+    for (Index i = 0; i < v.n; ++i) {
+        const Index one = at.data()[i], other = one + (v.num_labels[i] - 1) * step.data()[i];
+        require(0 <= std::min(one, other) && std::max(one, other) < Index(share.size()),
+                "share has no entries for node ", i);
+    }
+    split_by_lanes(threads, v.n, [&](Index first, Index last) {
+        kernels->soft_nodes(v, at.data(), step.data(), share.data(), eta, out.data(),
+                            entropy.data(), minimum.data(), first, last);
+    });
+}
+
+void require_stack(const Stack<double> &cost, const OutStack<double> &plan) {
+    for (int k = 0; k < 3; ++k)
+        require(cost.shape(k) == plan.shape(k), "costs and plans differ in shape");
+}
+
+void transport_batch(Stack<double> cost, Matrix<double> p, Matrix<double> q, OutStack<double> out,
+                     Out<double> stranded) {
+    require_stack(cost, out);
+    const Index count = cost.shape(0), rows = cost.shape(1), cols = cost.shape(2);
+    require(Index(p.shape(0)) == count && Index(p.shape(1)) == rows, "p does not fit the costs");
+    require(Index(q.shape(0)) == count && Index(q.shape(1)) == cols, "q does not fit the costs");
+    require_size(stranded, count, "stranded");
+    Transport solve;
+    for (Index k = 0; k < count; ++k)
+        stranded.data()[k] = solve(cost.data() + k * rows * cols, p.data() + k * rows,
+                                   q.data() + k * cols, rows, cols, out.data() + k * rows * cols);
+}
+
+void exchange_batch(Stack<double> cost, OutStack<double> plan) {
+    require_stack(cost, plan);
+    const Index count = cost.shape(0), rows = cost.shape(1), cols = cost.shape(2);
+    std::vector<Pack<1>> ahead(static_cast<std::size_t>(cols));
+    for (Index k = 0; k < count; ++k)
+        exchange<1>(reinterpret_cast<const Pack<1> *>(cost.data()) + k * rows * cols,
+                    reinterpret_cast<Pack<1> *>(plan.data()) + k * rows * cols, ahead.data(), rows,
+                    cols);
+}
+
+void cycle_gains_of(Stack<double> tables, Matrix<Index> place, Matrix<bool> turned, Out<double> out,
+                    int threads) {
+    const Index count = place.shape(0), length = place.shape(1);
+    require(tables.shape(1) == tables.shape(2), "the tables of pairs are not square");
+    require(Index(turned.shape(0)) == count && Index(turned.shape(1)) == length,
+            "place and turned differ in shape");
+    require(length > 0, "a cycle has no pairs");
+    require_size(out, count, "out");
+    for (Index k = 0; k < count * length; ++k)
+        require_range(0, place.data()[k] + 1, Index(tables.shape(0)));
+    const Cycles cycles{tables.data(), Index(tables.shape(1)), place.data(), turned.data(), length};
+    split(threads, count, [&](Index first, Index last) {
+        CycleGain gain(cycles);
+        for (Index k = first; k < last; ++k)
+            out.data()[k] = gain(k);
+    });
+}
+
+double careful_sum_of(In<double> values) { return careful_sum(values.data(), values.size()); }
+
+double lower_sum_of(In<double> values) { return lower_sum(values.data(), Index(values.size())); }
+
+} // namespace
+
+void bind_proof(nb::module_ &m) {
+    if (!RoundedDown::works())
+        throw std::runtime_error("this processor cannot round down: bounds would not be certain");
+    m.attr("FEASIBLE") = feasible;
+    m.attr("EXCHANGED") = exchanged;
+    m.def("reduced_unary", &reduced_unary_of, arg("layout"), arg("lam"), arg("out"),
+          nb::arg("threads") = 1, Unlocked(),
+          "C_i - Σ λ of every node state, rounded as it comes.");
+    m.def("node_minima", &node_minima_of, arg("layout"), arg("lam"), arg("out"),
+          nb::arg("threads") = 1, Unlocked(), "Numbers certainly at most min C_i - Σ λ, by node.");
+    m.def("edge_minima", &edge_minima_of, arg("layout"), arg("lam"), arg("out"),
+          nb::arg("threads") = 1, Unlocked(),
+          "Numbers certainly at most min C_e + λ_i + λ_j over allowed labels, by edge.");
+    m.def("dual_bound", &dual_bound_of, arg("layout"), arg("lam"), nb::arg("constant"),
+          nb::arg("threads") = 1, Unlocked(),
+          "A number certainly at most the dual objective at λ, in real numbers, plus a constant.");
+    m.def("couple", &couple_of, arg("layout"), arg("coupling"), nb::arg("eta"), arg("nodes"),
+          arg("edges").none(), arg("plan").none(), arg("cost"), arg("entropy").none(),
+          arg("slack").none(), nb::arg("threads") = 1, Unlocked(),
+          "Couplings of node marginals along edges (all, if None), and what they cost.");
+    m.def("projected_costs", &projected_costs, arg("layout"), arg("coupling"), nb::arg("eta"),
+          arg("nodes"), arg("out"), nb::arg("threads") = 1, Unlocked(),
+          "Cost, entropy and slack of every edge's coupling, in the rows of `out`.");
+    m.def("soft_nodes", &soft_nodes_of, arg("layout"), arg("at"), arg("step"), arg("share"),
+          nb::arg("eta"), arg("out"), arg("entropy"), arg("minimum"), nb::arg("threads") = 1,
+          Unlocked(), "Soft marginals of nodes, their entropies and their soft minima.");
+    m.def("transport_batch", &transport_batch, arg("cost"), arg("p"), arg("q"), arg("out"),
+          arg("stranded"), Unlocked(), "The cheapest couplings of a stack of problems.");
+    m.def("exchange_batch", &exchange_batch, arg("cost"), arg("plan"), Unlocked(),
+          "Cheaper couplings of a stack, by moves among two rows and two columns.");
+    m.def("cycle_gains", &cycle_gains_of, arg("tables"), arg("place"), arg("turned"), arg("out"),
+          nb::arg("threads") = 1, Unlocked(),
+          "The least joint cost of each cycle's pairs less the sum of their least costs.");
+    m.def("lower_sum", &lower_sum_of, arg("values"), Unlocked(),
+          "A number certainly at most Σ values.");
+    m.def("careful_sum", &careful_sum_of, arg("values"), Unlocked(),
+          "Σ values, as good as rounded once.");
+}
+
+} // namespace softmap

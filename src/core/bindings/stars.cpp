@@ -1,0 +1,78 @@
+// Sweeps over stars, colour by colour.
+#include "passes/stars.hpp"
+#include "bind.hpp"
+#include "kernels/kernels.hpp"
+
+namespace softmap {
+namespace {
+
+template <class S> struct Calls {
+    using Lay = const HeldLayout<S> &;
+    using Plan = const HeldSchedule<S> &;
+
+    static StarArrays<S> arrays(Plan plan, Out<S> msg, Out<S> prev, Out<S> origin, In<double> bar,
+                                Out<double> theta, Out<double> shift, Out<double> dot,
+                                double *unused, double *sums, Clock *clock) {
+        require_size(prev, Index(msg.size()), "prev");
+        require_size(origin, Index(msg.size()), "origin");
+        require_size(theta, Index(bar.size()), "theta");
+        require_size(shift, plan.view.num_lanes, "shift");
+        return {msg.data(), prev.data(),  origin.data(), Index(msg.size()),
+                bar.data(), theta.data(), shift.data(),  dot.data(),
+                unused,     sums,         clock};
+    }
+
+    template <Sweep<S> PassKernels<S>::*rule>
+    static void sweep(Lay lay, Plan plan, Index count, Out<S> msg, Out<S> prev, Out<S> origin,
+                      In<double> bar, Out<double> theta, double eta, bool momentum,
+                      Out<double> shift, Out<double> dot, Out<double> clock, int threads) {
+        require_size(dot, lay.view.n, "dot");
+        require_size(clock, 3, "clock");
+        require(threads >= 1, "threads must be at least 1");
+        std::vector<double> unused(std::size_t(plan.view.num_blocks) + 1);
+        double sums[partial_sums];
+        const auto run = arrays(plan, msg, prev, origin, bar, theta, shift, dot, unused.data(),
+                                sums, reinterpret_cast<Clock *>(clock.data()));
+        together(threads, [&](Member &me) {
+            (kernels->of<S>().*rule)(lay.view, plan.view, count, run, eta, momentum, me);
+        });
+    }
+
+    static void values(Lay lay, Plan plan, In<Index> rank, Out<S> msg, Out<S> origin,
+                       In<double> bar, Out<double> theta, double eta, Out<double> shift,
+                       Out<double> dot, int threads) {
+        require_size(rank, lay.view.n, "rank");
+        require_size(dot, lay.view.n, "dot");
+        std::vector<double> unused(std::size_t(plan.view.num_blocks) + 1);
+        const auto run =
+            arrays(plan, msg, msg, origin, bar, theta, shift, dot, unused.data(), nullptr, nullptr);
+        together(threads, [&](Member &me) {
+            kernels->of<S>().star_values(lay.view, plan.view, rank.data(), run, eta, me);
+        });
+    }
+
+    template <Sweep<S> PassKernels<S>::*rule>
+    static void bind_rule(nb::module_ &m, const char *name) {
+        m.def(name, &sweep<rule>, arg("layout"), arg("schedule"), arg("count"), arg("msg"),
+              arg("prev"), arg("origin"), arg("bar"), arg("theta"), arg("eta"), arg("momentum"),
+              arg("shift"), arg("dot"), arg("clock"), arg("threads"), Unlocked());
+    }
+
+    static void bind(nb::module_ &m) {
+        bind_rule<&PassKernels<S>::star_sweeps>(m, "star_sweeps");
+        bind_rule<&PassKernels<S>::diffusion_sweeps>(m, "diffusion_sweeps");
+        bind_rule<&PassKernels<S>::gradient_sweeps>(m, "gradient_sweeps");
+        m.def("star_values", &values, arg("layout"), arg("schedule"), arg("rank"), arg("msg"),
+              arg("origin"), arg("bar"), arg("theta"), arg("eta"), arg("shift"), arg("dot"),
+              arg("threads"), Unlocked());
+    }
+};
+
+} // namespace
+
+void bind_stars(nb::module_ &m) {
+    Calls<double>::bind(m);
+    Calls<float>::bind(m);
+}
+
+} // namespace softmap

@@ -1,0 +1,97 @@
+// The inner loops, as a table of functions.
+//
+// They are compiled once per instruction set (this folder), each time into a library of its own
+// that holds nothing but its table. Everything else (bindings, searches for labels, the exact
+// solver) is compiled once, for the oldest processor, and calls the inner loops through `kernels`.
+// What crosses the border are pointers and plain numbers: never a Pack, whose shape depends on the
+// instruction set.
+#pragma once
+
+#include "base/schedule.hpp"
+
+namespace softmap {
+
+// What the functions are given; whoever calls one includes the header that says what it holds.
+class Member;
+struct Clock;
+struct Couplings;
+struct EdgeList;
+struct Prices;
+struct Random;
+template <class S> struct ChainArrays;
+template <class S> struct ChainPoint;
+template <class S> struct StarArrays;
+namespace paper {
+struct AcceleratedArrays;
+struct StandardArrays;
+struct StarOrder;
+struct Updates;
+} // namespace paper
+
+template <class S>
+using Sweep = void (*)(const Layout<S> &, const Schedule<S> &, Index count, const StarArrays<S> &,
+                       double eta, bool moving, Member &);
+
+// Passes and sweeps over messages of type S.
+template <class S> struct PassKernels {
+    void (*passes)(const Layout<S> &, const Schedule<S> &, Index halves, const ChainArrays<S> &,
+                   double eta, bool momentum, Member &);
+    void (*one_half)(const Layout<S> &, const Schedule<S> &, bool forward, const ChainArrays<S> &,
+                     double eta, bool momentum, Member &);
+    void (*lowered_half)(const Layout<S> &, const Schedule<S> &, const ChainArrays<S> &, Member &);
+    void (*least_rests)(const Schedule<S> &, const double *theta, double *out, Index first,
+                        Index last);
+    void (*price_portions)(const ChainPoint<S> &, Prices *out, Index first, Index last);
+    void (*read_labels)(const Layout<double> &, const Schedule<S> &, const S *msg, double margin_of,
+                        Index *labels, Member &);
+    void (*extrapolate)(S *msg, S *prev, Index count, Clock &, Member &);
+    void (*shares)(const Schedule<S> &, const S *msg, double *theta, Index first, Index last);
+    Sweep<S> star_sweeps, diffusion_sweeps, gradient_sweeps;
+    void (*star_values)(const Layout<S> &, const Schedule<S> &, const Index *rank,
+                        const StarArrays<S> &, double eta, Member &);
+};
+
+struct Kernels {
+    const char *level; // the instruction set
+    int width;         // doubles in one vector register
+
+    PassKernels<double> doubles;
+    PassKernels<float> singles;
+    void (*send_one)(const Layout<double> &, Index g, Index h, const double *a, double *out,
+                     double *room, double eta);
+
+    void (*node_minima)(const Layout<double> &, const double *lam, double *out, Index first,
+                        Index last);
+    void (*edge_minima)(const Layout<double> &, const double *lam, double *out, Index first,
+                        Index last);
+    double (*dual_bound)(const Layout<double> &, const double *lam, double constant, int threads);
+    void (*couple)(const Layout<double> &, const EdgeList &, const Couplings &, Index first,
+                   Index last);
+    void (*soft_nodes)(const Layout<double> &, const Index *at, const Index *step,
+                       const double *share, double eta, double *out, double *entropy,
+                       double *minimum, Index first, Index last);
+
+    void (*begin_standard)(const paper::StarOrder &, const paper::StandardArrays &, double eta);
+    Index (*run_standard)(const paper::StarOrder &, const paper::StandardArrays &, double eta,
+                          paper::Updates, Random &);
+    Index (*run_accelerated)(const paper::StarOrder &, const paper::AcceleratedArrays &, double eta,
+                             paper::Updates, bool printed, double &theta, Random &);
+
+    template <class S> const PassKernels<S> &of() const {
+        if constexpr (std::is_same_v<S, double>)
+            return doubles;
+        else
+            return singles;
+    }
+};
+
+// Each file of kernels enters its own.
+void add_passes(Kernels &table);
+void add_pricing(Kernels &table);
+void add_proof(Kernels &table);
+void add_paper(Kernels &table);
+
+inline constexpr const char *kernels_name = "softmap.kernels"; // of the capsule that hands it over
+inline const Kernels *kernels = nullptr; // the table in use, set when softmap.core is imported
+
+} // namespace softmap

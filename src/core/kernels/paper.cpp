@@ -1,0 +1,52 @@
+// The paper's randomised methods, for one instruction set.
+#include "kernels.hpp"
+#include "paper/accelerated.hpp"
+#include "paper/standard.hpp"
+
+namespace softmap {
+namespace paper {
+
+// f(blocks, rule) with the types that the two switches stand for.
+template <class F> static Index with_types(Updates updates, F f) {
+    const auto with_rule = [&](auto blocks) {
+        return updates.exact ? f(blocks, Minimise{}) : f(blocks, Descend{});
+    };
+    return updates.stars ? with_rule(StarBlocks{}) : with_rule(EdgeBlocks{});
+}
+
+void begin_standard(const StarOrder &order, const StandardArrays &arrays, double eta) {
+    Standard(order, arrays, eta).begin();
+}
+
+Index run_standard(const StarOrder &order, const StandardArrays &arrays, double eta,
+                   Updates updates, Random &random) {
+    Standard method(order, arrays, eta);
+    return with_types(updates, [&]<class Blocks, class Rule>(Blocks, Rule) {
+        return method.run<Blocks, Rule>(updates.count, random);
+    });
+}
+
+template <class Scheme>
+static Index run_scheme(const StarOrder &order, const AcceleratedArrays &arrays, double eta,
+                        Updates updates, double &theta, Random &random) {
+    Accelerated<Scheme> method(order, arrays.v, arrays.w, arrays.gain, eta);
+    return with_types(updates, [&]<class Blocks, class Rule>(Blocks, Rule) {
+        return method.template run<Blocks, Rule>(updates.count, theta, random);
+    });
+}
+
+Index run_accelerated(const StarOrder &order, const AcceleratedArrays &arrays, double eta,
+                      Updates updates, bool printed, double &theta, Random &random) {
+    const auto run = printed ? &run_scheme<Printed> : &run_scheme<Proved>;
+    return run(order, arrays, eta, updates, theta, random);
+}
+
+} // namespace paper
+
+void add_paper(Kernels &table) {
+    table.begin_standard = paper::begin_standard;
+    table.run_standard = paper::run_standard;
+    table.run_accelerated = paper::run_accelerated;
+}
+
+} // namespace softmap

@@ -1,0 +1,79 @@
+// Orders in which variables are offered to a neighbourhood.
+#pragma once
+
+#include "bags.hpp"
+#include "base/random.hpp"
+
+namespace softmap {
+
+class Growth {
+  public:
+    // Only variables with open[i] are offered; all of them if that is null.
+    Growth(const LabelGraph &graph, const bool *open) : graph_(graph), met_(graph.variables, 0) {
+        for (Index i = 0; i < graph.variables; ++i)
+            if (open == nullptr || open[i])
+                roots_.push_back(i);
+            else
+                met_[i] = never;
+    }
+
+    bool empty() const { return roots_.empty(); }
+    const std::vector<Index> &roots() const { return roots_; }
+
+    // By distance from a random root, then from further roots. Variables that were refused become
+    // walls, between which the neighbourhood goes on in strips.
+    void swept(Bags &bags, std::uint64_t *words) {
+        from_roots(bags, words, [&](Index root) {
+            queue_.assign(1, root);
+            for (std::size_t k = 0; k < queue_.size(); ++k) {
+                bags.admit(queue_[k]);
+                meet(queue_[k]);
+            }
+        });
+    }
+
+    // The next variable is drawn among all that touch the neighbourhood.
+    void scattered(Bags &bags, std::uint64_t *words) {
+        from_roots(bags, words, [&](Index root) {
+            queue_.assign(1, root);
+            while (!queue_.empty()) {
+                std::swap(queue_[below(words, Index(queue_.size()))], queue_.back());
+                const Index i = queue_.back();
+                queue_.pop_back();
+                if (bags.admit(i))
+                    meet(i);
+            }
+        });
+    }
+
+  private:
+    static constexpr Index never = -1;
+
+    template <class Spread> void from_roots(Bags &bags, std::uint64_t *words, Spread spread) {
+        bags.clear();
+        ++stamp_;
+        const Index count = Index(roots_.size()), first = below(words, count);
+        for (Index k = 0; k < count; ++k) {
+            const Index root = roots_[(first + k) % count];
+            if (met_[root] == stamp_)
+                continue;
+            met_[root] = stamp_;
+            spread(root);
+        }
+    }
+
+    void meet(Index i) {
+        graph_.neighbours(i, [&](Index j) {
+            if (met_[j] == stamp_ || met_[j] == never)
+                return;
+            met_[j] = stamp_;
+            queue_.push_back(j);
+        });
+    }
+
+    const LabelGraph &graph_;
+    Index stamp_ = 0;
+    std::vector<Index> roots_, queue_, met_;
+};
+
+} // namespace softmap

@@ -1,0 +1,249 @@
+// Large neighbourhoods: the best labels of many variables at once, all others fixed.
+//
+// A neighbourhood is a set of variables of small treewidth (see bags.hpp), solved exactly by
+// dynamic programming over its bags.
+#pragma once
+
+#include "bags.hpp"
+#include "base/budget.hpp"
+#include "base/tables.hpp"
+#include "forests.hpp"
+
+#include <memory>
+
+namespace softmap {
+
+// Costs that a search adds to the model's own.
+struct Lures {
+    double heat = 0.0;             // random costs in [-heat, 0) for every label
+    const double *guide = nullptr; // a cost per label, or none
+    double weight = 0.0;           // of the guide
+    double penalty = infinity;     // what a broken hard constraint costs
+};
+
+// Solves neighbourhoods that Bags holds.
+class BagSolver {
+  public:
+    using Choice = std::uint16_t;
+
+    BagSolver(const LabelGraph &graph, const Bags &bags, std::uint64_t *words)
+        : graph_(graph), bags_(bags), words_(words), terms_(graph.lay.widest) {}
+
+    // Put the best labels of all variables in the bags, given the others, into `labels`; false
+    // (and no change) if the budget's time ran out on the way. Old labels stay at ties.
+    bool solve(Index *labels, const Lures &lures, Budget &budget) {
+        labels_ = labels;
+        lures_ = lures;
+        link_children();
+        const Index size = bags_.size();
+        start_.resize(size);
+        Index used = 0;
+        for (Index p = size - 1; p >= 0; --p) {
+            budget.use(bags_.entries(p));
+            if (budget.late()) {
+                release_all();
+                return false;
+            }
+            start_[p] = used;
+            used += bags_.entries(p) / bags_.labels(p);
+            if (Index(choice_.size()) < used)
+                choice_.resize(std::max(used, 2 * Index(choice_.size())));
+            eliminate(p);
+        }
+        for (Index p = 0; p < size; ++p)
+            substitute(p);
+        return true;
+    }
+
+  private:
+    struct Buffer {
+        std::unique_ptr<double[]> data;
+        Index size = 0;
+    };
+
+    void link_children() {
+        const Index size = bags_.size();
+        messages_.resize(std::max(Index(messages_.size()), size));
+        first_child_.assign(size, -1);
+        next_.assign(size, -1);
+        for (Index p = 0; p < size; ++p)
+            if (!bags_.others(p).empty()) {
+                const Index parent = bags_.others(p).front();
+                next_[p] = first_child_[parent];
+                first_child_[parent] = p;
+            }
+    }
+
+    // Sum up all that the p-th variable takes part in, and minimise over its labels.
+    void eliminate(Index p) {
+        axes_.clear();
+        axes_.push(bags_.labels(p));
+        for (const Index q : bags_.others(p))
+            axes_.push(bags_.labels(q));
+        table_.assign(bags_.entries(p), 0.0);
+        for (Index c = first_child_[p]; c >= 0; c = next_[c])
+            add_message(p, c);
+        add_costs(p);
+        const Index slice = bags_.entries(p) / bags_.labels(p);
+        messages_[p] = take(slice);
+        minimise_out(table_.data(), bags_.labels(p), slice, labels_[bags_.node(p)],
+                     messages_[p].data.get(), choice_.data() + start_[p]);
+        if (bags_.others(p).empty())
+            give(messages_[p]);
+    }
+
+    // The message's axes are the others in the bag of c, p first: a part of p's in their order.
+    void add_message(Index p, Index c) {
+        const auto &inner = bags_.others(c), &outer = bags_.others(p);
+        clear_steps();
+        Index step = 1;
+        int k = int(outer.size());
+        for (Index t = Index(inner.size()) - 1; t > 0; --t) {
+            while (outer[k - 1] != inner[t])
+                --k;
+            axes_.step(k) = step;
+            step *= bags_.labels(inner[t]);
+        }
+        axes_.step(0) = step;
+        add_term(table_.data(), axes_, messages_[c].data.get());
+        give(messages_[c]);
+    }
+
+    void clear_steps() {
+        for (int k = 0; k < axes_.count(); ++k)
+            axes_.step(k) = 0;
+    }
+
+    // Which axis of p's table belongs to place q.
+    int axis(Index p, Index q) const {
+        const auto &others = bags_.others(p);
+        return q == p
+                   ? 0
+                   : 1 + int(std::lower_bound(others.begin(), others.end(), q, std::greater<>()) -
+                             others.begin());
+    }
+
+    double soft(double cost) const { return cost == infinity ? lures_.penalty : cost; }
+
+    void add_costs(Index p) {
+        const Index i = bags_.node(p), labels = bags_.labels(p);
+        const double *unary = graph_.lay.unary + graph_.lay.node_offset[i];
+        own_.resize(labels);
+        for (Index x = 0; x < labels; ++x) {
+            own_[x] = soft(unary[x]);
+            if (lures_.guide != nullptr)
+                own_[x] += lures_.weight * lures_.guide[graph_.lay.node_offset[i] + x];
+            if (lures_.heat > 0.0)
+                own_[x] -= lures_.heat * uniform(words_);
+        }
+        graph_.halves(i, [&](Index h) { add_edge(p, h); });
+        clear_steps();
+        axes_.step(0) = 1;
+        add_term(table_.data(), axes_, own_.data());
+    }
+
+    void add_edge(Index p, Index h) {
+        const Index j = graph_.lay.node[h ^ 1];
+        if (graph_.stride[h] > 0) {
+            add_factor(p, h, j);
+        } else if (!bags_.contains(j)) {
+            conditional_costs(graph_.lay, h, labels_[j], terms_.data());
+            for (Index x = 0; x < bags_.labels(p); ++x)
+                own_[x] += soft(terms_[x]);
+        } else if (bags_.place(j) < p) {
+            add_pair(p, h, bags_.place(j));
+        }
+    }
+
+    void add_pair(Index p, Index h, Index q) {
+        const Index labels = bags_.labels(p), far = bags_.labels(q);
+        pair_.resize(labels * far);
+        visit_edge(graph_.lay, h, [&](const auto &edge) {
+            for (Index y = 0; y < far; ++y)
+                for (Index x = 0; x < labels; ++x)
+                    pair_[y * labels + x] = soft(edge.entry(y, x).part[0]);
+        });
+        clear_steps();
+        axes_.step(0) = 1;
+        axes_.step(axis(p, q)) = labels;
+        add_term(table_.data(), axes_, pair_.data());
+    }
+
+    // The costs of auxiliary node a belong to the newest of its members in the neighbourhood.
+    void add_factor(Index p, Index h, Index a) {
+        clear_steps();
+        Index newest = -1, at = graph_.lay.node_offset[a], others = 0;
+        graph_.members(a, [&](Index member, Index g) {
+            if (!bags_.contains(member)) {
+                at += graph_.stride[g] * labels_[member];
+                return;
+            }
+            const Index q = bags_.place(member);
+            newest = std::max(newest, q);
+            others += q != p;
+        });
+        if (newest != p)
+            return;
+        if (others == 0) {
+            for (Index x = 0; x < bags_.labels(p); ++x)
+                own_[x] += soft(graph_.lay.unary[at + x * graph_.stride[h]]);
+            return;
+        }
+        graph_.members(a, [&](Index member, Index g) {
+            if (bags_.contains(member))
+                axes_.step(axis(p, bags_.place(member))) = graph_.stride[g];
+        });
+        const double *costs = graph_.lay.unary + at;
+        if (lures_.penalty < infinity) {
+            const Index end = graph_.lay.node_offset[a + 1];
+            softened_.resize(end - at);
+            for (Index k = at; k < end; ++k)
+                softened_[k - at] = soft(graph_.lay.unary[k]);
+            costs = softened_.data();
+        }
+        add_term(table_.data(), axes_, costs);
+    }
+
+    // The p-th variable's label, given those before it.
+    void substitute(Index p) {
+        Index at = 0;
+        for (const Index q : bags_.others(p))
+            at = at * bags_.labels(q) + labels_[bags_.node(q)];
+        labels_[bags_.node(p)] = choice_[start_[p] + at];
+    }
+
+    Buffer take(Index size) {
+        for (std::size_t k = free_.size(); k-- > 0;)
+            if (free_[k].size >= size && free_[k].size <= 4 * size) {
+                std::swap(free_[k], free_.back());
+                Buffer out = std::move(free_.back());
+                free_.pop_back();
+                return out;
+            }
+        return {std::make_unique_for_overwrite<double[]>(size), size};
+    }
+
+    void give(Buffer &buffer) {
+        if (free_.size() < 32)
+            free_.push_back(std::move(buffer));
+        buffer = {};
+    }
+
+    void release_all() {
+        for (Buffer &buffer : messages_)
+            buffer = {};
+    }
+
+    const LabelGraph &graph_;
+    const Bags &bags_;
+    std::uint64_t *words_;
+    Index *labels_ = nullptr;
+    Lures lures_;
+    Axes axes_;
+    std::vector<Index> start_, first_child_, next_;
+    std::vector<double> terms_, own_, pair_, softened_, table_;
+    std::vector<Buffer> messages_, free_;
+    std::vector<Choice> choice_;
+};
+
+} // namespace softmap

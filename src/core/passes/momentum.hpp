@@ -1,0 +1,92 @@
+// Momentum over whole passes: one rule for chains and stars.
+//
+// A pass leads from messages y to z; the last one led to z_prev. The next pass starts at
+// z + β (z - prev), with Nesterov's β, where `prev` is z_prev + relax · (y - z): that over-relaxes
+// the step by a part of z - y, as in the optimised gradient method (Kim and Fessler 2016, where
+// relax → 1 for gradient steps). Momentum restarts when ⟨y - z, z - prev - turn · (y - z)⟩ > 0.
+#pragma once
+
+#include "base/team.hpp"
+
+#include <cmath>
+
+namespace softmap {
+
+struct MomentumRule {
+    double relax; // at 1 some directions would only swing to and fro
+    double turn;  // how far momentum has to point back for a restart; at 0 noise restarts
+};
+inline constexpr MomentumRule chain_momentum{0.75, 0.3};
+inline constexpr MomentumRule star_momentum{0.0, 0.0};
+
+// Notes the messages that a pass replaces; without `prev` the pass has no momentum.
+template <class S> struct Momentum {
+    S *prev = nullptr;
+    MomentumRule rule{};
+
+    // The part of the restart product of entries `at` that change from y to z.
+    template <int W> Pack<W> observe(const Pack<W> &y, const Pack<W> &z, Index at) const {
+        if (!prev)
+            return 0.0;
+        const Pack<W> step = y - z, before = Pack<W>::load(prev + at);
+        if (rule.relax != 0.0)
+            (before + Pack<W>(rule.relax) * step).store(prev + at);
+        return step * (z - before - Pack<W>(rule.turn) * step);
+    }
+};
+
+// What momentum carries from pass to pass: Nesterov's t, restarts so far, the last product.
+struct Clock {
+    double t, restarts, product;
+
+    bool back() const { return product > 0.0; }
+    double now() const { return back() ? 1.0 : t; }
+    double following() const { return 0.5 * (1.0 + std::sqrt(1.0 + 4.0 * now() * now())); }
+};
+
+// y = z + β (z - prev) before a pass, restarted when the last product is positive. Only the first
+// `count` messages take part: those read before they are made anew.
+template <class S> void extrapolate(S *msg, S *prev, Index count, Clock &clock, Member &me) {
+    me.phase([&](Part part) {
+        const double beta = (clock.now() - 1.0) / clock.following();
+        const auto move = [&]<int W>(Index at) {
+            const auto z = Pack<W>::load(msg + at);
+            (z + Pack<W>(beta) * (z - Pack<W>::load(prev + at))).store(msg + at);
+            z.store(prev + at);
+        };
+        const Index last = part.last(0, count);
+        Index k = part.first(0, count);
+        for (; k + lanes <= last; k += lanes)
+            move.template operator()<lanes>(k);
+        for (; k < last; ++k)
+            move.template operator()<1>(k);
+    });
+    me.once([&] {
+        const double following = clock.following();
+        clock.restarts += clock.back();
+        clock.t = following;
+    });
+}
+
+inline constexpr Index partial_sums = 64;
+
+// Σ values into `total`, by fixed blocks: the same for any number of threads.
+inline void steady_sum(const double *values, Index count, double *sums, double &total, Member &me) {
+    const Index size = (count + partial_sums - 1) / partial_sums;
+    const auto bound = [&](Index block) { return block * size < count ? block * size : count; };
+    me.phase([&](Part part) {
+        for (Index block = part.index; block < partial_sums; block += part.parts) {
+            double sum = 0.0;
+            for (Index k = bound(block); k < bound(block + 1); ++k)
+                sum += values[k];
+            sums[block] = sum;
+        }
+    });
+    me.once([&] {
+        total = 0.0;
+        for (Index block = 0; block < partial_sums; ++block)
+            total += sums[block];
+    });
+}
+
+} // namespace softmap

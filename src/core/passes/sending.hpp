@@ -1,0 +1,118 @@
+// Send the messages of the blocks of a schedule, in one direction.
+//
+// A node's share minus the message that came along an edge is what it sends from. Messages are
+// normalised to a least entry of 0; what was taken off is kept as the edge's shift.
+#pragma once
+
+#include "families/all.hpp"
+#include "momentum.hpp"
+
+#include <memory>
+#include <new>
+
+namespace softmap {
+
+// Scratch memory of one thread: costs of senders, messages, and what families ask for.
+class Scratch {
+  public:
+    template <class S> explicit Scratch(const Schedule<S> &plan) {
+        Index costs = lanes, room = lanes;
+        for (Index b = 0; b < plan.num_blocks; ++b) {
+            const Block &block = plan.blocks[b];
+            const Index labels = block.early > block.late ? block.early : block.late;
+            const int width = block.count ? lanes : 1;
+            const Index wanted = message_room(labels, width);
+            costs = width * labels > costs ? width * labels : costs;
+            room = wanted > room ? wanted : room;
+        }
+        const Index aligned = (costs + lanes - 1) / lanes * lanes;
+        memory_.reset(new (std::align_val_t{64}) double[2 * aligned + room]);
+        a = memory_.get();
+        out = a + aligned;
+        work = out + aligned;
+    }
+
+    double *a, *out, *work;
+
+  private:
+    struct Free {
+        void operator()(double *p) const { ::operator delete[](p, std::align_val_t{64}); }
+    };
+    std::unique_ptr<double[], Free> memory_;
+};
+
+// One direction of a block: where it reads its senders' shares, and which messages it answers.
+struct Direction {
+    Index sent, got, senders, receivers, straight;
+    const Index *at;
+    const std::int32_t *step;
+
+    template <class S> Direction(const Schedule<S> &plan, const Block &b, bool forward) {
+        sent = forward ? b.early_at : b.late_at;
+        got = forward ? b.late_at : b.early_at;
+        senders = forward ? b.early : b.late;
+        receivers = forward ? b.late : b.early;
+        straight = forward ? b.straight_early : b.straight_late;
+        at = forward ? plan.early_at + b.early_from : plan.late_at + b.late_from;
+        step = forward ? plan.early_step + b.early_from : plan.late_step + b.late_from;
+    }
+};
+
+// Shares minus old messages, into `a`.
+template <int W, class S>
+void stage(const Direction &d, const Block &b, const double *theta, const S *msg, Pack<W> *a) {
+    const S *old = msg + d.sent;
+    if (d.straight || W == 1) {
+        const double *share = theta + d.at[0];
+        for (Index x = 0; x < d.senders; ++x)
+            a[x] = Pack<W>::load(share + x * d.step[0]) - Pack<W>::load(old + x * b.step);
+        return;
+    }
+    for (Index x = 0; x < d.senders; ++x) {
+        const auto share = Pack<W>::of([&](int k) { return theta[d.at[k] + x * d.step[k]]; });
+        a[x] = share - Pack<W>::load(old + x * b.step);
+    }
+}
+
+// Normalise the messages of a block and write them; the momentum product is returned.
+template <int W, class S>
+double write(const Direction &d, const Block &b, const Pack<W> *out, S *msg,
+             const Momentum<S> &momentum, double *shift) {
+    const Pack<W> low = hard_minimum<W>(d.receivers, [&](Index y) { return out[y]; });
+    low.store(shift + b.lane);
+    Pack<W> product(0.0);
+    for (Index y = 0; y < d.receivers; ++y) {
+        const Index at = d.got + b.step * y;
+        Pack<W> value = out[y] - low;
+        value = unless_infinite(value, value); // where no sender supports it: no cost is known
+        fetch_ahead(msg + at);
+        if (momentum.prev)
+            fetch_ahead(momentum.prev + at);
+        product += momentum.observe(Pack<W>::load(msg + at), value, at);
+        value.store(msg + at);
+    }
+    return total(product);
+}
+
+// What a direction of a pass reads and writes: shares by strip, messages, shifts by lane, and the
+// momentum products by block.
+template <class S> struct Traffic {
+    const double *theta;
+    S *msg;
+    Momentum<S> momentum;
+    double eta;
+    double *shift, *dot;
+};
+
+// Send along all edges of the blocks listed[first..last-1], onwards if `forward`, else back.
+// Compiled in kernels/sending.cpp.
+template <class S>
+void send_blocks(const Layout<S> &lay, const Schedule<S> &plan, const Index *listed, Index first,
+                 Index last, bool forward, const Traffic<S> &traffic, const Scratch &room);
+
+// Message (hard at η = ∞) into half-edge h of an edge of group g from costs a on the labels of its
+// far end; `room` holds message_room(widest, 1) numbers. Compiled in kernels/sending.cpp.
+void send_one(const Layout<double> &lay, Index g, Index h, const double *a, double *out,
+              double *room, double eta);
+
+} // namespace softmap

@@ -1,0 +1,127 @@
+// Couplings of all edges, with κ read off the messages of chains where they lie.
+#pragma once
+
+#include "base/sums.hpp"
+#include "couplings.hpp"
+#include "passes/sending.hpp"
+
+namespace softmap {
+
+// Cost, entropy and slack of some edges' couplings, added up with errors carried along.
+struct Prices {
+    double cost, entropy, slack;
+};
+
+// What points of chains are made of: messages, shares by strip, and node marginals.
+template <class S> struct ChainPoint {
+    const Layout<S> &lay;
+    const Layout<double> &costs; // the same model; only its places are read
+    const Schedule<S> &plan;
+    const S *msg;
+    const double *theta, *nodes;
+    double eta;
+    bool whole; // whether entropy and slack are asked for, too
+};
+
+// Prices blocks of a schedule one by one.
+template <class S> class Pricing {
+  public:
+    static constexpr Index portion = 32; // blocks that are added up first, whatever the threads
+
+    explicit Pricing(const ChainPoint<S> &point) : at_(point), room_(lanes), size_(lanes) {}
+
+    Prices operator()(Index first, Index last) {
+        double sums[3][portion];
+        for (Index k = first; k < last; ++k) {
+            const Prices found = block(at_.plan.blocks[k]);
+            sums[0][k - first] = found.cost;
+            sums[1][k - first] = found.entropy;
+            sums[2][k - first] = found.slack;
+        }
+        const Index count = last - first;
+        return {careful_sum(sums[0], count), careful_sum(sums[1], count),
+                careful_sum(sums[2], count)};
+    }
+
+  private:
+    // Rows are labels of the first end, as everywhere: which end is scaled first matters.
+    Prices block(const Block &b) {
+        return Families::visit(b.kind, [&](auto family) {
+            const Run run = run_of(b);
+            if (!b.count)
+                return price<1>(family.template at<1>(at_.lay, b.group, run.edge, 1), run, b);
+            // Tiles hold products of a weight and a table, rounded down for the bound. The point
+            // that is handed out is made from products rounded to nearest: price that one.
+            if (family.packed_size(b.early, b.late) && at_.lay.weight_at[b.group] >= 0)
+                return price<lanes>(family.template at<lanes>(at_.lay, b.group, run.edge, 1), run,
+                                    b);
+            return price<lanes>(family.tile(at_.lay, at_.plan, b, b.orientation == 0), run, b);
+        });
+    }
+
+    Run run_of(const Block &b) const {
+        const bool forward = b.orientation == 0; // from the first end
+        Run run{b.group,
+                0,
+                std::max<Index>(b.count, 1),
+                forward ? b.early : b.late,
+                forward ? b.late : b.early,
+                {}};
+        for (Index k = 0; k < lanes; ++k)
+            run.edge[k] = at_.plan.edge[b.lane + std::min(k, run.count - 1)];
+        return run;
+    }
+
+    template <int W, class Edges> Prices price(const Edges &edges, const Run &run, const Block &b) {
+        double cost[lanes], entropy[lanes] = {}, slack[lanes] = {};
+        const Couplings ask{nullptr,
+                            at_.nodes,
+                            at_.eta,
+                            cost,
+                            at_.whole ? entropy : nullptr,
+                            at_.whole ? slack : nullptr,
+                            nullptr,
+                            nullptr};
+        reserve(room_of<W>(edges, run, at_.eta));
+        couple_run<W>(room_.numbers(), edges, run, ask, solve_,
+                      [&](double *at, bool tables) { return cells<W>(at, run, b, tables); });
+        return {careful_sum(cost, run.count), careful_sum(entropy, run.count),
+                careful_sum(slack, run.count)};
+    }
+
+    template <int W> Cells<W> cells(double *room, const Run &run, const Block &b, bool tables) {
+        const Cells<W> t(room, run, tables);
+        const bool forward = b.orientation == 0; // from the first end
+        stage<W>(Direction(at_.plan, b, forward), b, at_.theta, at_.msg,
+                 reinterpret_cast<Pack<W> *>(t.row));
+        stage<W>(Direction(at_.plan, b, !forward), b, at_.theta, at_.msg,
+                 reinterpret_cast<Pack<W> *>(t.col));
+        Side<W>(at_.costs, run, 0).take(at_.nodes, t.p);
+        Side<W>(at_.costs, run, 1).take(at_.nodes, t.q);
+        t.pad();
+        return t;
+    }
+
+    void reserve(Index numbers) {
+        if (numbers > size_) {
+            room_ = Room(numbers);
+            size_ = numbers;
+        }
+    }
+
+    const ChainPoint<S> at_;
+    Room room_;
+    Index size_;
+    Transport solve_;
+};
+
+// Prices of portions first..last-1 of the blocks of a schedule.
+template <class S>
+void price_portions(const ChainPoint<S> &point, Prices *out, Index first, Index last) {
+    constexpr Index size = Pricing<S>::portion;
+    Pricing<S> pricing(point);
+    for (Index k = first; k < last; ++k)
+        out[k] = pricing(k * size, std::min((k + 1) * size, point.plan.num_blocks));
+}
+
+} // namespace softmap

@@ -1,0 +1,108 @@
+// Runs of edges that are alike, `lanes` at a time, for kernels over edges in any order.
+#pragma once
+
+#include "base/team.hpp"
+#include "families/all.hpp"
+
+#include <algorithm>
+#include <vector>
+
+namespace softmap {
+
+// Edges of one run, at positions first..first + count - 1 of the list; lanes past `count` repeat
+// the last edge.
+struct Run {
+    Index group, first, count;
+    Index rows, cols;
+    Index edge[lanes];
+};
+
+// The edges a kernel works on: a list of them, or 0..count - 1 where there is none.
+struct EdgeList {
+    const Index *edges;
+    Index count;
+    Index operator[](Index k) const { return edges ? edges[k] : k; }
+};
+
+// The longest run of alike edges from position `first` on, at most up to `last`.
+template <class Family>
+Run run_from(const Layout<double> &lay, const EdgeList &list, Index g, Index first, Index last) {
+    const Index e = list[first];
+    Run run{g, first, 0, lay.labels_at(2 * e), lay.labels_at(2 * e + 1), {}};
+    if (run.rows > Family::widest_tile || run.cols > Family::widest_tile)
+        last = first + 1;
+    for (Index k = first; k < last; ++k) {
+        const Index f = list[k];
+        const bool same = lay.group_start[g] <= f && f < lay.group_start[g + 1] &&
+                          lay.labels_at(2 * f) == run.rows && lay.labels_at(2 * f + 1) == run.cols;
+        if (!same || !Family::alike(lay, g, e, f))
+            break;
+        run.edge[run.count++] = f;
+    }
+    for (Index k = run.count; k < lanes; ++k)
+        run.edge[k] = run.edge[run.count - 1];
+    return run;
+}
+
+// work(view, run) for runs that cover positions first..last-1. The view is of all lanes, or of a
+// single edge (run.count = 1). Runs end at multiples of `lanes`, so that what is done together, and
+// with it every rounding, does not depend on how positions were split among threads.
+template <class Work>
+void each_run(const Layout<double> &lay, const EdgeList &list, Index first, Index last,
+              int receiver, Work work) {
+    while (first < last) {
+        const Index end = std::min(last, (first / lanes + 1) * lanes);
+        const Index g = lay.group_of(list[first]);
+        first += Families::visit(lay.kind[g], [&](auto family) {
+            using Family = decltype(family);
+            const Run run = run_from<Family>(lay, list, g, first, end);
+            if (run.count > 1)
+                work(Family::template at<lanes>(lay, g, run.edge, receiver), run);
+            else
+                work(Family::template at<1>(lay, g, run.edge, receiver), run);
+            return run.count;
+        });
+    }
+}
+
+// work(first, last) on parts of the items 0..count-1 that begin at multiples of `lanes`.
+template <class Work> void split_by_lanes(int threads, Index count, Work work) {
+    const auto up = [&](Index k) { return std::min(count, (k + lanes - 1) / lanes * lanes); };
+    split(threads, count, [&](Index first, Index last) { work(up(first), up(last)); });
+}
+
+// Where the nodes and half-edges of one side of a run begin.
+template <int W> struct Side {
+    Index node[W], half[W], labels;
+
+    Side(const Layout<double> &lay, const Run &run, int side)
+        : labels(side == 0 ? run.rows : run.cols) {
+        for (int k = 0; k < W; ++k) {
+            const Index h = 2 * run.edge[k] + side;
+            node[k] = lay.node_offset[lay.node[h]];
+            half[k] = lay.half_at(h);
+        }
+    }
+    // Numbers of the nodes, lanes side by side. One lane after the other, as they lie in memory.
+    void take(const double *array, double *out) const {
+        for (int k = 0; k < W; ++k)
+            for (Index x = 0; x < labels; ++x)
+                out[W * x + k] = array[node[k] + x];
+    }
+    // λ of the labels, +inf where the model forbids one. Returns 0 in lanes where all others are
+    // finite numbers, else NaN.
+    Pack<W> free(const Layout<double> &lay, const double *lam, double *out) const {
+        return Pack<W>::of([&](int k) {
+            double spoilt = 0.0;
+            const double *own = lam + half[k], *unary = lay.unary + node[k];
+            for (Index x = 0; x < labels; ++x) {
+                const bool allowed = unary[x] < infinity;
+                out[W * x + k] = allowed ? own[x] : infinity;
+                spoilt += allowed ? own[x] * 0.0 : 0.0;
+            }
+            return spoilt;
+        });
+    }
+};
+
+} // namespace softmap
