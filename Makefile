@@ -1,4 +1,4 @@
-# Each of these does its own set-up: make demo | test | test-gpu | check | adversary | bench | docs | data-report | wheel | platforms | sanitize
+# Each of these does its own set-up: make demo | test | test-gpu | check | native-checks | other-machine | adversary | bench | docs | data-report | wheel | platforms | sanitize
 # With another interpreter: make test PYTHON=python3.13 VENV=.venv-3.13
 # The compiled core (src/core) is rebuilt when its sources have changed.
 
@@ -28,7 +28,7 @@ export PATH := $(ZIG):$(PATH)
 endif
 endif
 
-.PHONY: demo test test-gpu check adversary lint bench docs data-report wheel platforms sanitize stubs clean
+.PHONY: demo test test-gpu check native-checks other-machine adversary lint bench docs data-report wheel platforms sanitize stubs clean
 .DEFAULT_GOAL := demo
 
 $(BIN)/python:
@@ -84,7 +84,31 @@ test-gpu: $(BUILT) $(VENV)/device $(VENV)/installed-test $(VENV)/installed-$(CUD
 
 check:
 	$(MAKE) STRICT=1 lint
+	$(MAKE) STRICT=1 native-checks
 	$(MAKE) STRICT=1 test
+
+# Rounding, sums, lanes, messages and threads without Python, for this machine: `make native-checks`,
+# with LEVELS=all on every instruction set that it has. `make other-machine` compiles them for the
+# other architecture, and runs them there by emulation.
+CHECKS = $(BIN)/cmake -S . -G Ninja -DCMAKE_MAKE_PROGRAM=$(abspath $(BIN))/ninja \
+  -DSOFTMAP_CHECKS_ONLY=ON $(if $(STRICT),-DSOFTMAP_WERROR=ON)
+native-checks: $(VENV)/tools $(if $(ZIG),$(ZIG)/c++)
+	$(CHECKS) -B $(VENV)/checks -DSOFTMAP_LEVELS=$(or $(LEVELS),machine)
+	$(BIN)/cmake --build $(VENV)/checks --target softmap_checks
+	set -e; for program in $(VENV)/checks/checks/*; do $$program; done
+
+OTHER := $(if $(filter aarch64 arm64,$(shell uname -m)),x86_64,aarch64)
+OTHER_CXX := $(OTHER)-linux-gnu-g++
+OTHER_QEMU = $(shell command -v qemu-$(OTHER)-static || command -v qemu-$(OTHER))
+other-machine: $(VENV)/tools
+	@command -v $(OTHER_CXX) > /dev/null && test -n "$(OTHER_QEMU)" || { echo "make other-machine" \
+	  "needs a cross compiler and an emulator: apt install" \
+	  "g++-$(subst _,-,$(OTHER))-linux-gnu qemu-user"; exit 1; }
+	$(CHECKS) -B $(VENV)/checks-$(OTHER) -DCMAKE_SYSTEM_NAME=Linux \
+	  -DCMAKE_SYSTEM_PROCESSOR=$(OTHER) -DCMAKE_CXX_COMPILER=$(OTHER_CXX) \
+	  -DCMAKE_EXE_LINKER_FLAGS=-static -DSOFTMAP_LEVELS=v3
+	$(BIN)/cmake --build $(VENV)/checks-$(OTHER) --target softmap_checks
+	set -e; for program in $(VENV)/checks-$(OTHER)/checks/*; do $(OTHER_QEMU) -cpu max $$program; done
 
 # Random models against enumeration and HiGHS for SECONDS; what breaks a promise is made small and printed.
 SECONDS ?= 600
@@ -94,7 +118,7 @@ adversary: $(BUILT) $(VENV)/installed-test
 lint: $(BUILT) $(VENV)/installed-dev
 	$(BIN)/ruff check
 	$(BIN)/ruff format --check
-	$(BIN)/clang-format --dry-run -Werror $$(find src/core -name '*.[ch]pp')
+	$(BIN)/clang-format --dry-run -Werror $$(find src/core tests/native -name '*.[ch]pp')
 	$(MAKE) stubs STUB=$(VENV)/build/_native.pyi
 	diff $(STUB) $(VENV)/build/_native.pyi || { echo "$(STUB) is not up to date: make stubs"; exit 1; }
 	$(BIN)/mypy

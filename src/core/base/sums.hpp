@@ -4,7 +4,8 @@
 // Each addition t' = fl(t + v) has an error e that is itself a number (Knuth's TwoSum), so that
 // Σ v = t + Σ e exactly. Adding up n errors is wrong by at most n u Σ|e|, u = 2⁻⁵³, which is of
 // second order; `lower` takes off twice that and rounds down. Nothing here may be compiled with
-// reassociation (-ffast-math); contraction does no harm, as there are no products to contract.
+// reassociation (-ffast-math), and nothing is contracted: the only products, those of `lower`, are
+// rounded by themselves, each by at most u, which the factor of two covers.
 #pragma once
 
 #include "layout.hpp"

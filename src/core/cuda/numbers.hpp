@@ -106,6 +106,11 @@ template <int W> struct Pack {
     friend Pack operator/(const Pack &a, const Pack &b) { return Pack(a.part[0] / b.part[0]); }
 };
 
+// a · b + c; the compiler of a device decides whether that is one rounding.
+template <int W> Pack<W> fused(const Pack<W> &a, const Pack<W> &b, const Pack<W> &c) {
+    return a * b + c;
+}
+
 template <int W> Pack<W> least(const Pack<W> &a, const Pack<W> &b) {
     return a.part[0] < b.part[0] ? a : b;
 }

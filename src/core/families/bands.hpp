@@ -129,7 +129,7 @@ template <int W> class LinearBand {
     auto adding(P *sum, P *toll) const {
         return [=, weight = weight_](Index x, const P &one, const P &steps) {
             sum[x] += one;
-            toll[x] += weight * steps;
+            toll[x] = fused(weight, steps, toll[x]);
         };
     }
 
@@ -168,8 +168,9 @@ template <int W, class Distance> class TableBand {
         for (Index x = 0; x < count_; ++x) {
             sum[x] = toll[x] = P(0.0);
             near(x, [&](Index y, const P &phi) {
-                sum[x] += phi * right[y];
-                toll[x] += phi * right[y] * cost(x, y);
+                const P mass = phi * right[y];
+                sum[x] += mass;
+                toll[x] = fused(mass, cost(x, y), toll[x]);
             });
         }
     }
@@ -177,14 +178,14 @@ template <int W, class Distance> class TableBand {
         for (Index y = 0; y < count_; ++y)
             sum[y] = P(0.0);
         for (Index x = 0; x < count_; ++x)
-            near(x, [&](Index y, const P &phi) { sum[y] += left[x] * phi; });
+            near(x, [&](Index y, const P &phi) { sum[y] = fused(left[x], phi, sum[y]); });
     }
     void plainly(const P *right, P *sum, P *toll) const {
         for (Index x = 0; x < count_; ++x) {
             sum[x] = toll[x] = P(0.0);
             near(x, [&](Index y, const P &) {
                 sum[x] += right[y];
-                toll[x] += right[y] * cost(x, y);
+                toll[x] = fused(right[y], cost(x, y), toll[x]);
             });
         }
     }

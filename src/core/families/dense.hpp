@@ -35,7 +35,7 @@ inline Pack<W> soft_minimum(Index count, Value value, Pack<W> *work, double eta)
     } else {
         gather(work, count);
     }
-    return low - log(mass) * Pack<W>(1.0 / eta);
+    return fused(log(mass), Pack<W>(-1.0 / eta), low);
 }
 
 template <int W, class Value> inline Pack<W> hard_minimum(Index count, Value value) {

@@ -92,7 +92,7 @@ template <int W> struct PottsEdges : EdgesBase<W, PottsEdges<W>> {
             const Pack<W> stay = 1.0 - q, leave = q * mass;
             SOFTMAP_UNROLL_ALL
             for (Index y = 0; y < labels; ++y)
-                out[y] = low + small * log(stay * out[y] + leave);
+                out[y] = fused(small, log(fused(stay, out[y], leave)), low);
             return;
         }
         const Pack<W> far = low + weight;
@@ -100,8 +100,8 @@ template <int W> struct PottsEdges : EdgesBase<W, PottsEdges<W>> {
         for (Index y = 0; y < labels; ++y) {
             const Pack<W> others = greatest(mass - out[y], Pack<W>(Pack<W>::tiny));
             const Pack<W> best = least(a[y], far);
-            const Pack<W> both = exp(cold * (a[y] - best)) + exp(cold * (far - best)) * others;
-            out[y] = best + small * log(both);
+            const Pack<W> both = fused(exp(cold * (far - best)), others, exp(cold * (a[y] - best)));
+            out[y] = fused(small, log(both), best);
         }
     }
 };
@@ -132,7 +132,7 @@ Softened<W> PottsEdges<W>::softened(const Pack<W> *row, const Pack<W> *col, cons
     for (Index y = 0; y < cols; ++y) {
         far[y] = mass_of(col[y], low_col);
         sum += far[y];
-        sum_above += far[y] * above(col[y], low_col);
+        sum_above = fused(far[y], above(col[y], low_col), sum_above);
     }
     P total(0.0), mean(0.0);
     for (Index x = 0; x < rows; ++x) {
@@ -140,18 +140,18 @@ Softened<W> PottsEdges<W>::softened(const Pack<W> *row, const Pack<W> *col, cons
         off[x] = choose(P(trace), product, product, none);
         same[x] = x < both ? mass_of(row[x] + col[x], low) : none;
         const P own = x < both ? far[x] : none, others = sum - own;
-        total += same[x] + off[x] * others;
-        mean += off[x] * (base + above(row[x], low_row)) * others + off[x] * sum_above;
+        total += fused(off[x], others, same[x]);
+        mean += fused(off[x] * (base + above(row[x], low_row)), others, off[x] * sum_above);
         if (x < both) {
             mean -= off[x] * own * above(col[x], low_col);
-            mean += same[x] * above(row[x] + col[x], low);
+            mean = fused(same[x], above(row[x] + col[x], low), mean);
         }
     }
     const P scale = 1.0 / total;
     P slack(0.0), all(0.0);
     for (Index x = 0; x < rows; ++x) {
         const P own = x < both ? far[x] : none;
-        const P have = (same[x] + off[x] * (sum - own)) * scale;
+        const P have = fused(off[x], sum - own, same[x]) * scale;
         const P shrunk = least(p[x] / have, P(1.0));
         slack += size_of(have - p[x]);
         off[x] *= shrunk;
@@ -160,10 +160,10 @@ Softened<W> PottsEdges<W>::softened(const Pack<W> *row, const Pack<W> *col, cons
     }
     for (Index y = 0; y < cols; ++y) {
         const P others = y < both ? all - off[y] : all;
-        const P have = (y < both ? same[y] : none) + far[y] * others;
+        const P have = fused(far[y], others, y < both ? same[y] : none);
         slack += size_of(have * scale - q[y]);
     }
-    return {P(eta) * mean * scale + log(total), slack};
+    return {fused(P(eta) * mean, scale, log(total)), slack};
 }
 
 struct Potts : FamilyBase {

@@ -64,7 +64,7 @@ template <int W> struct ProjectionEdges : EdgesBase<W, ProjectionEdges<W>> {
             mass[s] = unless_infinite(one, exp(cold * excess));
             mass[s] = choose(Pack<W>(trace), mass[s], mass[s], none);
             total += mass[s];
-            mean += mass[s] * excess;
+            mean = fused(mass[s], excess, mean);
         }
         const Pack<W> scale = 1.0 / total;
         for (Index s = 0; s < this->senders; ++s) {
@@ -74,7 +74,7 @@ template <int W> struct ProjectionEdges : EdgesBase<W, ProjectionEdges<W>> {
         pushed(mass, have);
         for (Index y = 0; y < this->receivers; ++y)
             slack += size_of(have[y] - q[y]);
-        return {Pack<W>(eta) * mean * scale + log(total), slack};
+        return {fused(Pack<W>(eta) * mean, scale, log(total)), slack};
     }
 
   private:
@@ -93,7 +93,7 @@ template <int W> struct ProjectionEdges : EdgesBase<W, ProjectionEdges<W>> {
         for (Index s = 0; s < this->senders; ++s)
             mass[map[s]] += exp(cold * (a[s] - out[map[s]]));
         for (Index y = 0; y < this->receivers; ++y) // +inf stays where no state is allowed
-            out[y] += small * log(greatest(mass[y], Pack<W>(Pack<W>::tiny)));
+            out[y] = fused(small, log(greatest(mass[y], Pack<W>(Pack<W>::tiny))), out[y]);
     }
 };
 

@@ -166,7 +166,7 @@ template <int W, class Distance> struct TruncatedEdges : EdgesBase<W, TruncatedE
             Pack<W> mass = (before[first(y)] + after[last(y)]) * exp(cold * (low + ceiling - best));
             for (Index x = first(y); x < last(y); ++x)
                 mass += exp(cold * (a[x] + near[x < y ? y - x : x - y] - best));
-            out[y] = best + small * log(mass);
+            out[y] = fused(small, log(mass), best);
         }
     }
 
@@ -180,14 +180,14 @@ template <int W, class Distance> struct TruncatedEdges : EdgesBase<W, TruncatedE
         const Pack<W> cold(-eta), small(-1.0 / eta), low = lowest(a);
         Pack<W> *up = work, *down = work + labels, *mass = down + labels;
         const Pack<W> q = exp(cold * weight), cut = exp(cold * ceiling);
-        const Pack<W> falling = exp(cold * weight * Pack<W>(double(reach)));
-        const Pack<W> shy = exp(cold * weight * Pack<W>(double(reach - 1)));
+        const Pack<W> falling = 0.0 - exp(cold * weight * Pack<W>(double(reach)));
+        const Pack<W> shy = 0.0 - exp(cold * weight * Pack<W>(double(reach - 1)));
         Pack<W> near(0.0), sum(0.0), behind(0.0);
         mass[0] = sum;
         SOFTMAP_UNROLL_ALL
         for (Index x = 0; x < labels; ++x) {
             out[x] = exp(cold * (a[x] - low));
-            near = near * q + out[x];
+            near = fused(near, q, out[x]);
             sum += out[x];
             up[x] = near; // Σ q^(y - x) over x <= y
             mass[x + 1] = sum;
@@ -195,14 +195,14 @@ template <int W, class Distance> struct TruncatedEdges : EdgesBase<W, TruncatedE
         SOFTMAP_UNROLL_ALL
         for (Index y = labels - 1; y >= 0; --y) {
             const Index begin = first(y), end = last(y);
-            Pack<W> value = up[y] + behind + cut * (sum - (mass[end] - mass[begin]));
+            Pack<W> value = fused(cut, sum - (mass[end] - mass[begin]), up[y] + behind);
             behind = (behind + out[y]) * q;
             down[y] = behind; // Σ q^(x - y + 1) over x >= y
             if (begin > 0)
-                value -= falling * up[begin - 1];
+                value = fused(falling, up[begin - 1], value);
             if (end < labels)
-                value -= shy * down[end];
-            out[y] = low + small * log(greatest(value, Pack<W>(Pack<W>::tiny)));
+                value = fused(shy, down[end], value);
+            out[y] = fused(small, log(greatest(value, Pack<W>(Pack<W>::tiny))), low);
         }
     }
 
@@ -219,13 +219,13 @@ template <int W, class Distance> struct TruncatedEdges : EdgesBase<W, TruncatedE
         far_sums(labels, reach, mass, sum);
         for (Index y = 0; y < labels; ++y) {
             mass[y] = mass_of(a[y] - out[y], eta);
-            sum[y] = sum[y] * mass_of(far - out[y], eta) + mass[y];
+            sum[y] = fused(sum[y], mass_of(far - out[y], eta), mass[y]);
         }
         const Flushed flushed;
         slopes.gather_plainly(mass, reach, room,
                               [&](Index y, const Pack<W> &one, const Pack<W> &) { sum[y] += one; });
         for (Index y = 0; y < labels; ++y)
-            out[y] -= log(greatest(sum[y], Pack<W>(1e-300))) * Pack<W>(1.0 / eta);
+            out[y] = fused(log(greatest(sum[y], Pack<W>(1e-300))), Pack<W>(-1.0 / eta), out[y]);
     }
 };
 

@@ -26,6 +26,15 @@ class Flushed {
 
   private:
     unsigned before_;
+#elif defined(__aarch64__)
+    Flushed() {
+        asm volatile("mrs %0, fpcr" : "=r"(before_));
+        asm volatile("msr fpcr, %0" ::"r"(before_ | 1u << 24) : "memory");
+    }
+    ~Flushed() { asm volatile("msr fpcr, %0" ::"r"(before_) : "memory"); }
+
+  private:
+    std::uint64_t before_;
 #else
     Flushed() {}
 #endif
@@ -35,12 +44,19 @@ class Flushed {
 };
 
 // The step from one label to the next, by label that is stepped to; and one that changes nothing.
+// `plus` adds to what was stepped.
 template <int W> struct Steps {
     const Pack<W> *into;
     Pack<W> operator()(const Pack<W> &sum, Index label) const { return sum * into[label]; }
+    Pack<W> plus(const Pack<W> &sum, Index label, const Pack<W> &more) const {
+        return fused(sum, into[label], more);
+    }
 };
 struct Still {
     template <int W> Pack<W> operator()(const Pack<W> &sum, Index) const { return sum; }
+    template <int W> Pack<W> plus(const Pack<W> &sum, Index, const Pack<W> &more) const {
+        return sum + more;
+    }
 };
 
 // Σ source[y] · (steps from y to x) over the labels y in a window before x, and where `counting`
@@ -65,14 +81,14 @@ template <int W, bool counting, bool ascending, class Step> class Trail {
         const P own = source_[label(k)] * path_;
         end_[k] = sum_ += own;
         if constexpr (counting)
-            end_steps_[k] = steps_ += own * P(double(before));
+            end_steps_[k] = steps_ = fused(own, P(double(before)), steps_);
         path_ = step_(path_, label(k));
     }
     // Forwards: the k-th label is now part of the window.
     void enter(Index k) {
         if constexpr (counting)
             steps_ = step_(steps_ + sum_, label(k));
-        sum_ = step_(sum_, label(k)) + source_[label(k)];
+        sum_ = step_.plus(sum_, label(k), source_[label(k)]);
         path_ = step_(path_, label(k));
     }
     // put(x, sum, sum_of_steps) for the label x after the k-th; the window begins at `from` in the
@@ -82,7 +98,7 @@ template <int W, bool counting, bool ascending, class Step> class Trail {
         const P tail = path_ * end_[from];
         P steps = steps_;
         if constexpr (counting)
-            steps += path_ * end_steps_[from] + tail * P(double(place));
+            steps += fused(path_, end_steps_[from], tail * P(double(place)));
         give(k, sum_ + tail, steps, put);
     }
 

@@ -30,8 +30,8 @@ template <class S> struct Momentum {
             return 0.0;
         const Pack<W> step = y - z, before = Pack<W>::load(prev + at);
         if (rule.relax != 0.0)
-            (before + Pack<W>(rule.relax) * step).store(prev + at);
-        return step * (z - before - Pack<W>(rule.turn) * step);
+            fused(Pack<W>(rule.relax), step, before).store(prev + at);
+        return step * fused(Pack<W>(-rule.turn), step, z - before);
     }
 };
 
@@ -51,7 +51,7 @@ template <class S> void extrapolate(S *msg, S *prev, Index count, Clock &clock, 
         const double beta = (clock.now() - 1.0) / clock.following();
         const auto move = [&]<int W>(Index at) {
             const auto z = Pack<W>::load(msg + at);
-            (z + Pack<W>(beta) * (z - Pack<W>::load(prev + at))).store(msg + at);
+            fused(Pack<W>(beta), z - Pack<W>::load(prev + at), z).store(msg + at);
             z.store(prev + at);
         };
         const Index last = part.last(0, count);

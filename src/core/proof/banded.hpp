@@ -45,8 +45,8 @@ template <int W, class Edges, class Given> class BandedCoupling {
         add_means(row, low_row, sum_, mean);
         add_cols();
         add_means(col, low_col, rest_, mean);
-        mean += above * total;
-        return P(eta_) * mean * scale_ + log(total);
+        mean = fused(above, total, mean);
+        return fused(P(eta_) * mean, scale_, log(total));
     }
 
     // Scale rows, then columns, down to at most p and q; returns the slack before. What is missing
@@ -83,7 +83,7 @@ template <int W, class Edges, class Given> class BandedCoupling {
         band_.plainly(rest_, sum_, toll_);
         far_sums(count_, edges_.reach, rest_, far_);
         for (Index x = 0; x < count_; ++x)
-            price += left_over(x) * share_ * (toll_[x] + edges_.ceiling * far_[x]);
+            price = fused(left_over(x) * share_, fused(edges_.ceiling, far_[x], toll_[x]), price);
         return price * P(1.0 + double(count_) * 0x1p-50);
     }
 
@@ -94,7 +94,7 @@ template <int W, class Edges, class Given> class BandedCoupling {
                 sum_[y] = far_left_[x] * far_right_[y];
             band_.each(x, [&](Index y, const P &phi) { sum_[y] = left_[x] * phi * right_[y]; });
             for (Index y = 0; y < count_; ++y)
-                put(x, y, sum_[y] + left_over(x) * share_ * rest_[y]);
+                put(x, y, fused(left_over(x) * share_, rest_[y], sum_[y]));
         }
     }
 
@@ -138,8 +138,8 @@ template <int W, class Edges, class Given> class BandedCoupling {
         far_sums(count_, edges_.reach, far_right_, far_);
         for (Index x = 0; x < count_; ++x) {
             const P beyond = far_left_[x] * far_[x];
-            sum_[x] = left_[x] * sum_[x] + beyond;
-            price += left_[x] * toll_[x] + edges_.ceiling * beyond;
+            sum_[x] = fused(left_[x], sum_[x], beyond);
+            price += fused(left_[x], toll_[x], edges_.ceiling * beyond);
         }
         return price;
     }
@@ -148,12 +148,12 @@ template <int W, class Edges, class Given> class BandedCoupling {
         band_.cols(left_, rest_);
         far_sums(count_, edges_.reach, far_left_, far_);
         for (Index y = 0; y < count_; ++y)
-            rest_[y] = right_[y] * rest_[y] + far_right_[y] * far_[y];
+            rest_[y] = fused(right_[y], rest_[y], far_right_[y] * far_[y]);
     }
     // Add Σ mass · (κ - low); labels without mass may have κ = +inf.
     void add_means(const P *kappa, const P &low, const P *mass, P &mean) const {
         for (Index x = 0; x < count_; ++x)
-            mean += mass[x] * least(kappa[x] - low, P(barred));
+            mean = fused(mass[x], least(kappa[x] - low, P(barred)), mean);
     }
 
     const Given &t_;

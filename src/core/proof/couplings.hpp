@@ -53,14 +53,14 @@ template <int W> Soft<W> soften(const Cells<W> &t, double eta) {
             mass = choose(Cell(trace), mass, mass, Cell(0.0));
             line[c] = mass;
             sum_of_row += mass;
-            mean += mass * excess;
+            mean = fused(mass, excess, mean);
         }
         sum_of_row = t.summed(sum_of_row);
         t.put_row(t.rest_p, x, sum_of_row);
         sum += sum_of_row;
     }
     const Cell scale = 1.0 / sum;
-    return {Cell(eta) * t.summed(mean) * scale + log(sum), scale};
+    return {fused(Cell(eta) * t.summed(mean), scale, log(sum)), scale};
 }
 
 // Scale rows, then columns, down to at most p and q; what is missing goes into `rest_*`. The first
@@ -119,7 +119,7 @@ template <int W> Pack<lanes> complete(const Cells<W> &t) {
         for (Index c = 0; c < t.cells; ++c) {
             const Cell cost = t.cost[x * t.cells + c];
             Cell &mass = t.plan[x * t.cells + c];
-            mass += share * t.in_col(t.rest_q, c);
+            mass = fused(share, t.in_col(t.rest_q, c), mass);
             mass = choose(cost, Cell(infinity), mass, choose(mass, speck, none, mass));
             price += priced(mass, cost);
         }

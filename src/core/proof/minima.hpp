@@ -9,7 +9,8 @@
 // less than one unit in the last place of each intermediate result on the way to the least entry -
 // one product and two sums; for the linear distance one sum per step between the two labels. Large
 // terms at other entries lose nothing. Overflow gives -inf downwards and the largest number
-// upwards.
+// upwards. Hard messages use no `fused`, and nothing is contracted; a fused product and sum would
+// be rounded down once instead of twice, which is a lower bound as well.
 #pragma once
 
 #include "base/rounding.hpp"

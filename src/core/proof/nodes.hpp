@@ -36,17 +36,17 @@ inline void soft_nodes(const Layout<double> &lay, const Index *at, const Index *
         const P scale = 1.0 / total;
         for (Index x = 0; x < labels; ++x) {
             const P share_of = choose(P(trace), mass[x], mass[x], P(0.0)) * scale;
-            mean += share_of * excess[x];
+            mean = fused(share_of, excess[x], mean);
             double *to = out + lay.node_offset[i] + x; // labels of nodes follow each other
             share_of.each(int(count), [&](int k, double one) { to[k * labels] = one; });
         }
         if (!entropy)
             continue;
         const P logarithm = log(total);
-        (P(eta) * mean + logarithm).each(int(count), [&](int k, double one) {
+        fused(P(eta), mean, logarithm).each(int(count), [&](int k, double one) {
             entropy[i + k] = one;
         });
-        (low - logarithm * P(1.0 / eta)).each(int(count), [&](int k, double one) {
+        fused(logarithm, P(-1.0 / eta), low).each(int(count), [&](int k, double one) {
             minimum[i + k] = one;
         });
     }
