@@ -53,8 +53,9 @@ def test_energies_are_those_of_the_factors(case, constant):
 def test_each_set_of_variables_becomes_one_edge_or_one_auxiliary(case):
     counts, factors = case
     model = Model.from_factors(counts, factors)
-    larger = {frozenset(s) for s, _ in factors if len(s) > 2}
-    pairs = {frozenset(s) for s, _ in factors if len(s) == 2}
+    scopes = [s if len(s) < 3 else [i for i in s if counts[i] > 1] for s, _ in factors]
+    larger = {frozenset(s) for s in scopes if len(s) > 2}
+    pairs = {frozenset(s) for s in scopes if len(s) == 2}
     assert model.num_variables == len(counts)
     assert model.n == len(counts) + len(larger) == len(counts) + len(model.auxiliaries)
     assert model.m == len(pairs) + sum(len(s) for s in larger)
