@@ -226,7 +226,9 @@ class Assembly:
         if not len(repeated):
             return [*_table_groups(parts), *kept]
         merged: dict[tuple[int, int], Costs] = {}
-        parts = [_once(edges, tables, _among(edges, repeated, n), merged) for edges, tables in parts]
+        parts = [
+            _once(edges, tables, _among(edges, repeated, n), merged) for edges, tables in parts
+        ]
         kept = [self._once(edges, p, _among(edges, repeated, n), merged) for edges, p in kept]
         parts.append((np.array(list(merged)), list(merged.values())))
         return [*_table_groups([part for part in parts if len(part[0])]), *kept]
