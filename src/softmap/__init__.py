@@ -119,7 +119,7 @@ _MODULES = {
     "codes": "codes",
     "distributed": "distributed",
     "generators": "generators",
-    "interop": "io.interop",
+    "interop": "interop",
     "io": "io",
     "learn": "learn",
     "lp": "relaxation.lp",

@@ -230,6 +230,7 @@ def read(
     seen : array of 0 and 1
         Of `.dem` files: which detectors fired; see `softmap.io.Detectors.model`.
     """
+    _check_format(format)
     content = load(source)
     form = _format(content, format)
     model = form.parse(content, **_options(form, content.name, options | {"values": values}))
@@ -252,6 +253,7 @@ def parse(data: bytes, format: str | None = None, **options: Any) -> Model:
     format : str, optional
         One of `softmap.io.FORMATS`, where the content does not tell.
     """
+    _check_format(format)
     content = open_content(data)
     form = _format(content, format)
     return form.parse(content, **_options(form, None, options))
@@ -266,6 +268,7 @@ def read_named(source: Source, *, format: str | None = None) -> Named:
     format : str, optional
         One of `softmap.io.FORMATS`, where name and content do not tell.
     """
+    _check_format(format)
     content = load(source)
     return _format(content, format).parse_named(content)
 
@@ -313,7 +316,6 @@ def _check_format(format: object) -> None:
 
 def _format(content: Content, format: str | None) -> Format:
     """The format asked for, or else the one that the file has."""
-    _check_format(format)
     key = format or format_of(content.name, content.data)
     if key is None:
         known = ", ".join(FORMATS)
