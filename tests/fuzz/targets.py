@@ -7,16 +7,20 @@ from __future__ import annotations
 
 import contextlib
 import io
+import sys
 import zipfile
 from collections.abc import Callable
+from pathlib import Path
 
 import numpy as np
 
 import softmap
 from softmap.io.formats import FORMATS
 from softmap.io.results import parse_evidence, parse_labels, parse_sln
-from support.files import content
-from support.samples import RESULTS, SAMPLES
+
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
+
+from support.samples import RESULTS, SAMPLES, content
 
 
 def _models() -> list[softmap.Model]:

@@ -15,8 +15,8 @@ from hypothesis import strategies as st
 import softmap
 from softmap.io.formats import FORMATS
 from softmap.io.results import parse_evidence, parse_labels, parse_sln
-from support.files import content, damaged, flipped, labellings
-from support.samples import BIF, NET, RESULTS, SAMPLES, XDSL, XMLBIF
+from support.files import damaged, flipped, labellings
+from support.samples import BIF, NET, RESULTS, SAMPLES, XDSL, XMLBIF, content
 
 BINARY = ("npz", "opengm")
 ONE = b'{problem {mustbe "<1"} variables {a 2} functions {f {scope '

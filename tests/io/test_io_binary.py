@@ -10,7 +10,8 @@ from hypothesis import given
 import softmap
 from softmap.io.formats import FORMATS
 from strategies import models
-from support.files import content, flipped, labellings, same_energies
+from support.files import flipped, labellings, same_energies
+from support.samples import content
 
 h5py = pytest.importorskip("h5py")
 parse_npz, parse_opengm = FORMATS["npz"].parse, FORMATS["opengm"].parse

@@ -7,8 +7,8 @@ from hypothesis import given
 import softmap
 from softmap.io.formats import FORMATS
 from strategies import models
-from support.files import content, labellings, same_energies
-from support.samples import CFN, WCSP
+from support.files import labellings, same_energies
+from support.samples import CFN, WCSP, content
 
 parse_cfn, parse_wcsp = FORMATS["cfn"].parse, FORMATS["wcsp"].parse
 

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import io
 import itertools
 
 import numpy as np
 from hypothesis import strategies as st
 
-import softmap
 from softmap.model import Model
 
 
@@ -16,13 +14,6 @@ def labellings(model: Model, limit: int = 400) -> np.ndarray:
     """All labellings of a small model, or the first `limit` of them."""
     ranges = [range(int(d)) for d in model.num_labels[: model.num_variables]]
     return np.array(list(itertools.islice(itertools.product(*ranges), limit)))
-
-
-def content(model: Model, form: str, **options: object) -> bytes:
-    """The bytes of a file of this format that holds the model."""
-    file = io.BytesIO()
-    softmap.write(model, file, format=form, **options)
-    return file.getvalue()
 
 
 def same_energies(first: Model, second: Model, rtol: float = 1e-9) -> bool:

@@ -2,6 +2,18 @@
 
 from __future__ import annotations
 
+import io
+
+import softmap
+
+
+def content(model: softmap.Model | softmap.io.Named, form: str, **options: object) -> bytes:
+    """The bytes of a file of this format that holds the model."""
+    file = io.BytesIO()
+    softmap.write(model, file, format=form, **options)
+    return file.getvalue()
+
+
 UAI = b"""MARKOV
 3
 2 2 3
