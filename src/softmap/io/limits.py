@@ -53,6 +53,8 @@ class Limits:
         Clauses and sums over more variables than this become chains, which are as tight.
     joint_variables : int
         Largest number of variables of a pseudo-Boolean constraint that has to be a table.
+    global_cost : float
+        Largest cost of one violation of a global cost function.
     integer_values : int
         Largest number of values of one integer variable of dimod.
     partition_variables : int
@@ -89,6 +91,7 @@ class Limits:
     xml_text: int = 1 << 18
     clause_variables: int = 6
     joint_variables: int = 20
+    global_cost: float = 1e15
     integer_values: int = 1 << 16
     partition_variables: int = 8
     matching_edge: int = 32
