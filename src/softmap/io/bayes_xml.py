@@ -49,7 +49,7 @@ class _Elements:
         raise NotImplementedError
 
     def end(self, name: str, text: str) -> None:
-        """An element ends; `text` is what stood in it, beside other elements."""
+        """An element ends; `text` is the text in it, without that of inner elements."""
         raise NotImplementedError
 
 
