@@ -17,7 +17,7 @@ from collections.abc import Callable
 import numpy as np
 
 import softmap
-from softmap.io import named
+from softmap.io import Named
 from softmap.io.formats import FORMATS
 from softmap.io.streams import Content
 
@@ -114,8 +114,10 @@ def network() -> str:
         factors.append(((*own, i), 0.0 - np.log(table)))
     model = softmap.Model.from_factors(sizes, factors)
     states = tuple(tuple(f"state_{x}" for x in range(d)) for d in sizes)
-    with_names = named.Named(model, tuple(f"variable_{i}" for i in range(48)), states)
-    data = "".join(softmap.io.format_bif(with_names)).encode()
+    with_names = Named(model, tuple(f"variable_{i}" for i in range(48)), states)
+    file = io.BytesIO()
+    softmap.write(with_names, file, format="bif")
+    data = file.getvalue()
     seconds, _ = spent("bif", data, 3)
     entries = sum(t.size for _, t in factors)
     size = f"{entries:,} probabilities, {len(data) / 1e6:.1f} MB"

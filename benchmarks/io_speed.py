@@ -19,8 +19,8 @@ from pathlib import Path
 from typing import Any
 
 import softmap
-from softmap.io import format_opengm, parse_opengm, parse_uai
-from softmap.io.streams import Content, load
+from softmap.io import parse
+from softmap.io.streams import load
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "tests"))
 
@@ -38,6 +38,13 @@ def best_of(action: Callable[[], Any], times: int = 3) -> float:
     return min(spent)
 
 
+def written(model: softmap.Model, form: str) -> bytes:
+    """The content of a file with the model."""
+    file = io.BytesIO()
+    softmap.write(model, file, format=form)
+    return file.getvalue()
+
+
 def peak_ratio(action: Callable[[], softmap.Model]) -> float:
     """Peak memory while reading over the memory of the model."""
     tracemalloc.start()
@@ -51,34 +58,32 @@ def uai_row(path: Path) -> tuple[str, float]:
     values = "cost" if "uai-cost" in str(path) else "potential"
     size = len(load(path).data) / 1e6
     text = load(path).data
-    parse = size / best_of(lambda: parse_uai(Content(text), values=values))
+    parsed = size / best_of(lambda: parse(text, "uai", values=values))
     whole = size / best_of(lambda: softmap.read(path, values=values))
     with tempfile.NamedTemporaryFile(suffix=".uai") as plain:
         plain.write(text)
         plain.flush()
         memory = peak_ratio(lambda: softmap.read(plain.name, values=values))
-    return f"| {path.name} | {size:.1f} | {parse:.0f} | {whole:.0f} | {memory:.1f} |", parse
+    return f"| {path.name} | {size:.1f} | {parsed:.0f} | {whole:.0f} | {memory:.1f} |", parsed
 
 
 def opengm_row(path: Path) -> str:
     data = path.read_bytes()
     size = len(data) / 1e6
-    parse = size / best_of(lambda: parse_opengm(data), 10)
+    parsed = size / best_of(lambda: parse(data, "opengm"), 10)
     whole = size / best_of(lambda: softmap.read(path), 10)
     memory = peak_ratio(lambda: softmap.read(path))
-    return f"| {path.name} | {size:.1f} | {parse:.0f} | {whole:.0f} | {memory:.1f} |"
+    return f"| {path.name} | {size:.1f} | {parsed:.0f} | {whole:.0f} | {memory:.1f} |"
 
 
 def large_opengm() -> str:
     """A larger OpenGM file made here: a 256 x 256 grid, one table per edge."""
     model = softmap.generators.random_grid(256, 256, 8, seed=0)
-    data = format_opengm(model)
+    data = written(model, "opengm")
     size = len(data) / 1e6
-    parse = size / best_of(lambda: parse_opengm(data))
+    parsed = size / best_of(lambda: parse(data, "opengm"))
     memory = peak_ratio(lambda: softmap.read(io.BytesIO(data)))
-    return (
-        f"| 256 x 256 grid, dense tables | {size:.1f} | {parse:.0f} | {parse:.0f} | {memory:.1f} |"
-    )
+    return f"| 256 x 256 grid, dense | {size:.1f} | {parsed:.0f} | {parsed:.0f} | {memory:.1f} |"
 
 
 def pgmpy_speed() -> float:
@@ -90,7 +95,7 @@ def pgmpy_speed() -> float:
         side, text = 4, ""
         while len(text) < PGMPY_BYTES:
             model = softmap.generators.random_grid(side, side, 8, seed=0)
-            text = "".join(softmap.io.format_uai(model))
+            text = written(model, "uai").decode()
             side += 2
         begin = time.process_time()
         UAIReader(string=text).get_model()

@@ -13,7 +13,6 @@ import pytest
 
 import softmap
 from families import FAMILIES, Ends, Numbers
-from io_helpers import same_energies
 from methods import UPDATES
 from oracles import brute_force, dense_lp, energy_by_hand
 from softmap import labels, lp
@@ -26,8 +25,9 @@ from softmap.relaxation.consistency import arc_consistency, tighten
 from softmap.solving.certificate import certificate
 from softmap.solving.judge import Judge
 from strategies import dense, random_lam
+from support.files import same_energies
 
-WRITABLE = [name for name, form in FORMATS.items() if form.write and not form.only]
+WRITABLE = [name for name, form in FORMATS.items() if form.writer and not form.only]
 EDGES = np.array([[0, 1], [2, 1], [2, 3], [3, 0], [1, 0], [4, 2], [4, 3]])
 FAMILY = pytest.mark.parametrize("name", FAMILIES)
 SEED = pytest.mark.parametrize("seed", range(6))

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 __version__ = "0.2.0"
 
 if TYPE_CHECKING:
-    from softmap import codes, distributed, generators, interop, io, learn, plotting
+    from softmap import codes, distributed, generators, io, learn, plotting
     from softmap.algorithms.registry import METHODS
     from softmap.errors import (
         CheckpointError,
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
         SoftmapError,
         WriteError,
     )
-    from softmap.io import read, write
+    from softmap.io import interop, read, write
     from softmap.learn.layer import soft_map
     from softmap.many import solve_many
     from softmap.marginals import SoftMarginals, exact_marginals, log_partition_bounds

@@ -11,6 +11,7 @@ import pytest
 
 import softmap
 from softmap.cli.app import main
+from softmap.io.results import format_labels
 
 UAI = "MARKOV\n3\n2 2 3\n3\n1 0\n2 0 1\n2 1 2\n2\n 1 3\n4\n 2 1 1 2\n6\n 1 2 3 3 2 1\n"
 
@@ -197,7 +198,7 @@ def test_info_and_doctor_speak_json(uai, infeasible, capsys):
 def test_output_to_standard_output_is_the_labels_alone(uai, capsys):
     assert main(["solve", str(uai), "--output", "-", "--no-progress"]) == 0
     out = capsys.readouterr().out
-    assert out == softmap.io.format_labels(softmap.solve(softmap.read(uai)).labels)
+    assert out == format_labels(softmap.solve(softmap.read(uai)).labels)
     assert main(["solve", str(uai), "--output", "-", "--json"]) == 2
 
 

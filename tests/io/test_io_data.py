@@ -10,7 +10,7 @@ import pytest
 import softmap
 from data import shared_data
 from known import known
-from softmap.io import read_dd, read_evidence, read_labels
+from softmap.io import read_evidence, read_labels
 
 DATA = shared_data()
 pytestmark = pytest.mark.skipif(DATA is None, reason="no benchmark instances")
@@ -81,7 +81,7 @@ def test_multi_graph_file_is_read_block_by_block():
     with pytest.raises(softmap.FormatError, match="6"):
         softmap.read(path)
     for block in range(6):
-        assert read_dd(path, block=block).num_labels.tolist() == [11] * 10
+        assert softmap.read(path, block=block).num_labels.tolist() == [11] * 10
 
 
 @pytest.mark.parametrize("name", ["uai-bayes/water.uai", "wcsp/404.wcsp.xz", "cfn/alarm.cfn.gz"])

@@ -6,9 +6,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import softmap
-from softmap.io.decimals import parse_decimals
+from softmap.io.limits import LIMITS
 from softmap.io.streams import Content
-from softmap.io.tokens import CHUNK, Numbers
+from softmap.io.tokens import Numbers, parse_decimals
 
 
 def decimals(digits: int) -> st.SearchStrategy[str]:
@@ -86,7 +86,7 @@ def test_junk_is_refused_wherever_python_refuses_it(junk, at):
 
 def test_pieces_are_cut_between_numbers_and_lines_are_counted():
     text = b"\n".join(b"%d.25" % k for k in range(60_000))
-    assert len(text) > 3 * CHUNK
+    assert len(text) > 3 * LIMITS.text_bytes
     numbers = Numbers(Content(text))
     assert np.array_equal(numbers.values, np.arange(60_000) + 0.25)
     assert numbers.line(0) == 1
@@ -94,6 +94,9 @@ def test_pieces_are_cut_between_numbers_and_lines_are_counted():
     with pytest.raises(softmap.FormatError) as caught:
         Numbers(Content(text.replace(b"50000.25", b"50000,25")))
     assert caught.value.line == 50_001
-    for endless in (b"1" * (4 * CHUNK), b"1 2\n" + b"3" * (4 * CHUNK) + b" 4"):
+    for endless in (
+        b"1" * (4 * LIMITS.text_bytes),
+        b"1 2\n" + b"3" * (4 * LIMITS.text_bytes) + b" 4",
+    ):
         with pytest.raises(softmap.FormatError, match="expected a number"):
             Numbers(Content(endless))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import itertools
 import math
 import subprocess
@@ -12,8 +13,10 @@ import pytest
 from hypothesis import example, given, settings
 
 import softmap
-from io_helpers import damaged, reads_or_refuses, refuses
-from softmap.io import parse_cfn, parse_wcsp
+from softmap.io.formats import FORMATS
+from support.files import damaged
+
+parse_cfn, parse_wcsp = FORMATS["cfn"].parse, FORMATS["wcsp"].parse
 
 INF = math.inf
 N, D, TOP = 5, 3, 1000
@@ -191,6 +194,14 @@ def test_two_lists_are_a_permutation_of_each_other():
         assert model.energy(x) == 4 * away + 5 * (x[0] == 2)
 
 
+def test_one_whose_last_variables_have_a_single_label():
+    """What remains at the end of its chain is a cost of a running variable alone."""
+    head = b"toy 10 2 1 9\n2 2 2 2 2 2 2 2 1 1\n10 0 1 2 3 4 5 6 7 8 9 -1 "
+    model = parse_wcsp(head + b"samong var 9 3 3 1 1\n")
+    assert model.energy([1, 1, 1, 0, 0, 0, 0, 0, 0, 0]) == 0
+    assert model.energy([1, 1, 0, 0, 0, 0, 0, 0, 0, 0]) == INF
+
+
 def test_a_large_one_has_no_table():
     n = 30
     scope = " ".join(map(str, range(n)))
@@ -202,53 +213,16 @@ def test_a_large_one_has_no_table():
     assert model.energy([0, *range(n - 1)]) == INF
 
 
-BAD = {
-    b"toy 4 2 1 9\n2 2 2 2\n4 0 1 2 3 -1 sgrammar var 1": (3, "one of salldiff"),
-    b"toy 4 2 1 9\n2 2 2 2\n4 0 1 2 3 -1 salldiff 3 1": (3, "how salldiff is measured"),
-    b"toy 4 2 1 9\n2 2 2 2\n4 0 1 2 3 -1 salldiff edit 1": (3, "not supported"),
-    b"toy 4 2 1 9\n2 2 2 2\n4 0 1 2 3 -1 sgcc var 1 1 0 1 1": (3, "not supported"),
-    b"toy 4 2 1 9\n2 2 2 2\n4 0 1 2 3 -1 sgcc dec 1 1 5 1 1": (3, "a value"),
-    b"toy 4 2 1 9\n2 2 2 2\n4 0 1 2 3 -1 knapsack 3 1 1": (3, "a weight"),
-    b"toy 4 2 1 9\n2 2 2 2\n4 0 1 2 3 -1 5 3 1 1": (3, "a global cost function"),
-    b"toy 4 2 1 9\n2 2 2 2\n4 0 1 2 3 -1 ssame 4 1 3 0 1 2 3": (3, "same length"),
-    b"toy 4 2 1 9\n2 2 2 2\n4 0 1 2 3 -1 sregular var 1 2 1 0 1 1 0": (3, "not supported"),
-    b"toy 4 2 1 9\n2 2 2 2\n0 -1 salldiff var 1": (3, "variables"),
-}  # fmt: skip
-
-
-@pytest.mark.parametrize("text", BAD)
-def test_what_is_wrong_is_said(text):
-    refuses(parse_wcsp, text, *BAD[text])
-
-
-HEAD = b'{problem {name a mustbe "<9"} variables {a 2 b 2 c 2} functions {f {scope [a b c] type '
-BAD_CFN = {
-    b"sgrammar params {}}}}": "one of salldiff",
-    b"salldiff params {metric var}}}}": "'cost'",
-    b"salldiff params {metric other cost 1}}}}": "one of var",
-    b"salldiff params {colour 3}}}}": "a parameter",
-    b"knapsack params {capacity 3 weights [1 2]}}}}": "rows of 3",
-    b"knapsackv params {capacity 3 weightedvalues [[a 7 1]]}}}}": "a label",
-    b"samong params {metric var cost 1 min 1 max [2] values [0]}}}}": "'max'",
-    b"ssame params {cost 1 vars1 [a] vars2 [b c]}}}}": "same length",
-    b"sgcc params {metric dec cost 1 bounds [[[[[[0]]]]]]}}}}": "brackets",
-}
-
-
-@pytest.mark.parametrize("text", BAD_CFN)
-def test_what_is_wrong_in_cfn_is_said(text):
-    with pytest.raises(softmap.FormatError, match=BAD_CFN[text]):
-        parse_cfn(HEAD + text)
-
-
 @given(damaged([_wcsp(words, _unary(name)) for name, (words, _, _) in CASES.items()]))
 @example(b"toy 2 2 1 9\n2 2\n2 0 1 -1 1e999 var 7\n")  # no name of a function, and infinite
 @settings(max_examples=150)
 def test_damaged_wcsp(text):
-    reads_or_refuses(parse_wcsp, text)
+    with contextlib.suppress(softmap.SoftmapError):
+        assert parse_wcsp(text).num_visible > 0
 
 
 @given(damaged([_cfn(params, _unary(name)) for name, (_, params, _) in CASES.items()]))
 @settings(max_examples=150)
 def test_damaged_cfn(text):
-    reads_or_refuses(parse_cfn, text)
+    with contextlib.suppress(softmap.SoftmapError):
+        assert parse_cfn(text).num_visible > 0

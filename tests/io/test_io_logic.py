@@ -1,4 +1,4 @@
-"""WCNF, OPB and detector error models: meaning by enumeration, damage, limits."""
+"""WCNF, OPB and detector error models: meaning by enumeration."""
 
 from __future__ import annotations
 
@@ -10,22 +10,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import softmap
-from io_helpers import damaged, reads_or_refuses, refuses
-from softmap.io import parse_dem, parse_detectors, parse_opb, parse_wcnf
+from softmap.io.dem import parse_detectors
 from softmap.io.formats import FORMATS
+from support.samples import DEM, OPB
+from support.samples import WCNF as NEW
+from support.samples import WCNF_TOP as OLD
 
-OLD = b"c toy\np wcnf 4 5 20\n20 1 -2 3 0\n3 -1 0\n4 2 -3 0\n2 1 1 -2 0\n5 4 -4 1 0\n"
-NEW = b"c toy\nh 1 -2 3 0\n3 -1 0\n4 2 -3 0\n2 1 1 -2 0\n5 4 -4 1 0\n1 0\n"
-OPB = (
-    b"* #variable= 4 #constraint= 2\nmin: -3 x1 +2 x2 ~x3 +1 x4 ;\n"
-    b"+1 x1 +1 x2 +1 x3 >= 2 ;\n[4] +1 x1 x2 = 0 ;\n"
-)
-DEM = (
-    b"error(0.1) D0 D1 L0\nrepeat 3 {\n    error[tag](0.2) D0 D1 # x\n"
-    b"    shift_detectors(1, 0) 1\n}\n"
-    b"ERROR(0.3) D1 ^ D0 L0\ndetector(1, 2) D3\nlogical_observable L1\n"
-)
-TEXTS = {"wcnf": NEW, "opb": OPB, "dem": DEM}
+parse_dem, parse_opb, parse_wcnf = (FORMATS[form].parse for form in ("dem", "opb", "wcnf"))
 
 
 def clauses_cost(x, clauses):
@@ -131,66 +122,6 @@ def test_wrong_syndromes():
         found.model([1, 0])
     with pytest.raises(softmap.ModelError, match="no error flips"):
         found.model([0, 0, 0, 0, 0, 1, 0])
-
-
-BAD = {
-    "wcnf": {
-        b"": (None, "at least one variable"),
-        b"1 2": (1, "0 at the end"),
-        b"h 1 0\n0 1 0\n": (2, "weight"),
-        b"-1 1 0\n": (1, "weights, or h"),
-        b"p wcnf 2 1 9\n-3 1 0\n": (2, "weight"),
-        b"p wcnf 2 1 9\n3 7 0\n": (2, "at most 2"),
-        b"p cnf 2 1\n1 0\n": (1, "'p wcnf"),
-        b"1 1.5 0\n": (1, "the number of a variable"),
-        b"1 x 0\n": (1, "a number"),
-        b"h 999999999 0\n": (None, "costs"),
-    },
-    "opb": {
-        b"": (None, "at least one variable"),
-        b"min: 1 x1": (1, "';'"),
-        b"min: 1 x1;\n1 x1 + >= 2;": (2, "a number, a literal"),
-        b"min: 1 x1;\n1 x1;": (2, "'>='"),
-        b"min: 1 x1;\n1 x1 >= x1;": (2, "one number"),
-        b"min: 1 x0;": (1, "x1, x2"),
-        b"min: 1 x1;\n= 3;": (None, "never holds"),
-        b"min: 1 x999999999;": (None, "costs"),
-        b"min: x1;\n" + b" ".join(b"+1 x%d x%d" % (i, i + 1) for i in range(1, 40)) + b">= 3;": (
-            None,
-            "2^40 entries",
-        ),
-        b"min: x1;\n" + b" ".join(b"+%d x%d" % (2**i, i + 1) for i in range(39)) + b"= 3000000;": (
-            None,
-            "different sums",
-        ),
-    },
-    "dem": {
-        b"": (None, "at least one error"),
-        b"error D0": (1, "a probability"),
-        b"error(1.5) D0": (1, "a probability"),
-        b"error(0.1) X0": (1, "a target"),
-        b"repeat 2 {\nerror(0.1) D0": (2, "'}'"),
-        b"}": (1, "an instruction"),
-        b"noise(0.1) D0": (1, "error, detector"),
-        b"repeat 999999999999 {\nerror(0.1) D0\n}": (3, "costs"),
-        b"error(0.1) D999999999999": (None, "costs"),
-        b"repeat 3 {\n" * 60: (51, "inside each other"),
-    },
-}
-
-
-@pytest.mark.parametrize(("form", "text"), [(f, t) for f, texts in BAD.items() for t in texts])
-def test_bad_files_say_where_and_what(form, text):
-    refuses(FORMATS[form].parse, text, *BAD[form][text])
-
-
-@pytest.mark.parametrize("form", TEXTS)
-@given(data=st.data())
-@settings(max_examples=60)
-def test_damaged_files_raise_our_errors_only(form, data):
-    texts = [TEXTS[form], OLD] if form == "wcnf" else [TEXTS[form]]
-    text = data.draw(st.one_of(damaged(texts), st.binary(max_size=60)))
-    reads_or_refuses(FORMATS[form].parse, text)
 
 
 def test_seen_detectors_are_an_argument():

@@ -1,4 +1,4 @@
-"""Quadratic problems and assignment: .qpbo, .qubo, .coo, .mc, QAPLIB; meaning, damage, writing."""
+"""Quadratic problems and assignment: .qpbo, .qubo, .coo, .mc, QAPLIB; meaning, writing."""
 
 from __future__ import annotations
 
@@ -12,38 +12,29 @@ from hypothesis import strategies as st
 
 import softmap
 from data import shared_data
-from io_helpers import damaged, reads_or_refuses, refuses, same_energies
-from softmap.io import parse_qap, parse_sln, read_qap, read_qpbo, read_sln
+from softmap.io import read_sln
 from softmap.io.formats import FORMATS
-
-ENTRIES = [(1, 1, 3.0), (1, 2, -5.0), (2, 2, 1.5), (3, 1, 2.0), (2, 1, 1.0)]
-ROWS = "".join(f"{i} {j} {w}\n" for i, j, w in ENTRIES).encode()
-ZERO = "".join(f"{i - 1} {j - 1} {w}\n" for i, j, w in ENTRIES).encode()
-TEXTS = {
-    "qpbo": b"3 5\n" + ROWS,
-    "qubo": b"c toy\np qubo 0 3 2 3\n" + ZERO,
-    "coo": b"# vartype=BINARY\n" + ZERO,
-    "maxcut": b"3 3\n1 2 4\n2 3 -1.5\n1 3 2\n",
-    "qap": b"3\n\n0 1 2\n1 0 3\n2 3 1\n\n0 5 2\n4 0 3\n2 3 2\n",
-}
+from softmap.io.results import parse_sln
+from support.files import same_energies
+from support.samples import COO, MAXCUT, QAP, QPBO, QUADRATIC, QUBO
 
 
 def value(x, twice, spins=False, offset=0.0):
     v = [1 - 2 * k for k in x] if spins else x
-    parts = (w * v[i - 1] * v[j - 1] * (1 if i == j or not twice else 2) for i, j, w in ENTRIES)
+    parts = (w * v[i - 1] * v[j - 1] * (1 if i == j or not twice else 2) for i, j, w in QUADRATIC)
     return sum(parts) + offset
 
 
 @pytest.mark.parametrize("form", ["qpbo", "qubo", "coo"])
 def test_energies_are_those_of_the_matrix(form):
-    model = FORMATS[form].parse(TEXTS[form])
+    model = FORMATS[form].parse({"qpbo": QPBO, "qubo": QUBO, "coo": COO}[form])
     for x in itertools.product((0, 1), repeat=3):
-        assert model.energy(x) == value(x, twice=form == "qpbo")
+        assert model.energy(x) == value(x, twice=form == "qpbo", offset=2.5 * (form == "qubo"))
 
 
 def test_spins_and_maximisation():
-    spins = FORMATS["qpbo"].parse(b"-3 5\n" + ROWS)
-    most = FORMATS["qpbo"].parse(b"3 -5\n" + ROWS)
+    spins = FORMATS["qpbo"].parse(b"-" + QPBO)
+    most = FORMATS["qpbo"].parse(QPBO.replace(b"3 5", b"3 -5", 1))
     fields = FORMATS["coo"].parse(b"# vartype=SPIN\n# offset=2.5\n0 0 3\n0 1 -2\n")
     for x in itertools.product((0, 1), repeat=3):
         assert spins.energy(x) == value(x, twice=True, spins=True)
@@ -53,7 +44,7 @@ def test_spins_and_maximisation():
 
 
 def test_cuts():
-    model = FORMATS["maxcut"].parse(TEXTS["maxcut"])
+    model = FORMATS["maxcut"].parse(MAXCUT)
     for x in itertools.product((0, 1), repeat=3):
         cut = 4 * (x[0] != x[1]) - 1.5 * (x[1] != x[2]) + 2 * (x[0] != x[2])
         assert model.energy(x) == -cut
@@ -62,7 +53,7 @@ def test_cuts():
 
 
 def test_assignment():
-    model = parse_qap(TEXTS["qap"])
+    model = FORMATS["qap"].parse(QAP)
     a, b = np.array([[[0, 1, 2], [1, 0, 3], [2, 3, 1]], [[0, 5, 2], [4, 0, 3], [2, 3, 2]]])
     for p in itertools.product(range(3), repeat=3):
         expected = sum(a[i, j] * b[p[i], p[j]] for i in range(3) for j in range(3))
@@ -76,9 +67,8 @@ def test_real_files():
     root = shared_data()
     for path in sorted(root.glob("qaplib/*.dat")):
         labels, best = read_sln(path.with_suffix(".sln"))
-        assert read_qap(path).energy(labels) == best
-        assert softmap.read(path).num_variables == len(labels)
-    model = read_qpbo(root / "qpbo" / "bqp100-1.qpbo")
+        assert softmap.read(path).energy(labels) == best
+    model = softmap.read(root / "qpbo" / "bqp100-1.qpbo")
     assert (model.n, model.m) == (100, 464)
     result = softmap.solve(model, time_limit=0.5)
     assert result.bound <= -7970 + 1e-6 <= result.energy + 2e-6
@@ -106,7 +96,7 @@ def test_round_trips(seed, form):
 
 
 def test_cuts_round_trip():
-    model = FORMATS["maxcut"].parse(TEXTS["maxcut"])
+    model = FORMATS["maxcut"].parse(MAXCUT)
     file = io.BytesIO()
     softmap.write(model, file, format="maxcut", drop_constant=True)
     assert same_energies(model, FORMATS["maxcut"].parse(file.getvalue()))
@@ -130,64 +120,3 @@ def test_what_cannot_be_written(form, tmp_path):
     with pytest.raises(softmap.ModelError, match=reason):
         softmap.write(model, tmp_path / f"x{FORMATS[form].suffixes[0]}")
     assert not list(tmp_path.iterdir())
-
-
-BAD = {
-    "qpbo": {
-        b"": (None, "the number of variables"),
-        b"0 0\n": (1, "at least one variable"),
-        b"2 1\n1 3 1\n": (2, "a variable 1 to 2"),
-        b"2 2\n1 2 1\n": (2, "2 lines"),
-        b"2 1\n1 2 1\n5": (3, "the end of the file"),
-        b"2 1\n1 2 1e308\n": (None, "finite weights"),  # found by fuzzing: a warning of numpy's
-        b"2 1\n1 2 inf\n": (None, "finite"),
-        b"2 1\n1 2 x\n": (2, "a number"),
-        b"999999999 0\n": (None, "costs"),
-    },
-    "qubo": {
-        b"0 0 1\n": (None, "p qubo"),
-        b"p qubo 0 0 0 0\n": (1, "at least one node"),
-        b"c x\np qubo 0 2 1 0\n0 2 1\n": (3, "a variable 0 to 1"),
-        b"c offset=x\np qubo 0 2 0 0\n": (1, "offset"),
-    },
-    "coo": {
-        # found by fuzzing: 7.5 GiB
-        b"# vartype=SPIN\n0 0 3\n1000000000 1000000000 -2\n": (None, "costs"),
-        b"": (None, "lines 'i j w'"),
-        b"0 1\n": (1, "lines 'i j w'"),
-        b"0 -1 2\n": (1, "a variable"),
-        b"# vartype=REAL\n0 0 1\n": (None, "BINARY or SPIN"),
-        b"0 99999999999 1\n": (1, "a variable"),
-        b"0 999999999 1\n": (None, "costs"),
-    },
-    "maxcut": {b"2 1\n1 2 3 4\n": (2, "the end"), b"2 3\n1 2 3\n": (2, "3 lines")},
-    "qap": {
-        b"3\n1 2 3\n": (None, "18 numbers"),
-        b"0\n": (1, "the size"),
-        b"1\n1 inf\n": (2, "finite"),
-        b"1\n1e200 1e200\n": (None, "within"),
-    },
-}
-
-
-@pytest.mark.parametrize(("form", "text"), [(f, t) for f, texts in BAD.items() for t in texts])
-def test_bad_files_say_where_and_what(form, text):
-    refuses(FORMATS[form].parse, text, *BAD[form][text])
-
-
-@pytest.mark.parametrize("form", TEXTS)
-@given(data=st.data())
-@settings(max_examples=50)
-def test_damaged_files_raise_our_errors_only(form, data):
-    text = data.draw(st.one_of(damaged([TEXTS[form]]), st.binary(max_size=60)))
-    reads_or_refuses(FORMATS[form].parse, text)
-
-
-@given(damaged([b"3 17\n2 1 3\n"]))
-@settings(max_examples=30)
-def test_damaged_solutions(text):
-    try:
-        labels, _ = parse_sln(text)
-    except softmap.SoftmapError:
-        return
-    assert sorted(labels) == list(range(len(labels)))

@@ -12,9 +12,9 @@ import numpy as np
 import pytest
 
 import softmap
-from io_helpers import same_energies
 from softmap.io import format_of, read_evidence, write_labels
 from softmap.io.atomic import replacing
+from support.files import same_energies
 
 MODEL = softmap.Model(
     [[0.0, 1.0], [2.0, 0.0, 1.0]], [[0, 1]], softmap.Tables([[[0.0, 1, 2], [3, 4, 5]]])
@@ -94,8 +94,24 @@ def test_wrong_options_and_names(tmp_path):
     with pytest.raises(softmap.FormatError, match="neither name nor content"):
         softmap.read(tmp_path / "junk.bin")
     softmap.write(MODEL, tmp_path / "m.cfn")
-    with pytest.raises(softmap.OptionError, match="UAI"):
+    with pytest.raises(softmap.OptionError, match="'values' is no option of cfn files"):
         softmap.read(tmp_path / "m.cfn", values="log")
+
+
+OPTIONS = {
+    "npz": "'values' is no option of npz files; they take compress",
+    "wcsp": "'values' is no option of wcsp files; they take scale",
+    "cfn": "'values' is no option of cfn files; they take none",
+}
+
+
+@pytest.mark.parametrize("form", OPTIONS)
+def test_options_of_other_formats_are_refused(tmp_path, form):
+    with pytest.raises(softmap.OptionError, match=OPTIONS[form]):
+        softmap.write(MODEL, tmp_path / f"x.{form}", values="cost")
+    assert not list(tmp_path.iterdir())
+    with pytest.raises(softmap.OptionError, match="'one_to_one' is no option of uai files"):
+        softmap.io.parse(b"MARKOV 1 2 0", one_to_one=True)
 
 
 @pytest.mark.parametrize("packing", [".gz", ".xz", ".bz2"])

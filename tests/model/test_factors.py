@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from softmap.errors import ModelError
-from softmap.model import Model
+from softmap.model import Cardinality, Model
 from softmap.model.potentials import Potts
 
 NAN, INF = np.nan, np.inf
@@ -53,8 +53,9 @@ def test_energies_are_those_of_the_factors(case, constant):
 def test_each_set_of_variables_becomes_one_edge_or_one_auxiliary(case):
     counts, factors = case
     model = Model.from_factors(counts, factors)
-    larger = {frozenset(s) for s, _ in factors if len(s) > 2}
-    pairs = {frozenset(s) for s, _ in factors if len(s) == 2}
+    scopes = [s if len(s) < 3 else [i for i in s if counts[i] > 1] for s, _ in factors]
+    larger = {frozenset(s) for s in scopes if len(s) > 2}
+    pairs = {frozenset(s) for s in scopes if len(s) == 2}
     assert model.num_variables == len(counts)
     assert model.n == len(counts) + len(larger) == len(counts) + len(model.auxiliaries)
     assert model.m == len(pairs) + sum(len(s) for s in larger)
@@ -132,6 +133,16 @@ def test_many_pairs_are_fine():
     labels = rng.integers(0, 2, n)
     expected = sum(t[labels[i], labels[j]] for (i, j), t in factors)
     assert model.energy(labels) == pytest.approx(expected)
+
+
+def test_chains_that_end_in_variables_with_one_label():
+    """What remains of such a factor is a cost of the running variable alone."""
+    counts = [2] * 8 + [1, 1]
+    costs = np.where(np.arange(11) == 3, 0.0, np.inf)
+    factor = Cardinality(range(10), [1] * 8 + [0, 0], costs)
+    model = Model.from_factors(counts, [factor])
+    assert model.energy([1, 0, 0, 0, 0, 0, 0, 0, 0, 0]) == 0.0
+    assert model.energy([1, 1, 0, 0, 0, 0, 0, 0, 0, 0]) == INF
 
 
 BAD = {

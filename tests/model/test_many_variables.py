@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import dataclasses
 import itertools
 import math
 from typing import Any
+from unittest import mock
 
 import numpy as np
 import pytest
@@ -84,6 +86,11 @@ def test_the_table_is_what_the_factor_means(made):
         assert table[x] == cost(x) == factor.cost(x, sizes)
 
 
+def small(**sizes):
+    """Other sizes of chains."""
+    return mock.patch.object(chains, "SIZES", dataclasses.replace(chains.SIZES, **sizes))
+
+
 @given(factors(), st.integers(0, 2**32 - 1))
 @settings(max_examples=40)
 def test_the_relaxation_of_the_chain_is_that_of_the_table(made, seed):
@@ -94,11 +101,8 @@ def test_the_relaxation_of_the_chain_is_that_of_the_table(made, seed):
     table = many.dense(factor, sizes)
     assume(np.isfinite(table).any())
     whole = Model.from_factors(sizes, [*unary, (tuple(range(len(sizes))), table)])
-    dense, chains.DENSE = chains.DENSE, 1  # chains also where a table would be small
-    try:
+    with small(dense=1):  # chains also where a table would be small
         model = Model.from_factors(sizes, [*unary, factor])
-    finally:
-        chains.DENSE = dense
     chosen = rng.integers(0, sizes)
     assert lp.solve(model).value == pytest.approx(lp.solve(whole).value, abs=1e-7)
     _same_energy(model, whole, chosen)
@@ -141,12 +145,8 @@ def test_counts_in_digits_cost_the_same_and_lose_nothing_where_costs_are_convex(
     rng = np.random.default_rng(seed)
     unary = [((i,), rng.normal(size=2)) for i in range(k)]
     whole = Model.from_factors([2] * k, [*unary, factor])  # a chain: the hull
-    kept = chains.BASE, chains.MOST_STATES, chains.CONVEX_STATES
-    chains.BASE, chains.MOST_STATES, chains.CONVEX_STATES = base, 1, 1
-    try:
+    with small(base=base, states=1, convex_states=1):
         model = Model.from_factors([2] * k, [*unary, factor])
-    finally:
-        chains.BASE, chains.MOST_STATES, chains.CONVEX_STATES = kept
     _same_energy(model, whole, rng.integers(0, 2, k))
     hull, found = lp.solve(whole).value, lp.solve(model).value
     assert found <= hull + 1e-7

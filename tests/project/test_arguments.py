@@ -16,6 +16,7 @@ import pytest
 import softmap
 from softmap import generators, interop, lp
 from softmap import io as files
+from support.samples import content
 
 pytestmark = pytest.mark.filterwarnings("ignore")
 
@@ -93,23 +94,25 @@ MARKS = np.full((3, 4), -1)
 MARKS[0, 0] = 1
 
 
-def texts(form, **options):
-    return "".join(form(TREE, **options)).encode()
-
-
-def npz():
-    buffer = io.BytesIO()
-    files.write_npz(TREE, buffer)
-    return buffer.getvalue()
-
-
 def matching():
     return b"p 1 1 1 0\na 0 0 0 -1\n"
 
 
-def formatted(form):
-    """Writers that yield text are run to their end."""
-    return lambda **given: list(form(**given))
+DEM = b"error(0.1) D0 L0\nerror(0.2) D0 D1\n"
+NETWORK = softmap.Model([[0.0 - np.log(0.25), 0.0 - np.log(0.75)]], [], [])
+TWO = softmap.Model([[0.0, 1.0]] * 2, EDGE, softmap.Potts([2.0]))
+CUT = softmap.Model(np.zeros((2, 2)), EDGE, softmap.Potts([-2.0]))
+OWN = {key: {"model": NETWORK} for key in ("bif", "net", "xmlbif", "xdsl")}
+OWN |= {key: {"model": TWO} for key in ("qubo", "coo")}
+OWN |= {key: {"model": TWO, "scale": 1.0} for key in ("wcnf", "opb", "wcsp")}
+OWN |= {key: {"model": TREE} for key in ("cfn", "opengm")}
+OWN |= {
+    "uai": {"model": TREE, "values": "cost"},
+    "npz": {"model": TREE, "compress": False},
+    "qpbo": {"model": TWO, "drop_constant": True},
+    "maxcut": {"model": CUT, "drop_constant": True},
+}
+WRITTEN = {form: {**own, "target": io.BytesIO(), "format": form} for form, own in OWN.items()}
 
 
 SOLVE = {
@@ -234,48 +237,18 @@ CALLS = {
         {"source": "missing.uai", "values": "log", "evidence": {0: 0}, "format": "uai"},
     ),
     "read, bytes": (
-        lambda source, **given: softmap.read(io.BytesIO(texts(files.format_uai)), **given),
+        lambda source, **given: softmap.read(io.BytesIO(content(TREE, "uai")), **given),
         {"source": None, "values": "log", "evidence": {0: 0}, "format": "uai"},
     ),
     "write": (softmap.write, {"model": TREE, "target": io.BytesIO(), "format": "uai"}),
-    "write_uai": (
-        files.write_uai,
-        {"model": TREE, "target": io.BytesIO(), "values": "cost"},
-    ),
-    "write_wcsp": (
-        files.write_wcsp,
-        {"model": softmap.Model([[1, 2]], [], []), "target": io.BytesIO(), "scale": 1.0},
-    ),
-    "write_cfn": (files.write_cfn, {"model": TREE, "target": io.BytesIO()}),
-    "write_opengm": (files.write_opengm, {"model": TREE, "target": io.BytesIO()}),
-    "write_npz": (
-        files.write_npz,
-        {"model": TREE, "target": io.BytesIO(), "compress": False},
-    ),
+    **{f"write, {form}": (softmap.write, given) for form, given in WRITTEN.items()},
     "write_labels": (files.write_labels, {"labels": LABELS, "target": io.BytesIO()}),
-    "format_uai": (formatted(files.format_uai), {"model": TREE, "values": "log"}),
-    "format_labels": (files.format_labels, {"labels": LABELS}),
     "format_of": (files.format_of, {"name": "a.uai", "data": b"MARKOV"}),
-    "format_opengm": (files.format_opengm, {"model": TREE}),
-    "format_cfn": (formatted(files.format_cfn), {"model": TREE}),
-    "format_wcsp": (
-        formatted(files.format_wcsp),
-        {"model": softmap.Model([[1, 2]], [], []), "scale": 1.0},
-    ),
-    "parse_uai": (files.parse_uai, {"data": texts(files.format_uai), "values": "log"}),
-    "parse_dd": (files.parse_dd, {"data": matching(), "block": None}),
-    "parse_cfn": (files.parse_cfn, {"data": texts(files.format_cfn)}),
-    "parse_npz": (files.parse_npz, {"data": npz()}),
-    "parse_opengm": (files.parse_opengm, {"data": files.format_opengm(TREE)}),
-    "parse_wcsp": (files.parse_wcsp, {"data": b"x 1 1 0 9\n1\n"}),
-    "parse_labels": (files.parse_labels, {"data": b"MPE\n1 0\n"}),
-    "parse_evidence": (files.parse_evidence, {"data": b"0"}),
-    "read_uai": (files.read_uai, {"source": "missing", "values": "log"}),
-    "read_dd": (files.read_dd, {"source": "missing", "block": 0}),
-    "read_cfn": (files.read_cfn, {"source": "missing"}),
-    "read_npz": (files.read_npz, {"source": "missing"}),
-    "read_opengm": (files.read_opengm, {"source": "missing"}),
-    "read_wcsp": (files.read_wcsp, {"source": "missing"}),
+    "parse": (files.parse, {"data": content(TREE, "uai"), "format": "uai", "values": "log"}),
+    "parse, dd": (files.parse, {"data": matching(), "format": "dd", "block": 0}),
+    "parse, qap": (files.parse, {"data": b"1 2 3", "format": "qap", "one_to_one": True}),
+    "parse, dem": (files.parse, {"data": DEM, "format": "dem", "seen": [1, 0]}),
+    "read, dd": (files.read, {"source": "missing", "format": "dd", "block": 0}),
     "read_labels": (files.read_labels, {"source": "missing"}),
     "read_evidence": (files.read_evidence, {"source": "missing"}),
     "grid_edges": (generators.grid_edges, {"rows": 2, "cols": 2}),
@@ -328,32 +301,11 @@ CALLS |= {
     "interop.Named.labels": (NAMED.labels, {"assignment": dict.fromkeys("abcd", "x")}),
     "interop.Named.evidence": (NAMED.evidence, {"observed": {"a": "x"}}),
 }
-NETWORK = softmap.Model([[0.0 - np.log(0.25), 0.0 - np.log(0.75)]], [], [])
-TWO = softmap.Model([[0.0, 1.0]] * 2, EDGE, softmap.Potts([2.0]))
-CUT = softmap.Model(np.zeros((2, 2)), EDGE, softmap.Potts([-2.0]))
-for name in ("bif", "net", "xmlbif", "xdsl", "qpbo", "qubo", "coo", "maxcut", "wcnf", "opb"):
-    own = {"maxcut": CUT, "qpbo": TWO, "qubo": TWO, "coo": TWO, "wcnf": TWO, "opb": TWO}
-    chosen = {"model": own.get(name, NETWORK)}
-    form = getattr(files, f"format_{name}")
-    text = "".join(form(**chosen)).encode()
-    if name in ("wcnf", "opb"):
-        chosen["scale"] = 1.0
-    CALLS[f"format_{name}"] = formatted(form), chosen
-    CALLS[f"write_{name}"] = getattr(files, f"write_{name}"), {**chosen, "target": "a.txt"}
-    CALLS[f"parse_{name}"] = getattr(files, f"parse_{name}"), {"data": text}
-    CALLS[f"read_{name}"] = getattr(files, f"read_{name}"), {"source": "missing"}
-DEM = b"error(0.1) D0 L0\nerror(0.2) D0 D1\n"
-DETECTORS = files.parse_detectors(DEM)
+DETECTORS = files.read_detectors(io.BytesIO(DEM))
 CALLS |= {
     "read_named": (files.read_named, {"source": "missing", "format": "bif"}),
     "Named": (NAMED.assignment, {"labels": LABELS}),
-    "parse_qap": (files.parse_qap, {"data": b"1 2 3"}),
-    "read_qap": (files.read_qap, {"source": "missing"}),
-    "parse_sln": (files.parse_sln, {"data": b"1 2 1"}),
     "read_sln": (files.read_sln, {"source": "missing"}),
-    "parse_dem": (files.parse_dem, {"data": DEM, "seen": [1, 0]}),
-    "read_dem": (files.read_dem, {"source": "missing", "seen": [1, 0]}),
-    "parse_detectors": (files.parse_detectors, {"data": DEM}),
     "read_detectors": (files.read_detectors, {"source": "missing"}),
     "Detectors": (DETECTORS.model, {"seen": [1, 0]}),
     "Detectors.syndrome": (DETECTORS.syndrome, {"labels": [1, 0]}),
@@ -442,7 +394,7 @@ def test_the_good_values_are_good(name):
         call(**good)
 
 
-@pytest.mark.parametrize("call", [softmap.solve, softmap.iterate, softmap.read, softmap.Model])
+@pytest.mark.parametrize("call", [softmap.solve, softmap.iterate, softmap.Model])
 def test_unknown_keywords_name_the_call(call):
     with pytest.raises(TypeError, match=call.__name__.replace("Model", "Model.__init__")):
         call(TREE, nonsense=1)

@@ -5,6 +5,8 @@ from __future__ import annotations
 import subprocess
 import sys
 
+from softmap.io.formats import FORMATS
+
 HEAVY = ("scipy", "highspy", "matplotlib", "plotly", "h5py", "pandas", "networkx")
 FOUNDATION = ("errors", "model", "generators", "io", "relaxation.dual", "relaxation.polytope")
 
@@ -48,3 +50,26 @@ def test_a_command_loads_what_it_needs(tmp_path):
     assert not loaded.intersection(f"softmap.cli.{name}" for name in others)
     methods = ("paper.methods", "sweeps.baselines")
     assert not loaded.intersection(f"softmap.algorithms.{name}" for name in methods)
+
+
+READ = """
+import io, softmap
+softmap.io.format_of("a.wcsp", b"x 1 1 0 9")
+softmap.read(io.BytesIO(b"MARKOV 1 2 0"))
+"""
+
+
+def test_reading_a_file_imports_its_format_only():
+    loaded = loaded_after(READ)
+    formats = {form.reader.partition(".")[0] for form in FORMATS.values()}
+    assert {name for name in formats if f"softmap.io.{name}" in loaded} == {"uai"}
+
+
+def test_conversions_have_one_home_under_either_name():
+    code = (
+        "from softmap.interop.dimod import from_bqm\n"
+        "import softmap.interop, softmap.io.interop\n"
+        "assert softmap.interop is softmap.io.interop\n"
+        "assert softmap.interop.dimod.from_bqm is from_bqm\n"
+    )
+    assert "softmap.io.interop.dimod" in loaded_after(code)

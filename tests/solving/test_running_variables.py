@@ -98,7 +98,7 @@ def test_the_relaxation_of_an_assignment_ends_with_labels(seed):
     rng = np.random.default_rng(seed)
     flow, distance = rng.integers(0, 9, (2, 7, 7))
     lines = [" ".join(map(str, row)) for row in (*flow, *distance)]
-    model = softmap.io.parse_qap("\n".join(["7", *lines]).encode(), one_to_one=True)
+    model = softmap.io.parse("\n".join(["7", *lines]).encode(), "qap", one_to_one=True)
     result = softmap.solve(model, goal="lp", threads=1, max_work=600 * model.m)
     assert result.found
     assert len(set(result.labels)) == 7

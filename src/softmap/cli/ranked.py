@@ -33,7 +33,7 @@ def solve_ranked(
         raise OptionError(f"--mbest searches until each labelling is proved: no {', '.join(other)}")
     found = softmap.solve_mbest(model, most, **given)
     if output is not None and found:
-        from softmap.io import format_labels, write_labels
+        from softmap.io.results import format_labels, write_labels
 
         if output == STANDARD:
             print(format_labels(found[0].labels), end="")

@@ -106,7 +106,7 @@ def _write(
     save: Path | None, title: str,
 ) -> None:  # fmt: skip
     if output is not None and result.found:
-        from softmap.io import format_labels, write_labels
+        from softmap.io.results import format_labels, write_labels
 
         if output == STANDARD:
             print(format_labels(result.labels), end="")

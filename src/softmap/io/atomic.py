@@ -1,4 +1,4 @@
-"""Bytes out: into a temporary file beside the target, then renamed over it."""
+"""Bytes out: into a temporary file next to the target, then renamed over it."""
 
 from __future__ import annotations
 

@@ -10,20 +10,16 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from softmap.errors import FormatError, ModelError, shown
-from softmap.io.assembly import Assembly, Costs
-from softmap.io.blocks import Blocks, blank_comments
 from softmap.io.factors import factors_of
 from softmap.io.limits import check_arity, check_entries
 from softmap.io.named import Named
-from softmap.io.streams import Content, open_content
-from softmap.io.tokens import quote
+from softmap.io.streams import Content
+from softmap.io.tokens import plain_numbers, quote
 from softmap.model import Model, checked_model
+from softmap.model.factors import Assembly
+from softmap.model.potentials.base import Costs
 
-__all__ = [
-    "NO_QUOTES", "Conditional", "Network", "check_names", "conditionals", "names_of", "open_blocks",
-]  # fmt: skip
-
-NO_QUOTES = re.compile(r"[^\"\n,;(){}/*%\\\x00-\x1f]+")
+__all__ = ["Conditional", "Network", "check_names", "conditionals", "names_of"]
 
 
 @dataclass(frozen=True)
@@ -100,6 +96,17 @@ class Network:
             raise self.error("probabilities (finite, not negative)", found)
         self.tables[i] = Conditional(i, parents, table)
 
+    def add_text(
+        self, i: int, parents: tuple[int, ...], shape: tuple[int, ...], text: bytes
+    ) -> None:
+        """The same as text: numbers over the parents, then over the child, which is fastest."""
+        values = plain_numbers(text)
+        if values is None or len(values) != math.prod(shape):
+            name = list(self.variables)[i]
+            found = "something else" if values is None else f"{len(values)} numbers"
+            raise self.error(f"{math.prod(shape)} probabilities of {name!r}", found)
+        self.add_table(i, parents, values.reshape(shape))
+
     def named(self) -> Named:
         """The model: costs are -log of the probabilities."""
         if not self.states:
@@ -110,22 +117,15 @@ class Network:
             raise self.error("a table of probabilities for each variable", missing[0])
         check_entries(sum(map(len, self.states)), self.content.size, self.content.name)
         num_labels = np.array([len(states) for states in self.states])
-        assembly = Assembly(num_labels, self.content.name)
+        assembly = Assembly(num_labels)
         self.content.release()
         for part in self.tables.values():
             with np.errstate(divide="ignore"):
                 costs = 0.0 - np.log(part.table)
             assembly.add_factor((*part.parents, part.child), costs)
-        return Named(assembly.build(), tuple(self.variables), tuple(self.states))
-
-
-def open_blocks(
-    data: bytes | Content, line_mark: bytes, pair: tuple[bytes, bytes] | None = None
-) -> tuple[Blocks, Network]:
-    """A cursor over a text of blocks without its comments, and a network to be filled from it."""
-    content = open_content(data)
-    blocks = Blocks(content, blank_comments(content.data, line_mark, pair))
-    return blocks, Network(content, blocks.line)
+        return Named(
+            Model.from_pieces(assembly.pieces()), tuple(self.variables), tuple(self.states)
+        )
 
 
 def conditionals(model: Model) -> list[Conditional]:

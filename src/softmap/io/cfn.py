@@ -1,35 +1,34 @@
-"""CFN: cost functions in relaxed JSON, with names, decimals and an upper (or lower) bound."""
+"""CFN: cost functions in relaxed JSON, with names, decimals and an upper (or lower) bound.
+
+Global cost functions are given as `type: name, params: {...}`.
+"""
 
 from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
 from softmap.errors import FormatError, ModelError
-from softmap.io.assembly import Assembly, Costs, check_range
-from softmap.io.cfn_globals import read_global
 from softmap.io.cfn_tokens import Tokens
-from softmap.io.global_costs import Global, factors_of_global, global_size
-from softmap.io.limits import check_arity, check_entries
-from softmap.io.shared import SharedCollector
-from softmap.io.streams import Content, Source, load, open_content
+from softmap.io.factors import factors_of
+from softmap.io.global_costs import GLOBALS, METRICS, Global, factors_of_global, global_size
+from softmap.io.limits import LIMITS, check_arity, check_entries, check_range
+from softmap.io.streams import Content, open_content
 from softmap.model import Model
+from softmap.model.factors import Assembly
+from softmap.model.potentials.base import Costs
 
-__all__ = ["parse_cfn", "read_cfn"]
+__all__ = ["format_cfn", "parse_cfn"]
 
 
 def parse_cfn(data: bytes | Content) -> Model:
     """Model from the text of a CFN file; costs from the bound `mustbe` on are forbidden."""
     return _Reader(Tokens(open_content(data))).model()
-
-
-def read_cfn(source: Source) -> Model:
-    """Model from a CFN file."""
-    return parse_cfn(load(source))
 
 
 @dataclass
@@ -169,7 +168,7 @@ class _Reader:
     def _global(self, function: _Function) -> None:
         """`type: name, params: {...}`; what it costs is known when all functions are."""
         sizes = [self.num_labels[i] for i in function.scope]
-        found = read_global(self.tokens, function.scope, sizes, self.variables, self.labels)
+        found = _read_global(self.tokens, function.scope, sizes, self.variables, self.labels)
         if self.sign < 0 and found.metric != "hard" and not found.weights:
             raise self.tokens.error("costs of a sum to be minimised", found.name)
         self._reserve(global_size(found))
@@ -215,16 +214,14 @@ class _Reader:
         content.release()
         tables = self._resolve()
         top = self._forbid({id(t): t for _, t, _ in tables}.values())
-        assembly = Assembly(np.array(self.num_labels), content.name)
-        shared = SharedCollector(assembly)
+        assembly = Assembly(np.array(self.num_labels))
         for function, table, is_shared in tables:
             if is_shared:
-                shared.add(function.scope, table)
+                assembly.add_shared(function.scope, table)
             else:
                 assembly.add_factor(function.scope, table)
-        shared.flush()
         self._add_globals(assembly, top)
-        return assembly.build()
+        return Model.from_pieces(assembly.pieces())
 
     def _add_globals(self, assembly: Assembly, top: float) -> None:
         for function in self.functions.values():
@@ -270,3 +267,202 @@ class _Reader:
         for table, own in zip(lists, least, strict=True):
             table[table + (sum(least) - own) >= self.bound] = np.inf
         return self.bound - sum(least)
+
+
+# --- global cost functions ----------------------------------------------------------------------
+
+
+_KEYS = frozenset((
+    "metric", "cost", "bounds", "vars1", "vars2", "starts", "ends", "transitions", "nb_states",
+    "min", "max", "values", "capacity", "weights", "weightedvalues",
+))  # fmt: skip
+
+
+def _read_global(
+    tokens: Tokens,
+    scope: Sequence[int],
+    sizes: Sequence[int],
+    variables: Mapping[str, int],
+    labels: Sequence[Mapping[str, int]],
+) -> Global:
+    """The cost function from the word `type` on."""
+    tokens.word("type")
+    name = tokens.peek()
+    if name not in GLOBALS or name == "knapsackp":  # that is WCSP's way to say knapsackv
+        raise tokens.error(f"one of {', '.join(GLOBALS)}")
+    found = Global(tokens.text("a type"), scope, sizes)
+    if not scope:
+        raise tokens.error(f"variables of {name!r}")
+    tokens.word("params")
+    return _Parameters(tokens, found, variables, labels).read()
+
+
+class _Parameters:
+    """Names and values, and what the cost function makes of them."""
+
+    def __init__(
+        self,
+        tokens: Tokens,
+        found: Global,
+        variables: Mapping[str, int],
+        labels: Sequence[Mapping[str, int]],
+    ) -> None:
+        self.tokens, self.found = tokens, found
+        self.variables, self.labels = variables, labels
+        self.given: dict[str, Any] = {}
+
+    def read(self) -> Global:
+        tokens, found = self.tokens, self.found
+        closing = tokens.opening("'{' of parameters")
+        while not tokens.closes(closing):
+            key = tokens.peek()
+            if key not in _KEYS:
+                raise tokens.error(f"a parameter of {found.name!r}")
+            tokens.text("a parameter")
+            self.given[key] = self._value(1)
+        if found.name.startswith("knapsack"):
+            self._knapsack()
+        else:
+            if found.name != "ssame":
+                found.metric = self._metric()
+            found.cost = self._number(self._need("cost"), least=0.0)
+            self._others()
+        return found
+
+    def _value(self, depth: int) -> Any:
+        tokens = self.tokens
+        if not tokens.at_opening():
+            return tokens.text("a value")
+        if depth > LIMITS.list_depth:
+            raise tokens.error(f"at most {LIMITS.list_depth} brackets inside each other")
+        closing, items = tokens.opening("'['"), []
+        while not tokens.closes(closing):
+            items.append(self._value(depth + 1))
+        return items
+
+    def _need(self, key: str, kind: type = str) -> Any:
+        value = self.given.get(key)
+        if not isinstance(value, kind):
+            raise self.tokens.error(f"{key!r} among the parameters of {self.found.name!r}", "none")
+        return value
+
+    def _metric(self) -> str:
+        metric: str = self._need("metric")
+        if metric not in METRICS:
+            raise self.tokens.error(f"one of {', '.join(METRICS)}", metric)
+        return metric
+
+    def _number(self, word: Any, least: float = -1e15, most: float = 1e15) -> float:
+        try:
+            value = float(word)
+        except (TypeError, ValueError):
+            value = float("nan")
+        if not least <= value <= most:
+            raise self.tokens.error(f"a number of {self.found.name!r}", str(word))
+        return value
+
+    def _whole(self, word: Any, least: int = 0, most: int = 2**31 - 1) -> int:
+        value = self._number(word, least, most)
+        if value != int(value):
+            raise self.tokens.error("a whole number", str(word))
+        return int(value)
+
+    def _label(self, word: Any, i: int) -> int:
+        """A label of variable i, by name or number."""
+        known = self.labels[i].get(word) if isinstance(word, str) else None
+        return self._whole(word) if known is None else known
+
+    def _row(self, row: Any, *widths: int) -> list[Any]:
+        if not isinstance(row, list) or len(row) not in widths:
+            raise self.tokens.error(f"rows of {widths[0]} in {self.found.name!r}", str(row)[:40])
+        return row
+
+    def _knapsack(self) -> None:
+        """A weight of label 1 of each variable, or triples of variable, label and weight."""
+        found = self.found
+        found.capacity = self._number(self._need("capacity"))
+        found.weights = [[0] * d for d in found.sizes]
+        if found.name == "knapsack":
+            weights = self._row(self._need("weights", list), len(found.scope))
+            for row, word in zip(found.weights, weights, strict=True):
+                row[1:2] = [self._whole(word, -(2**40), 2**40)][: len(row) - 1]
+            return
+        place = {i: t for t, i in enumerate(found.scope)}
+        for triple in self._need("weightedvalues", list):
+            name, value, weight = self._row(triple, 3)
+            i = self.variables.get(str(name), -1)
+            if i not in place:
+                raise self.tokens.error("a variable of the scope", str(name))
+            x = self._label(value, i)
+            if x >= found.sizes[place[i]]:
+                raise self.tokens.error("a label of the variable", str(value))
+            found.weights[place[i]][x] = self._whole(weight, -(2**40), 2**40)
+
+    def _others(self) -> None:
+        found, name = self.found, self.found.name
+        first = found.scope[0]
+        if "gcc" in name:
+            wide = 5 if found.metric == "wdec" else 3
+            for row in self._need("bounds", list):
+                value, *rest = self._row(row, wide)
+                numbers = [self._number(x, 0.0) for x in rest]
+                found.bounds.append([float(self._label(value, first)), *numbers])
+        elif "among" in name:
+            found.values = [self._label(x, first) for x in self._need("values", list)]
+            found.bounds = [[self._number(self._need(key), 0.0) for key in ("min", "max")]]
+        elif name == "ssame":
+            one, other = (self._variables(key) for key in ("vars1", "vars2"))
+            if len(one) != len(other) or sorted(one + other) != sorted(found.scope):
+                raise self.tokens.error("two lists of the same length, of all variables", "others")
+            found.parts = one, other
+        elif "regular" in name:
+            self._automaton()
+
+    def _variables(self, key: str) -> list[int]:
+        words = self._need(key, list)
+        return [self.variables.get(str(w), -1) for w in words]
+
+    def _automaton(self) -> None:
+        found, first = self.found, self.found.scope[0]
+        found.states = self._whole(self._need("nb_states"), 1, 2**15)
+        last = found.states - 1
+        found.starts = [self._whole(x, 0, last) for x in self._need("starts", list)]
+        found.ends = [self._whole(x, 0, last) for x in self._need("ends", list)]
+        for row in self._need("transitions", list):
+            before, value, after = self._row(row, 3)
+            ends = [self._whole(x, 0, last) for x in (before, after)]
+            found.transitions.append([ends[0], self._label(value, first), ends[1]])
+
+
+# --- writing ------------------------------------------------------------------------------------
+
+
+def format_cfn(model: Model) -> Iterator[str]:
+    """Text of a CFN file, in pieces: dense tables, shortest decimals that read back the same."""
+    factors = factors_of(model, zeros=False)
+    top = 1.0 + max(0.0, model.constant)
+    decimals = 1
+    texts = []
+    for table in [np.array([model.constant]), *factors.tables]:
+        finite = table[np.isfinite(table)]
+        top += float(np.abs(finite).max(initial=0.0))
+        words = [_decimal(x) for x in table.ravel().tolist()]
+        decimals = max(decimals, *(len(w) - w.find(".") - 1 for w in words if "." in w), 1)
+        texts.append(", ".join(words))
+    yield f'{{"problem": {{"name": "softmap", "mustbe": "<{2 * top:.{decimals}f}"}},\n'
+    counts = model.num_labels[: model.num_variables].tolist()
+    yield '"variables": {' + ", ".join(f'"x{i}": {d}' for i, d in enumerate(counts)) + "},\n"
+    yield '"functions": {\n'
+    scopes: list[tuple[int, ...]] = [(), *factors.scopes]
+    for k, (scope, text) in enumerate(zip(scopes, texts, strict=True)):
+        names = ", ".join(f'"x{i}"' for i in scope)
+        comma = ",\n" if k else ""
+        yield f'{comma}"f{k}": {{"scope": [{names}], "costs": [{text}]}}'
+    yield "\n}}\n"
+
+
+def _decimal(cost: float) -> str:
+    """Positional notation: the format knows no exponents."""
+    if cost == np.inf:
+        return "inf"
+    return np.format_float_positional(cost, trim="0")

@@ -7,10 +7,9 @@ import re
 import numpy as np
 
 from softmap.errors import FormatError
-from softmap.io.assembly import Costs
-from softmap.io.decimals import parse_decimals
 from softmap.io.streams import Content
-from softmap.io.tokens import quote
+from softmap.io.tokens import parse_decimals, quote
+from softmap.model.potentials.base import Costs
 
 __all__ = ["Tokens"]
 

@@ -9,19 +9,19 @@ import numpy as np
 from softmap import arguments
 from softmap.arguments import flag
 from softmap.errors import FormatError
-from softmap.io.assembly import Assembly, Costs, Ints, check_range
-from softmap.io.decimals import parse_decimals
-from softmap.io.limits import check_entries
-from softmap.io.streams import Content, Source, load, open_content
-from softmap.io.tokens import quote
+from softmap.io.limits import LIMITS, check_entries, check_range
+from softmap.io.streams import Content, open_content
+from softmap.io.tokens import parse_decimals, quote
 from softmap.model import Model
+from softmap.model.factors import Assembly
 from softmap.model.many import AtMostOne
+from softmap.model.potentials.base import Costs, Ints
 
-__all__ = ["parse_dd", "read_dd"]
+__all__ = ["parse_dd"]
+
 
 _BLOCK = re.compile(rb"(?m)^[ \t]*gm[ \t]+(\d+)[ \t]+(\d+)[ \t\r]*$")
 _WIDTH = {b"p": 4, b"a": 4, b"e": 3}
-_EDGE = 32  # memory of an edge beside its table, in costs of eight bytes
 _IGNORED = (b"c", b"i", b"n", b"#")  # comments, coordinates and neighbourhoods
 
 
@@ -45,11 +45,6 @@ def parse_dd(data: bytes | Content, *, block: int | None = None, one_to_one: boo
     return _assemble(n_left, (left, right, costs), pairs, content, flag("one_to_one", one_to_one))
 
 
-def read_dd(source: Source, *, block: int | None = None, one_to_one: bool = False) -> Model:
-    """Model from a graph matching file; see `parse_dd`."""
-    return parse_dd(load(source), block=block, one_to_one=one_to_one)
-
-
 def _select(content: Content, block: int | None) -> tuple[bytes, int]:
     """The text of one problem and the line it begins on."""
     heads = list(_BLOCK.finditer(content.data))
@@ -60,7 +55,7 @@ def _select(content: Content, block: int | None) -> tuple[bytes, int]:
     if block is None and len(heads) > 1:
         raise FormatError(
             f"expected one matching problem, found {len(heads)} (a file of several graphs); "
-            "choose one with read_dd(path, block=...)",
+            "choose one with read(path, block=...)",
             content.name,
             expected="one matching problem",
         )
@@ -167,20 +162,22 @@ def _assemble(
     label = np.zeros(len(left), dtype=np.int64)
     order = np.argsort(left, kind="stable")
     label[order] = np.arange(len(left)) - (np.cumsum(num_labels - 1) - num_labels + 1)[left[order]]
-    assembly = Assembly(num_labels, content.name)
-    np.add.at(assembly.unary, assembly.offset[left] + label, costs)
+    assembly = Assembly(num_labels)
+    unary = np.zeros(int(num_labels.sum()))
+    np.add.at(unary, (np.cumsum(num_labels) - num_labels)[left] + label, costs)
+    assembly.add_flat_unary(unary)
     edges = _edges(n, left, right, pairs, content)
     sizes = num_labels[edges].astype(np.float64).prod(axis=1)
-    check_entries(int(sizes.sum()) + len(edges) * _EDGE, content.size, content.name)
+    check_entries(int(sizes.sum()) + len(edges) * LIMITS.matching_edge, content.size, content.name)
     tables = _tables(edges, num_labels, (left, right, label), pairs)
     assembly.add_tables(edges, tables)
     if one_to_one:
-        check_entries(_EDGE * 4 * int(num_labels.sum()), content.size, content.name)
+        check_entries(LIMITS.matching_edge * 4 * int(num_labels.sum()), content.size, content.name)
         for node in np.unique(right).tolist():
             users = np.flatnonzero(right == node)
             if len(users) > 2:
                 assembly.add_many(AtMostOne(left[users], label[users]))
-    return assembly.build()
+    return Model.from_pieces(assembly.pieces())
 
 
 def _edges(
@@ -191,7 +188,9 @@ def _edges(
     keys[0] += np.maximum(left[pairs[0]], left[pairs[1]])
     order = np.argsort(right, kind="stable")
     groups = np.split(left[order], np.flatnonzero(np.diff(right[order])) + 1)
-    check_entries(sum(len(g) ** 2 for g in groups) // 2 * _EDGE, content.size, content.name)
+    check_entries(
+        sum(len(g) ** 2 for g in groups) // 2 * LIMITS.matching_edge, content.size, content.name
+    )
     for group in groups:
         ends = np.sort(group)
         i, j = np.triu_indices(len(ends), 1)

@@ -10,23 +10,22 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from softmap.errors import FormatError, ModelError
-from softmap.io.assembly import Assembly
-from softmap.io.limits import check_entries
+from softmap.io.limits import LIMITS, check_entries
 from softmap.io.streams import Content, Source, load, open_content
 from softmap.io.tokens import quote
 from softmap.model import Model
+from softmap.model.factors import Assembly
 from softmap.model.inputs import checked_labels
 from softmap.model.many import Parity
 from softmap.model.potentials.base import integers
 
-__all__ = ["Detectors", "parse_dem", "parse_detectors", "read_dem", "read_detectors"]
+__all__ = ["Detectors", "parse_dem", "parse_detectors", "read_detectors"]
+
 
 _LINE = re.compile(
     rb"[ \t]*+([A-Za-z_]++)[ \t]*+(?:\[[^\]\n]*+\])?[ \t]*+(?:\(([^)\n]*+)\))?([^#{}\n]*+)(\{)?"
 )
 _TARGET = re.compile(rb"([DdLl])(\d{1,12})")
-_DEEPEST = 50
-_TARGET_SIZE = 24  # memory of one target of an error, in costs of eight bytes
 
 
 @dataclass(frozen=True)
@@ -60,8 +59,8 @@ class Detectors:
         fired = self._fired(seen)
         with np.errstate(divide="ignore"):
             costs = -np.log(np.column_stack([1.0 - self.probabilities, self.probabilities]))
-        assembly = Assembly(np.full(len(costs), 2), self.name)
-        assembly.unary += 0.0 + costs.ravel()
+        assembly = Assembly(np.full(len(costs), 2))
+        assembly.add_flat_unary(0.0 + costs.ravel())
         members: list[list[int]] = [[] for _ in range(self.num_detectors)]
         for k, own in enumerate(self.detectors):
             for d in own:
@@ -71,7 +70,7 @@ class Detectors:
                 assembly.add_many(Parity(errors, bool(odd)))
             elif odd:
                 raise ModelError("a detector fired that no error flips")
-        return assembly.build()
+        return Model.from_pieces(assembly.pieces())
 
     def _fired(self, seen: ArrayLike | None) -> NDArray[np.int64]:
         if seen is None:
@@ -110,11 +109,6 @@ def parse_dem(data: bytes | Content, *, seen: ArrayLike | None = None) -> Model:
     return parse_detectors(data).model(seen)
 
 
-def read_dem(source: Source, *, seen: ArrayLike | None = None) -> Model:
-    """Model from a `.dem` file; see `Detectors.model`."""
-    return parse_dem(load(source), seen=seen)
-
-
 def read_detectors(source: Source) -> Detectors:
     """Errors and detectors of a `.dem` file."""
     return parse_detectors(load(source))
@@ -126,12 +120,12 @@ def parse_detectors(data: bytes | Content) -> Detectors:
     program = _Program(content)
     program.parse()
     found = _Flat(content)
-    check_entries(program.size() * _TARGET_SIZE, content.size, content.name)
+    check_entries(program.size() * LIMITS.error_target, content.size, content.name)
     found.run(program.blocks[0])
     content.release()
     top = [max((max(own, default=-1) for own in rows), default=-1) + 1 for rows in found.targets]
     counts = [max(a, b) for a, b in zip(top, found.declared, strict=True)]
-    check_entries(_TARGET_SIZE * sum(counts), content.size, content.name)
+    check_entries(LIMITS.error_target * sum(counts), content.size, content.name)
     detectors, observables = (tuple(rows) for rows in found.targets)
     p = np.array(found.probabilities, dtype=np.float64)
     return Detectors(p, detectors, observables, counts[0], counts[1], content.name)
@@ -178,7 +172,9 @@ class _Program:
         inner, times, size = self.blocks.pop(), self.counts.pop(), self.sizes.pop()
         self.blocks[-1].append(("repeat", times, inner))
         self.sizes[-1] += times * size
-        check_entries(self.sizes[-1] * _TARGET_SIZE, self.content.size, self.content.name, number)
+        check_entries(
+            self.sizes[-1] * LIMITS.error_target, self.content.size, self.content.name, number
+        )
 
     def _step(self, number: int, text: bytes, match: re.Match[bytes]) -> None:
         name = match[1].lower().decode("latin-1")
@@ -203,8 +199,10 @@ class _Program:
     def _repeat(self, number: int, text: bytes, words: list[bytes]) -> None:
         if len(words) != 1 or not re.fullmatch(rb"\d{1,15}", words[0]):
             raise self.error(number, "the number of repetitions", text)
-        if len(self.blocks) > _DEEPEST:
-            raise self.error(number, f"at most {_DEEPEST} repetitions inside each other", text)
+        if len(self.blocks) > LIMITS.repeat_depth:
+            raise self.error(
+                number, f"at most {LIMITS.repeat_depth} repetitions inside each other", text
+            )
         self.blocks.append([])
         self.counts.append(int(words[0]))
         self.sizes.append(1)  # an empty block costs time, too

@@ -8,9 +8,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from softmap.errors import ModelError
-from softmap.io.assembly import Costs
 from softmap.model import Model
 from softmap.model.potentials import Projection
+from softmap.model.potentials.base import Costs
 
 __all__ = ["Factors", "factors_of", "joint_factors"]
 

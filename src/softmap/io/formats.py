@@ -1,20 +1,187 @@
-"""Which format a file has, by name and by content, and the two verbs `read` and `write`."""
+"""The table of file formats, and the verbs that use it: `read`, `parse`, `write`.
+
+A row names the functions of a format; their module is imported when a file of that format is read
+or written. Names and contents are told apart without it.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import inspect
+import re
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from importlib import import_module
 from typing import Any
 
 from softmap.errors import FormatError, ModelError, OptionError, shown
-from softmap.io.evidence import read_evidence
+from softmap.io.atomic import write_bytes
 from softmap.io.named import Named
-from softmap.io.registry import FORMATS, Format
+from softmap.io.results import read_evidence
 from softmap.io.streams import Content, Source, bare_suffixes, load, open_content
-from softmap.io.uai import Values, default_values, parse_uai
 from softmap.model import Model, checked_model
 
-__all__ = ["FORMATS", "Format", "format_of", "read", "read_named", "write"]
+__all__ = ["FORMATS", "Format", "format_of", "parse", "read", "read_named", "write"]
 
+Function = str | Callable[..., Any]
+
+
+@dataclass(frozen=True)
+class Format:
+    """A file format.
+
+    Functions are given as `"module.function"` of `softmap.io`, or as they are.
+
+    Attributes
+    ----------
+    name : str
+    suffixes : tuple of str, lower case
+    begins : pattern that the first bytes of such a file match
+    reader : function from `Content` and options to a model
+    writer : function from a model and options to pieces of text or bytes; None if there is none
+    only : str
+        Which models it can hold, where that is not all of them.
+    named : function from `Content` to a `Named` model; None if the format has no names
+    """
+
+    name: str
+    suffixes: tuple[str, ...]
+    begins: re.Pattern[bytes]
+    reader: Function
+    writer: Function | None = None
+    only: str = ""
+    named: Function | None = None
+
+    def parse(self, data: bytes | Content, **options: Any) -> Model:
+        """Model from the bytes of a file."""
+        return self._read(self.reader, open_content(data), options)
+
+    def parse_named(self, data: bytes | Content) -> Named:
+        """Model and names from the bytes of a file."""
+        content = open_content(data)
+        if self.named is None:
+            known = ", ".join(name for name, form in FORMATS.items() if form.named)
+            message = f"expected a format with names ({known}), found {self.name}"
+            raise FormatError(message, content.name, expected=known)
+        return self._read(self.named, content, {})
+
+    def pieces(self, model: Model | Named, **options: Any) -> Iterable[str | bytes | memoryview]:
+        """The content of a file that holds the model."""
+        if self.writer is None:
+            raise OptionError(f"{self.name} files can be read, not written")
+        if isinstance(model, Named) and self.named is None:
+            model = model.model
+        found: Iterable[str | bytes | memoryview] = self._load(self.writer, options)(
+            model, **options
+        )
+        return found
+
+    def _read(self, function: Function, content: Content, options: dict[str, Any]) -> Any:
+        try:
+            return self._load(function, options)(content, **options)
+        except ModelError as error:
+            raise FormatError(str(error), content.name) from error
+
+    def _load(self, function: Function, options: Mapping[str, Any]) -> Callable[..., Any]:
+        """The function, if it takes these options."""
+        if isinstance(function, str):
+            module, _, name = function.partition(".")
+            function = getattr(import_module(f"softmap.io.{module}"), name)
+        assert callable(function)
+        if options:
+            parameters = inspect.signature(function).parameters.values()
+            known = [p.name for p in parameters if p.kind is p.KEYWORD_ONLY]
+            if unknown := [name for name in options if name not in known]:
+                taken = f"they take {', '.join(known)}" if known else "they take none"
+                raise OptionError(f"{unknown[0]!r} is no option of {self.name} files; {taken}")
+        return function
+
+
+_SKIP = rb"(?:\s|#[^\n]*\n|c[ \t][^\n]*\n)*"
+_NEVER = rb"(?!)"  # lists of numbers: only the name tells what they are
+_XML = rb"\s*(?:<\?[^>]*>\s*)?(?:<!--(?:(?!-->).)*-->\s*)*"
+_TWO = "variables with two labels each"
+_BAYES = "Bayesian networks"
+
+
+def _row(
+    name: str, suffixes: str, begins: bytes, module: str, only: str = "", flags: int = 0
+) -> Format:
+    """A format whose functions have its name: `module.parse_name`, `format_name`, `named_name`."""
+    return Format(
+        name,
+        tuple(suffixes.split()),
+        re.compile(begins, flags),
+        f"{module}.parse_{name}",
+        None if only == _READ_ONLY else f"{module}.format_{name}",
+        "" if only == _READ_ONLY else only,
+        f"{module}.named_{name}" if only == _BAYES else None,
+    )
+
+
+_READ_ONLY = "read only"
+
+FORMATS: dict[str, Format] = {
+    f.name: f
+    for f in (
+        _row("npz", ".npz", rb"PK\x03\x04", "npz"),
+        _row("opengm", ".h5 .hdf5", rb"\x89HDF", "opengm"),
+        _row("uai", ".uai .lg", _SKIP + rb"(?:MARKOV|BAYES)\s", "uai", flags=re.IGNORECASE),
+        _row("cfn", ".cfn", rb"(?:\s|#[^\n]*\n)*\{", "cfn"),
+        _row("dd", ".dd", _SKIP + rb"(?:p|gm)\s+\d", "dd", _READ_ONLY),
+        _row(
+            "bif",
+            ".bif",
+            rb"(?:\s|//[^\n]*\n)*(?:network|variable)\s[^{;]*\{",
+            "bayes_text",
+            _BAYES,
+        ),
+        _row(
+            "xmlbif",
+            ".xmlbif .xbif .xml",
+            _XML + rb"<(?:!DOCTYPE\s+)?BIF[\s>]",
+            "bayes_xml",
+            _BAYES,
+            re.DOTALL,
+        ),
+        _row(
+            "net",
+            ".net .hugin",
+            rb"(?:\s|%[^\n]*\n)*(?:net|class)\s*\{",
+            "bayes_text",
+            _BAYES,
+        ),
+        _row("xdsl", ".xdsl", _XML + rb"<smile[\s>]", "bayes_xml", _BAYES, re.DOTALL),
+        _row("qpbo", ".qpbo", _NEVER, "qubo", _TWO),
+        _row("qubo", ".qubo", _SKIP + rb"p\s+qubo\s", "qubo", _TWO),
+        _row("coo", ".coo", rb"#\s*vartype", "qubo", _TWO),
+        _row("maxcut", ".mc .rud", _NEVER, "qubo", "cuts of graphs"),
+        _row("wcnf", ".wcnf", _SKIP + rb"p\s+wcnf\s", "logic", _TWO),
+        _row(
+            "opb",
+            ".opb .wbo",
+            rb"(?:\s|\*[^\n]*\n)*(?:min:|max:|soft:|[-+]\d+\s+~?x\d)",
+            "logic",
+            _TWO,
+        ),
+        _row(
+            "dem",
+            ".dem",
+            _SKIP + rb"(?:error\s*[\[(]|detector\s*[\[( ]|shift_detectors)",
+            "dem",
+            _READ_ONLY,
+            re.IGNORECASE,
+        ),
+        _row(
+            "wcsp",
+            ".wcsp",
+            # a name, or numbers of which five stand on the first line
+            rb"\s*(?:[^\s\d]\S*\s+\d+\s+\d+\s+\d+\s+\d+\s"
+            rb"|\S+[ \t]+\d+[ \t]+\d+[ \t]+\d+[ \t]+\d+[ \t\r]*\n)",
+            "wcsp",
+        ),
+        _row("qap", ".dat", rb"\s*\d+[ \t\r]*\n\s*-?\d[-\d. \t]*\r?\n", "qap", _READ_ONLY),
+    )
+}
 
 _BINARY = ("npz", "opengm")
 
@@ -39,9 +206,10 @@ def format_of(name: object, data: bytes = b"") -> str | None:
 def read(
     source: Source,
     *,
-    values: Values | None = None,
+    values: str | None = None,
     evidence: Source | Mapping[int, int] | None = None,
     format: str | None = None,
+    **options: Any,
 ) -> Model:
     """Read a model from a file, an open binary file, or standard input ("-").
 
@@ -54,9 +222,18 @@ def read(
         Observed labels by variable.
     format : str, optional
         One of `softmap.io.FORMATS`, where name and content do not tell.
+    block : int
+        Of `.dd` files with several problems: which one, from 0.
+    one_to_one : bool
+        Of `.dd` and `.dat` files: add one constraint over all variables for each label that may be
+        used once. The energies are the same, the bound is tighter, and the model larger.
+    seen : array of 0 and 1
+        Of `.dem` files: which detectors fired; see `softmap.io.Detectors.model`.
     """
-    content, key = _opened(source, format)
-    model = _parse(content, key, values)
+    _check_format(format)
+    content = load(source)
+    form = _format(content, format)
+    model = form.parse(content, **_options(form, content.name, options | {"values": values}))
     if evidence is None:
         return model
     observed = evidence if isinstance(evidence, Mapping) else read_evidence(evidence)
@@ -67,16 +244,19 @@ def read(
         raise FormatError(str(error), name) from error
 
 
-def _opened(source: Source, format: str | None) -> tuple[Content, str]:
-    """The bytes, and the name of their format."""
+def parse(data: bytes, format: str | None = None, **options: Any) -> Model:
+    """Model from the bytes of a file; the options are those of `read`.
+
+    Parameters
+    ----------
+    data : bytes
+    format : str, optional
+        One of `softmap.io.FORMATS`, where the content does not tell.
+    """
     _check_format(format)
-    content = load(source)
-    key = format or format_of(content.name, content.data)
-    if key is None:
-        known = ", ".join(FORMATS)
-        message = f"expected one of the formats {known}; neither name nor content is one of them"
-        raise FormatError(message, content.name, expected=known)
-    return content, key
+    content = open_content(data)
+    form = _format(content, format)
+    return form.parse(content, **_options(form, None, options))
 
 
 def read_named(source: Source, *, format: str | None = None) -> Named:
@@ -88,26 +268,9 @@ def read_named(source: Source, *, format: str | None = None) -> Named:
     format : str, optional
         One of `softmap.io.FORMATS`, where name and content do not tell.
     """
-    content, key = _opened(source, format)
-    parse = FORMATS[key].named
-    if parse is None:
-        known = ", ".join(name for name, form in FORMATS.items() if form.named)
-        message = f"expected a format with names ({known}), found {key}"
-        raise FormatError(message, content.name, expected=known)
-    return parse(content)
-
-
-def _check_format(format: object) -> None:
-    if format is not None and not (isinstance(format, str) and format in FORMATS):
-        raise OptionError(f"format must be one of {', '.join(FORMATS)}, not {shown(format)}")
-
-
-def _parse(content: Content, key: str, values: Values | None) -> Model:
-    if key == "uai":
-        return parse_uai(content, values=default_values(content.name) if values is None else values)
-    if values is not None:
-        raise OptionError(f"values={shown(values)} is for UAI files; {content.name} is {key}")
-    return FORMATS[key].parse(content)
+    _check_format(format)
+    content = load(source)
+    return _format(content, format).parse_named(content)
 
 
 def write(
@@ -115,19 +278,55 @@ def write(
 ) -> None:
     """Write a model; the format follows from the suffix (.uai, .LG, .wcsp, .cfn, .h5, .npz, ...).
 
-    The file appears whole or not at all; .gz, .xz and .bz2 are packed. `options` go to the
-    format's own writer (`values` for UAI, `scale` for WCSP, WCNF and OPB). Formats that cannot hold
+    The file appears whole or not at all; .gz, .xz and .bz2 are packed. Formats that cannot hold
     every model say so; those of Bayesian networks also take a `Named` model.
+
+    Parameters
+    ----------
+    model : Model or Named
+    target : path, "-" or binary file
+    format : str, optional
+        One of `softmap.io.FORMATS`, where the name does not tell.
+    values : {"potential", "log", "cost"}
+        Of UAI files: what the tables shall hold. Default: potentials, or logarithms for `.LG`.
+    scale : float
+        Of WCSP, WCNF and OPB files, which hold whole numbers: costs are multiplied by it.
+    compress : bool
+        Of `.npz` files: whether to pack the arrays (the default).
+    drop_constant : bool
+        Of `.qpbo` and `.mc` files, which have no constant: leave it out.
     """
     checked_model(model.model if isinstance(model, Named) else model)
     _check_format(format)
-    key = format or format_of(getattr(target, "name", target))
-    writable = [name for name, form in FORMATS.items() if form.write is not None]
+    name = getattr(target, "name", target)
+    key = format or format_of(name)
+    writable = [name for name, form in FORMATS.items() if form.writer is not None]
     if key not in writable:
         found = f"not {key}" if key else f"cannot tell from {shown(target)}"
         raise OptionError(f"expected a format that can be written ({', '.join(writable)}): {found}")
-    writer = FORMATS[key].write
-    assert writer is not None
-    if isinstance(model, Named) and FORMATS[key].named is None:
-        model = model.model
-    writer(model, target, **options)
+    form = FORMATS[key]
+    pieces = form.pieces(model, **_options(form, name, options))
+    write_bytes(target, (p.encode() if isinstance(p, str) else p for p in pieces))
+
+
+def _check_format(format: object) -> None:
+    if format is not None and not (isinstance(format, str) and format in FORMATS):
+        raise OptionError(f"format must be one of {', '.join(FORMATS)}, not {shown(format)}")
+
+
+def _format(content: Content, format: str | None) -> Format:
+    """The format asked for, or else the one that the file has."""
+    key = format or format_of(content.name, content.data)
+    if key is None:
+        known = ", ".join(FORMATS)
+        message = f"expected one of the formats {known}; neither name nor content is one of them"
+        raise FormatError(message, content.name, expected=known)
+    return FORMATS[key]
+
+
+def _options(form: Format, name: object, given: Mapping[str, Any]) -> dict[str, Any]:
+    """The options that were given; UAI files named `.LG` hold logarithms unless told otherwise."""
+    options = {key: value for key, value in given.items() if value is not None}
+    if form.name == "uai" and bare_suffixes(name)[-1:] == [".lg"]:
+        options.setdefault("values", "log")
+    return options

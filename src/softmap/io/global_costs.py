@@ -12,14 +12,14 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from softmap.errors import ModelError
-from softmap.io.assembly import Costs
+from softmap.io.limits import LIMITS
 from softmap.model.many import Among, Linear, Many, Regular
+from softmap.model.potentials.base import Costs
 
 __all__ = ["GLOBALS", "METRICS", "Global", "factors_of_global", "global_size"]
 
 METRICS = ("var", "dec", "decbi", "wdec", "hard", "lin", "quad", "edit")
 _SEPARATE = ("dec", "wdec", "hard", "lin", "quad")
-_MOST = 1e15
 
 
 @dataclass
@@ -58,8 +58,8 @@ def global_size(found: Global) -> int:
 
 def factors_of_global(found: Global, top: float) -> list[Many]:
     """Its factors; `ModelError` says why there are none. Costs from `top` on are forbidden."""
-    if not 0 <= found.cost <= _MOST:
-        raise ModelError(f"expected a cost from 0 to {_MOST:g} of {found.name}")
+    if not 0 <= found.cost <= LIMITS.global_cost:
+        raise ModelError(f"expected a cost from 0 to {LIMITS.global_cost:g} of {found.name}")
     return GLOBALS[found.name](found, top)
 
 

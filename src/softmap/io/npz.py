@@ -14,15 +14,14 @@ from numpy.typing import NDArray
 
 from softmap.arguments import flag
 from softmap.errors import FormatError, SoftmapError
-from softmap.io.atomic import write_bytes
 from softmap.io.limits import check_entries, human
-from softmap.io.streams import Content, Source, implausible, load, open_content
-from softmap.model import Auxiliaries, Model, checked_model
+from softmap.io.streams import Content, implausible, open_content
+from softmap.model import Auxiliaries, Model
 from softmap.model.names import Names
 from softmap.model.potentials import FAMILIES, Potential, Projection, SharedTables, Tables
 from softmap.model.running import NO_RUNNING, Running
 
-__all__ = ["array_of", "model_arrays", "model_from_arrays", "parse_npz", "read_npz", "write_npz"]
+__all__ = ["array_of", "format_npz", "model_arrays", "model_from_arrays", "parse_npz"]
 
 FORMAT = "softmap-model-1"
 _HEADER = re.compile(
@@ -32,21 +31,16 @@ _HEADER = re.compile(
 )
 
 
-def write_npz(model: Model, target: Source, *, compress: bool = True) -> None:
-    """Write a model with every potential family, auxiliary variable and shape as it is."""
+def format_npz(model: Model, *, compress: bool = True) -> list[memoryview]:
+    """Bytes of an archive with every potential family, auxiliary variable and shape as it is."""
     save = np.savez_compressed if flag("compress", compress) else np.savez
-    arrays = model_arrays(checked_model(model))
+    arrays = model_arrays(model)
     buffer = io.BytesIO()
     save(buffer, **arrays)
     if implausible(model.nbytes, buffer.tell()):  # our reader would take it for a bomb
         buffer = io.BytesIO()
         np.savez(buffer, **arrays)
-    write_bytes(target, [buffer.getbuffer()])
-
-
-def read_npz(source: Source) -> Model:
-    """Model from an archive written by `write_npz`."""
-    return parse_npz(load(source))
+    return [buffer.getbuffer()]
 
 
 def parse_npz(data: bytes | Content) -> Model:

@@ -9,15 +9,23 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from softmap.errors import FormatError, MissingExtra, ModelError
-from softmap.io.assembly import Assembly, Ints
+from softmap.errors import FormatError, MissingExtra
+from softmap.io.factors import joint_factors
 from softmap.io.limits import check_entries
-from softmap.io.opengm_functions import FUNCTION_TYPES
-from softmap.io.opengm_tables import Functions, record_starts
-from softmap.io.streams import Content, Source, load, open_content
+from softmap.io.opengm_functions import FUNCTION_TYPES, Functions, record_starts
+from softmap.io.streams import Content, open_content
 from softmap.model import Model
+from softmap.model.factors import Assembly
+from softmap.model.potentials import (
+    Potential,
+    Potts,
+    SharedTables,
+    TruncatedLinear,
+    TruncatedQuadratic,
+)
+from softmap.model.potentials.base import Costs, Ints
 
-__all__ = ["parse_opengm", "read_opengm"]
+__all__ = ["format_opengm", "parse_opengm"]
 
 
 def parse_opengm(data: bytes | Content) -> Model:
@@ -31,11 +39,6 @@ def parse_opengm(data: bytes | Content) -> Model:
     factors = _factors(arrays, int(header[3]), len(types), content)
     arrays.clear()  # the scopes are out of them, and they are the larger part of the file
     return _assemble(num_labels, types, factors, content)
-
-
-def read_opengm(source: Source) -> Model:
-    """Model from an OpenGM HDF5 file."""
-    return parse_opengm(load(source))
 
 
 def _arrays(content: Content) -> Iterator[tuple[str, NDArray[Any]]]:
@@ -190,7 +193,7 @@ def _assemble(
     factors: list[tuple[int, Ints, Ints]],
     content: Content,
 ) -> Model:
-    assembly = Assembly(num_labels, content.name)
+    assembly = Assembly(num_labels)
     entries = 0
     for t, functions, scopes in factors:
         _check_scopes(scopes, len(num_labels), content)
@@ -201,11 +204,8 @@ def _assemble(
         kind.check_shapes(functions, num_labels[scopes])
         entries += kind.entries(functions, num_labels[scopes])
         check_entries(entries, content.size, content.name)
-        try:
-            kind.add_to(assembly, functions, scopes)
-        except ModelError as error:
-            raise FormatError(str(error), content.name) from error
-    return assembly.build()
+        kind.add_to(assembly, functions, scopes)
+    return Model.from_pieces(assembly.pieces())
 
 
 def _check_scopes(scopes: Ints, n: int, content: Content) -> None:
@@ -215,3 +215,107 @@ def _check_scopes(scopes: Ints, n: int, content: Content) -> None:
     ordered = np.sort(scopes, axis=1) if scopes.shape[1] > 2 else scopes
     if (ordered[:, 1:] == ordered[:, :-1]).any():
         raise FormatError("a factor names a variable twice", content.name)
+
+
+# --- writing ------------------------------------------------------------------------------------
+
+
+_EXPLICIT, _TRUNCATED_ABSOLUTE, _TRUNCATED_SQUARED, _POTTS = 16000, 16003, 16005, 16006
+
+
+def format_opengm(model: Model) -> list[bytes]:
+    """Bytes of an OpenGM HDF5 file."""
+    try:
+        import h5py
+    except ImportError as error:
+        raise MissingExtra("writing OpenGM files", "opengm") from error
+    writer = _Writer()
+    if model.constant:
+        writer.add(_EXPLICIT, (), [0], [model.constant])
+    for i in range(model.num_variables):
+        writer.add_table((i,), model.unary_of(i))
+    for first, last, potential in model.groups():
+        _add_group(writer, model, model.edges[first:last].astype(np.int64), potential)
+    for scope, table in joint_factors(model):
+        writer.add_table(scope, table)
+    buffer = io.BytesIO()
+    with h5py.File(buffer, "w") as file:
+        writer.store(file.create_group("gm"), model.num_labels[: model.num_variables])
+    return [buffer.getvalue()]
+
+
+def _add_group(writer: _Writer, model: Model, edges: Ints, potential: Potential) -> None:
+    for k, (i, j) in enumerate(edges.tolist()):
+        if i >= model.num_variables:
+            continue  # a joint factor is written instead of its auxiliary node
+        shape = [int(model.num_labels[i]), int(model.num_labels[j])]
+        scope: tuple[int, ...] = (i, j)
+        if isinstance(potential, Potts | TruncatedLinear | TruncatedQuadratic):
+            if i > j:  # these costs are symmetric
+                scope, shape = (j, i), shape[::-1]
+            kind, values = _parameters(potential, k, max(shape))
+            writer.add(kind, scope, shape, values, (kind, *shape, *values))
+        else:
+            key = None
+            if isinstance(potential, SharedTables):
+                key = (id(potential), int(potential.index[k]), float(potential.weights[k]), i < j)
+            writer.add_table(scope, potential.as_table(k, *shape), key)
+
+
+def _parameters(potential: Any, k: int, labels: int) -> tuple[int, list[float]]:
+    weight = float(potential.weights[k])
+    if isinstance(potential, Potts):
+        return _POTTS, [0.0, weight]
+    linear = isinstance(potential, TruncatedLinear)
+    reach = float(labels if linear else labels**2)
+    cut = min(float(potential.truncation[k]), reach)
+    return (_TRUNCATED_ABSOLUTE if linear else _TRUNCATED_SQUARED), [cut, weight]
+
+
+class _Writer:
+    """Collects functions by type and factors that refer to them."""
+
+    def __init__(self) -> None:
+        self.indices: dict[int, list[int]] = {}
+        self.values: dict[int, list[Costs]] = {}
+        self.counts: dict[int, int] = {}
+        self.known: dict[Any, int] = {}
+        self.factors: list[tuple[int, int, tuple[int, ...]]] = []
+
+    def add_table(self, scope: tuple[int, ...], table: Costs, key: Any = None) -> None:
+        """Add a dense factor; OpenGM wants its variables in increasing order."""
+        order = np.argsort(scope)
+        ordered = table.transpose(order)
+        indices = [ordered.ndim, *ordered.shape]
+        self.add(_EXPLICIT, tuple(scope[a] for a in order), indices, ordered.ravel(order="F"), key)
+
+    def add(
+        self, kind: int, scope: tuple[int, ...], indices: list[int], values: Any, key: Any = None
+    ) -> None:
+        """Add a factor; functions with the same key are stored once."""
+        number = self.known.get(key) if key is not None else None
+        if number is None:
+            number = self.counts.get(kind, 0)
+            self.counts[kind] = number + 1
+            self.indices.setdefault(kind, []).extend(indices)
+            self.values.setdefault(kind, []).append(np.asarray(values, dtype=np.float64))
+            if key is not None:
+                self.known[key] = number
+        self.factors.append((number, kind, scope))
+
+    def _factor_numbers(self, kinds: list[int]) -> Iterator[int]:
+        for number, kind, scope in self.factors:
+            yield from (number, kinds.index(kind), len(scope), *scope)
+
+    def store(self, group: Any, num_labels: Ints) -> None:
+        """Write the datasets."""
+        kinds = sorted(self.counts)
+        types = [x for kind in kinds for x in (kind, self.counts[kind])]
+        header = [2, 0, len(num_labels), len(self.factors), len(kinds), *types, 1]
+        group["header"] = np.array(header, dtype=np.uint64)
+        group["numbers-of-states"] = num_labels.astype(np.uint64)
+        for kind in kinds:
+            part = group.create_group(f"function-id-{kind}")
+            part["indices"] = np.array(self.indices[kind], dtype=np.uint64)
+            part["values"] = np.concatenate(self.values[kind])
+        group["factors"] = np.fromiter(self._factor_numbers(kinds), dtype=np.uint64)

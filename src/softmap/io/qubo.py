@@ -1,28 +1,120 @@
-"""Quadratic problems as lists `i j w`: `.qpbo`, `.qubo`, coordinates (`.coo`), cuts (`.mc`)."""
+"""Quadratic problems as lists `i j w`: `.qpbo`, `.qubo`, coordinates (`.coo`), cuts (`.mc`).
+
+All of them are quadratic functions of variables with two labels.
+"""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from dataclasses import dataclass
 
 import numpy as np
 
 from softmap.errors import FormatError, ModelError
-from softmap.io.assembly import Costs, Ints
-from softmap.io.atomic import write_text
-from softmap.io.quadratic import quadratic_model, quadratic_of, written
-from softmap.io.streams import Content, Source, load, open_content
-from softmap.io.tokens import Numbers, skip_comments
-from softmap.model import Model
+from softmap.io.limits import LIMITS, check_entries, check_range
+from softmap.io.streams import Content, open_content
+from softmap.io.tokens import LARGEST, Numbers, skip_comments
+from softmap.model import Model, checked_model
+from softmap.model.potentials import Potts
+from softmap.model.potentials.base import Costs, Ints
 
 __all__ = [
-    "format_coo", "format_maxcut", "format_qpbo", "format_qubo",
-    "parse_coo", "parse_maxcut", "parse_qpbo", "parse_qubo",
-    "read_coo", "read_maxcut", "read_qpbo", "read_qubo",
-    "write_coo", "write_maxcut", "write_qpbo", "write_qubo",
+    "Quadratic", "format_coo", "format_maxcut", "format_qpbo", "format_qubo", "parse_coo",
+    "parse_maxcut", "parse_qpbo", "parse_qubo", "quadratic_of",
 ]  # fmt: skip
 
-_MOST = 2**31 - 1
+
+@dataclass(frozen=True)
+class Quadratic:
+    """`constant + Σ linear[i] x_i + Σ weight[k] x_i x_j` over labels x in {0, 1}."""
+
+    linear: Costs
+    pairs: Ints
+    weight: Costs
+    constant: float = 0.0
+
+
+def _quadratic_model(
+    n: int, pairs: Ints, weight: Costs, content: Content, *, spins: bool = False
+) -> Model:
+    """Minimise the sum of `weight[k] v_i v_j` over all pairs, equal ends and repeats included.
+
+    The values v are the labels 0 and 1, or, for `spins`, 1 (label 0) and -1 (label 1). Each pair
+    becomes a Potts edge: `x y = (x + y - [x ≠ y]) / 2`, and `1 - 2 [x ≠ y]` for spins.
+    """
+    check_entries(2 * n + LIMITS.quadratic_edge * len(weight), content.size, content.name)
+    if np.isnan(weight).any() or np.isinf(weight).any():
+        raise FormatError("expected finite weights", content.name, expected="finite weights")
+    check_range(np.abs(weight), content.name)
+    content.release()
+    unary = np.zeros((n, 2))
+    constant = 0.0
+    first, second = pairs[:, 0], pairs[:, 1]
+    own = first == second
+    if own.any():
+        if spins:
+            constant += float(weight[own].sum())
+        else:
+            unary[:, 1] += np.bincount(first[own], weight[own], n)
+        first, second, weight = first[~own], second[~own], weight[~own]
+    ends, weight = _merged(n, first, second, weight)
+    if spins:
+        constant += float(weight.sum())
+    else:
+        unary[:, 1] += np.bincount(ends[:, 0], weight, n) / 2
+        unary[:, 1] += np.bincount(ends[:, 1], weight, n) / 2
+    groups = [(ends, Potts(weight * (-2.0 if spins else -0.5)))] if len(ends) else []
+    return Model(unary, None, groups, constant=constant)
+
+
+def _merged(n: int, first: Ints, second: Ints, weight: Costs) -> tuple[Ints, Costs]:
+    """Pairs in order, each once; those whose weights cancel are gone."""
+    keys = np.minimum(first, second) * n + np.maximum(first, second)
+    if len(keys) > 1 and not (keys[1:] > keys[:-1]).all():
+        if not (keys[1:] >= keys[:-1]).all():
+            order = np.argsort(keys, kind="stable")
+            keys, weight = keys[order], weight[order]
+        first_of = np.flatnonzero(np.append(True, keys[1:] != keys[:-1]))
+        keys, weight = keys[first_of], np.add.reduceat(weight, first_of)
+    kept = weight != 0
+    if not kept.all():
+        keys, weight = keys[kept], weight[kept]
+    return np.column_stack([keys // n, keys % n]), weight
+
+
+def quadratic_of(model: Model, form: str) -> Quadratic:
+    """The function of a model with two labels each and finite costs of one and two variables."""
+    checked_model(model)
+    if model.n != model.num_variables:
+        raise ModelError(f"{form} holds costs of one and two variables only")
+    if (model.num_labels != 2).any():
+        i = int(np.argmax(model.num_labels != 2))
+        counted = f"variable {i} has {model.num_labels[i]}"
+        raise ModelError(f"{form} holds variables with two labels only; {counted}")
+    unary = model.unary.reshape(-1, 2)
+    tables = [p.stack(np.arange(len(p)), 2, 2) for p in model.potentials]
+    stacked = np.concatenate([np.zeros((0, 2, 2)), *tables])
+    if not (np.isfinite(unary).all() and np.isfinite(stacked).all()):
+        raise ModelError(f"{form} holds finite costs only, no hard constraints")
+    linear = unary[:, 1] - unary[:, 0]
+    ends = model.edges.astype(np.int64)
+    linear += np.bincount(ends[:, 0], stacked[:, 1, 0] - stacked[:, 0, 0], model.n)
+    linear += np.bincount(ends[:, 1], stacked[:, 0, 1] - stacked[:, 0, 0], model.n)
+    both = stacked[:, 0, 0] + stacked[:, 1, 1] - stacked[:, 0, 1] - stacked[:, 1, 0]
+    pairs, weight = _merged(model.n, ends[:, 0], ends[:, 1], both)
+    constant = model.constant + float(unary[:, 0].sum() + stacked[:, 0, 0].sum())
+    return Quadratic(linear, pairs, weight, constant)
+
+
+def _written(value: float) -> str:
+    """A number that reads back the same, whole ones without a point."""
+    return str(int(value)) if value == int(value) and abs(value) < LARGEST else repr(value)
+
+
+# --- the formats --------------------------------------------------------------------------------
+
+
 _QUBO = re.compile(
     rb"(?m)^[ \t]*p[ \t]+qubo[ \t]+\S+[ \t]+(\d{1,10})[ \t]+(\d{1,15})[ \t]+(\d{1,15})"
 )
@@ -53,7 +145,7 @@ def parse_qpbo(data: bytes | Content) -> Model:
     energies have the other sign.
     """
     numbers = Numbers(open_content(data))
-    n = numbers.whole("the number of variables (negative: of spins)", -_MOST, _MOST)
+    n = numbers.whole("the number of variables (negative: of spins)", 1 - 2**31, 2**31 - 1)
     if n == 0:
         raise numbers.fail(0, "at least one variable")
     m = numbers.whole("the number of lines (negative: maximise)", -(2**53))
@@ -61,7 +153,7 @@ def parse_qpbo(data: bytes | Content) -> Model:
     numbers.finish("the last line")
     with np.errstate(over="ignore"):  # what is too large is refused with the model's other costs
         weight[pairs[:, 0] != pairs[:, 1]] *= 2.0
-    return quadratic_model(
+    return _quadratic_model(
         abs(n), pairs, weight if m >= 0 else -weight, numbers.content, spins=n < 0
     )
 
@@ -83,11 +175,11 @@ def parse_qubo(data: bytes | Content) -> Model:
     inner.size = content.size
     numbers = Numbers(inner)
     n, diagonals, count = (int(x) for x in head.groups())
-    if not 1 <= n <= _MOST:
+    if not 1 <= n < 2**31:
         raise FormatError(f"expected at least one node, found {n}", content.name, lines + 1)
     pairs, weight = _triples(numbers, diagonals + count, n, 0)
     numbers.finish("the last line")
-    return _plus(quadratic_model(n, pairs, weight, inner), offset)
+    return _plus(_quadratic_model(n, pairs, weight, inner), offset)
 
 
 def parse_coo(data: bytes | Content) -> Model:
@@ -108,12 +200,12 @@ def parse_coo(data: bytes | Content) -> Model:
         raise numbers.fail(len(numbers), "lines 'i j w'")
     ends = numbers.values.reshape(-1, 3)[:, :2]
     largest = ends.max()
-    n = int(largest) + 1 if 0 <= largest < _MOST else _MOST
+    n = int(largest) + 1 if 0 <= largest < 2**31 - 1 else 2**31 - 1
     pairs, weight = _triples(numbers, len(numbers) // 3, n, 0)
     if name == b"BINARY":
-        return _plus(quadratic_model(n, pairs, weight, content), offset)
+        return _plus(_quadratic_model(n, pairs, weight, content), offset)
     own = pairs[:, 0] == pairs[:, 1]
-    model = quadratic_model(n, pairs[~own], weight[~own], content, spins=True)  # refuses absurd n
+    model = _quadratic_model(n, pairs[~own], weight[~own], content, spins=True)  # refuses absurd n
     fields = np.bincount(pairs[own, 0], weight[own], n)
     unary = np.column_stack([-fields, fields])
     return _plus(model.replace(unary=unary), offset)
@@ -125,7 +217,7 @@ def parse_maxcut(data: bytes | Content) -> Model:
     The largest cut has the least energy: minus the weights between different labels.
     """
     numbers = Numbers(open_content(data))
-    n = numbers.whole("the number of nodes", 1, _MOST)
+    n = numbers.whole("the number of nodes", 1, 2**31 - 1)
     m = numbers.whole("the number of edges")
     if numbers.left == 2 * m and m:
         rows = np.ones((m, 3))
@@ -136,7 +228,7 @@ def parse_maxcut(data: bytes | Content) -> Model:
     loops = pairs[:, 0] == pairs[:, 1]  # never cut
     content = numbers.content
     # w [x ≠ y] = w/2 - (w/2) s t for spins s, t
-    model = quadratic_model(n, pairs[~loops], weight[~loops] / 2, content, spins=True)
+    model = _quadratic_model(n, pairs[~loops], weight[~loops] / 2, content, spins=True)
     return model.replace(constant=0.0)
 
 
@@ -156,29 +248,9 @@ def _plus(model: Model, offset: float) -> Model:
     return model.replace(constant=model.constant + offset) if offset else model
 
 
-def read_qpbo(source: Source) -> Model:
-    """Model from a `.qpbo` file."""
-    return parse_qpbo(load(source))
-
-
-def read_qubo(source: Source) -> Model:
-    """Model from a `.qubo` file."""
-    return parse_qubo(load(source))
-
-
-def read_coo(source: Source) -> Model:
-    """Model from a file of coordinates."""
-    return parse_coo(load(source))
-
-
-def read_maxcut(source: Source) -> Model:
-    """Model from a `.mc` or `.rud` file."""
-    return parse_maxcut(load(source))
-
-
 def _rows(pairs: Ints, weight: Costs, base: int) -> Iterator[str]:
     for (i, j), w in zip(pairs.tolist(), weight.tolist(), strict=True):
-        yield f"{i + base} {j + base} {written(w)}\n"
+        yield f"{i + base} {j + base} {_written(w)}\n"
 
 
 def _parts(model: Model, form: str) -> tuple[Ints, Costs, Ints, Costs, float]:
@@ -199,11 +271,6 @@ def _require_no_constant(constant: float, form: str, drop: object) -> None:
         )
 
 
-def write_qpbo(model: Model, target: Source, *, drop_constant: bool = False) -> None:
-    """Write a `.qpbo` file; a constant is refused, or dropped if asked for."""
-    write_text(target, format_qpbo(model, drop_constant=drop_constant))
-
-
 def format_qpbo(model: Model, *, drop_constant: bool = False) -> Iterator[str]:
     """Text of a `.qpbo` file, in pieces."""
     own, linear, pairs, weight, constant = _parts(model, "QPBO")
@@ -213,24 +280,14 @@ def format_qpbo(model: Model, *, drop_constant: bool = False) -> Iterator[str]:
     yield from _rows(pairs, weight / 2, 1)
 
 
-def write_qubo(model: Model, target: Source) -> None:
-    """Write a `.qubo` file; a constant becomes a comment that `read` understands."""
-    write_text(target, format_qubo(model))
-
-
 def format_qubo(model: Model) -> Iterator[str]:
     """Text of a `.qubo` file, in pieces."""
     own, linear, pairs, weight, constant = _parts(model, "QUBO")
     if constant:
-        yield f"c offset={written(constant)}\n"
+        yield f"c offset={_written(constant)}\n"
     yield f"p qubo 0 {model.n} {len(own)} {len(pairs)}\n"
     yield from _rows(own, linear, 0)
     yield from _rows(pairs, weight, 0)
-
-
-def write_coo(model: Model, target: Source) -> None:
-    """Write coordinates; a constant becomes a comment that `read` understands."""
-    write_text(target, format_coo(model))
 
 
 def format_coo(model: Model) -> Iterator[str]:
@@ -238,14 +295,9 @@ def format_coo(model: Model) -> Iterator[str]:
     own, linear, pairs, weight, constant = _parts(model, "COO")
     yield "# vartype=BINARY\n"
     if constant:
-        yield f"# offset={written(constant)}\n"
+        yield f"# offset={_written(constant)}\n"
     yield from _rows(own, linear, 0)
     yield from _rows(pairs, weight, 0)
-
-
-def write_maxcut(model: Model, target: Source, *, drop_constant: bool = False) -> None:
-    """Write a `.mc` file; the costs must be of pairs that differ, or agree, only."""
-    write_text(target, format_maxcut(model, drop_constant=drop_constant))
 
 
 def format_maxcut(model: Model, *, drop_constant: bool = False) -> Iterator[str]:

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any, BinaryIO, TypeAlias
 
 from softmap.errors import FormatError, OptionError, shown
-from softmap.io.limits import available_memory, human
+from softmap.io.limits import LIMITS, available_memory, human
 
 __all__ = [
     "COMPRESSED",
@@ -36,12 +36,6 @@ _MAGIC: dict[bytes, Callable[..., Any]] = {
     b"BZh": bz2.open,
 }
 _BROKEN = (OSError, EOFError, lzma.LZMAError, zlib.error, ValueError)
-
-CHUNK = 1 << 20
-_DECODER_MEMORY = 256 << 20
-# Honest models of many equal tables reach a ratio of two hundred; bombs a thousand and more.
-_TRUSTED_BYTES = 32 << 20
-_MAX_RATIO = 300
 
 
 @dataclass
@@ -99,7 +93,7 @@ def _name(source: object) -> str:
     """The name of a file, or an error that says what was expected."""
     name = os.fspath(source) if isinstance(source, str | os.PathLike) else None
     if not isinstance(name, str) or not name:
-        hint = "; for bytes there are parse_uai(...) and its like" if _is_bytes(source) else ""
+        hint = "; for bytes there is softmap.io.parse" if _is_bytes(source) else ""
         raise OptionError(f"expected a path, '-' or a binary file, not {shown(source)}{hint}")
     return name
 
@@ -125,7 +119,7 @@ def _drain(file: BinaryIO, name: str) -> bytes:
 def _collect(stream: BinaryIO, name: str, limit: int, packed: BinaryIO | None = None) -> bytes:
     """Read piece by piece, within bounds; `packed` is what a decompressor reads from."""
     whole = io.BytesIO()  # its value is handed over without a copy
-    while piece := stream.read(CHUNK):
+    while piece := stream.read(LIMITS.read_bytes):
         if not isinstance(piece, bytes):
             raise FormatError("expected a file opened in binary mode", name)
         whole.write(piece)
@@ -160,17 +154,18 @@ class _XZ:
 
     def __init__(self, packed: BinaryIO) -> None:
         self.packed = packed
-        self.decoder = lzma.LZMADecompressor(lzma.FORMAT_XZ, _DECODER_MEMORY)
+        self.decoder = lzma.LZMADecompressor(lzma.FORMAT_XZ, LIMITS.decoder_memory)
 
     def read(self, size: int) -> bytes:
+        step = LIMITS.read_bytes >> 4
         while True:
             if self.decoder.eof:
-                rest = self.decoder.unused_data.lstrip(b"\0") or self.packed.read(CHUNK >> 4)
+                rest = self.decoder.unused_data.lstrip(b"\0") or self.packed.read(step)
                 if not rest.strip(b"\0"):
                     return b""
-                self.decoder = lzma.LZMADecompressor(lzma.FORMAT_XZ, _DECODER_MEMORY)
+                self.decoder = lzma.LZMADecompressor(lzma.FORMAT_XZ, LIMITS.decoder_memory)
             else:
-                rest = self.packed.read(CHUNK >> 4) if self.decoder.needs_input else b""
+                rest = self.packed.read(step) if self.decoder.needs_input else b""
                 if not rest and self.decoder.needs_input:
                     raise EOFError("the data end before the end of the stream")
             if piece := self.decoder.decompress(rest, size):
@@ -179,4 +174,4 @@ class _XZ:
 
 def implausible(total: int, packed: int) -> bool:
     """Whether no honest compression makes `packed` bytes out of `total`."""
-    return total > _TRUSTED_BYTES and total > _MAX_RATIO * packed
+    return total > LIMITS.trusted_bytes and total > LIMITS.compression * packed

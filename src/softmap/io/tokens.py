@@ -1,4 +1,8 @@
-"""Whitespace-separated numbers to one array, in bulk; line numbers only when something is wrong."""
+"""Numbers in text to arrays, in bulk; line numbers only when something is wrong.
+
+Short decimals are what large files are made of: one exact division or product makes each of them,
+in the compiled core. What has too many digits for that goes through numpy's own parser.
+"""
 
 from __future__ import annotations
 
@@ -9,16 +13,76 @@ from typing import NoReturn
 import numpy as np
 from numpy.typing import NDArray
 
+from softmap import core
 from softmap.errors import FormatError
-from softmap.io.decimals import PAD, parse_decimals, token_bounds
+from softmap.io.limits import LIMITS
 from softmap.io.streams import Content
+from softmap.model.potentials.base import Costs, Ints
 
-__all__ = ["Numbers", "quote", "skip_comments"]
+__all__ = [
+    "LARGEST", "Numbers", "gather", "gather_transposed", "parse_decimals", "plain_numbers", "quote",
+    "skip_comments",
+]  # fmt: skip
 
-CHUNK = 1 << 17
-_LONGEST = 1 << 12
+Places = NDArray[np.intp]
+
+LARGEST = 2**53  # all whole numbers up to this are floats
 _COMMENT = re.compile(rb"(?m)^[ \t]*c(?![^\s])[^\n]*|#[^\n]*")
-LARGEST = 2**53
+
+
+def parse_decimals(text: bytes) -> Costs | None:
+    """Numbers separated by whitespace; None if anything else is in between."""
+    values = np.empty(len(text) // 2 + 1)
+    count, others = core.decimals(text, values)
+    if count < 0:
+        return _by_numpy(text)
+    values = values[:count].copy()
+    if others:
+        number, begin, end = others[0::3], others[1::3], others[2::3]
+        words = [text[a:b] for a, b in zip(begin, end, strict=True)]
+        rest = _by_numpy(b" ".join(words), len(words))
+        if rest is None:
+            return None
+        values[number] = rest
+    return values
+
+
+def _token_bounds(text: bytes) -> tuple[NDArray[np.uint8], Places, Places]:
+    """The text with a blank in front, and where its tokens begin and end in there."""
+    data = np.frombuffer(b" " + text + b" ", dtype=np.uint8)
+    control = data - np.uint8(9)  # 9 to 13 are whitespace, other control characters are not
+    inside = (control > 4) & (data != 32)
+    change = np.flatnonzero(inside[1:] != inside[:-1]) + 1
+    return data, change[0::2], change[1::2]
+
+
+def _by_numpy(text: bytes, count: int | None = None) -> Costs | None:
+    if count is None:
+        count = len(text.split())
+    if count == 0:
+        return np.zeros(0)
+    try:
+        values = np.fromstring(text, dtype=np.float64, sep=" ", count=-1)
+    except (ValueError, DeprecationWarning):
+        return None
+    return values if len(values) == count else None
+
+
+def plain_numbers(text: bytes) -> Costs | None:
+    """All numbers of a text of blanks and numbers, some at a time; None if there is more."""
+    parts, at = [], 0
+    while at < len(text):
+        end = min(at + LIMITS.text_bytes, len(text))
+        while end < len(text) and not text[end - 1 : end].isspace():
+            end += 1
+            if end - at > 2 * LIMITS.text_bytes:
+                return None
+        values = parse_decimals(text[at:end])
+        if values is None:
+            return None
+        parts.append(values)
+        at = end
+    return np.concatenate(parts) if parts else np.zeros(0)
 
 
 def quote(token: bytes) -> str:
@@ -38,11 +102,11 @@ def _pieces(data: bytes, start: int) -> Iterator[tuple[int, int]]:
     """Cut into pieces at whitespace: (begin, end) pairs."""
     space = re.compile(rb"\s")
     while start < len(data):
-        end = start + CHUNK
+        end = start + LIMITS.text_bytes
         if end >= len(data):
             yield start, len(data)
             return
-        found = space.search(data, end, end + _LONGEST)
+        found = space.search(data, end, end + LIMITS.word_bytes)
         yield start, found.end() if found else len(data)
         start = found.end() if found else len(data)
 
@@ -59,12 +123,13 @@ class Numbers:
         self.hint = hint
         self.at = 0
         parts = [self._parse(begin, end) for begin, end in _pieces(content.data, start)]
-        self.values: NDArray[np.float64] = np.concatenate(parts) if parts else np.zeros(0)
+        self.values: Costs = np.concatenate(parts) if parts else np.zeros(0)
 
-    def _parse(self, begin: int, end: int) -> NDArray[np.float64]:
+    def _parse(self, begin: int, end: int) -> Costs:
         piece = self.content.data[begin:end]
         # a piece that could not be cut holds a word no number is as long as
-        values = parse_decimals(piece) if len(piece) <= CHUNK + _LONGEST else None
+        longest = LIMITS.text_bytes + LIMITS.word_bytes
+        values = parse_decimals(piece) if len(piece) <= longest else None
         if values is None:
             self._reject(piece, begin)
         return values
@@ -72,7 +137,7 @@ class Numbers:
     def _reject(self, piece: bytes, begin: int) -> NoReturn:
         for match in re.finditer(rb"\S+", piece):
             word = match.group()
-            if len(word) >= _LONGEST or parse_decimals(word) is None:
+            if len(word) >= LIMITS.word_bytes or parse_decimals(word) is None:
                 line = self.content.data.count(b"\n", 0, begin + match.start()) + 1
                 message = f"expected a number, found {quote(word)}{self.hint}"
                 raise FormatError(message, self.content.name, line, expected="a number")
@@ -93,9 +158,9 @@ class Numbers:
         if not data:
             return None
         for begin, end in _pieces(data, self.start):
-            _, starts, _ = token_bounds(data[begin:end])
+            _, starts, _ = _token_bounds(data[begin:end])
             if seen + len(starts) > index:
-                return data.count(b"\n", 0, begin + int(starts[index - seen]) - PAD) + 1
+                return data.count(b"\n", 0, begin + int(starts[index - seen]) - 1) + 1
             seen += len(starts)
         return data.rstrip().count(b"\n") + 1
 
@@ -139,3 +204,24 @@ class Numbers:
         """Nothing may follow."""
         if self.left:
             raise self.fail(self.at, f"the end of the file after {after}")
+
+
+def gather(costs: Costs, start: Ints, size: int) -> Costs:
+    """Rows `costs[start : start + size]`, some at a time to keep the index small."""
+    out = np.empty((len(start), size))
+    step = max(1, LIMITS.gathered // size)
+    for row in range(0, len(start), step):
+        place = start[row : row + step, None] + np.arange(size)
+        np.take(costs, place, out=out[row : row + step])
+    return out
+
+
+def gather_transposed(costs: Costs, start: Ints, shape: tuple[int, int]) -> Costs:
+    """The same for tables of one shape that are stored column by column."""
+    rows, cols = shape
+    out = np.empty((len(start), rows, cols))
+    step = max(1, LIMITS.gathered // (rows * cols))
+    for row in range(0, len(start), step):
+        part = gather(costs, start[row : row + step], rows * cols)
+        out[row : row + step] = part.reshape(-1, cols, rows).transpose(0, 2, 1)
+    return out

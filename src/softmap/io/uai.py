@@ -3,20 +3,23 @@
 from __future__ import annotations
 
 import re
+import warnings
 from collections.abc import Iterator
 from typing import Literal
 
 import numpy as np
 
-from softmap.errors import FormatError, OptionError, shown
-from softmap.io.assembly import Assembly, Costs, Ints, gather
-from softmap.io.limits import check_arity, check_entries
-from softmap.io.streams import Content, Source, bare_suffixes, load, open_content
-from softmap.io.tokens import Numbers, quote, skip_comments
+from softmap.errors import FormatError, ModelError, OptionError, shown
+from softmap.io.factors import Factors, factors_of
+from softmap.io.limits import LIMITS, check_arity, check_entries
+from softmap.io.streams import Content, open_content
+from softmap.io.tokens import Numbers, gather, quote, skip_comments
 from softmap.model import Model
-from softmap.model.potentials.base import LARGEST_COST, beyond, largest
+from softmap.model.factors import SIZES, Assembly
+from softmap.model.potentials.base import LARGEST_COST, Costs, Ints, beyond, largest
 
-__all__ = ["Values", "check_values", "default_values", "parse_uai", "read_uai"]
+__all__ = ["format_uai", "parse_uai"]
+
 
 Values = Literal["potential", "log", "cost"]
 _HEADER = re.compile(rb"\s*(\S+)")
@@ -31,7 +34,7 @@ def parse_uai(data: bytes | Content, *, values: Values = "potential") -> Model:
     values : {"potential", "log", "cost"}
         What the tables hold: potentials (cost = -log), their logarithms, or costs to minimise.
     """
-    check_values(values)
+    _check_values(values)
     content = open_content(data)
     content.data = skip_comments(content.data)
     header = _HEADER.match(content.data)
@@ -47,21 +50,10 @@ def parse_uai(data: bytes | Content, *, values: Values = "potential") -> Model:
     return _assemble(numbers.values, num_labels, _Layout(scopes, arity, start, size), content.name)
 
 
-def check_values(values: object) -> None:
+def _check_values(values: object) -> None:
     """Raise unless it says what tables hold."""
     if not isinstance(values, str) or values not in ("potential", "log", "cost"):
         raise OptionError(f"values must be 'potential', 'log' or 'cost', not {shown(values)}")
-
-
-def read_uai(source: Source, *, values: Values | None = None) -> Model:
-    """Model from a UAI file; logarithms by default if the name ends in `.LG`."""
-    content = load(source)
-    return parse_uai(content, values=default_values(content.name) if values is None else values)
-
-
-def default_values(name: object) -> Values:
-    """What the tables of a file of this name hold: the `.LG` suffix means logarithms."""
-    return "log" if bare_suffixes(name)[-1:] == [".lg"] else "potential"
 
 
 class _Layout:
@@ -183,7 +175,7 @@ def _to_costs(numbers: Numbers, begin: int, values: Values) -> None:
 
 
 def _assemble(costs: Costs, num_labels: Ints, layout: _Layout, name: str | None) -> Model:
-    assembly = Assembly(num_labels, name)
+    assembly = Assembly(num_labels)
     for f in np.flatnonzero(layout.arity == 0):
         assembly.add_constant(costs[layout.start[f]])
     for d, which in _by(layout.size, np.flatnonzero(layout.arity == 1)):
@@ -195,7 +187,7 @@ def _assemble(costs: Costs, num_labels: Ints, layout: _Layout, name: str | None)
         scope = layout.scope(np.array([f]), k)[0]
         part = costs[layout.start[f] : layout.start[f] + layout.size[f]]
         assembly.add_factor(scope.tolist(), part.reshape(num_labels[scope]))
-    return assembly.build()
+    return Model.from_pieces(assembly.pieces())
 
 
 def _add_pairs(assembly: Assembly, costs: Costs, layout: _Layout) -> None:
@@ -204,7 +196,7 @@ def _add_pairs(assembly: Assembly, costs: Costs, layout: _Layout) -> None:
     shapes = assembly.num_labels[edges]
     code = shapes[:, 0] * (1 << 31) + shapes[:, 1]
     batches = list(_by(code, np.arange(len(pairs))))
-    if len(batches) <= 4:
+    if len(batches) <= SIZES.uniform_groups:
         for _, which in batches:
             rows, cols = (int(s) for s in shapes[which[0]])
             tables = gather(costs, layout.start[pairs[which]], rows * cols)
@@ -219,3 +211,61 @@ def _by(keys: Ints, which: Ints) -> Iterator[tuple[int, Ints]]:
     """Members of `which` in batches of equal key."""
     for key in np.unique(keys[which]).tolist():
         yield key, which[keys[which] == key]
+
+
+# --- writing ------------------------------------------------------------------------------------
+
+
+def format_uai(model: Model, *, values: Values = "potential") -> Iterator[str]:
+    """Text of a UAI file, in pieces.
+
+    Potentials are written as exp(-cost). A table whose costs would leave the range of exp is
+    shifted first, and the shift becomes a factor without variables; entries that still underflow
+    turn into zeros, with a warning. `ModelError` if the constant is so large that it would take
+    many such factors: logarithms and costs hold it.
+    """
+    _check_values(values)
+    factors = factors_of(model)
+    tables = [table.ravel() for table in factors.tables]
+    scopes = list(factors.scopes)
+    if values == "potential":
+        tables, scopes = _potentials(tables, scopes, factors)
+    elif factors.constant:
+        tables, scopes = [np.array([factors.constant]), *tables], [(), *scopes]
+    labels = " ".join(map(str, model.num_labels[: model.num_variables].tolist()))
+    yield f"MARKOV\n{model.num_variables}\n{labels}\n{len(scopes)}\n"
+    for scope in scopes:
+        yield " ".join(map(str, (len(scope), *scope))) + "\n"
+    for table in tables:
+        out = table if values != "log" else 0.0 - table
+        yield f"\n{table.size}\n{' '.join(map(repr, out.tolist()))}\n"
+
+
+def _potentials(
+    tables: list[Costs], scopes: list[tuple[int, ...]], factors: Factors
+) -> tuple[list[Costs], list[tuple[int, ...]]]:
+    out: list[Costs] = []
+    rest, lost = factors.constant, 0
+    for table in tables:
+        finite = table[np.isfinite(table)]
+        shift = 0.0
+        if finite.size and np.abs(finite).max() > LIMITS.safe_exponent:
+            shift = float(finite.min())
+            rest += shift
+        exponent = shift - table
+        lost += int(((exponent < LIMITS.smallest_exponent) & (exponent > -np.inf)).sum())
+        out.append(np.exp(exponent))
+    if lost:
+        warnings.warn(
+            f"{lost} entries underflow as potentials; write logarithms (.LG) to keep them",
+            stacklevel=4,
+        )
+    needed = np.ceil(abs(rest) / LIMITS.safe_exponent)
+    if needed > LIMITS.constant_factors + LIMITS.constant_factors_per_table * len(tables):
+        raise ModelError(
+            f"potentials cannot hold exp({-rest:.6g}), the part of the costs common to all "
+            "labellings: write logarithms (.uai.LG), costs (values='cost') or .npz instead"
+        )
+    pieces = int(needed)
+    constant = [np.exp(np.array([-rest / max(pieces, 1)]))] * pieces
+    return [*constant, *out], [()] * pieces + scopes

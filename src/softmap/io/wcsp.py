@@ -1,23 +1,29 @@
-"""WCSP: non-negative integer costs, default cost plus tuples, shared tables, an upper bound."""
+"""WCSP: non-negative integer costs, default cost plus tuples, shared tables, an upper bound.
+
+Global cost functions are words among the numbers, and the numbers after them.
+"""
 
 from __future__ import annotations
 
 import math
 import re
+from collections.abc import Iterator, Sequence
 
 import numpy as np
 
-from softmap.errors import FormatError
-from softmap.io.assembly import Assembly, Costs, Ints
-from softmap.io.global_costs import global_size
-from softmap.io.limits import MOST_AXES, check_arity, check_entries
-from softmap.io.shared import SharedCollector
-from softmap.io.streams import Content, Source, load, open_content
-from softmap.io.tokens import Numbers
-from softmap.io.wcsp_globals import read_global, words_as_numbers
+from softmap.errors import FormatError, ModelError
+from softmap.io.factors import factors_of
+from softmap.io.global_costs import GLOBALS, METRICS, Global, factors_of_global, global_size
+from softmap.io.limits import LIMITS, check_arity, check_entries
+from softmap.io.streams import Content, open_content
+from softmap.io.tokens import LARGEST, Numbers, quote
 from softmap.model import Model
+from softmap.model.factors import Assembly
+from softmap.model.many import Many
+from softmap.model.potentials.base import Costs, Ints, scale_factor
 
-__all__ = ["parse_wcsp", "read_wcsp"]
+__all__ = ["format_wcsp", "parse_wcsp"]
+
 
 _NAME = re.compile(rb"\s*(\S+)")
 
@@ -29,12 +35,7 @@ def parse_wcsp(data: bytes | Content) -> Model:
     if name is None:
         message = "expected 'name variables labels functions upper-bound', found nothing"
         raise FormatError(message, content.name, 1, expected="a header")
-    return _Reader(Numbers(words_as_numbers(content, name.end()), name.end())).model()
-
-
-def read_wcsp(source: Source) -> Model:
-    """Model from a WCSP file."""
-    return parse_wcsp(load(source))
+    return _Reader(Numbers(_words_as_numbers(content, name.end()), name.end())).model()
 
 
 class _Reader:
@@ -51,8 +52,7 @@ class _Reader:
         self.num_labels = numbers.wholes(n, "domain sizes", 1, most)
         self.entries = int(self.num_labels.sum())
         self._check_size()
-        self.assembly = Assembly(self.num_labels, numbers.content.name)
-        self.shared = SharedCollector(self.assembly)
+        self.assembly = Assembly(self.num_labels)
         self.declared: list[Costs] = []
 
     def _check_size(self) -> None:
@@ -66,8 +66,7 @@ class _Reader:
             self._function()
         self.numbers.finish("the last function")
         self.numbers.content.release()
-        self.shared.flush()
-        return self.assembly.build()
+        return Model.from_pieces(self.assembly.pieces())
 
     def _function(self) -> None:
         numbers = self.numbers
@@ -83,12 +82,12 @@ class _Reader:
         count = numbers.whole("the number of tuples", -len(self.declared))
         if count < 0:
             table = self._known(scope, -count)
-            self.shared.add(scope.tolist(), table)
+            self.assembly.add_shared(scope.tolist(), table)
             return
         table = self._table(scope, float(default), count)
         if arity < 0:
             self.declared.append(table)
-            self.shared.add(scope.tolist(), table)
+            self.assembly.add_shared(scope.tolist(), table)
         else:
             self.assembly.add_factor(scope.tolist(), table)
 
@@ -97,7 +96,7 @@ class _Reader:
         if not scope:
             raise numbers.fail(numbers.at, "variables of a global cost function")
         sizes = self.num_labels[scope].tolist()
-        found, factors = read_global(numbers, scope, sizes, float(self.top))
+        found, factors = _read_global(numbers, scope, sizes, float(self.top))
         self.entries += global_size(found)
         self._check_size()
         for factor in factors:
@@ -112,7 +111,7 @@ class _Reader:
 
     def _table(self, scope: Ints, default: float, count: int) -> Costs:
         numbers = self.numbers
-        if len(scope) > MOST_AXES:
+        if len(scope) > LIMITS.axes:
             check_arity(len(scope), numbers.content.name, numbers.line(numbers.at - 1))
         shape = tuple(self.num_labels[scope].tolist())
         self.entries += math.prod(shape)
@@ -134,3 +133,193 @@ class _Reader:
             table[...] = block[-1, 0]
         table[table >= self.top] = np.inf
         return table
+
+
+# --- global cost functions ----------------------------------------------------------------------
+
+
+_FIRST = 1 << 20  # the first word is minus this number, the next ones follow
+_WORD = re.compile(rb"(?<![^\s])[A-Za-z][A-Za-z_]*+(?![^\s])")
+_WORDS = (*GLOBALS, *METRICS)
+_CODES = {word.encode(): b"%d" % -(_FIRST + k) for k, word in enumerate(_WORDS)}
+
+
+def _words_as_numbers(content: Content, start: int) -> Content:
+    """The same text with a number for each word that is known; others are refused."""
+    if _WORD.search(content.data, start) is None:
+        return content
+
+    def coded(match: re.Match[bytes]) -> bytes:
+        if match.group() in (b"inf", b"nan", b"infinity"):
+            return match.group()
+        if match.group() not in _CODES:
+            known = ", ".join(GLOBALS)
+            message = f"expected a number or one of {known}, found {quote(match.group())}"
+            line = content.data.count(b"\n", 0, start + match.start()) + 1
+            raise FormatError(message, content.name, line, expected=known)
+        return _CODES[match.group()]
+
+    inner = Content(content.data[:start] + _WORD.sub(coded, content.data[start:]), content.name)
+    inner.size = content.size
+    return inner
+
+
+def _read_global(
+    numbers: Numbers, scope: Sequence[int], sizes: Sequence[int], top: float
+) -> tuple[Global, list[Many]]:
+    """The cost function that follows `-1`, and its factors."""
+    at = numbers.at
+    found = Global(_word(numbers, tuple(GLOBALS), "a global cost function"), scope, sizes)
+    if found.name.startswith("knapsack"):
+        _knapsack(numbers, found)
+    else:
+        if found.name != "ssame":
+            found.metric = _word(numbers, METRICS, f"how {found.name} is measured")
+        found.cost = float(numbers.whole("a cost", 0, 2**200))
+        _parameters(numbers, found)
+    try:
+        return found, factors_of_global(found, top)
+    except ModelError as error:
+        raise FormatError(str(error), numbers.content.name, numbers.line(at)) from error
+
+
+def _word(numbers: Numbers, words: tuple[str, ...], what: str) -> str:
+    code = -float(numbers.values[numbers.at]) - _FIRST if numbers.left else -1.0
+    known = 0 <= code < len(_WORDS) and _WORDS[int(code)] in words  # code may be infinite
+    if not known:
+        raise numbers.fail(numbers.at, f"{what} ({', '.join(words)})")
+    numbers.at += 1
+    return _WORDS[int(code)]
+
+
+def _knapsack(numbers: Numbers, found: Global) -> None:
+    """A weight of label 1 of each variable; or of labels of each in turn; or of any of them."""
+    found.capacity = numbers.whole("a capacity", -(2**200), 2**200)
+    found.weights = [[0] * d for d in found.sizes]
+    if found.name == "knapsackv":
+        place = {v: t for t, v in enumerate(found.scope)}
+        for _ in range(numbers.whole("the number of weights")):
+            t = place.get(numbers.whole("a variable of the scope"))
+            if t is None:
+                raise numbers.fail(numbers.at - 1, "a variable of the scope")
+            _weigh(numbers, found.weights[t])
+        return
+    for row in found.weights:
+        if found.name == "knapsack":
+            row[1:2] = [numbers.whole("a weight", -(2**40), 2**40)][: len(row) - 1]
+            continue
+        for _ in range(numbers.whole("the number of weights of a variable", 0, len(row))):
+            _weigh(numbers, row)
+
+
+def _weigh(numbers: Numbers, row: list[int]) -> None:
+    value = numbers.whole("a value", 0, len(row) - 1)
+    row[value] = numbers.whole("a weight", -(2**40), 2**40)
+
+
+def _parameters(numbers: Numbers, found: Global) -> None:
+    k, d = len(found.scope), max(found.sizes)
+    if found.name in ("sgcc", "sgccdp", "wgcc"):
+        for _ in range(numbers.whole("the number of values", 0, d)):
+            row = [numbers.whole("a value", 0, d - 1)]
+            row += [numbers.whole("a bound of a count") for _ in range(2)]
+            if found.metric == "wdec":
+                row += [numbers.whole("a cost", 0, 2**200) for _ in range(2)]
+            found.bounds.append([float(x) for x in row])
+    elif "among" in found.name:
+        bounds = [] if found.name == "wamong" else _bounds(numbers)
+        count = numbers.whole("the number of values", 0, d)
+        found.values = numbers.wholes(count, "values", 0, d - 1).tolist()
+        found.bounds = [bounds or _bounds(numbers)]
+    elif found.name == "ssame":
+        counts = [numbers.whole("the length of a list", 1, k) for _ in range(2)]
+        found.parts = _lists(numbers, found, counts)
+    elif "regular" in found.name:
+        _automaton(numbers, found)
+
+
+def _bounds(numbers: Numbers) -> list[float]:
+    return [float(numbers.whole("a bound of a count")) for _ in range(2)]
+
+
+def _lists(numbers: Numbers, found: Global, counts: list[int]) -> tuple[list[int], list[int]]:
+    lists = [numbers.wholes(c, "variables", 0, 2**31 - 1).tolist() for c in counts]
+    if counts[0] != counts[1] or sorted(lists[0] + lists[1]) != sorted(found.scope):
+        raise numbers.fail(numbers.at - 1, "two lists of the same length, of all variables")
+    return lists[0], lists[1]
+
+
+def _automaton(numbers: Numbers, found: Global) -> None:
+    found.states = numbers.whole("the number of states", 1, 2**15)
+    last = found.states - 1
+    count = numbers.whole("the number of initial states", 0, found.states)
+    found.starts = numbers.wholes(count, "initial states", 0, last).tolist()
+    count = numbers.whole("the number of final states", 0, found.states)
+    found.ends = numbers.wholes(count, "final states", 0, last).tolist()
+    count = numbers.whole("the number of transitions")
+    for _ in range(count):
+        state, value, after = numbers.wholes(3, "numbers of a transition").tolist()
+        if max(state, after) > last:
+            raise numbers.fail(numbers.at - 1, f"states below {found.states}")
+        found.transitions.append([state, value, after])
+
+
+# --- writing ------------------------------------------------------------------------------------
+
+
+def format_wcsp(model: Model, *, scale: float = 1.0) -> Iterator[str]:
+    """Text of a WCSP file, in pieces.
+
+    The format knows only non-negative integers: tables are shifted to start at zero, and their sum
+    becomes a function without variables, which must not be negative.
+    """
+    scale = scale_factor(scale)
+    factors = factors_of(model, zeros=False)
+    tables: list[Costs] = []
+    rest = factors.constant * scale
+    top = 1.0
+    for table in factors.tables:
+        costs = table * scale
+        finite = costs[np.isfinite(costs)]
+        least = float(finite.min()) if finite.size else 0.0
+        if least < 0:
+            costs, rest = costs - least, rest + least
+            finite = finite - least
+        top += float(finite.max()) if finite.size else 0.0
+        tables.append(costs)
+    _require_whole([np.array([rest]), *tables], top + rest)
+    top += rest
+    count = len(tables) + 1
+    counts = model.num_labels[: model.num_variables].tolist()
+    yield f"softmap {len(counts)} {max(counts)} {count} {int(top)}\n"
+    yield " ".join(map(str, counts)) + f"\n0 {int(rest)} 0\n"
+    for scope, costs in zip(factors.scopes, tables, strict=True):
+        yield _function_text(scope, costs, top)
+
+
+def _require_whole(tables: list[Costs], top: float) -> None:
+    for costs in tables:
+        finite = costs[np.isfinite(costs)]
+        if (np.round(finite) != finite).any():
+            raise ModelError(
+                "WCSP holds whole costs only: give a scale that makes them whole, "
+                "or write .cfn or .uai.LG instead"
+            )
+    if tables[0][0] < 0:
+        raise ModelError(
+            f"WCSP holds no negative costs, but the least possible sum is {tables[0][0]:g}: "
+            "write .cfn or .uai.LG instead"
+        )
+    if top > LARGEST:
+        raise ModelError("the costs are too large for the whole numbers of WCSP")
+
+
+def _function_text(scope: tuple[int, ...], costs: Costs, top: float) -> str:
+    """One function: the most frequent cost as default, the others as tuples."""
+    whole = np.where(np.isfinite(costs), costs, top).astype(np.int64)
+    values, counts = np.unique(whole, return_counts=True)
+    default = int(values[np.argmax(counts)])
+    where = np.argwhere(whole != default)
+    rows = np.column_stack([where, whole[tuple(where.T)]]).tolist()
+    head = " ".join(map(str, (len(scope), *scope, default, len(rows))))
+    return head + "\n" + "".join(" ".join(map(str, row)) + "\n" for row in rows)

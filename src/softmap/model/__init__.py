@@ -1,7 +1,5 @@
 """Models: costs of variables and edges, their graph, and the families of potentials."""
 
-from softmap.model.auxiliaries import Auxiliaries
-from softmap.model.checking import checked_model
 from softmap.model.graph import Graph
 from softmap.model.many import (
     AllDifferent,
@@ -13,7 +11,7 @@ from softmap.model.many import (
     Or,
     Parity,
 )
-from softmap.model.model import Model
+from softmap.model.model import Auxiliaries, Model, checked_model
 from softmap.model.potentials import (
     Potential,
     Potts,

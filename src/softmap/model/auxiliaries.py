@@ -1,47 +1,18 @@
-"""Auxiliary nodes: one per factor of three or more variables; its states are the joint states."""
+"""Whether the auxiliary nodes of a model stand for factors of three or more variables."""
 
 from __future__ import annotations
-
-from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import numpy as np
 
 from softmap.errors import ModelError, shown
 from softmap.model.potentials import Potential, Projection
 from softmap.model.potentials.base import Ints, frozen, integers
+from softmap.model.structure import Auxiliaries, Structure
 
-if TYPE_CHECKING:
-    from softmap.model.model import Model
-
-__all__ = ["NO_AUXILIARIES", "Auxiliaries", "check_auxiliaries"]
+__all__ = ["Auxiliaries", "check_auxiliaries"]
 
 
-@dataclass(frozen=True)
-class Auxiliaries:
-    """How the joint state of each auxiliary node follows from the labels of its members.
-
-    Auxiliary `a` has state `Σ stride[k] * label[member[k]]` over `k` in `start[a]:start[a + 1]`.
-    """
-
-    start: Ints
-    member: Ints
-    stride: Ints
-
-    def __len__(self) -> int:
-        return len(self.start) - 1
-
-    def states(self, labels: Ints) -> Ints:
-        """Joint states for labellings of shape (..., variables)."""
-        terms = labels[..., self.member] * self.stride
-        total: Ints = np.add.reduceat(terms, self.start[:-1], axis=-1)
-        return total
-
-
-NO_AUXILIARIES = Auxiliaries(np.zeros(1, np.int64), np.zeros(0, np.int64), np.zeros(0, np.int64))
-
-
-def check_auxiliaries(model: Model, given: Auxiliaries) -> Auxiliaries:
+def check_auxiliaries(model: Structure, given: Auxiliaries) -> Auxiliaries:
     """The tables as read-only arrays; `ModelError` unless they say the same as the model.
 
     The states of an auxiliary node number all joint states of its members, once each, and its
@@ -91,7 +62,7 @@ def _check_strides(aux: Auxiliaries, owner: Ints, num_labels: Ints, visible: int
     _require(bool((expected == num_labels[visible:]).all()), "the joint states are others")
 
 
-def _check_ties(model: Model, aux: Auxiliaries, owner: Ints, visible: int) -> None:
+def _check_ties(model: Structure, aux: Auxiliaries, owner: Ints, visible: int) -> None:
     """The edges at auxiliary nodes, whatever their order, are the projections to the members."""
     own = owner * visible + aux.member
     in_order = bool((np.diff(own) > 0).all())
@@ -128,7 +99,7 @@ def _check_ties(model: Model, aux: Auxiliaries, owner: Ints, visible: int) -> No
 
 
 def _check_regions(
-    potential: Potential, edges: Ints, ends: Ints, model: Model, aux: Auxiliaries
+    potential: Potential, edges: Ints, ends: Ints, model: Structure, aux: Auxiliaries
 ) -> None:
     """Ties between auxiliary nodes: the members of the second are members of the first, too.
 
@@ -172,7 +143,7 @@ def _check_maps(potential: Projection, edges: Ints, stride: Ints, labels: Ints) 
         _require(np.array_equal(potential.maps[t], label), "a projection is another")
 
 
-def _check_tables(model: Model, edges: Ints, stride: Ints) -> None:
+def _check_tables(model: Structure, edges: Ints, stride: Ints) -> None:
     """Every pair of states that the projection forbids is forbidden."""
     for e, step in zip(edges.tolist(), stride.tolist(), strict=True):
         table = model.table(e)

@@ -24,14 +24,38 @@ from softmap.errors import ModelError
 from softmap.model.many import Automaton, Cardinality, Many, final_costs, joint
 from softmap.model.potentials.base import Costs, Ints
 
-__all__ = ["Chain", "chains"]
+__all__ = ["SIZES", "Chain", "ChainSizes", "chains"]
 
-DENSE = 64  # joint states up to which a factor is one table
-MOST_ENTRIES = 1 << 26  # of all tables of one chain
-MOST_STATES = 64  # of a count that is not held in digits, though that would lose something
-CONVEX_STATES = 12  # the same where nothing is lost
-BASE = 4  # of digits
-FEW_LABELS = 3  # of a variable, up to which labels that move all states alike stay apart
+
+@dataclass(frozen=True)
+class ChainSizes:
+    """When a factor over many variables is a table, a chain, or counted in digits.
+
+    Attributes
+    ----------
+    dense : int
+        Largest number of joint states of a factor that becomes one table.
+    entries : int
+        Largest number of entries of all tables of one chain.
+    states : int
+        Largest number of states of a count that is not held in digits, if digits lose something.
+    convex_states : int
+        The same for convex costs, where digits lose nothing.
+    base : int
+        Base of the digits.
+    few_labels : int
+        Labels that move all states alike are joined if a variable has more labels than this.
+    """
+
+    dense: int = 64
+    entries: int = 1 << 26
+    states: int = 64
+    convex_states: int = 12
+    base: int = 4
+    few_labels: int = 3
+
+
+SIZES = ChainSizes()
 
 Scope = tuple[int, ...]
 
@@ -72,7 +96,7 @@ def chains(factor: Many, sizes: Sequence[int], free: int) -> Chain:
         return found
     for automaton in factor.automata(sizes):
         own = [known[v] for v in automaton.variables]
-        if math.prod(own) <= DENSE or len(own) <= 2:
+        if math.prod(own) <= SIZES.dense or len(own) <= 2:
             found.factors.append((automaton.variables, joint(automaton)))
         else:
             _unroll(automaton, found)
@@ -80,8 +104,8 @@ def chains(factor: Many, sizes: Sequence[int], free: int) -> Chain:
 
 
 def _needs_digits(factor: Cardinality) -> bool:
-    most = CONVEX_STATES if factor.convex else MOST_STATES
-    return factor.states > most and len(factor.variables) > BASE
+    most = SIZES.convex_states if factor.convex else SIZES.states
+    return factor.states > most and len(factor.variables) > SIZES.base
 
 
 def _unroll(automaton: Automaton, found: Chain) -> None:
@@ -89,10 +113,10 @@ def _unroll(automaton: Automaton, found: Chain) -> None:
     names, moves = _by_classes(automaton, found)
     states = [len(m) for m in moves]
     entries = sum(states[t] * moves[t].shape[1] * states[t + 1] for t in range(1, k - 2))
-    if entries > MOST_ENTRIES:
+    if entries > SIZES.entries:
         raise ModelError(
             f"a chain over {k} variables would need tables of {entries:.3g} entries; "
-            f"expected at most {MOST_ENTRIES:.3g}"
+            f"expected at most {SIZES.entries:.3g}"
         )
     before = names[0]
     state = moves[0][0]  # after the first variable, by its label
@@ -114,7 +138,7 @@ def _by_classes(automaton: Automaton, found: Chain) -> tuple[Scope, list[Ints]]:
     names, short = [], []
     for v, moves in zip(automaton.variables, automaton.moves, strict=True):
         d = moves.shape[1]
-        if d > FEW_LABELS:
+        if d > SIZES.few_labels:
             kept, kinds = np.unique(moves, axis=1, return_inverse=True)
             if 2 * kept.shape[1] <= d:
                 v, moves = found.follow((v,), kinds.reshape(-1), kept.shape[1]), kept
@@ -128,7 +152,7 @@ def _count_in_digits(factor: Cardinality, sizes: Sequence[int], found: Chain) ->
     counted: list[tuple[int, Ints]] = []
     for t, (v, d) in enumerate(zip(factor.variables, sizes, strict=True)):
         ones = factor.ones(t, d)
-        if d > FEW_LABELS:
+        if d > SIZES.few_labels:
             v, ones = found.follow((v,), ones, 2), np.arange(2)
         counted.append((v, ones))
     digits: list[int] = []
@@ -139,7 +163,7 @@ def _count_in_digits(factor: Cardinality, sizes: Sequence[int], found: Chain) ->
     shape = [found.num_labels[v - found.free] for v in scope]
     count = np.zeros((), dtype=np.int64)
     for d in shape:
-        count = BASE * count[..., None] + np.arange(d)
+        count = SIZES.base * count[..., None] + np.arange(d)
     k = len(sizes)
     costs = np.where(count <= k, factor.costs[np.minimum(count, k)], np.inf)
     found.factors.append((scope, costs))
@@ -150,7 +174,7 @@ def _last_digit(
 ) -> tuple[int, list[tuple[int, Ints]]]:
     """The variable that holds the last digit of a count, and the carries, to be counted in turn.
 
-    The sum so far runs through `BASE` variables at a time, and is then cut to its last digit.
+    The sum so far runs through `base` variables at a time, and is then cut to its last digit.
     """
     before, state, most = *counted[0], 1
     carries: list[tuple[int, Ints]] = []
@@ -159,9 +183,9 @@ def _last_digit(
         before = found.follow((before, v), state[:, None] + ones, most + 1)
         state = np.arange(most + 1)
         last = t == len(counted) - 1
-        if most >= BASE and (last or t % BASE == BASE - 1):
-            carry = found.follow((before,), state // BASE, most // BASE + 1)
-            carries.append((carry, np.arange(most // BASE + 1)))
-            before = found.follow((before,), state % BASE, BASE)
-            state, most = np.arange(BASE), BASE - 1
+        if most >= SIZES.base and (last or t % SIZES.base == SIZES.base - 1):
+            carry = found.follow((before,), state // SIZES.base, most // SIZES.base + 1)
+            carries.append((carry, np.arange(most // SIZES.base + 1)))
+            before = found.follow((before,), state % SIZES.base, SIZES.base)
+            state, most = np.arange(SIZES.base), SIZES.base - 1
     return before, carries

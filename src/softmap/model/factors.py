@@ -1,23 +1,28 @@
-"""Factors of any arity -> unary costs, groups of edges and auxiliary variables."""
+"""Factors of any arity -> unary costs, groups of edges and auxiliary variables.
+
+`Assembly` is used by `Model.from_factors` and by all readers of files. It takes single factors and
+whole arrays of factors, in any order.
+"""
 
 from __future__ import annotations
 
+import math
 import operator
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from itertools import groupby
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from softmap.errors import ModelError, shown
-from softmap.model.auxiliaries import NO_AUXILIARIES, Auxiliaries
 from softmap.model.chains import chains
 from softmap.model.inputs import FlatUnary, Group, finite_number, groups_of, offsets
 from softmap.model.many import AllDifferent, Many
 from softmap.model.matching import require_different
 from softmap.model.names import Names
-from softmap.model.potentials import Projection, Tables
+from softmap.model.potentials import Potential, Projection, SharedTables, Tables
 from softmap.model.potentials.base import (
     LARGEST_COST,
     RANGE,
@@ -30,24 +35,321 @@ from softmap.model.potentials.base import (
     numbers,
 )
 from softmap.model.running import NO_RUNNING, Running, running_of
+from softmap.model.structure import NO_AUXILIARIES, Auxiliaries
 
-__all__ = ["Factor", "Pieces", "assemble", "checked_counts"]
-
-MOST_STATES = 1 << 36
+__all__ = ["SIZES", "Assembly", "Factor", "Pieces", "Sizes", "assemble", "checked_counts"]
 
 Factor = tuple[Sequence[Any], ArrayLike]
 Scope = tuple[int, ...]
 
 
 @dataclass(frozen=True)
+class Sizes:
+    """Tuning numbers of the assembler.
+
+    Attributes
+    ----------
+    uniform_groups : int
+        Up to this many table shapes get a group of edges each; more shapes share one ragged group.
+    total_labels : int
+        Largest number of labels that all variables may have together.
+    """
+
+    uniform_groups: int = 4
+    total_labels: int = 1 << 36
+
+
+SIZES = Sizes()
+
+
+@dataclass(frozen=True)
 class Pieces:
     """What a `Model` is built from; its last nodes are auxiliary, those before them running."""
 
-    unary: list[Costs] | FlatUnary
+    unary: FlatUnary
     groups: list[Group]
     constant: float
     auxiliaries: Auxiliaries = NO_AUXILIARIES
     running: Running = NO_RUNNING
+
+
+@dataclass
+class _SharedUses:
+    """Edges that use tables of a common list; a table is known by its identity."""
+
+    tables: list[Costs] = field(default_factory=list)
+    number: dict[int, int] = field(default_factory=dict)
+    edges: list[Sequence[int]] = field(default_factory=list)
+    index: list[int] = field(default_factory=list)
+
+    def add(self, edge: Sequence[int], table: Costs) -> None:
+        number = self.number.setdefault(id(table), len(self.tables))
+        if number == len(self.tables):
+            self.tables.append(table)
+        self.edges.append(edge)
+        self.index.append(number)
+
+
+class Assembly:
+    """Collects factors and turns them into the pieces of a model.
+
+    Unary costs and constants add up. Factors over the same variables become one, in whichever order
+    they name them; a pair keeps its family if it occurs once. A factor of three or more variables
+    becomes an auxiliary variable with a state for each joint state. Factors over many variables
+    become chains, whose running variables come after all others.
+
+    The arrays handed over are not checked and not copied.
+    """
+
+    def __init__(self, num_labels: Ints) -> None:
+        self.num_labels = num_labels
+        self._offset = offsets(num_labels)
+        self._unary: Costs = np.zeros(int(self._offset[-1]))
+        self._constant = 0.0
+        self._tables: list[tuple[Ints, Costs | list[Costs]]] = []
+        self._pairs: tuple[list[Sequence[int]], list[Costs]] = ([], [])
+        self._shared = _SharedUses()
+        self._families: list[tuple[Ints, Potential]] = []
+        self._larger: dict[Scope, tuple[Scope, Costs]] = {}
+        self._alike: list[tuple[Ints, Costs]] = []
+        self._running_unary: list[Costs] = []
+        self._follow: list[tuple[Scope, Ints]] = []
+        self._different: list[Scope] = []
+
+    def add_constant(self, value: float) -> None:
+        """Add to every energy."""
+        self._constant += float(value)
+
+    def add_unary(self, variable: int, costs: Costs) -> None:
+        """Add the costs of one variable's labels."""
+        own = variable - len(self.num_labels)
+        if own >= 0:
+            self._running_unary[own] += costs
+        else:
+            self._unary[self._offset[variable] : self._offset[variable + 1]] += costs
+
+    def add_unaries(self, variables: Ints, costs: Costs) -> None:
+        """Add rows of costs to variables that all have `costs.shape[1]` labels."""
+        place = self._offset[variables][:, None] + np.arange(costs.shape[1])
+        np.add.at(self._unary, place, costs)
+
+    def add_flat_unary(self, costs: Costs) -> None:
+        """Add costs of all labels of all variables, one after the other."""
+        self._unary += costs
+
+    def add_tables(self, edges: Ints, tables: Costs | list[Costs]) -> None:
+        """Add dense tables, rows for the first end: an array (k, d, d') or a list."""
+        if len(edges):
+            self._tables.append((edges, tables))
+
+    def add_potential(self, edges: Ints, potential: Potential) -> None:
+        """Add a group of edges of one family."""
+        if len(edges):
+            self._families.append((edges, potential))
+
+    def add_shared(self, scope: Sequence[int], table: Costs) -> None:
+        """Add a factor whose table (the same object each time) others use, too."""
+        if len(scope) == 2:
+            self._shared.add(scope, table)
+        else:
+            self.add_factor(scope, table)
+
+    def add_factor(self, scope: Sequence[int], costs: Costs) -> None:
+        """Add one factor of any arity.
+
+        Of three and more variables, those with a single label drop out.
+        """
+        if len(scope) > 2 and 1 in costs.shape:
+            scope = [i for i, d in zip(scope, costs.shape, strict=True) if d > 1]
+            costs = costs.reshape([d for d in costs.shape if d > 1])
+        if len(scope) == 0:
+            self.add_constant(float(costs.reshape(())))
+        elif len(scope) == 1:
+            self.add_unary(scope[0], costs)
+        elif len(scope) == 2:
+            self._pairs[0].append(scope)
+            self._pairs[1].append(costs)
+        else:
+            self._add_larger(tuple(scope), costs)
+
+    def add_alike(self, scopes: Ints, costs: Costs) -> None:
+        """Add factors of three and more variables of one shape: a row of each array for each.
+
+        No two of them have the same variables.
+        """
+        if len(scopes):
+            self._alike.append((scopes, costs))
+
+    def add_many(self, factor: Many) -> None:
+        """Add a factor over many variables."""
+        if isinstance(factor, AllDifferent):
+            self._different.append(factor.variables)
+        sizes = self.num_labels[list(factor.variables)].tolist()
+        chain = chains(factor, sizes, len(self.num_labels) + len(self._running_unary))
+        self._running_unary += [np.zeros(d) for d in chain.num_labels]
+        self._follow += chain.running
+        for scope, costs in chain.factors:
+            self.add_factor(scope, costs)
+
+    def _add_larger(self, scope: Scope, costs: Costs) -> None:
+        key = tuple(sorted(scope))
+        if key not in self._larger:
+            self._larger[key] = scope, costs
+            return
+        first, so_far = self._larger[key]
+        self._larger[key] = first, so_far + costs.transpose([scope.index(i) for i in first])
+
+    def pieces(self, groups: Sequence[Group] = (), names: Names | None = None) -> Pieces:
+        """What `Model.from_pieces` takes; `groups` join the edges as they are.
+
+        Raises `InfeasibleModel` where variables that must all differ cannot; `names` are used there.
+        """
+        for scope in self._different:
+            called = scope if names is None else [names.variables[i] for i in scope]
+            rows = [self._unary[self._offset[i] : self._offset[i + 1]] for i in scope]
+            require_different(scope, [np.isfinite(row) for row in rows], called)
+        if not np.isfinite(self._constant):
+            raise ModelError(f"the factors without variables add up to {self._constant}")
+        sizes = [len(row) for row in self._running_unary]
+        counts = np.concatenate([self.num_labels, np.array(sizes, dtype=np.int64)])
+        unary = np.concatenate([self._unary, *self._running_unary]) if sizes else self._unary
+        edges = [*self._edge_groups(len(counts)), *groups]
+        larger = [*_stacked(self._larger.values()), *self._alike]
+        aux = NO_AUXILIARIES
+        if larger:
+            ties, aux = _ties(larger, counts)
+            edges.append(ties)
+            joint = [np.full(len(c), c[0].size) for _, c in larger]
+            unary = np.concatenate([unary, *(c.ravel() for _, c in larger)])
+            counts = np.concatenate([counts, *joint])
+        running = running_of(self._follow)
+        return Pieces(FlatUnary(unary, counts), edges, self._constant, aux, running)
+
+    def _edge_groups(self, n: int) -> list[Group]:
+        """All edges: pairs named more than once, in either order, become one table."""
+        parts, kept = list(self._tables), list(self._families)
+        if self._pairs[0]:
+            parts.append((np.array(self._pairs[0]), self._pairs[1]))
+        if self._shared.edges:
+            potential = SharedTables(self._shared.tables, np.array(self._shared.index))
+            kept.append((np.array(self._shared.edges), potential))
+        repeated = _repeated([edges for edges, _ in [*parts, *kept]], n)
+        if not len(repeated):
+            return [*_table_groups(parts), *kept]
+        merged: dict[tuple[int, int], Costs] = {}
+        parts = [
+            _once(edges, tables, _among(edges, repeated, n), merged) for edges, tables in parts
+        ]
+        kept = [self._once(edges, p, _among(edges, repeated, n), merged) for edges, p in kept]
+        parts.append((np.array(list(merged)), list(merged.values())))
+        return [*_table_groups([part for part in parts if len(part[0])]), *kept]
+
+    def _once(
+        self,
+        edges: Ints,
+        potential: Potential,
+        again: NDArray[np.bool_],
+        merged: dict[tuple[int, int], Costs],
+    ) -> tuple[Ints, Potential]:
+        """Move the edges of repeated pairs to `merged`; return the others."""
+        if not again.any():
+            return edges, potential
+        for k in np.flatnonzero(again).tolist():
+            i, j = edges[k].tolist()
+            shape = int(self.num_labels[i]), int(self.num_labels[j])
+            _merge(merged, i, j, potential.as_table(k, *shape))
+        return edges[~again], potential.take(np.flatnonzero(~again))
+
+
+def _once(
+    edges: Ints,
+    tables: Costs | list[Costs],
+    again: NDArray[np.bool_],
+    merged: dict[tuple[int, int], Costs],
+) -> tuple[Ints, Costs | list[Costs]]:
+    """Move the tables of repeated pairs to `merged`; return the others."""
+    if not again.any():
+        return edges, tables
+    for k in np.flatnonzero(again).tolist():
+        i, j = edges[k].tolist()
+        _merge(merged, i, j, tables[k])
+    if isinstance(tables, np.ndarray):
+        return edges[~again], tables[~again]
+    return edges[~again], [tables[k] for k in np.flatnonzero(~again)]
+
+
+def _merge(merged: dict[tuple[int, int], Costs], i: int, j: int, table: Costs) -> None:
+    key, part = ((i, j), table) if i < j else ((j, i), table.T)
+    merged[key] = merged[key] + part if key in merged else part
+
+
+def _keys(edges: Ints, n: int) -> Ints:
+    """One number per unordered pair."""
+    first, second = edges[:, 0], edges[:, 1]
+    keys: Ints = np.minimum(first, second) * n + np.maximum(first, second)
+    return keys
+
+
+def _repeated(parts: list[Ints], n: int) -> Ints:
+    """The numbers of pairs that occur more than once."""
+    if not parts:
+        return np.zeros(0, dtype=np.int64)
+    keys = np.sort(np.concatenate([_keys(edges, n) for edges in parts]))
+    return np.unique(keys[1:][keys[1:] == keys[:-1]])
+
+
+def _among(edges: Ints, repeated: Ints, n: int) -> NDArray[np.bool_]:
+    return np.isin(_keys(edges, n), repeated)
+
+
+def _table_groups(parts: list[tuple[Ints, Costs | list[Costs]]]) -> list[Group]:
+    """Tables of one shape each, or all in one ragged group where there are many shapes."""
+    uniform = [(e, t) for e, t in parts if isinstance(t, np.ndarray)]
+    loose = [(e, t) for e, t in parts if not isinstance(t, np.ndarray)]
+    if len(uniform) > SIZES.uniform_groups:
+        uniform, loose = [], [(e, list(t)) for e, t in parts]
+    groups: list[Group] = [(e, Tables(t)) for e, t in uniform]
+    if loose:
+        tables = [table for _, stack in loose for table in stack]
+        groups.append((np.concatenate([e for e, _ in loose]), Tables(tables)))
+    return groups
+
+
+def _stacked(larger: Iterable[tuple[Scope, Costs]]) -> Iterator[tuple[Ints, Costs]]:
+    """Neighbours of one shape together."""
+    for _, part in groupby(larger, lambda factor: factor[1].shape):
+        same = list(part)
+        yield np.array([scope for scope, _ in same]), np.stack([costs for _, costs in same])
+
+
+def _ties(larger: list[tuple[Ints, Costs]], counts: Ints) -> tuple[Group, Auxiliaries]:
+    """One auxiliary node per large factor, tied to its members by projections with shared maps."""
+    maps: dict[tuple[Scope, int], int] = {}
+    tables: list[NDArray[np.int32]] = []
+    ends, index, strides, arity = [], [], [], []
+    node = len(counts)
+    for scopes, costs in larger:
+        shape, (m, k) = costs.shape[1:], scopes.shape
+        stride = np.append(np.cumprod(shape[:0:-1])[::-1], 1)
+        for axis in range(k):
+            if (shape, axis) not in maps:
+                maps[shape, axis] = len(tables)
+                label = np.arange(math.prod(shape)) // stride[axis] % shape[axis]
+                tables.append(label.astype(np.int32))
+        own = np.repeat(np.arange(node, node + m), k)
+        ends.append(np.column_stack([own, scopes.ravel()]))
+        index.append(np.tile([maps[shape, axis] for axis in range(k)], m))
+        strides.append(np.tile(stride, m))
+        arity.append(np.full(m, k))
+        node += m
+    edges = np.concatenate(ends)
+    tie = Projection(tables, counts[edges[:, 1]], np.concatenate(index))
+    start = offsets(np.concatenate(arity))
+    arrays = (frozen(a, np.int64) for a in (start, edges[:, 1], np.concatenate(strides)))
+    return (edges, tie), Auxiliaries(*arrays)
+
+
+# --- what users hand over -------------------------------------------------------------------------
 
 
 def assemble(
@@ -57,43 +359,27 @@ def assemble(
     constant: float = 0.0,
     names: Names | None = None,
 ) -> Pieces:
-    """Merge factors over the same variables; see `Model.from_factors`."""
+    """The pieces of a model from a list of factors, each checked; see `Model.from_factors`."""
     counts = checked_counts(num_labels)
-    given: list[int] = counts.tolist()
-    sizes = list(given)
-    begin = offsets(counts)
-    unary = np.zeros(int(begin[-1]))
-    tables: dict[Scope, tuple[Scope, Costs]] = {}
-    running: list[tuple[Scope, Ints]] = []
-    different: list[Scope] = []
-    total = finite_number(constant, "constant")
+    sizes: list[int] = counts.tolist()
+    assembly = Assembly(counts)
+    assembly.add_constant(finite_number(constant, "constant"))
     for number, factor in enumerate(_listed(factors)):
         if isinstance(factor, Many):
-            factor = factor.over(_scope(number, factor.variables, names))
-            if isinstance(factor, AllDifferent):
-                different.append(factor.variables)
-            running += _unroll(number, factor, given, sizes, tables, unary, begin)
+            scope = _scope(number, factor.variables, names)
+            _check_range(number, scope, len(sizes))
+            assembly.add_many(factor.over(scope))
             continue
-        variables, table = _checked(number, factor, given, names)
+        scope, table = _checked(number, factor, sizes, names)
         if table.ndim == 0:
-            total += finite_number(table, f"factor {number} without variables")
+            assembly.add_constant(finite_number(table, f"factor {number} without variables"))
         elif table.ndim == 1:
-            unary[begin[variables[0]] : begin[variables[0] + 1]] += table
+            assembly.add_unary(scope[0], table)
+        elif table.ndim == 2 and scope[0] > scope[1]:
+            assembly.add_factor(scope[::-1], np.array(table.T, order="C"))
         else:
-            _merge(tables, variables, table)
-    for scope in different:
-        called = scope if names is None else [names.variables[i] for i in scope]
-        allowed = [np.isfinite(unary[begin[i] : begin[i + 1]]) for i in scope]
-        require_different(scope, allowed, called)
-    pairs = [(s, t) for s, t in tables.values() if t.ndim == 2]
-    larger = [(s, t) for s, t in tables.values() if t.ndim > 2]
-    parts: list[Group] = []
-    if pairs:
-        parts.append((np.array([s for s, _ in pairs]), Tables([t for _, t in pairs])))
-    parts += groups_of(groups)
-    rows = [*np.split(unary, begin[1:-1]), *(np.zeros(d) for d in sizes[len(given) :])]
-    pieces = _with_auxiliaries(rows, parts, larger, total)
-    return replace(pieces, running=running_of(running)) if running else pieces
+            assembly.add_factor(scope, np.array(table, order="C"))
+    return assembly.pieces(groups_of(groups), names)
 
 
 def checked_counts(num_labels: ArrayLike) -> Ints:
@@ -105,7 +391,7 @@ def checked_counts(num_labels: ArrayLike) -> Ints:
         raise ModelError(
             f"variable {int(np.argmin(counts))} has no labels; every variable needs one or more"
         )
-    if (total := int(counts.sum(dtype=np.float64))) > MOST_STATES:
+    if (total := int(counts.sum(dtype=np.float64))) > SIZES.total_labels:
         raise ModelError(f"the variables have {total} labels together, too many for any memory")
     return counts
 
@@ -116,28 +402,10 @@ def _listed(factors: Any) -> Any:
     return factors
 
 
-def _unroll(
-    number: int,
-    factor: Many,
-    given: list[int],
-    sizes: list[int],
-    tables: dict[Scope, tuple[Scope, Costs]],
-    unary: Costs,
-    begin: Ints,
-) -> list[tuple[Scope, Ints]]:
-    """Write a factor over many variables out as a chain; its running variables join `sizes`."""
-    odd = [i for i in factor.variables if not 0 <= i < len(given)]
-    if odd:
-        where = f"is outside 0..{len(given) - 1}"
-        raise ModelError(f"factor {number}: variable {shown(odd[0])} {where}")
-    chain = chains(factor, [given[i] for i in factor.variables], len(sizes))
-    sizes += chain.num_labels
-    for scope, costs in chain.factors:
-        if len(scope) == 1:
-            unary[begin[scope[0]] : begin[scope[0] + 1]] += costs
-        else:
-            _merge(tables, scope, costs)
-    return chain.running
+def _check_range(number: int, scope: Scope, count: int) -> None:
+    for i in scope:
+        if not 0 <= i < count:
+            raise ModelError(f"factor {number}: variable {shown(i)} is outside 0..{count - 1}")
 
 
 def _checked(
@@ -153,9 +421,7 @@ def _checked(
     table = numbers(costs, f"costs of factor {number}")
     if len(set(variables)) != len(variables):
         raise ModelError(f"factor {number}: scope {variables} names a variable twice")
-    for i in variables:
-        if not 0 <= i < len(sizes):
-            raise ModelError(f"factor {number}: variable {shown(i)} is outside 0..{len(sizes) - 1}")
+    _check_range(number, variables, len(sizes))
     expected = tuple([sizes[i] for i in variables])
     if table.shape != expected:
         raise ModelError(
@@ -181,51 +447,3 @@ def _scope(number: int, scope: Any, names: Names | None) -> Scope:
         raise ModelError(
             f"factor {number}: the scope must be a tuple of variable {what}, not {shown(scope)}"
         ) from error
-
-
-def _merge(tables: dict[Scope, tuple[Scope, Costs]], scope: Scope, table: Costs) -> None:
-    """Add to the factor over the same variables, in the axis order of the first one seen."""
-    key = tuple(sorted(scope))
-    if key not in tables:
-        first = key if len(key) == 2 else scope
-        tables[key] = first, np.array(table if first == scope else table.T, order="C")
-        return
-    first, so_far = tables[key]
-    so_far += table if first == scope else table.transpose([scope.index(i) for i in first])
-
-
-def _with_auxiliaries(
-    unary: list[Costs],
-    parts: list[Group],
-    larger: list[tuple[Scope, Costs]],
-    constant: float,
-) -> Pieces:
-    """One auxiliary node per large factor, tied to its members by projections with shared maps."""
-    if not larger:
-        return Pieces(unary, parts, constant)
-    maps: dict[tuple[Scope, int], int] = {}
-    tables: list[NDArray[np.int32]] = []
-    edges, index, num_labels, strides, start = [], [], [], [], [0]
-    for a, (scope, table) in enumerate(larger):
-        shape = table.shape
-        for axis, i in enumerate(scope):
-            stride = int(np.prod(shape[axis + 1 :]))
-            if (shape, axis) not in maps:
-                maps[shape, axis] = len(tables)
-                tables.append(_map(table.size, stride, shape[axis]))
-            edges.append((len(unary) + a, i))
-            index.append(maps[shape, axis])
-            num_labels.append(shape[axis])
-            strides.append(stride)
-        start.append(len(edges))
-    ends = np.array(edges)
-    tie = Projection(tables, num_labels, index)
-    joint = [t.ravel() for _, t in larger]
-    arrays = (frozen(v, np.int64) for v in (start, ends[:, 1], strides))
-    auxiliaries = Auxiliaries(*arrays)
-    return Pieces([*unary, *joint], [*parts, (ends, tie)], constant, auxiliaries)
-
-
-def _map(size: int, stride: int, labels: int) -> NDArray[np.int32]:
-    """Label of one member in every joint state, row-major."""
-    return ((np.arange(size) // stride) % labels).astype(np.int32)

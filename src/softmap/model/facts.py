@@ -4,17 +4,15 @@ from __future__ import annotations
 
 from collections import Counter
 from html import escape
-from typing import TYPE_CHECKING
 
 import numpy as np
 
-if TYPE_CHECKING:
-    from softmap.model import Model
+from softmap.model.structure import Structure
 
 __all__ = ["arity_counts", "arity_max", "families", "html_table", "model_facts"]
 
 
-def arity_counts(model: Model) -> dict[int, int]:
+def arity_counts(model: Structure) -> dict[int, int]:
     """How many factors of each arity the model has, unary costs not counted.
 
     An auxiliary node stands for one factor; the edges that tie it to its members are not factors.
@@ -26,12 +24,12 @@ def arity_counts(model: Model) -> dict[int, int]:
     return dict(sorted(counts.items()))
 
 
-def arity_max(model: Model) -> int:
+def arity_max(model: Structure) -> int:
     """The largest number of variables that one cost depends on."""
     return max(arity_counts(model), default=1)
 
 
-def families(model: Model) -> dict[str, int]:
+def families(model: Structure) -> dict[str, int]:
     """Edges of each potential family."""
     found: Counter[str] = Counter()
     for potential in model.potentials:
@@ -39,7 +37,7 @@ def families(model: Model) -> dict[str, int]:
     return dict(found)
 
 
-def model_facts(model: Model) -> dict[str, str]:
+def model_facts(model: Structure) -> dict[str, str]:
     """Sizes of a model, as name and words."""
     counts = model.num_labels[: model.num_visible]
     low, high = int(counts.min()), int(counts.max())

@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
+import hashlib
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
-from softmap.errors import ModelError
-from softmap.model.auxiliaries import NO_AUXILIARIES, Auxiliaries, check_auxiliaries
+from softmap.errors import ModelError, OptionError
+from softmap.model.auxiliaries import check_auxiliaries
 from softmap.model.factors import Factor, Pieces, assemble, checked_counts
 from softmap.model.facts import html_table, model_facts
-from softmap.model.fingerprints import fingerprint
 from softmap.model.grids import grid_costs, neighbours
 from softmap.model.inputs import (
     LARGEST_SUM,
@@ -32,10 +32,10 @@ from softmap.model.names import Names, checked_names, named_counts
 from softmap.model.potentials import Potential
 from softmap.model.potentials.base import LARGEST_COST, Ints, integers, largest
 from softmap.model.running import NO_RUNNING, Running, check_running
-from softmap.model.structure import CARRIED, Structure
+from softmap.model.structure import CARRIED, NO_AUXILIARIES, Auxiliaries, Structure
 from softmap.model.sums import careful_sums
 
-__all__ = ["Auxiliaries", "Model"]
+__all__ = ["Auxiliaries", "Model", "checked_model"]
 
 PIECE = 1 << 16  # edges whose costs are looked up at a time
 
@@ -310,9 +310,9 @@ class Model(Structure):
         num_labels : int array, labels of each variable; or mapping from names to states or counts
         factors : iterable of (scope, costs), or of factors over many variables
             `costs` has one axis per variable of the scope. Arity 0 adds to the constant, 1 to the
-            unary costs, 2 to the edge of that pair; 3 and more become an auxiliary variable.
-            Scopes are numbers, or names where there are any. Labellings do not show what
-            `AtMostOne` and its like count with.
+            unary costs, 2 to the edge of that pair; 3 and more become an auxiliary variable, where
+            variables with a single label do not count. Scopes are numbers, or names where there are
+            any. Labellings do not show what `AtMostOne` and its like count with.
         names, states : see `with_names`
         groups : list of (edges, potential) kept as they are, for structured potentials
         """
@@ -337,5 +337,35 @@ class Model(Structure):
         return model._with(auxiliaries=auxiliaries, num_variables=model.n - len(auxiliaries))
 
     def fingerprint(self) -> str:
-        """Digest of everything that defines the model."""
-        return fingerprint(self)
+        """Digest of everything that defines the model: costs, edges, auxiliary variables."""
+        digest = hashlib.sha256()
+        aux = self.auxiliaries
+        arrays: list[NDArray[Any]] = [self.unary, self.num_labels, self.edges, self.group_start]
+        arrays += [aux.start, aux.member, aux.stride, np.array([self.constant])]
+        arrays += self.running.arrays().values() if len(self.running) else []
+        for potential in self.potentials:
+            digest.update(potential.family.encode())
+            arrays += potential.arrays().values()
+        for array in arrays:
+            digest.update(str((array.dtype, array.shape)).encode())
+            digest.update(np.ascontiguousarray(array).data)
+        return digest.hexdigest()
+
+
+def checked_model(model: Any, what: str = "this") -> Model:
+    """The model, or an `OptionError` if it is something else; `what` is what needs it."""
+    if not isinstance(model, Model):
+        kind = type(model).__name__
+        article = "an" if kind[:1] in "aeioun" and kind != "numpy" else "a"
+        raise OptionError(f"{what} needs a Model, got {article} {kind}{_advice(model)}")
+    return model
+
+
+def _advice(given: Any) -> str:
+    if isinstance(getattr(given, "__dict__", {}).get("model"), Model):
+        return "; pass its attribute `model`"
+    if hasattr(given, "shape") or isinstance(given, list | tuple):
+        return "; see Model.grid for pictures and Model(unary, edges, pairwise) for other arrays"
+    if isinstance(given, str | bytes) or hasattr(given, "__fspath__"):
+        return "; see softmap.read for files"
+    return ""

@@ -9,7 +9,6 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
-from softmap.model.auxiliaries import Auxiliaries
 from softmap.model.graph import Graph
 from softmap.model.inputs import checked_number, offsets
 from softmap.model.names import Names
@@ -17,9 +16,33 @@ from softmap.model.potentials import Potential
 from softmap.model.potentials.base import Costs, Ints
 from softmap.model.running import Running
 
-__all__ = ["CARRIED", "CostSizes", "Structure"]
+__all__ = ["CARRIED", "NO_AUXILIARIES", "Auxiliaries", "CostSizes", "Structure"]
 
 FEW = 16  # labels up to which costs are looked at label by label
+
+
+@dataclass(frozen=True)
+class Auxiliaries:
+    """How the joint state of each auxiliary node follows from the labels of its members.
+
+    Auxiliary `a` has state `Σ stride[k] * label[member[k]]` over `k` in `start[a]:start[a + 1]`.
+    """
+
+    start: Ints
+    member: Ints
+    stride: Ints
+
+    def __len__(self) -> int:
+        return len(self.start) - 1
+
+    def states(self, labels: Ints) -> Ints:
+        """Joint states for labellings of shape (..., variables)."""
+        terms = labels[..., self.member] * self.stride
+        total: Ints = np.add.reduceat(terms, self.start[:-1], axis=-1)
+        return total
+
+
+NO_AUXILIARIES = Auxiliaries(np.zeros(1, np.int64), np.zeros(0, np.int64), np.zeros(0, np.int64))
 
 
 @dataclass(frozen=True)

@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
@@ -14,16 +15,15 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from softmap.errors import MissingExtra, ModelError, shown
-from softmap.io.assembly import Assembly, Costs
-from softmap.io.quadratic import quadratic_of
+from softmap.io.limits import LIMITS
+from softmap.io.qubo import quadratic_of
 from softmap.model import Model, checked_model
+from softmap.model.factors import Assembly
 from softmap.model.inputs import checked_labels
 from softmap.model.many import Linear
-from softmap.model.potentials.base import integers
+from softmap.model.potentials.base import Costs, integers
 
 __all__ = ["Converted", "from_bqm", "from_cqm", "from_dqm", "to_bqm", "to_cqm", "to_dqm"]
-
-MOST_VALUES = 1 << 16  # of one integer variable
 
 
 def _dimod() -> Any:
@@ -74,24 +74,21 @@ class _Builder:
         self.assembly = Assembly(counts)
 
     def linear(self, v: Hashable, bias: float) -> None:
-        i = self.node[v]
-        begin = int(self.assembly.offset[i])
-        self.assembly.unary[begin : begin + len(self.values[v])] += bias * self.values[v]
+        self.assembly.add_unary(self.node[v], bias * self.values[v])
 
     def quadratic(self, u: Hashable, v: Hashable, bias: float) -> None:
         if not bias:
             return
         i, j = self.node[u], self.node[v]
         if i == j:
-            begin = int(self.assembly.offset[i])
-            product = self.values[u] * self.values[v]
-            self.assembly.unary[begin : begin + len(product)] += bias * product
+            self.assembly.add_unary(i, bias * (self.values[u] * self.values[v]))
         else:
             self.assembly.add_factor((i, j), bias * np.outer(self.values[u], self.values[v]))
 
     def done(self, constant: float) -> Converted:
         self.assembly.add_constant(constant)
-        return Converted(self.assembly.build(), self.node, self.values)
+        model = Model.from_pieces(self.assembly.pieces())
+        return Converted(model, self.node, self.values)
 
 
 def from_bqm(bqm: Any) -> Converted:
@@ -117,9 +114,8 @@ def from_dqm(dqm: Any) -> Converted:
     node = {v: i for i, v in enumerate(dqm.variables)}
     values = {v: np.arange(float(dqm.num_cases(v))) for v in node}
     builder = _Builder(node, values)
-    offset = builder.assembly.offset
     for v, i in node.items():
-        builder.assembly.unary[offset[i] : offset[i + 1]] += dqm.get_linear(v)
+        builder.assembly.add_unary(i, dqm.get_linear(v))
         for u in dqm.adj[v]:
             if node[u] > i:
                 table = np.asarray(dqm.get_quadratic(v, u, array=True), dtype=np.float64)
@@ -164,7 +160,7 @@ def _domain(cqm: Any, v: Hashable, dimod: Any) -> Costs:
     if kind is dimod.SPIN:
         return np.array([-1.0, 1.0])
     low, high = cqm.lower_bound(v), cqm.upper_bound(v)
-    if kind is not dimod.INTEGER or not high - low < MOST_VALUES:
+    if kind is not dimod.INTEGER or not high - low < LIMITS.integer_values:
         raise ModelError(f"{v!r} must be binary, spin or an integer of few values, not {kind}")
     return np.arange(np.ceil(low), np.floor(high) + 1.0)
 
@@ -274,11 +270,72 @@ def to_cqm(model: Model, names: Sequence[Hashable] | None = None) -> Any:
     return cqm
 
 
+def _options() -> dict[str, list[str]]:
+    """The keywords of `solve`, as dimod wants to see them."""
+    import softmap
+
+    parameters = inspect.signature(softmap.solve).parameters.values()
+    return {p.name: [] for p in parameters if p.kind is p.KEYWORD_ONLY}
+
+
+def _solved(converted: Converted, options: dict[str, Any]) -> tuple[dict[Any, int], dict[str, Any]]:
+    """The sample, and what is proved about it."""
+    import softmap
+
+    result = softmap.solve(converted.model, **options)
+    info = {
+        "bound": result.bound,
+        "gap": result.gap,
+        "status": str(result.status),
+        "method": result.method,
+    }
+    return converted.assignment(result.labels), info
+
+
 @cache
 def _sampler() -> Any:
-    from softmap.interop.dimod_sampler import sampler_class
+    """The class, made for the dimod that is installed."""
+    dimod: Any = _dimod()
 
-    return sampler_class(_dimod())
+    class Sampler(dimod.Sampler):  # type: ignore[misc]
+        """Best labelling and lower bound of binary, discrete and constrained quadratic models.
+
+        `sample`, `sample_ising`, `sample_qubo`, `sample_dqm` and `sample_cqm` take the keywords of
+        `softmap.solve` and return a `SampleSet` of one sample. In its `info`, `bound` is a lower
+        bound on every energy and `gap` the energy less that bound: 0 proves the sample optimal.
+        """
+
+        parameters: Any = None
+        properties: Any = None
+
+        def __init__(self) -> None:
+            self.parameters = _options()
+            self.properties = {"category": "software", "proves_bounds": True}
+
+        def sample(self, bqm: Any, **options: Any) -> Any:
+            """The best sample of a `BinaryQuadraticModel`."""
+            options = self.remove_unknown_kwargs(**options)
+            if not bqm.num_variables:
+                info = {"bound": float(bqm.offset), "gap": 0.0}
+                return dimod.SampleSet.from_samples_bqm({}, bqm, info=info)
+            sample, info = _solved(from_bqm(bqm), options)
+            return dimod.SampleSet.from_samples_bqm(sample, bqm, info=info)
+
+        def sample_dqm(self, dqm: Any, **options: Any) -> Any:
+            """The best sample of a `DiscreteQuadraticModel`."""
+            sample, info = _solved(from_dqm(dqm), self.remove_unknown_kwargs(**options))
+            energy = float(dqm.energy(sample))
+            return dimod.SampleSet.from_samples(
+                sample, energy=energy, vartype="DISCRETE", info=info
+            )
+
+        def sample_cqm(self, cqm: Any, **options: Any) -> Any:
+            """The best sample of a `ConstrainedQuadraticModel`."""
+            sample, info = _solved(from_cqm(cqm), self.remove_unknown_kwargs(**options))
+            return dimod.SampleSet.from_samples_cqm(sample, cqm, info=info)
+
+    Sampler.__module__, Sampler.__qualname__ = __name__, "Sampler"
+    return Sampler
 
 
 def __getattr__(name: str) -> Any:

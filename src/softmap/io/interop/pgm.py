@@ -8,11 +8,11 @@ from typing import Any
 import numpy as np
 
 from softmap.errors import MissingExtra, ModelError, shown
-from softmap.io.assembly import Costs
 from softmap.io.bayes import conditionals
 from softmap.io.factors import factors_of
 from softmap.io.named import Named
 from softmap.model import Model, checked_model
+from softmap.model.potentials.base import Costs
 
 __all__ = ["from_pgmpy", "to_pgmpy", "to_pgmpy_bayesian"]
 

@@ -1,4 +1,4 @@
-"""Plain arrays, and Potts models as sparse matrices of weights."""
+"""Plain arrays, Potts models as sparse matrices of weights, and traces as data frames."""
 
 from __future__ import annotations
 
@@ -7,12 +7,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from softmap.errors import ModelError, shown
+from softmap.errors import MissingExtra, ModelError, OptionError, shown
 from softmap.model import Model, checked_model
 from softmap.model.potentials import Potts
 from softmap.model.potentials.base import numbers
 
-__all__ = ["from_sparse", "to_arrays", "to_sparse"]
+__all__ = ["from_sparse", "to_arrays", "to_sparse", "trace_frame"]
 
 
 def to_arrays(model: Model) -> dict[str, Any]:
@@ -73,3 +73,15 @@ def to_sparse(model: Model) -> Any:
     both = np.concatenate([i, j]), np.concatenate([j, i])
     array = scipy.sparse.coo_array((np.tile(data, 2), both), shape=(model.n, model.n))
     return array.tocsr()
+
+
+def trace_frame(run: Any) -> Any:
+    """The trace of a result (or a trace itself) as a `pandas.DataFrame`, one row per check."""
+    try:
+        import pandas
+    except ImportError as error:
+        raise MissingExtra("the conversion to pandas", "interop") from error
+    trace: Any = getattr(run, "trace", run)
+    if not callable(getattr(trace, "columns", None)):
+        raise OptionError(f"expected a result or a trace, not {shown(run)}")
+    return pandas.DataFrame(trace.columns())

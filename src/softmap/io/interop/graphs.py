@@ -7,11 +7,10 @@ from typing import Any
 import numpy as np
 
 from softmap.errors import MissingExtra, ModelError, OptionError, shown
-from softmap.io.assembly import Costs
 from softmap.io.named import Named
 from softmap.model import Model, checked_model
 from softmap.model.potentials import Potential, Potts, Tables
-from softmap.model.potentials.base import numbers, per_edge
+from softmap.model.potentials.base import Costs, numbers, per_edge
 
 __all__ = ["from_networkx", "to_networkx"]
 

@@ -9,7 +9,6 @@ import pytest
 from hypothesis import given, settings
 
 import softmap
-from io_helpers import labellings, same_energies
 from softmap.interop import (
     from_networkx,
     from_pgmpy,
@@ -23,6 +22,7 @@ from softmap.interop import (
 )
 from softmap.io import read_named
 from strategies import models
+from support.files import labellings, same_energies
 
 
 @pytest.fixture(scope="module")

@@ -9,12 +9,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import softmap
-from io_helpers import labellings, same_energies
 
 dimod = pytest.importorskip("dimod")
 testing = pytest.importorskip("dimod.testing")
 
 from softmap.interop import dimod as ours  # noqa: E402
+from support.files import labellings, same_energies  # noqa: E402
 
 
 @testing.load_sampler_bqm_tests(ours.Sampler)

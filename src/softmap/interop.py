@@ -1,0 +1,9 @@
+"""The public name of `softmap.io.interop`: `import softmap.interop` gives that package."""
+
+import sys
+
+from softmap.io import interop
+from softmap.io.interop import *  # noqa: F403 - so that type checkers know the names
+
+sys.modules[__name__] = interop
+sys.modules[f"{__name__}.dimod"] = interop.dimod

@@ -1,0 +1,488 @@
+"""Costs of true and false variables: weighted clauses (WCNF) and pseudo-Boolean sums (OPB)."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Iterator
+
+import numpy as np
+
+from softmap.errors import FormatError, ModelError
+from softmap.io.factors import factors_of
+from softmap.io.limits import LIMITS, check_entries, check_range
+from softmap.io.streams import Content, open_content
+from softmap.io.tokens import LARGEST, Numbers, quote
+from softmap.model import Model
+from softmap.model.factors import Assembly
+from softmap.model.many import Linear, Many, Or
+from softmap.model.potentials.base import Costs, Ints, scale_factor
+
+__all__ = ["Conjunctions", "format_opb", "format_wcnf", "parse_opb", "parse_wcnf"]
+
+
+class Conjunctions:
+    """Collects costs to be paid where all literals of a row hold.
+
+    A literal is +v or -v for variable v from 1 on; label 1 of variable v - 1 makes +v true.
+    """
+
+    def __init__(self, n: int, content: Content) -> None:
+        check_entries(2 * n, content.size, content.name)
+        self.content = content
+        self.n = n
+        self.assembly = Assembly(np.full(n, 2))
+        self.entries = 2 * n
+        self._rows: dict[int, list[tuple[Ints, Costs]]] = {}
+
+    def add(self, literals: Ints, costs: Costs) -> None:
+        """Rows of k literals each, and what each row costs; a variable may stand there twice."""
+        if not len(literals):
+            return
+        keys = _sorted_rows(2 * np.abs(literals) + (literals > 0))  # by variable
+        variable = keys >> 1
+        ordered = np.where(keys & 1, variable, -variable)
+        again = variable[:, 1:] == variable[:, :-1]
+        if again.any():
+            odd = again.any(axis=1)
+            self._add_odd(ordered[odd], costs[odd])
+            ordered, costs = ordered[~odd], costs[~odd]
+        if len(ordered):
+            self._rows.setdefault(literals.shape[1], []).append((ordered, costs))
+
+    def _add_odd(self, ordered: Ints, costs: Costs) -> None:
+        """Rows with a variable more than once: once is enough, and both ways it never holds."""
+        by_size: dict[int, list[tuple[list[int], float]]] = {}
+        for row, cost in zip(ordered.tolist(), costs.tolist(), strict=True):
+            kept = list(dict.fromkeys(row))
+            if len({abs(v) for v in kept}) == len(kept):
+                by_size.setdefault(len(kept), []).append((kept, cost))
+        for part in by_size.values():
+            self.add(np.array([r for r, _ in part]), np.array([c for _, c in part]))
+
+    def add_table(self, variables: Ints, table: Costs) -> None:
+        """Any costs of a few variables (from 0 on)."""
+        self.reserve(table.size + LIMITS.joint_state)
+        self.assembly.add_factor(variables.tolist(), table)
+
+    def add_many(self, factor: Many) -> None:
+        """A factor over many variables (from 0 on), as a chain."""
+        self.reserve(LIMITS.running_variable * len(factor.variables))
+        self.assembly.add_many(factor)
+
+    def reserve(self, entries: int) -> None:
+        """Refuse what the file is too small for."""
+        self.entries += entries
+        check_entries(self.entries, self.content.size, self.content.name)
+
+    def model(self) -> Model:
+        """The model."""
+        for k in sorted(self._rows):
+            parts = self._rows.pop(k)
+            literals = np.concatenate([rows for rows, _ in parts])
+            costs = np.concatenate([costs for _, costs in parts])
+            check_range(np.abs(costs), self.content.name)
+            self._join(k, literals, costs)
+        return Model.from_pieces(self.assembly.pieces())
+
+    def _join(self, k: int, literals: Ints, costs: Costs) -> None:
+        if k == 0:
+            self.assembly.add_constant(float(costs.sum()))
+            return
+        place = np.zeros(len(literals), dtype=np.int64)
+        for axis in range(k):
+            place = 2 * place + (literals[:, axis] > 0)
+        scopes = np.abs(literals) - 1
+        if k == 1:
+            flat = np.bincount(2 * scopes[:, 0] + place, costs, 2 * self.n)
+            self.assembly.add_flat_unary(flat.astype(np.float64, copy=False))
+            return
+        if k > LIMITS.clause_variables:
+            for row, cost in zip(literals, costs.tolist(), strict=True):
+                # not all of them: one at least has the other label
+                self.add_many(Or(np.abs(row) - 1, (row < 0).astype(np.int64), cost))
+            return
+        number, first = _numbered(scopes, self.n)
+        self.reserve(len(first) * (2**k + LIMITS.joint_state if k > 2 else LIMITS.clause_edge))
+        flat = np.bincount(number * 2**k + place, costs, len(first) * 2**k)
+        tables: Costs = flat.astype(np.float64, copy=False).reshape(len(first), *[2] * k)
+        if k == 2:
+            self.assembly.add_tables(scopes[first], tables)
+        else:
+            self.assembly.add_alike(scopes[first], tables)
+
+
+def _sorted_rows(keys: Ints) -> Ints:
+    """Each row in order; of few columns, pairs of whole columns are exchanged."""
+    k = keys.shape[1]
+    if k > 4:
+        return np.sort(keys, axis=1)
+    columns = [keys[:, a] for a in range(k)]
+    for last in range(k - 1, 0, -1):
+        for a in range(last):
+            one, other = columns[a], columns[a + 1]
+            columns[a], columns[a + 1] = np.minimum(one, other), np.maximum(one, other)
+    return np.column_stack(columns) if k else keys
+
+
+def _numbered(scopes: Ints, n: int) -> tuple[Ints, Ints]:
+    """A number for each different row, and a place where each stands first."""
+    k = scopes.shape[1]
+    if float(n) ** k < 2**62:
+        key = scopes[:, 0].copy()
+        for axis in range(1, k):
+            key *= n
+            key += scopes[:, axis]
+        ordered = np.sort(key)
+        if (ordered[1:] != ordered[:-1]).all():  # none twice: as the file has them
+            each = np.arange(len(key))
+            return each, each
+        order = np.argsort(key)
+        fresh = np.append(True, ordered[1:] != ordered[:-1])
+    else:
+        order = np.lexsort(scopes.T[::-1])
+        fresh = np.append(True, (scopes[order[1:]] != scopes[order[:-1]]).any(axis=1))
+    number = np.empty(len(scopes), np.int64)
+    number[order] = np.cumsum(fresh) - 1
+    return number, order[fresh]
+
+
+# --- WCNF, of both dialects (`p wcnf` with a top, and `h` for hard clauses) ----------------------
+
+
+_CLAUSE_COMMENT = re.compile(rb"(?m)^[ \t]*c(?:[ \t\r][^\n]*)?$")
+_HEAD = re.compile(rb"(?m)^[ \t]*p[ \t]+(\S+)([^\n]*)$")
+_OPENING = re.compile(rb"(?:c(?:[ \t\r][^\n]*+)?\n)*+")
+_HARD = b"-1"  # stands for h, where only a weight can stand
+
+
+def parse_wcnf(data: bytes | Content) -> Model:
+    """Model from the text of a WCNF file: one variable with two labels for each number.
+
+    Label 1 is true. Every soft clause that does not hold costs its weight; hard ones must hold.
+    Clauses of more than six literals become chains, whose running variables come after the file's.
+    """
+    content = open_content(data)
+    text = content.data
+    opening = _OPENING.match(text)
+    if opening is not None and opening.end():
+        text = b"\n" * text.count(b"\n", 0, opening.end()) + text[opening.end() :]
+    if b"\nc" in text or b"\n " in text or b"\n\t" in text:
+        text = _CLAUSE_COMMENT.sub(b"", text)
+    n, top, start = _header(content, text)
+    hard = 0
+    if top is None:
+        hard = text.count(b"h", start)
+        text = text[:start] + text[start:].replace(b"h", _HARD)
+    inner = Content(text, content.name)
+    inner.size = content.size
+    numbers = Numbers(inner, start)
+    del text
+    first, last, weight = _clauses(numbers, top, hard)
+    return _clause_model(numbers, first, last, weight, n, inner)
+
+
+def _header(content: Content, text: bytes) -> tuple[int | None, float | None, int]:
+    """Variables, the weight of hard clauses (None: they are marked), and where clauses begin."""
+    head = _HEAD.search(text[: 1 << 20])
+    if head is None:
+        return None, None, 0
+    line = text.count(b"\n", 0, head.start()) + 1
+    words = head[2].split()
+    sound = all(re.fullmatch(rb"\d{1,30}", w) for w in words) and 2 <= len(words) <= 3
+    if head[1] != b"wcnf" or not sound:
+        expected = "'p wcnf variables clauses top'"
+        message = f"expected {expected}, found {quote(head.group().strip())}"
+        raise FormatError(message, content.name, line, expected=expected)
+    top = float(int(words[2])) if len(words) == 3 else np.inf
+    return int(words[0]), top, head.end()
+
+
+def _clauses(numbers: Numbers, top: float | None, hard: int) -> tuple[Ints, Ints, Costs]:
+    """Where the literals of each clause begin and end, and its weight."""
+    values = numbers.values
+    last = np.flatnonzero(values == 0)
+    if len(values) and (not len(last) or last[-1] != len(values) - 1):
+        raise numbers.fail(len(values), "0 at the end of a clause")
+    begin = np.append(0, last[:-1] + 1) if len(last) else last
+    if (empty := begin == last).any():
+        raise numbers.fail(int(begin[np.argmax(empty)]), "the weight of a clause (more than 0)")
+    weight = values[begin]
+    if top is None:
+        marked = weight == -1.0
+        if np.count_nonzero(marked) != hard:
+            raise numbers.fail(int(begin[np.argmax(weight <= 0)]), "weights, or h, before clauses")
+        weight[marked] = np.inf
+    else:
+        weight[weight >= top] = np.inf
+    if (bad := ~(weight > 0)).any():
+        raise numbers.fail(int(begin[np.argmax(bad)]), "the weight of a clause (more than 0)")
+    return begin + 1, last, weight
+
+
+def _clause_model(
+    numbers: Numbers, first: Ints, last: Ints, weight: Costs, n: int | None, content: Content
+) -> Model:
+    values, most = numbers.values, 2**31 - 1 if n is None else n
+    values[first - 1] = 0.0  # weights, which are known by now
+    sound = max(values.max(initial=0.0), -values.min(initial=0.0)) <= most
+    whole: Ints = values.astype(np.int64) if sound else np.zeros(0, np.int64)
+    good = whole == values if sound else np.abs(values) <= most
+    if not good.all():
+        limit = "" if n is None else f" (at most {n})"
+        raise numbers.fail(int(np.argmin(good)), f"the number of a variable{limit}")
+    if n is None:
+        n = int(max(whole.max(initial=0), -whole.min(initial=0)))
+    if n < 1:
+        raise FormatError("expected at least one variable", content.name)
+    content.release()
+    found = Conjunctions(n, content)
+    size = last - first
+    for k in np.unique(size).tolist():
+        which = np.flatnonzero(size == k)
+        literals = whole[first[which][:, None] + np.arange(k)]
+        found.add(-literals, weight[which])  # a clause fails where all its literals do
+    return found.model()
+
+
+def format_wcnf(model: Model, *, scale: float = 1.0) -> Iterator[str]:
+    """Text of a WCNF file (with `h`), in pieces: a clause for each entry of each table.
+
+    Variables must have two labels each. Tables are shifted to start at zero; their sum becomes two
+    clauses of which one always fails, and must not be negative.
+    """
+    scale = scale_factor(scale)
+    factors = factors_of(model, zeros=False)
+    if (model.num_labels[: model.num_variables] != 2).any():
+        raise ModelError("WCNF holds variables with two labels only")
+    rest = factors.constant * scale
+    lines = []
+    for scope, table in zip(factors.scopes, factors.tables, strict=True):
+        costs = table * scale
+        least = min(0.0, float(costs.min()))
+        rest += least
+        for place in np.argwhere(costs != least).tolist():
+            cost = float(costs[tuple(place)]) - least
+            literals = [-(i + 1) if x else i + 1 for i, x in zip(scope, place, strict=True)]
+            lines.append(_clause(cost, literals))
+    if rest < 0:
+        raise ModelError(f"WCNF holds no negative costs, but the least possible sum is {rest:g}")
+    yield f"c softmap: {model.num_variables} variables\n"
+    lines += [_clause(rest, [1]), _clause(rest, [-1])] if rest else []
+    n = model.num_variables
+    yield f"h {n} -{n} 0\n"  # says how many variables there are
+    yield from lines
+
+
+def _clause(cost: float, literals: list[int]) -> str:
+    if cost != np.inf and (cost != round(cost) or cost > LARGEST):
+        raise ModelError(
+            f"WCNF holds whole weights up to 2^53, not {cost:g}: give a scale that makes them "
+            "whole, or choose .cfn or .uai.LG"
+        )
+    weight = "h" if cost == np.inf else str(int(cost))
+    return f"{weight} {' '.join(map(str, literals))} 0\n"
+
+
+# --- OPB, products of literals and soft constraints (WBO) included --------------------------------
+
+
+_COMMENT = re.compile(rb"(?m)^[ \t]*\*[^\n]*")
+_TOKEN = re.compile(
+    rb"[ \t\r\n]*+(?:([-+]?[ \t]*\d{1,300}(?:\.\d{1,300})?)(?![^\s;~])"
+    rb"|(~?)[ \t]*x(\d{1,9})(?!\d)|(>=|<=|=|>|<)|\[[ \t]*(\d{1,300})[ \t]*\])"
+)
+Term = tuple[float, list[int]]
+
+
+def parse_opb(data: bytes | Content) -> Model:
+    """Model from the text of an OPB file: one variable with two labels for each x1, x2, ...
+
+    `min:` is the sum of the energy (`max:` its negative); constraints must hold, those after
+    `[weight]` cost their weight where they do not. Sums of more than six literals become chains,
+    whose running variables come after the file's.
+    """
+    content = open_content(data)
+    text = _COMMENT.sub(b"", content.data) if b"*" in content.data else content.data
+    return _Reader(content, text).model()
+
+
+class _Reader:
+    """Walks over the statements, each ended by a semicolon."""
+
+    def __init__(self, content: Content, text: bytes) -> None:
+        self.content, self.text = content, text
+        self.at = self.end = 0
+        self.most = 0
+        self.objective: list[Term] = []
+        self.constraints: list[tuple[list[Term], bytes, float, float]] = []
+
+    def error(self, expected: str, at: int | None = None) -> FormatError:
+        at = self.at if at is None else at
+        found = self.text[at : max(self.end, at)].strip()
+        shown = quote(found) if found else "the end of the statement"
+        line = self.text.count(b"\n", 0, at) + 1
+        message = f"expected {expected}, found {shown}"
+        return FormatError(message, self.content.name, line, expected=expected)
+
+    def model(self) -> Model:
+        while (end := self.text.find(b";", self.at)) >= 0:
+            self.end = end
+            self._statement()
+            self.at = end + 1
+        self.end = len(self.text)
+        if self.text[self.at :].strip():
+            raise self.error("';' at the end of a statement")
+        if not self.most:
+            raise FormatError("expected at least one variable", self.content.name)
+        found = Conjunctions(self.most, self.content)
+        by_size: dict[int, list[Term]] = {}
+        for term in self.objective:
+            by_size.setdefault(len(term[1]), []).append(term)
+        for k, part in by_size.items():
+            literals = np.array([row for _, row in part], dtype=np.int64).reshape(len(part), k)
+            found.add(literals, np.array([cost for cost, _ in part]))
+        for constraint in self.constraints:
+            self._constrain(found, *constraint)
+        self.content.release()
+        return found.model()
+
+    def _statement(self) -> None:
+        head = self.text[self.at : self.end].lstrip()[:5]
+        if head[:4] in (b"min:", b"max:"):
+            sign = 1.0 if head[:4] == b"min:" else -1.0
+            self.at = self.text.index(b":", self.at) + 1
+            terms, rest = self._terms()
+            if rest is not None or self.objective:
+                raise self.error("one sum to minimise")
+            self.objective = [(sign * cost, literals) for cost, literals in terms]
+            return
+        if head == b"soft:":
+            return  # the top cost of WBO: what is above it need not be told apart
+        weight = np.inf
+        match = _TOKEN.match(self.text, self.at, self.end)
+        if match and match[5] is not None:
+            weight, self.at = float(match[5]), match.end()
+        terms, relation = self._terms()
+        if relation is None:
+            raise self.error("'>=', '<=' or '='")
+        bound = _TOKEN.match(self.text, self.at, self.end)
+        if bound is None or bound[1] is None or self.text[bound.end() : self.end].strip():
+            raise self.error("one number after the relation")
+        self.constraints.append((terms, relation, _number(bound[1]), weight))
+
+    def _terms(self) -> tuple[list[Term], bytes | None]:
+        """Terms up to a relation, which is stepped over, or to the end."""
+        terms: list[Term] = []
+        while match := _TOKEN.match(self.text, self.at, self.end):
+            self.at = match.end()
+            if match[4] is not None:
+                return terms, match[4]
+            if match[1] is not None:
+                terms.append((_number(match[1]), []))
+            elif match[3] is not None and int(match[3]) > 0:
+                v = int(match[3])
+                self.most = max(self.most, v)
+                if not terms:
+                    terms.append((1.0, []))
+                terms[-1][1].append(-v if match[2] else v)
+            else:
+                raise self.error("a variable x1, x2, ... or a number", match.start())
+        if self.text[self.at : self.end].strip():
+            raise self.error("a number, a literal such as x1 or ~x2, or a relation")
+        return terms, None
+
+    def _constrain(
+        self, found: Conjunctions, terms: list[Term], relation: bytes, bound: float, weight: float
+    ) -> None:
+        """A table over all variables of a constraint; what never fails leaves none."""
+        variables = sorted({abs(v) for _, literals in terms for v in literals})
+        k = len(variables)
+        many = _linear(terms, relation, bound, weight) if k > LIMITS.clause_variables else None
+        if many is not None:
+            found.add_many(many)
+            return
+        if k > LIMITS.joint_variables:
+            raise FormatError(
+                f"a constraint with products or fractions over {k} variables would need a table "
+                f"of 2^{k} entries; expected at most {LIMITS.joint_variables} variables",
+                self.content.name,
+                expected=f"at most {LIMITS.joint_variables} variables",
+            )
+        found.reserve(2**k)
+        axis = {v: a for a, v in enumerate(variables)}
+        total: Costs = np.zeros([2] * k)
+        for coefficient, literals in terms:
+            holds = np.ones([1] * k, dtype=bool)
+            for v in literals:
+                shape = [1] * k
+                shape[axis[abs(v)]] = 2
+                holds = holds & (np.arange(2) == (v > 0)).reshape(shape)
+            total += coefficient * holds
+        fails = {
+            b">=": total < bound, b"<=": total > bound, b"=": total != bound,
+            b">": total <= bound, b"<": total >= bound,
+        }[relation]  # fmt: skip
+        if fails.any():
+            places: Ints = np.array(variables, dtype=np.int64) - 1
+            if not k:
+                raise FormatError("a constraint without variables never holds", self.content.name)
+            found.add_table(places, np.where(fails, weight, 0.0))
+
+
+def _linear(terms: list[Term], relation: bytes, bound: float, weight: float) -> Linear | None:
+    """A sum of single literals with whole numbers, as a factor over many variables."""
+    rows: dict[int, list[int]] = {}
+    for coefficient, literals in terms:
+        if len(literals) != 1 or coefficient != round(coefficient) or abs(coefficient) > 2**40:
+            return None
+        row = rows.setdefault(abs(literals[0]) - 1, [0, 0])
+        row[literals[0] > 0] += int(coefficient)
+    least = math.floor(bound) + 1 if relation == b">" else math.ceil(bound)
+    most = math.ceil(bound) - 1 if relation == b"<" else math.floor(bound)
+    low = None if relation in (b"<", b"<=") else least
+    high = None if relation in (b">", b">=") else most
+    return Linear(list(rows), list(rows.values()), low=low, high=high, penalty=weight)
+
+
+def _number(text: bytes) -> float:
+    return float(text.replace(b" ", b"").replace(b"\t", b""))
+
+
+def format_opb(model: Model, *, scale: float = 1.0) -> Iterator[str]:
+    """Text of an OPB file, in pieces: products of literals, and a clause for what is forbidden.
+
+    Variables must have two labels each. A constant becomes a sum of x1 and ~x1.
+    """
+    scale = scale_factor(scale)
+    factors = factors_of(model, zeros=False)
+    n = model.num_variables
+    if (model.num_labels[:n] != 2).any():
+        raise ModelError("OPB holds variables with two labels only")
+    terms, clauses = [], []
+    for scope, table in zip(factors.scopes, factors.tables, strict=True):
+        for place in np.argwhere(table != 0).tolist():
+            cost = float(table[tuple(place)]) * scale
+            marks = [("", "~") if x else ("~", "") for x in place]
+            if cost == np.inf:
+                words = [f"+1 {no}x{i + 1}" for i, (_, no) in zip(scope, marks, strict=True)]
+                clauses.append(" ".join(words) + " >= 1 ;\n")
+            else:
+                words = [f"{yes}x{i + 1}" for i, (yes, _) in zip(scope, marks, strict=True)]
+                terms.append(f"{_whole(cost)} {' '.join(words)}")
+    rest = factors.constant * scale
+    if rest:
+        terms += [f"{_whole(rest)} x1", f"{_whole(rest)} ~x1"]
+    terms += [] if n == 1 and terms else [f"+0 x{n}"]  # says how many variables there are
+    yield f"* #variable= {n} #constraint= {len(clauses)}\n"
+    yield f"min: {' '.join(terms)} ;\n"
+    yield from clauses
+
+
+def _whole(cost: float) -> str:
+    if cost != round(cost) or abs(cost) > LARGEST:
+        raise ModelError(
+            f"OPB holds whole numbers up to 2^53, not {cost:g}: give a scale that makes them "
+            "whole, or choose .cfn or .uai.LG"
+        )
+    return f"{int(cost):+d}"

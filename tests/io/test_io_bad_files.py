@@ -1,0 +1,340 @@
+"""Files that are wrong, of every format: the error names the line and what was expected.
+
+Whatever bytes a reader is given, it returns a model or raises one of softmap's own errors.
+"""
+
+from __future__ import annotations
+
+import contextlib
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import softmap
+from softmap.io.formats import FORMATS
+from softmap.io.results import parse_evidence, parse_labels, parse_sln
+from support.files import damaged, flipped, labellings
+from support.samples import BIF, NET, RESULTS, SAMPLES, XDSL, XMLBIF, content
+
+BINARY = ("npz", "opengm")
+ONE = b'{problem {mustbe "<1"} variables {a 2} functions {f {scope '
+GLOBAL = b'{problem {mustbe "<9"} variables {a 2 b 2 c 2} functions {f {scope [a b c] type '
+MANY = b"toy 4 2 1 9\n2 2 2 2\n4 0 1 2 3 -1 "
+
+# format -> the text of a file -> the line that is named (None: no line), and what was expected
+BAD: dict[str, dict[bytes, tuple[int | None, str]]] = {
+    "uai": {
+        b"": (1, "MARKOV or BAYES"),
+        b"GAUSS 1 2": (1, "MARKOV or BAYES"),
+        b"MARKOV": (1, "number of variables"),
+        b"MARKOV\n0": (2, "number of variables"),
+        b"MARKOV\n2\n2": (3, "label counts"),
+        b"MARKOV\n2\n2 x": (3, "expected a number, found 'x'"),
+        b"MARKOV\n2\n2 0": (3, "label counts"),
+        b"MARKOV\n2\n2 2.5": (3, "label counts"),
+        b"MARKOV\n1\n2\n": (3, "number of factors"),
+        b"MARKOV\n1\n2\n99": (4, "99 factors"),
+        b"MARKOV\n1\n2\n1\n2 0\n": (5, "0 to 1"),
+        b"MARKOV\n1\n2\n1\n1 1\n2 1 1": (5, "0 to 0"),
+        b"MARKOV\n1\n2\n1\n1 -1\n2 1 1": (5, "variables of a scope"),
+        b"MARKOV\n2\n2 2\n1\n2 1 1\n4 1 1 1 1": (5, "twice"),
+        b"MARKOV\n1\n2\n1\n1 0\n3 1 1 1": (6, "2, the number of entries of table 0"),
+        b"MARKOV\n1\n2\n1\n1 0\n2 1": (6, "the 2 entries of table 0"),
+        b"MARKOV\n1\n2\n1\n1 0\n2 1 1 1": (6, "the end of the file"),
+        b"MARKOV\n1\n2\n1\n1 0\n2\n 1\n -1": (8, "potential"),
+        b"MARKOV\n1\n2\n1\n1 0\n2\n 1\n nan": (8, "potential"),
+        b"MARKOV\n1\n2\n1\n1 0\n2\n 1\n inf": (8, "potential"),
+        b"MARKOV\n1\n1000000000000\n0": (3, "costs"),
+        b"MARKOV\n2\n1000000 1000000\n1\n2 0 1\n1000000000000 1": (6, "entries of table 0"),
+        b"MARKOV\n1\n2\n1\n1 0\n2 1 \xff\xfe": (6, "expected a number"),
+        b"MARKOV\n1\n2\n1\n1 0\n2 1 1\x00": (6, "expected a number"),
+        b"MARKOV\n1\n2\n1\n1 0\n2 1 0x10": (6, "expected a number"),
+        b"MARKOV\n1\n2\n1\n1 0\n2 1 1_0": (6, "expected a number"),
+    },
+    "wcsp": {
+        b"": (1, "name"),
+        b"toy": (1, "number of variables"),
+        b"toy 1 2 0": (1, "upper bound"),
+        b"toy 1 2 0 9\n3": (2, "domain sizes"),
+        b"toy 1 2 0 9\n-3": (2, "interval"),
+        b"toy 1 2 1 9\n2\n1 0 0": (3, "number of tuples"),
+        b"toy 1 2 1 9\n2\n1 0 -1 2": (3, "global"),
+        b"toy 1 2 1 9\n2\n1 0 0 1\n2 1": (4, "label"),
+        b"toy 1 2 1 9\n2\n1 0 0 1\n1 -1": (4, "cost"),
+        b"toy 1 2 1 9\n2\n1 0 0 1\n1 0.5": (4, "cost"),
+        b"toy 1 2 1 9\n2\n1 0 0 5\n1 1": (4, "5 tuples"),
+        b"toy 1 2 1 9\n2\n1 0 0 -1": (3, "tuples"),
+        b"toy 2 2 1 9\n2 2\n2 0 0 0 0": (3, "twice"),
+        b"toy 1 2 9 9\n2\n1 0 0 0": (3, "functions"),
+        b"toy 1 2 1 9\n2\n1 0 0 0 7": (3, "end of the file"),
+        b"toy 1 2 1 9\n2\n1 0 -1 salldiff var": (3, "cost"),
+        b"toy 2 99999999 1 9\n99999999 99999999\n2 0 1 0 0": (None, "costs"),
+        b"toy 1 999999999999 0 9\n999999999999": (None, "costs"),
+        MANY + b"sgrammar var 1": (3, "one of salldiff"),
+        MANY + b"salldiff 3 1": (3, "how salldiff is measured"),
+        MANY + b"salldiff edit 1": (3, "not supported"),
+        MANY + b"sgcc var 1 1 0 1 1": (3, "not supported"),
+        MANY + b"sgcc dec 1 1 5 1 1": (3, "a value"),
+        MANY + b"knapsack 3 1 1": (3, "a weight"),
+        MANY + b"5 3 1 1": (3, "a global cost function"),
+        MANY + b"ssame 4 1 3 0 1 2 3": (3, "same length"),
+        MANY + b"sregular var 1 2 1 0 1 1 0": (3, "not supported"),
+        b"toy 4 2 1 9\n2 2 2 2\n0 -1 salldiff var 1": (3, "variables"),
+    },
+    "cfn": {
+        b"": (1, "'{'"),
+        b"{": (1, "'problem'"),
+        b"{problem {name t mustbe 7} variables": (1, "a bound"),
+        b'{problem {mustbe "<1"} variables {} functions {}}': (1, "at least one variable"),
+        b'{problem {mustbe "<1"} variables {a 0} functions {}}': (1, "at least one label"),
+        b'{problem {mustbe "<1"} variables {a -3} functions {}}': (1, "labels"),
+        b'{problem {mustbe "<1"} variables {a 2 a 2} functions {}}': (1, "new variable"),
+        ONE + b"[b] costs [1 2]}}}": (1, "a variable"),
+        ONE + b"[a a] costs [1 2]}}}": (1, "twice"),
+        ONE + b"[a] costs [1]}}}": (1, "2 costs"),
+        ONE + b"[a] costs [1 z]}}}": (1, "2 costs"),
+        ONE + b"[a] costs [1 nan]}}}": (None, "NaN"),
+        ONE + b"[a] costs g}}}": (1, "'f' to have"),
+        ONE + b"[a] costs f}}}": (1, "'f' to have"),
+        ONE + b"[a] type salldiff}}}": (1, "params"),
+        ONE + b"[a] costs [1 2]}": (1, "'}'"),
+        ONE + b"[a] costs [1 2": (1, "']'"),
+        b'{problem {mustbe "<1"} variables {a 99999999999} functions {}}': (None, "costs"),
+        ONE.replace(b"a 2", b"a 999999 b 999999") + b"[a b] defaultcost 0 costs []}}}": (
+            None,
+            "costs",
+        ),
+        ONE + b"[a] defaultcost 0 costs [5 1]}}}": (1, "labels"),
+        ONE.replace(b"a 2", b"a [x y]") + b"[a] defaultcost 0 costs [z 1]}}}": (1, "rows"),
+        GLOBAL + b"sgrammar params {}}}}": (1, "one of salldiff"),
+        GLOBAL + b"salldiff params {metric var}}}}": (1, "'cost'"),
+        GLOBAL + b"salldiff params {metric other cost 1}}}}": (1, "one of var"),
+        GLOBAL + b"salldiff params {colour 3}}}}": (1, "a parameter"),
+        GLOBAL + b"knapsack params {capacity 3 weights [1 2]}}}}": (1, "rows of 3"),
+        GLOBAL + b"knapsackv params {capacity 3 weightedvalues [[a 7 1]]}}}}": (1, "a label"),
+        GLOBAL + b"samong params {metric var cost 1 min 1 max [2] values [0]}}}}": (1, "'max'"),
+        GLOBAL + b"ssame params {cost 1 vars1 [a] vars2 [b c]}}}}": (1, "same length"),
+        GLOBAL + b"sgcc params {metric dec cost 1 bounds [[[[[[0]]]]]]}}}}": (1, "brackets"),
+    },
+    "dd": {
+        b"": (None, "one line 'p"),
+        b"p 1 1 1 0\na 0 0 0": (2, "4 numbers"),
+        b"p 1 1 1 0\na 0 0 0 x": (2, "4 numbers"),
+        b"p 1 1 1 0\na 0 0 0 nan": (2, "4 numbers"),
+        b"p 1 1 1 0\nq 0 0 0 1": (2, "a line p, a, e or c"),
+        b"p 1 1 2 0\na 0 0 0 1": (None, "2 assignments"),
+        b"p 1 1 1 0\na 1 0 0 1": (None, "an assignment 0 to 0"),
+        b"p 1 1 1 0\na 0 5 0 1": (None, "a left node 0 to 0"),
+        b"p 1 1 1 0\na 0 0 5 1": (None, "a right node 0 to 0"),
+        b"p 1 1 1 1\na 0 0 0 1": (None, "1 pairs"),
+        b"p 1 1 1 1\na 0 0 0 1\ne 0 1 1": (None, "an assignment"),
+        b"p 1 1 2 0\na 0 0 0 1\na 0 0 0 1": (None, "once"),
+        b"p 1 1 2 0\na 0 0 0 1\na 1 0 0 1": (None, "at most once"),
+        b"p 0 1 0 0": (None, "counts"),
+        b"p 99999999 1 0 0": (None, "costs"),
+        b"gm 0 1\nc toy\np 27483648  3 0 0 ": (None, "costs"),  # found by fuzzing: slow
+    },
+    "bif": {
+        b"": (None, "at least one variable"),
+        b"wariable x": (1, "network, variable"),
+        b"variable x {\n type continuous;\n}": (2, "discrete"),
+        b"variable x { type discrete [ 3 ] { a, b }; }": (1, "2, the number of states"),
+        b"variable x { type discrete [ 2 ] { a, a }; }": (1, "does not have yet"),
+        BIF.replace(b"(yes) 0.2, 0.3, 0.5;", b""): (None, "2 rows"),
+        BIF.replace(b"(yes) 0.2, 0.3, 0.5;", b"(no) 0.2, 0.3, 0.5;"): (None, "once"),
+        BIF.replace(b"(yes) 0.2,", b"(maybe) 0.2,"): (None, "one state for each"),
+        BIF.replace(b"0.3, 0.5", b"0.3"): (None, "3 probabilities"),
+        BIF.replace(b"0.3, 0.5", b"0.3, x"): (None, "probabilities"),
+        BIF.replace(b"0.3, 0.5", b"-0.3, 0.5"): (None, "not negative"),
+        BIF.replace(b"| rain )", b"| wind )"): (9, "the name of a variable"),
+        BIF.replace(b"| rain )", b"| rain, rain )"): (9, "once"),
+        BIF[:-30]: (None, "'}'"),
+    },
+    "xmlbif": {
+        b"": (1, "XML"),
+        b"<BAF/>": (1, "element BIF"),
+        b"<BIF><NETWORK>": (1, "XML"),
+        b'<!DOCTYPE BIF [ <!ENTITY a "aaaa"> ]><BIF>&a;</BIF>': (1, "entity"),
+        XMLBIF.replace(b"<FOR>rain", b"<FOR>wind"): (None, "the name of a variable"),
+        XMLBIF.replace(b"0.8 0.2", b"0.8"): (None, "2 probabilities"),
+        XMLBIF.replace(b"0.8 0.2", b"0.8 nan"): (None, "not negative"),
+        XMLBIF.replace(b'VARIABLE TYPE="nature"', b'VARIABLE TYPE="decision"'): (4, "nature"),
+        b"<BIF>" + b"<A>" * 200 + b"</A>" * 200 + b"</BIF>": (1, "inside each other"),
+    },
+    "net": {
+        b"knot x { }": (1, "net, node or potential"),
+        b"node x { states = (a b) }": (1, "';'"),
+        NET.replace(b"(0.8 0.2)", b"(0.8)"): (None, "2 probabilities"),
+        NET.replace(b"data = (0.8", b"model_data = (0.8"): (None, "formulas"),
+        NET.replace(b"potential (mood | wet rain)", b"potential (rain)"): (None, "one table"),
+    },
+    "xdsl": {
+        b"<smile><nodes><noisymax id='x'></noisymax></nodes></smile>": (1, "cpt"),
+        XDSL.replace(b"off on", b"off maybe"): (None, "2 states"),
+        XDSL.replace(b"<probabilities>0.8 0.2</probabilities>", b""): (4, "probabilities"),
+        XDSL.replace(b'id="wet"', b'id="rain"'): (6, "a new variable name"),
+    },
+    "qpbo": {
+        b"": (None, "the number of variables"),
+        b"0 0\n": (1, "at least one variable"),
+        b"2 1\n1 3 1\n": (2, "a variable 1 to 2"),
+        b"2 2\n1 2 1\n": (2, "2 lines"),
+        b"2 1\n1 2 1\n5": (3, "the end of the file"),
+        b"2 1\n1 2 1e308\n": (None, "finite weights"),  # found by fuzzing: a warning of numpy's
+        b"2 1\n1 2 inf\n": (None, "finite"),
+        b"2 1\n1 2 x\n": (2, "a number"),
+        b"999999999 0\n": (None, "costs"),
+    },
+    "qubo": {
+        b"0 0 1\n": (None, "p qubo"),
+        b"p qubo 0 0 0 0\n": (1, "at least one node"),
+        b"c x\np qubo 0 2 1 0\n0 2 1\n": (3, "a variable 0 to 1"),
+        b"c offset=x\np qubo 0 2 0 0\n": (1, "offset"),
+    },
+    "coo": {
+        # found by fuzzing: 7.5 GiB
+        b"# vartype=SPIN\n0 0 3\n1000000000 1000000000 -2\n": (None, "costs"),
+        b"": (None, "lines 'i j w'"),
+        b"0 1\n": (1, "lines 'i j w'"),
+        b"0 -1 2\n": (1, "a variable"),
+        b"# vartype=REAL\n0 0 1\n": (None, "BINARY or SPIN"),
+        b"0 99999999999 1\n": (1, "a variable"),
+        b"0 999999999 1\n": (None, "costs"),
+    },
+    "maxcut": {b"2 1\n1 2 3 4\n": (2, "the end"), b"2 3\n1 2 3\n": (2, "3 lines")},
+    "qap": {
+        b"3\n1 2 3\n": (None, "18 numbers"),
+        b"0\n": (1, "the size"),
+        b"1\n1 inf\n": (2, "finite"),
+        b"1\n1e200 1e200\n": (None, "within"),
+    },
+    "wcnf": {
+        b"": (None, "at least one variable"),
+        b"1 2": (1, "0 at the end"),
+        b"h 1 0\n0 1 0\n": (2, "weight"),
+        b"-1 1 0\n": (1, "weights, or h"),
+        b"p wcnf 2 1 9\n-3 1 0\n": (2, "weight"),
+        b"p wcnf 2 1 9\n3 7 0\n": (2, "at most 2"),
+        b"p cnf 2 1\n1 0\n": (1, "'p wcnf"),
+        b"1 1.5 0\n": (1, "the number of a variable"),
+        b"1 x 0\n": (1, "a number"),
+        b"h 999999999 0\n": (None, "costs"),
+    },
+    "opb": {
+        b"": (None, "at least one variable"),
+        b"min: 1 x1": (1, "';'"),
+        b"min: 1 x1;\n1 x1 + >= 2;": (2, "a number, a literal"),
+        b"min: 1 x1;\n1 x1;": (2, "'>='"),
+        b"min: 1 x1;\n1 x1 >= x1;": (2, "one number"),
+        b"min: 1 x0;": (1, "x1, x2"),
+        b"min: 1 x1;\n= 3;": (None, "never holds"),
+        b"min: 1 x999999999;": (None, "costs"),
+        b"min: x1;\n" + b" ".join(b"+1 x%d x%d" % (i, i + 1) for i in range(1, 40)) + b">= 3;": (
+            None,
+            "2^40 entries",
+        ),
+        b"min: x1;\n" + b" ".join(b"+%d x%d" % (2**i, i + 1) for i in range(39)) + b"= 3000000;": (
+            None,
+            "different sums",
+        ),
+    },
+    "dem": {
+        b"": (None, "at least one error"),
+        b"error D0": (1, "a probability"),
+        b"error(1.5) D0": (1, "a probability"),
+        b"error(0.1) X0": (1, "a target"),
+        b"repeat 2 {\nerror(0.1) D0": (2, "'}'"),
+        b"}": (1, "an instruction"),
+        b"noise(0.1) D0": (1, "error, detector"),
+        b"repeat 999999999999 {\nerror(0.1) D0\n}": (3, "costs"),
+        b"error(0.1) D999999999999": (None, "costs"),
+        b"repeat 3 {\n" * 60: (51, "inside each other"),
+    },
+}
+
+BAD_RESULTS = {
+    "evidence": [b"", b"2 0 1 3", b"1 5", b"-1", b"1 0 x", b"2 0 1 0 2", b"3 1"],
+    "labels": [b"", b"MAR\n1 0", b"MPE", b"MPE 3 1 0", b"MPE 1 0 0 0", b"MPE 1 -1"],
+    "sln": [b"", b"3 17\n1 2", b"2 5\n1 1", b"2 5\n1 2 3", b"0 1"],
+}
+PARSERS = {"evidence": parse_evidence, "labels": parse_labels, "sln": parse_sln}
+
+
+def test_every_text_format_is_here():
+    assert set(SAMPLES) == set(BAD) == set(FORMATS) - set(BINARY)
+    assert set(RESULTS) == set(BAD_RESULTS) == set(PARSERS)
+
+
+@pytest.mark.parametrize(("form", "text"), [(f, t) for f, texts in BAD.items() for t in texts])
+def test_errors_name_the_line_and_what_was_expected(form, text):
+    line, expected = BAD[form][text]
+    with pytest.raises(softmap.FormatError) as caught:
+        softmap.io.parse(text, form)
+    assert expected in str(caught.value)
+    if line is not None:
+        assert caught.value.line == line
+
+
+@pytest.mark.parametrize(("kind", "text"), [(k, t) for k, ts in BAD_RESULTS.items() for t in ts])
+def test_bad_evidence_and_labellings(kind, text):
+    with pytest.raises(softmap.FormatError):
+        PARSERS[kind](text)
+
+
+def reads_or_refuses(form: str, data: bytes) -> None:
+    """Whatever a file holds: a model without NaN, or one of our errors."""
+    options = {"values": ("potential", "log", "cost")[len(data) % 3]} if form == "uai" else {}
+    try:
+        model = softmap.io.parse(data, form, **options)
+    except softmap.SoftmapError:
+        return
+    assert not np.isnan(model.energy(labellings(model, 3))).any()
+
+
+@pytest.mark.parametrize("form", SAMPLES)
+@given(data=st.data())
+@settings(max_examples=60)
+def test_damaged_texts(form, data):
+    reads_or_refuses(form, data.draw(st.one_of(damaged(SAMPLES[form]), st.binary(max_size=60))))
+
+
+@pytest.mark.parametrize("form", BINARY)
+@given(data=st.data())
+def test_damaged_binary_files(form, data):
+    if form == "opengm":
+        pytest.importorskip("h5py")
+    reads_or_refuses(form, data.draw(flipped([content(model, form) for model in MODELS])))
+
+
+MODELS = [
+    softmap.Model.from_factors(
+        [2, 3, 2], [((0, 1, 2), np.arange(12.0).reshape(2, 3, 2)), ((0, 1), np.ones((2, 3)))]
+    ),
+    softmap.Model(np.eye(3), [[0, 1], [1, 2]], softmap.TruncatedLinear([1.0, 2.0], [1.0, 2.0])),
+]
+
+
+@pytest.mark.parametrize("form", SAMPLES)
+def test_files_that_end_early(form):
+    for text in SAMPLES[form]:
+        for end in range(0, len(text), 1 + len(text) // 60):
+            reads_or_refuses(form, text[:end])
+
+
+@pytest.mark.parametrize("form", FORMATS)
+@pytest.mark.parametrize("data", [None, "MARKOV", 3, [1]])
+def test_parsers_want_bytes(form, data):
+    with pytest.raises(softmap.OptionError, match="expected the bytes of a file"):
+        softmap.io.parse(data, form)
+
+
+@pytest.mark.parametrize("kind", PARSERS)
+@given(data=st.data())
+def test_damaged_evidence_and_labellings(kind, data):
+    text = data.draw(st.one_of(damaged(RESULTS[kind]), st.binary(max_size=20)))
+    with contextlib.suppress(softmap.SoftmapError):
+        found = PARSERS[kind](text)
+        numbers = {"evidence": list, "labels": list, "sln": lambda pair: list(pair[0])}[kind](found)
+        assert all(x >= 0 for x in numbers)
