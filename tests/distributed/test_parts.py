@@ -9,7 +9,8 @@ import softmap
 from oracles import brute_force
 from softmap import InfeasibleModel, ModelError, OptionError, distributed, generators
 from softmap.algorithms.sweeps.anneal import Anneal
-from softmap.distributed.judge import Question, look
+from softmap.distributed.judge import Question
+from softmap.distributed.judge import judge as judged
 from softmap.distributed.partition import blocks, cut_size, halvings, partition
 from softmap.distributed.parts import cut_model
 from softmap.relaxation.consistency import tighten
@@ -60,9 +61,9 @@ def test_a_whole_look_is_that_of_one_machine(monkeypatch):
 
     def noted(*arguments):
         asked.append(arguments[2])
-        return look(*arguments)
+        return judged(*arguments)
 
-    monkeypatch.setattr("softmap.distributed.run.look", noted)
+    monkeypatch.setattr("softmap.distributed.run.judge", noted)
     found = distributed.solve(model, parts=1, threads=1)
     units = Units(model)
     tight = tighten(units.model)
@@ -144,7 +145,7 @@ def test_every_edge_counts_once():
     _, parts = cut_model(model, partition(model, 6))
     counted = np.zeros(model.m, dtype=int)
     for part in parts:
-        early, _ = part.ends(part.rank)
+        early, _ = part.ends
         counted[part.edges[early < part.own]] += 1
     assert (counted == 1).all()
     assert np.array_equal(np.sort(np.concatenate([p.nodes[: p.own] for p in parts])), range(72))

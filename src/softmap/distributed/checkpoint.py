@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from softmap.arguments import count
-from softmap.distributed.run import Progress, Run
+from softmap.distributed.run import PartsProgress, PartsRun
 from softmap.errors import CheckpointError, WriteError
 from softmap.io.atomic import write_text
 from softmap.solving.archive import Arrays, digest, read_archive, write_archive
@@ -23,7 +23,7 @@ from softmap.solving.trace import Trace
 
 __all__ = ["Manifest", "read_manifest", "restore", "save"]
 
-KIND, PART, VERSION = "checkpoint in parts", "part of a checkpoint", 2
+KIND, PART, VERSION = "checkpoint in parts", "part of a checkpoint", 3
 MANIFEST = "checkpoint.json"
 COUNTS = ("passes", "samples", "next_check", "refined_at", "labelled_at", "improved_at")
 
@@ -40,13 +40,8 @@ class Manifest:
         """Parts of the model."""
         return len(self.facts["digests"])
 
-    @property
-    def backend(self) -> Any:
-        """Where passes ran, and in which precision."""
-        return self.facts.get("backend")
 
-
-def save(folder: Path, run: Run) -> None:
+def save(folder: Path, run: PartsRun) -> None:
     """Write a checkpoint; all processes together."""
     state, team = run.progress, run.team
     run.passes.settle()
@@ -80,27 +75,24 @@ def _file(folder: Path, serial: str, number: int) -> Path:
     return folder / f"part-{number:05d}-{serial}.npz"
 
 
-def _save_part(folder: Path, serial: str, number: int, run: Run) -> str:
+def _save_part(folder: Path, serial: str, number: int, run: PartsRun) -> str:
     chains = run.passes.chains[number]
-    arrays: dict[str, Any] = chains.stored() | {
-        "lam": run.lam[number],
-        "labels": run.labels.labels[number],
-    }
+    arrays = {name: getattr(chains, name) for name in chains.STORED}
+    arrays |= {"lam": run.lam[number], "labels": run.labels.labels[number]}
     header = {"kind": PART, "version": VERSION, "model": run.whole.fingerprint, "number": number}
     found = digest(header, arrays)
     write_archive(_file(folder, serial, number), header, arrays)
     return found
 
 
-def _save_manifest(folder: Path, serial: str, run: Run, digests: list[str]) -> None:
+def _save_manifest(folder: Path, serial: str, run: PartsRun, digests: list[str]) -> None:
     state = run.progress
-    numbers = {f.name: getattr(state, f.name) for f in fields(Progress) if f.name != "trace"}
+    numbers = {f.name: getattr(state, f.name) for f in fields(PartsProgress) if f.name != "trace"}
     facts = {
         "kind": KIND,
         "version": VERSION,
         "model": run.whole.fingerprint,
         "serial": serial,
-        "backend": run.backend,
         "digests": digests,
         "clock": run.passes.clock.tolist(),
         "energy": run.labels.energy,
@@ -128,7 +120,7 @@ def read_manifest(folder: Path) -> Manifest:
     return Manifest(folder, facts)
 
 
-def restore(manifest: Manifest, run: Run) -> None:
+def restore(manifest: Manifest, run: PartsRun) -> None:
     """Put a freshly begun run where the stored one was; all processes together."""
     facts, team = manifest.facts, run.team
     problem = None
@@ -144,7 +136,7 @@ def restore(manifest: Manifest, run: Run) -> None:
         raise CheckpointError(words)
 
 
-def _restore_part(manifest: Manifest, number: int, run: Run) -> None:
+def _restore_part(manifest: Manifest, number: int, run: PartsRun) -> None:
     path = _file(manifest.folder, manifest.facts["serial"], number)
 
     def problem(sentence: str) -> CheckpointError:
@@ -154,8 +146,9 @@ def _restore_part(manifest: Manifest, number: int, run: Run) -> None:
     if digest(header, arrays) != manifest.facts["digests"][number]:
         raise problem("not the part that the manifest names")
     chains = run.passes.chains[number]
-    for name, place in chains.stored().items():
-        chains.restore(name, _like(place, arrays, name, problem))
+    for name in chains.STORED:
+        place = getattr(chains, name)
+        place[...] = _like(place, arrays, name, problem)
     run.lam[number][...] = _like(run.lam[number], arrays, "lam", problem)
     run.labels.labels[number][...] = _like(run.labels.labels[number], arrays, "labels", problem)
     counts = chains.part.model.num_labels
@@ -172,10 +165,10 @@ def _like(place: NDArray[Any], arrays: Arrays, name: str, problem: Any) -> NDArr
     return found
 
 
-def _restore_numbers(facts: dict[str, Any], run: Run) -> None:
+def _restore_numbers(facts: dict[str, Any], run: PartsRun) -> None:
     numbers: dict[str, Any] = {name: float(value) for name, value in facts["progress"].items()}
     numbers |= {name: count(name, facts["progress"][name]) for name in COUNTS}
     trace = Trace.from_array(np.array(facts["trace"], dtype=np.float64))
-    run.progress = Progress(**numbers, trace=trace)
+    run.progress = PartsProgress(**numbers, trace=trace)
     run.passes.clock = np.array(facts["clock"], dtype=np.float64)
     run.labels.energy = float(facts["energy"])

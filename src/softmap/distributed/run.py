@@ -9,7 +9,6 @@ from __future__ import annotations
 import math
 import time
 from dataclasses import dataclass, field
-from functools import partial
 
 import numpy as np
 from numpy.typing import NDArray
@@ -23,8 +22,7 @@ from softmap.algorithms.sweeps.anneal import (
 )
 from softmap.algorithms.sweeps.chains import polish
 from softmap.algorithms.sweeps.sampling import RECENT, SAMPLE
-from softmap.distributed.backends import Backend
-from softmap.distributed.judge import Arrays, Finding, Proofs, Question, look
+from softmap.distributed.judge import Judgement, Question, judge
 from softmap.distributed.labels import LabelsByParts
 from softmap.distributed.parts import Part, Whole
 from softmap.distributed.passes import Passes
@@ -34,13 +32,13 @@ from softmap.relaxation.gaps import gap_unit, relative_gap, stated_primal
 from softmap.solving.checking import HASTY, HOPE, RIVALS, passes_to_next
 from softmap.solving.trace import PROVED, Row, Status, Trace
 
-__all__ = ["Limits", "Progress", "Run"]
+__all__ = ["PartsLimits", "PartsProgress", "PartsRun"]
 
 PATIENCE = 400  # passes without progress after which a run gives up
 
 
 @dataclass(frozen=True)
-class Limits:
+class PartsLimits:
     """When to stop: relative gaps, seconds, passes."""
 
     lp_gap: float = 1e-4
@@ -50,7 +48,7 @@ class Limits:
 
 
 @dataclass
-class Progress:
+class PartsProgress:
     """Where a run stands, besides its arrays: plain numbers, the same in all processes.
 
     `next_check`, `refined_at`, `labelled_at` and `improved_at` are passes: of the next check, the
@@ -76,21 +74,19 @@ class Progress:
     trace: Trace = field(default_factory=Trace)
 
 
-class Run:
+class PartsRun:
     """The parts of this process, their messages, and the best that all have found."""
 
     def __init__(
-        self, team: Team, whole: Whole, parts: list[Part], eta: float | None, backend: Backend
+        self, team: Team, whole: Whole, parts: list[Part], eta: float | None, threads: int
     ) -> None:
         self.team, self.whole = team, whole
-        tight = tightened(team, whole, parts)
+        tight = tightened(team, parts)
         self.survey = survey(team, tight)
-        self.backend = backend.words
-        make = partial(backend.engine, averaging=self.survey.averaging)
-        self.passes = Passes(team, whole, tight, make)
+        self.passes = Passes(team, whole, tight, threads)
         self.labels = LabelsByParts(self.passes)
-        self.progress = Progress(eta or FIRST_ETA / self.survey.scale)
-        self.lam: Arrays = {
+        self.progress = PartsProgress(eta or FIRST_ETA / self.survey.scale)
+        self.lam = {
             number: np.zeros(int(chains.part.model.half_offset[-1]))
             for number, chains in self.passes.chains.items()
         }
@@ -105,7 +101,7 @@ class Run:
         """Time since the run began; only the first process's counts."""
         return self._earlier + time.perf_counter() - self._began
 
-    def advance(self, limits: Limits) -> Status | None:
+    def advance(self, limits: PartsLimits) -> Status | None:
         """Go on to the next check, or to the first limit on the way."""
         state = self.progress
         target = state.next_check
@@ -122,7 +118,7 @@ class Run:
         done = limits.max_passes is not None and state.passes >= limits.max_passes
         return Status.WORK_LIMIT if done else None
 
-    def _late(self, limits: Limits) -> bool:
+    def _late(self, limits: PartsLimits) -> bool:
         """Whether time is up, by the first process's clock."""
         if limits.time_limit is None:
             return False
@@ -131,21 +127,20 @@ class Run:
     def _sample(self) -> None:
         state = self.progress
         longest = MEMORY * np.sqrt(state.eta * self.survey.scale)
-        self.passes.settle()
-        self.passes.clock[0] = min(self.passes.clock[0], max(longest, 10.0))
+        self.passes.shorten_memory(max(longest, 10.0))
         if self.survey.averaging:
             state.samples += 1
             weight = (RECENT + 1.0) / (state.samples + RECENT)
-            self.passes.sample(state.eta, weight, state.samples)
+            self.passes.sample(state.eta, weight)
 
-    def check(self, limits: Limits, *, last: bool) -> Status | None:
+    def check(self, limits: PartsLimits, *, last: bool) -> Status | None:
         """Judge, look for labels now and then, raise η if it is time; a gap that is closed."""
         state, eta = self.progress, self.progress.eta
         self.passes.settle()
         question = self._question(limits, last)
-        found = look(self.passes, eta, question, state.samples > 1, polish(state.passes))
+        found = judge(self.passes, eta, question, state.samples > 1, polish(state.passes))
         if found.bound > state.bound:
-            state.bound, self.lam = found.bound, found.lam.keep()
+            state.bound, self.lam = found.bound, found.lam
         state.primal = min(state.primal, *found.primals, self.labels.energy)
         if question is Question.GLIMPSE:
             self.labels.round(found.nodes)
@@ -160,14 +155,13 @@ class Run:
         self._note(found, eta)
         if question is not Question.GLIMPSE:
             self._heed(found)
-        self.passes.forget()
         state.next_check = state.passes + self._interval(limits)
         return closed or self._stalled()
 
-    def _interval(self, limits: Limits) -> int:
+    def _interval(self, limits: PartsLimits) -> int:
         return passes_to_next(self.progress.passes, self.gaps()[0] / max(limits.lp_gap, 1e-12))
 
-    def _question(self, limits: Limits, last: bool) -> Question:
+    def _question(self, limits: PartsLimits, last: bool) -> Question:
         """All there is to ask where that may end the run, now and then, and at the end."""
         state = self.progress
         if state.passes <= HASTY and not last:
@@ -180,7 +174,7 @@ class Run:
         state.refined_at = state.passes
         return Question.ALL
 
-    def _label(self, found: Finding, limits: Limits, last: bool) -> None:
+    def _label(self, found: Judgement, limits: PartsLimits, last: bool) -> None:
         """Search for labels at growing intervals while they may be the best point, at the end, and
         until some obey hard constraints."""
         state = self.progress
@@ -194,14 +188,14 @@ class Run:
         elif self._closed(limits) and self.gaps()[1] > limits.lp_gap:
             self._find_labels(found)
 
-    def ended(self, limits: Limits) -> Status | None:
+    def ended(self, limits: PartsLimits) -> Status | None:
         """Whether a run that is resumed has nothing left to do, and why."""
         if not len(self.progress.trace):
             return None
         return self._closed(limits) or self._stalled()
 
-    def _find_labels(self, found: Finding) -> None:
-        self.labels.look(found.lam, found.nodes, self.progress.passes)
+    def _find_labels(self, found: Judgement) -> None:
+        self.labels.search(found.lam, found.nodes, self.progress.passes)
         self.progress.primal = min(self.progress.primal, self.labels.energy)
 
     @property
@@ -210,7 +204,7 @@ class Run:
         state = self.progress
         return stated_primal(state.primal, state.bound, self.labels.energy)
 
-    def _note(self, found: Finding, eta: float) -> None:
+    def _note(self, found: Judgement, eta: float) -> None:
         state = self.progress
         state.seconds = self.team.together(self.seconds)
         work = 2 * self.whole.edges * state.passes
@@ -220,7 +214,7 @@ class Run:
         )  # fmt: skip
         state.trace.rows.append(row)
 
-    def _heed(self, found: Finding) -> None:
+    def _heed(self, found: Judgement) -> None:
         """Raise η once the entropy, not the optimisation, makes most of the gap."""
         state = self.progress
         gap = self._gap(found)
@@ -235,7 +229,7 @@ class Run:
             state.eta *= GROWTH
             state.previous = -math.inf
 
-    def _gap(self, found: Finding) -> float:
+    def _gap(self, found: Judgement) -> float:
         """The LP gap of all that was asked for, or as it would be with what a sketch left out."""
         state = self.progress
         gap, first = min(found.primals) - found.bound, found.primals[0] - found.bound
@@ -244,11 +238,9 @@ class Run:
         state.gain = gap / first if 0 < first < math.inf else 1.0
         return gap
 
-    def let_go(self, number: int) -> NDArray[np.float64]:
+    def release_lam(self, number: int) -> NDArray[np.float64]:
         """λ of a part, which the run does not need any more."""
-        if isinstance(self.lam, Proofs):
-            return self.lam.let_go(number)
-        return self.lam[number]
+        return self.lam.pop(number)
 
     def gaps(self) -> tuple[float, float]:
         """Relative LP gap and relative MAP gap."""
@@ -259,7 +251,7 @@ class Run:
             relative_gap(self.labels.energy - state.bound, unit),
         )
 
-    def _closed(self, limits: Limits) -> Status | None:
+    def _closed(self, limits: PartsLimits) -> Status | None:
         lp_gap, gap = self.gaps()
         if gap <= limits.gap:
             return Status.OPTIMAL if gap <= PROVED else Status.GAP

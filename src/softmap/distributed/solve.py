@@ -14,14 +14,15 @@ from numpy.typing import NDArray
 
 from softmap.arguments import count, not_negative, positive
 from softmap.distributed import checkpoint as storage
-from softmap.distributed.backends import Backend
 from softmap.distributed.partition import partition as partitioned
 from softmap.distributed.parts import Part, Whole, cut_model
-from softmap.distributed.run import Limits, Run
+from softmap.distributed.run import PartsLimits, PartsRun
 from softmap.distributed.storage import read_parts, read_whole
 from softmap.distributed.team import Team
 from softmap.errors import OptionError, shown
+from softmap.machine import usable_cores
 from softmap.model import Model
+from softmap.solving.options import MOST_THREADS
 from softmap.solving.trace import Row, Status, Trace
 
 __all__ = ["DistributedResult", "resume", "solve"]
@@ -49,8 +50,6 @@ class DistributedResult:
         model. λ is given at half-edges of own variables; together they prove `bound`.
     halo_bytes : int
         What this process sends to others in one pass.
-    backend : str
-        Where passes ran, and the precision of messages: "cpu float64", "cuda float32", …
     """
 
     status: Status
@@ -70,7 +69,6 @@ class DistributedResult:
     labels: dict[int, tuple[NDArray[np.int64], NDArray[np.int64]]]
     lam: dict[int, tuple[NDArray[np.int64], NDArray[np.float64]]]
     halo_bytes: int
-    backend: str
 
     @property
     def found(self) -> bool:
@@ -90,8 +88,6 @@ def solve(  # noqa: PLR0913 - one keyword per thing a user may want to say
     max_passes: int | None = None,
     threads: int | None = None,
     eta: float | None = None,
-    backend: str = "cpu",
-    dtype: str | None = None,
     checkpoint: str | os.PathLike[str] | None = None,
     checkpoint_every: float = EVERY,
     on_check: Callable[[Row], Any] | None = None,
@@ -114,8 +110,6 @@ def solve(  # noqa: PLR0913 - one keyword per thing a user may want to say
     lp_gap, gap, time_limit, threads, eta
         As in `softmap.solve`; threads are those of each process.
     max_passes : int, stop after so many
-    backend : "cpu" or "cuda"; with "cuda", each process takes one of its machine's devices
-    dtype : precision of messages, "float32" or "float64" with "cuda"; float32 if left out
     checkpoint : folder, written at intervals and at the end; see `resume`
     checkpoint_every : float, seconds between two of them
     on_check : function, called with each row of the trace in the first process
@@ -131,9 +125,8 @@ def solve(  # noqa: PLR0913 - one keyword per thing a user may want to say
     """
     limits = _limits(lp_gap, gap, time_limit, max_passes)
     first_eta = None if eta is None else positive("eta", eta)
-    place = Backend.checked(backend, dtype)
     team, whole, pieces = _begun(model, comm, parts, partition)
-    run = Run(team, whole, pieces, first_eta, place.on(team, threads))
+    run = PartsRun(team, whole, pieces, first_eta, _threads(team, threads))
     store = _Store(_folder(checkpoint), not_negative("checkpoint_every", checkpoint_every))
     return _loop(run, limits, store, on_check)
 
@@ -156,25 +149,31 @@ def resume(  # noqa: PLR0913 - the keywords of `solve`
     """Go on from a checkpoint, on any number of processes, to the same result.
 
     Takes what `solve` takes; a model in memory is cut as it was cut then, so `partition` has to be
-    the same. Passes run where they ran before.
+    the same.
     """
     limits = _limits(lp_gap, gap, time_limit, max_passes)
     manifest = storage.read_manifest(_checked_folder(folder))
-    place = Backend.named(manifest.backend)
     team, whole, pieces = _begun(model, comm, manifest.parts, partition)
-    run = Run(team, whole, pieces, None, place.on(team, threads))
+    run = PartsRun(team, whole, pieces, None, _threads(team, threads))
     storage.restore(manifest, run)
     store = _Store(_folder(checkpoint), not_negative("checkpoint_every", checkpoint_every))
     return _loop(run, limits, store, on_check)
 
 
-def _limits(lp_gap: Any, gap: Any, time_limit: Any, max_passes: Any) -> Limits:
-    return Limits(
+def _limits(lp_gap: Any, gap: Any, time_limit: Any, max_passes: Any) -> PartsLimits:
+    return PartsLimits(
         not_negative("lp_gap", lp_gap),
         not_negative("gap", gap),
         None if time_limit is None else not_negative("time_limit", time_limit),
         None if max_passes is None else count("max_passes", max_passes),
     )
+
+
+def _threads(team: Team, threads: Any) -> int:
+    """Threads of this process: its share of the machine's cores unless given."""
+    if threads is not None:
+        return count("threads", threads, 1, MOST_THREADS)
+    return max(1, usable_cores() // team.on_this_machine())
 
 
 def _begun(
@@ -225,18 +224,18 @@ class _Store:
     def __post_init__(self) -> None:
         self._saved = time.perf_counter()
 
-    def save(self, run: Run) -> None:
+    def save(self, run: PartsRun) -> None:
         if self.folder is not None:
             storage.save(self.folder, run)
             self._saved = time.perf_counter()
 
-    def due(self, run: Run) -> bool:
+    def due(self, run: PartsRun) -> bool:
         """Whether it is time, by the first process's clock."""
         return bool(run.team.together(time.perf_counter() - self._saved >= self.every))
 
 
 def _loop(
-    run: Run, limits: Limits, store: _Store, on_check: Callable[[Row], Any] | None
+    run: PartsRun, limits: PartsLimits, store: _Store, on_check: Callable[[Row], Any] | None
 ) -> DistributedResult:
     """Advance, check and store until something stops the run."""
     run.started(run.progress.seconds)
@@ -253,19 +252,18 @@ def _loop(
     return _result(run, status)
 
 
-def _result(run: Run, status: Status) -> DistributedResult:
+def _result(run: PartsRun, status: Status) -> DistributedResult:
     state, whole = run.progress, run.whole
     lp_gap, gap = run.gaps()
     labels, lam = {}, {}
     for number, chains in run.passes.chains.items():
         part = chains.part
         labels[number] = part.nodes[: part.own], run.labels.labels[number][: part.own]
-        lam[number] = _own_lam(part, run.let_go(number))
+        lam[number] = _own_lam(part, run.release_lam(number))
     return DistributedResult(
         status, state.bound, run.primal, run.labels.energy, state.passes,
         run.team.together(run.seconds), state.eta, state.trace, whole.variables, whole.edges,
-        whole.parts, run.team.size, lp_gap, gap, labels, lam, run.passes.halo.bytes_per_pass,
-        run.backend,
+        whole.parts, run.team.size, lp_gap, gap, labels, lam, run.passes.halo_bytes,
     )  # fmt: skip
 
 

@@ -9,9 +9,8 @@ from numpy.typing import NDArray
 
 from softmap import core
 from softmap.algorithms.sweeps.anneal import easily_coupled
-from softmap.distributed.chains import PartChains
-from softmap.distributed.parts import Part, Whole
-from softmap.distributed.passes import Passes
+from softmap.distributed.halo import Boundary
+from softmap.distributed.parts import Part
 from softmap.distributed.team import Team
 from softmap.errors import InfeasibleModel, ModelError
 from softmap.model.layout import layout
@@ -67,7 +66,7 @@ def _row(part: Part) -> list[float]:
     low, high = np.fmin.reduceat(finite, start), np.fmax.reduceat(finite, start)
     widths, sizes = [np.nan_to_num(high - low)], [np.nan_to_num(np.maximum(abs(low), abs(high)))]
     steps = [least_steps(unary, start)]
-    counted = part.ends(part.rank)[0] < own
+    counted = part.ends[0] < own
     for first, last, potential in model.groups():
         mine, ends = counted[first:last], model.end_labels(first, last)
         least, greatest = potential.extremes(*ends)
@@ -83,27 +82,25 @@ def _row(part: Part) -> list[float]:
     ]  # fmt: skip
 
 
-def tightened(team: Team, whole: Whole, parts: list[Part]) -> list[Part]:
+def tightened(team: Team, parts: list[Part]) -> list[Part]:
     """The parts with +inf on every state that arc consistency rules out anywhere.
 
     Parts cross out states on their own and tell each other, until nobody has anything to tell.
     """
     if not team.table([[part.model.has_forbidden] for part in parts], 1).any():
         return parts
-    halo = Passes(team, whole, parts, lambda part: PartChains(part, 1)).halo
+    boundary = Boundary(team, parts)
     allowed = {part.number: np.isfinite(part.model.unary) for part in parts}
     changed = True
     while changed:
         rows = []
         for part in parts:
-            before = int(allowed[part.number].sum())
             empty = _empty(part, allowed[part.number])
             if empty < 0:
                 empty = core.arc_consistency(layout(part.model), allowed[part.number])
             node = int(part.nodes[empty]) if empty >= 0 else -1
-            rows.append([before != int(allowed[part.number].sum()), node])
-        table = team.table(rows, 2)
-        if (stuck := int(table[:, 1].max())) >= 0:
+            rows.append([node])
+        if (stuck := int(team.table(rows, 1).max())) >= 0:
             raise InfeasibleModel(
                 "no labelling has finite cost: hard constraints leave variable "
                 f"{stuck} without a state; look at the +inf costs around it",
@@ -111,7 +108,7 @@ def tightened(team: Team, whole: Whole, parts: list[Part]) -> list[Part]:
             )
         earlier = {number: mask.copy() for number, mask in allowed.items()}
         masks = {number: mask.astype(np.float64) for number, mask in allowed.items()}
-        halo.states(masks)
+        boundary.states(masks)
         for number, mask in masks.items():
             allowed[number] &= mask > 0
         news = [[not np.array_equal(earlier[n], allowed[n])] for n in allowed]

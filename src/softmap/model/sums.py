@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
@@ -9,7 +10,7 @@ import numpy as np
 from softmap import core
 from softmap.model.potentials.base import Costs
 
-__all__ = ["careful_sums"]
+__all__ = ["careful_sums", "exact_terms"]
 
 
 def careful_sums(terms: Costs) -> Any:
@@ -37,3 +38,22 @@ def _side_by_side(rows: Costs) -> Costs:
             errors += (total - (new - part)) + (term - part)
             total = new
         return np.where(np.isnan(errors), total, total + errors)
+
+
+def exact_terms(values: Costs) -> list[float]:
+    """A few numbers whose exact sum is that of many; [+inf] where one of them is infinite.
+
+    Leading digits down to a common place are added up without rounding, and again what is left.
+    """
+    if not np.isfinite(values).all():
+        return [float(values.sum())]
+    found, rest = [], values[values != 0]
+    while len(rest):
+        # so large that the sum of all leading digits is below it, and loses none
+        place = math.frexp(float(np.abs(rest).max()))[1] + len(rest).bit_length() + 1
+        unit = math.ldexp(1.0, place)
+        leading = (rest + unit) - unit
+        found.append(float(leading.sum()))
+        rest = rest - leading
+        rest = rest[rest != 0]
+    return found
