@@ -253,7 +253,7 @@ def test_labels_are_the_same_on_any_number_of_threads(dtype):
         chains, state = passed(model, dtype, 20.0)
         proved, found = chains.prove(state, 0), []
         for threads in (1, 2, 3):
-            chains.use(threads)
+            chains.threads = threads
             found.append(proved.labels())
         np.testing.assert_array_equal(found[1], found[0])
         np.testing.assert_array_equal(found[2], found[0])

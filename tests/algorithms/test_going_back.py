@@ -6,7 +6,7 @@ import numpy as np
 
 import softmap
 from softmap.algorithms.base import Verdict
-from softmap.algorithms.sweeps.anneal import CALMER, MEMORY, Anneal
+from softmap.algorithms.sweeps.anneal import RECOVERY, Anneal
 from softmap.relaxation.consistency import tighten
 
 
@@ -33,7 +33,7 @@ def test_a_fall_of_the_smoothed_dual_is_taken_back():
     state.eta, state.previous, state.smoothed = 1.0, 5.0, 4.0
     method.heed(state, VERDICT)
     assert np.array_equal(state.messages.msg, good)
-    assert state.memory == MEMORY / CALMER
+    assert state.calm == 1 / RECOVERY.calmer
     assert state.eta == 1.0
     state.smoothed = np.nan  # so is what is no number
     method.step(state, 5)
@@ -48,4 +48,4 @@ def test_pairwise_models_hold_no_copy():
     method.heed(state, VERDICT)
     assert not len(state.good)
     assert np.array_equal(state.messages.msg, before)
-    assert state.memory == MEMORY
+    assert state.calm == 1

@@ -55,12 +55,3 @@ def test_one_thread_leaves_no_choice():
     for _ in range(2 * RETRY):
         Pace(1).run(1, seen.append)
     assert set(seen) == {1}
-
-
-@pytest.mark.parametrize(("two", "one"), [(2.0, 1.0), (1.0, 2.0)])
-def test_one_thread_is_preferred_where_it_was_seen_to_be_faster(monkeypatch, two, one):
-    machine, pace = Machine(monkeypatch, two, one), Pace(2)
-    for calls in range(6):
-        assert pace.prefers_one == (calls >= 2 and one < two)
-        pace.run(1, machine.work)
-    assert not Pace(1).prefers_one

@@ -5,40 +5,12 @@ import time
 
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from softmap import METHODS, Model, Status, Tables, generators, iterate, solve
 from softmap.algorithms.sweeps.anneal import Anneal
 from softmap.relaxation.consistency import tighten
-from softmap.solving.checking import EARLY, FAR, SOON, passes_to_next
 from softmap.solving.judge import Judge
 from softmap.solving.pace import BRIEF, CHECK, END, Pace
-
-
-@given(st.integers(0, 10_000), st.floats(0.0, 1e12))
-def test_checks_come_at_growing_intervals(done, ratio):
-    steps = passes_to_next(done, ratio)
-    assert 1 <= steps <= max(EARLY[-1], done // 4)
-    if done >= EARLY[-1] and not 1.0 < ratio < 2.0:
-        assert steps >= 20
-        assert passes_to_next(done + 1, ratio) >= steps
-
-
-@given(st.integers(EARLY[-1], 10_000), st.floats(1.0, 2.0))
-def test_a_check_comes_soon_where_little_is_missing(done, ratio):
-    usual, steps = passes_to_next(done, 1.0), passes_to_next(done, ratio)
-    assert max(SOON, done // 16) <= steps <= usual
-    assert steps == usual or done * (ratio - 1.0) < steps <= (usual + 1) / 2
-    assert passes_to_next(done, 1.0 + 1e-9) <= (usual + 1) / 2
-
-
-def test_the_first_check_is_early_and_hopeless_ones_are_left_out():
-    assert passes_to_next(0, math.inf) == passes_to_next(0, math.nan) == EARLY[0]
-    assert passes_to_next(EARLY[0], 1.0) == EARLY[1] - EARLY[0]
-    assert passes_to_next(EARLY[0], 1e4) == EARLY[-1] - EARLY[0]
-    assert passes_to_next(1000, 2 * FAR) == 250
-    assert passes_to_next(1000, FAR / 2) == 125
 
 
 @pytest.fixture
@@ -76,18 +48,6 @@ def test_a_glimpse_gives_the_bound_of_a_sketch(begun):
     sketch = method.sketch(state)
     np.testing.assert_array_equal(glimpse.lam, sketch.lam)
     np.testing.assert_array_equal(glimpse.nodes[0], sketch.nodes[0])
-
-
-def test_what_a_sketch_left_out_is_guessed_from_the_last_whole_look(begun):
-    model, method, state = begun
-    judge = Judge(model, 1)
-    whole = judge.look(method.propose(state))
-    gap = method._gap(state, whole)
-    assert gap == min(whole.primals) - whole.bound
-    sketched = judge.look(method.sketch(state))
-    assert method._gap(state, sketched) == pytest.approx(
-        gap * (sketched.primals[0] - sketched.bound) / (whole.primals[0] - whole.bound)
-    )
 
 
 def test_a_run_for_the_lp_asks_for_labels_only_where_they_may_help(monkeypatch):

@@ -5,7 +5,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, ClassVar, Protocol, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
@@ -14,7 +14,7 @@ from softmap.later import later
 from softmap.model import Model
 from softmap.relaxation.point import Coupled
 
-__all__ = ["Ahead", "Algorithm", "Floats", "Proposal", "State", "Verdict"]
+__all__ = ["Algorithm", "Floats", "Proposal", "State", "Verdict"]
 
 Floats = NDArray[np.float64]
 
@@ -92,16 +92,6 @@ class Verdict:
     nodes: tuple[Floats, ...] = ()
 
 
-class Ahead(Protocol):
-    """A copy of a run's state that goes on in a thread of its own."""
-
-    def step(self, count: int) -> None:
-        """Go on by `count` steps."""
-
-    def join(self, state: Any) -> bool:
-        """Put the state where the copy has come, if it would have gone the same way."""
-
-
 class Algorithm(ABC):
     """One method, configured; the state is kept apart so that runs can be stored and resumed.
 
@@ -152,13 +142,6 @@ class Algorithm(ABC):
     def sketch(self, state: Any) -> Proposal:
         """Enough for a bound and one point, where that costs less than all of `propose`."""
         return self.propose(state)
-
-    def ahead(self, state: Any) -> Ahead | None:
-        """A copy that goes on from here while the state is looked at, where a core is idle."""
-        return None
-
-    def use(self, threads: int) -> None:  # noqa: B027 - most use one
-        """Run on up to so many threads from now on."""
 
     def look_ahead(self, state: Any, stop: Callable[[], bool]) -> None:  # noqa: B027 - most cannot
         """Begin nearer to the end, where a smaller model tells how; before the first step.

@@ -34,11 +34,6 @@ class Pace:
         self._seconds[which] = min(taken, FORGET * known) if known else taken
         self._calls += 1
 
-    @property
-    def prefers_one(self) -> bool:
-        """Whether one thread of several has been the fastest of late."""
-        return all(self._seconds) and self._choices[self._fastest()] < self._choices[0]
-
     def _fastest(self) -> int:
         return min(range(len(self._seconds)), key=self._seconds.__getitem__)
 

@@ -10,7 +10,8 @@ import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
 from softmap.algorithms.base import Floats, Proposal, State
-from softmap.algorithms.sweeps.anneal import FIRST_ETA, MEMORY, Annealed, easily_coupled
+from softmap.algorithms.policy import Cooling
+from softmap.algorithms.sweeps.anneal import Annealed, easily_coupled
 from softmap.cuda.devices import Device
 from softmap.cuda.engine import Engine
 from softmap.cuda.finding import find_device
@@ -45,18 +46,14 @@ class DeviceMessages:
 
 
 @dataclass(kw_only=True)
-class CudaState(State):
+class CudaState(Cooling, State):
     """Where a run on a device stands; see `algorithms.sweeps.anneal.AnnealState`."""
 
     messages: DeviceMessages
-    eta: float
     passes: int = 0
     samples: int = 0
-    smoothed: float = -np.inf
-    previous: float = -np.inf
     node_entropy: float = 0.0
-    memory: float = MEMORY
-    gain: float = 1.0
+    calm: float = 1.0
     good: Floats = field(default_factory=lambda: np.zeros(0))  # there is no way back on a device
 
 
@@ -119,9 +116,8 @@ class CudaAnneal(Annealed):
         )  # fmt: skip
         self.scale = cost_scale(model)
         self.cuda.start(lam)
-        state = CudaState(
-            messages=DeviceMessages(self.cuda), eta=self.first_eta or FIRST_ETA / self.scale
-        )
+        eta = self.first_eta or self.rule.first_eta(self.scale)
+        state = CudaState(messages=DeviceMessages(self.cuda), eta=eta)
         self._set(state)
         self.cuda.record()
         return state
@@ -138,8 +134,7 @@ class CudaAnneal(Annealed):
         if (engine.passes_done, engine.samples, engine.eta) != (
             state.passes, state.samples, state.eta,
         ):  # fmt: skip
-            longest = max(MEMORY * np.sqrt(state.eta * self.scale), 10.0)
-            engine.set_eta(state.eta, longest)
+            engine.set_eta(state.eta, self.rule.longest_momentum(state.eta, self.scale))
             engine.passes_done, engine.samples = state.passes, state.samples
 
     def propose(self, state: CudaState) -> Proposal:  # type: ignore[override]

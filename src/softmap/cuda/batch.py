@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from softmap.algorithms.sweeps.anneal import FIRST_ETA, GROWTH, MEMORY, READY, easily_coupled
+from softmap.algorithms.sweeps.anneal import RULE, easily_coupled
 from softmap.algorithms.sweeps.sampling import RECENT
 from softmap.cuda.arena import Arena
 from softmap.cuda.devices import Device
@@ -110,7 +110,7 @@ class Batch:
 
     def _begin(self) -> None:
         count = self.count
-        self.eta = FIRST_ETA / self.scale
+        self.eta = RULE.first_eta(self.scale)
         self.passes_done = 0
         self.bound, self.primal = np.full(count, -np.inf), np.full(count, np.inf)
         self.energy, self.point_eta = np.full(count, np.inf), np.ones(count)
@@ -140,7 +140,7 @@ class Batch:
     def step(self, active: Ints, count: int) -> None:
         """`count` passes of the active models, at η as the last judgement has set it."""
         eta, m = self.eta[active], self.messages
-        longest = np.maximum(MEMORY * np.sqrt(eta * self.scale[active]), 10.0)
+        longest = RULE.longest_momentum(eta, self.scale[active])
         self._launch(
             self.arena.kernel("batch_passes", str(int(self.heat))),
             self.device.upload(active.astype(np.int32)),
@@ -192,10 +192,16 @@ class Batch:
 
     def _heed(self, active: Ints, found: Floats, best: Floats) -> None:
         """As `Annealed.heed`, for all models at once."""
-        entropy = found[:, Sum.EDGE_ENTROPY] - found[:, Sum.NODE_ENTROPY]
-        regularised = found[:, Sum.COST] - entropy / self.eta[active] - found[:, Sum.SMOOTHED]
-        ready = regularised < READY * (best - found[:, Sum.BOUND])
-        self.eta[active[ready]] *= GROWTH
+        due = RULE.due(
+            self.eta[active],
+            bound=found[:, Sum.BOUND],
+            smoothed=found[:, Sum.SMOOTHED],
+            previous=-np.inf,  # η waits for a point
+            primal=found[:, Sum.COST],
+            gap=best - found[:, Sum.BOUND],
+            entropy=found[:, Sum.EDGE_ENTROPY] - found[:, Sum.NODE_ENTROPY],
+        )
+        self.eta[active[due]] *= RULE.growth
 
     def relaxed(self) -> Relaxed:
         """Everything found, on the host."""

@@ -7,18 +7,17 @@ is asked depends on passes and gaps only, never on a clock, unless a time limit 
 from __future__ import annotations
 
 import math
-from contextlib import nullcontext
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from softmap.algorithms.base import Floats, Proposal, Verdict
+from softmap.algorithms.policy import Checks
 from softmap.labels import cheapest, round_nodes
 from softmap.labels.search import Readable
 from softmap.relaxation.bounds import reduced_nodes
 from softmap.solving.handover import is_slow, solve_exactly
 from softmap.solving.labelling import find_labels, take_labels
-from softmap.solving.meanwhile import meanwhile
 from softmap.solving.trace import Snapshot, StageName
 
 if TYPE_CHECKING:
@@ -26,30 +25,9 @@ if TYPE_CHECKING:
 
 __all__ = ["check", "passes_to_next"]
 
-EARLY = (5, 10, 20)  # the first checks, in passes
-HASTY = 10  # passes up to which a run for the LP alone asks for a bound and labels only
-HOPE = 4.0  # times the gap asked for, under which everything is asked
-RIVALS = 1.5  # times the gap of the best point, under which labels may become the best point
-STEEP = 2.0  # no gap is expected to fall faster than passes to this power
-FAR = 4.0  # times the gap asked for, beyond which checks are twice as rare
-SOON = 5  # passes until a check, at least, where little is missing
-NEARLY = math.nextafter(1.0, 2.0)  # times the gap asked for: the ratio of the soonest check
-MARGIN = 1.5  # times as many passes as are missing, if gaps fall like 1 / passes
-
-
-def passes_to_next(done: int, ratio: float) -> int:
-    """Passes until the next check, where the gap is `ratio` times what was asked for.
-
-    Intervals grow, so that judging stays a small part of the run; early checks that come long
-    before the gap can be closed are left out. The next one comes soon where little is missing.
-    """
-    hopeless = 0.75 * done * max(ratio, 1.0) ** (1 / STEEP) if done else 0.0
-    for early in EARLY:
-        if done < early and (early >= hopeless or early == EARLY[-1]):
-            return early - done
-    usual = max(20, done // 4 if ratio > FAR else done // 8)
-    missing = max(SOON, done // 16, MARGIN * done * (ratio - 1.0))
-    return math.ceil(missing) if ratio > 1.0 and missing <= usual / 2 else usual
+RULE = Checks()
+EARLY, HASTY, HOPE, RIVALS = RULE.early, RULE.hasty, RULE.hope, RULE.rivals
+passes_to_next = RULE.passes_to_next
 
 
 def check(run: Run, *, last: bool = False, least: bool = False) -> Snapshot:
@@ -71,9 +49,7 @@ def check(run: Run, *, last: bool = False, least: bool = False) -> Snapshot:
             snapshot = _least(run) if kind == "least" or not run.done else _brief(run, kind)
         run.next_check = run.done + run.interval()
         return snapshot
-    fewest = min(passes_to_next(run.done, ratio) for ratio in (0.0, NEARLY))
-    with nullcontext() if last else meanwhile(run, fewest):
-        proposal, verdict = _whole(run, last=last)
+    proposal, verdict = _whole(run, last=last)
     if not last and is_slow(run):
         solve_exactly(run)
     snapshot = run.note(StageName.RELAX, proposal.smoothed, verdict.slack)

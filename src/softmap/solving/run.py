@@ -25,7 +25,6 @@ from softmap.solving.checking import check, passes_to_next
 from softmap.solving.interrupts import Interrupts
 from softmap.solving.judge import Judge
 from softmap.solving.labelling import take_labels
-from softmap.solving.meanwhile import Meanwhile, made_meanwhile
 from softmap.solving.memory import require_memory
 from softmap.solving.options import Options
 from softmap.solving.pace import Pace, width_of
@@ -65,8 +64,6 @@ class Run:
         for labels, when the LP was solved (0: not yet), and (in passes) when a gap last improved.
     awaited : Beside or None
         A search for labels beside the passes, whose outcome the next check takes.
-    meanwhile : Meanwhile or None
-        Passes made beside the last check, which the next ones go on from.
     gave_up, storable : bool
         Neither gap has improved for long; a run resumed from here goes on as this one would.
     """
@@ -94,7 +91,6 @@ class Run:
             self.judge.glance(self.judge.lam)
         self.search = LabelSearch(self.model, algorithm.decode_order(self.model))
         self.awaited: Beside[LabelSearch] | None = None
-        self.meanwhile: Meanwhile | None = None
         self.trace, self.pace = Trace(), Pace()
         self.interrupts = interrupts or Interrupts()
         self.done, self.earlier = 0, 0.0
@@ -143,9 +139,6 @@ class Run:
             if status := self.limit() or makes_way(self) or self._out_of_time():
                 return status
             goal = min(self.next_check, self.options.updates or self.next_check)
-            if made := made_meanwhile(self, min(goal - self.done, self.affordable())):
-                self.done += made
-                continue
             timed = self.done > 0 and self.pace.known("step")
             count = max(least, self.pace.fitting("step", MOMENT) if timed else 0)
             count = min(count, goal - self.done, self.affordable())

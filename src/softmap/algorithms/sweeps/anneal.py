@@ -12,7 +12,7 @@ from numpy.typing import DTypeLike, NDArray
 
 from softmap import core
 from softmap.algorithms.base import Algorithm, Floats, Proposal, State, Verdict
-from softmap.algorithms.sweeps.ahead import PassesAhead
+from softmap.algorithms.policy import Annealing, Cooling
 from softmap.algorithms.sweeps.chains import (
     ChainMarginals,
     Chains,
@@ -29,15 +29,29 @@ from softmap.relaxation.point import Coupled
 
 __all__ = ["Anneal", "AnnealState", "Annealed", "Engine", "easily_coupled"]
 
-FIRST_ETA = 100.0  # the first η, in units of 1 / scale of the costs
-GROWTH = 3.0  # factor by which η is raised
-SETTLED = 0.2  # without a primal point, raise η when the smoothed dual moved by less than this
-# part of what smoothing costs the bound
-READY = 0.65  # raise η when the gap of the regularised problem is below this part of the LP gap
-MEMORY = 2.0  # Nesterov's t is at most this times √(η · scale): beyond, marginals oscillate
-FALL = 1e-6  # part of itself by which the smoothed dual may fall between checks, by rounding
-AHEAD = 8  # passes over a picture in blocks, before those over its pixels
-CALMER = 16.0  # factor by which momentum is cut where the smoothed dual fell
+RULE = Annealing()
+FIRST_ETA, GROWTH, SETTLED, READY = RULE.first, RULE.growth, RULE.settled, RULE.ready
+MEMORY = RULE.momentum
+
+
+@dataclass(frozen=True)
+class Recovery:
+    """What to do when the smoothed dual falls, which momentum over large factors may cause.
+
+    Attributes
+    ----------
+    fall : float
+        Relative fall of the smoothed dual between two checks that rounding may explain.
+    calmer : float
+        Factor by which momentum is cut when the dual fell by more.
+    """
+
+    fall: float = 1e-6
+    calmer: float = 16.0
+
+
+RECOVERY = Recovery()
+COARSE_PASSES = 8  # passes over the coarse model before those over the picture
 
 
 def easily_coupled(model: Model) -> bool:
@@ -78,22 +92,30 @@ class Engine(Protocol):
 
 
 @dataclass(kw_only=True)
-class AnnealState(State):
-    """Messages, η, and the running average of node marginals.
+class AnnealState(Cooling, State):
+    """Where an annealed run stands.
 
-    `gain` is the part of the gap that was left when the average was priced, too, the last time.
+    Attributes
+    ----------
+    messages : Messages
+    passes, samples : int
+        Passes so far; samples in the average of node marginals.
+    mean : float array
+        The average of node marginals.
+    node_entropy : float
+        Entropy of the nodes that is taken off that of the edges, at the last check.
+    calm : float
+        Factor on the longest momentum: 1, and less after the smoothed dual fell.
+    good : float array
+        The messages of the last check; empty where momentum cannot lead downhill.
     """
 
     messages: Messages
-    eta: float
     passes: int = 0
     samples: int = 0
     mean: Floats
-    smoothed: float = -np.inf
-    previous: float = -np.inf
     node_entropy: float = 0.0
-    memory: float = MEMORY
-    gain: float = 1.0
+    calm: float = 1.0
     good: Floats = field(default_factory=lambda: np.zeros(0))
 
 
@@ -111,6 +133,7 @@ class Annealed(Algorithm):
 
     sweeping = True
     exact_finish = True
+    rule: ClassVar[Annealing] = RULE
     engine_type: ClassVar[type[Engine]]
 
     def __init__(
@@ -127,7 +150,7 @@ class Annealed(Algorithm):
         self.engine = self.engine_type(model, self.threads, self.dtype)
         self.averaging = easily_coupled(model)
         self.scale = cost_scale(model)
-        eta = self.first_eta or FIRST_ETA / self.scale
+        eta = self.first_eta or self.rule.first_eta(self.scale)
         mean = np.zeros(model.unary.size)
         messages = self.engine.start(lam)
         # momentum over factors of many variables may lead downhill: then there is a way back
@@ -136,8 +159,9 @@ class Annealed(Algorithm):
 
     def step(self, state: AnnealState, count: int) -> None:
         """`count` passes; every few of them the node marginals enter the average."""
-        longest = state.memory * math.sqrt(state.eta * self.scale)
-        most = max(longest, 10.0 if state.memory == MEMORY else 1.0)
+        most = self.rule.longest_momentum(state.eta, self.scale)
+        if state.calm < 1.0:
+            most = max(state.calm * self.rule.momentum * math.sqrt(state.eta * self.scale), 1.0)
         due = self.averaging and state.passes % SAMPLE + count >= SAMPLE
         before = state.mean if due else np.zeros(0)  # it may be part of a point that is kept
         sampling = Sampling(state.passes, state.samples, most, before, np.empty_like(before))
@@ -148,7 +172,7 @@ class Annealed(Algorithm):
 
     def heat(self, state: AnnealState, factor: float) -> None:
         """Divide η by a factor, down to the first η of a run that begins with nothing."""
-        state.eta = max(state.eta / factor, min(state.eta, FIRST_ETA / self.scale))
+        state.eta = max(state.eta / factor, min(state.eta, self.rule.first_eta(self.scale)))
 
     def restart_point(self, state: AnnealState) -> Floats:
         return self.engine.standing(state.messages, state.eta)
@@ -189,36 +213,20 @@ class Annealed(Algorithm):
         )  # fmt: skip
 
     def heed(self, state: AnnealState, verdict: Verdict) -> None:
-        """Raise η once the entropy, not the optimisation, makes most of the gap.
-
-        Where hard constraints leave no primal point to compare with, once the smoothed dual moves
-        by little of what smoothing costs the bound.
-        """
-        gap = self._gap(state, verdict)
-        if np.isfinite(gap):
-            entropy = verdict.edge_entropy - state.node_entropy
-            regularised = verdict.primals[0] - entropy / state.eta - state.smoothed
-            ready = regularised < READY * gap
-        else:
-            ready = state.smoothed - state.previous < SETTLED * (verdict.bound - state.smoothed)
-        fell = not state.smoothed >= state.previous - FALL * abs(state.previous)
+        """Raise η if it is time; go back where the smoothed dual fell."""
+        fell = not state.smoothed >= state.previous - RECOVERY.fall * abs(state.previous)
         if fell and len(state.good):
             self._go_back(state)
             return
-        state.previous = state.smoothed
         if len(state.good):
             state.good[:] = state.messages.msg
-        if ready:
-            state.eta *= GROWTH
-            state.previous = -np.inf
-
-    def _gap(self, state: AnnealState, verdict: Verdict) -> float:
-        """The LP gap of all that was proposed, or as it would be with what a sketch left out."""
-        gap, first = min(verdict.primals) - verdict.bound, verdict.primals[0] - verdict.bound
-        if len(verdict.primals) == 1 and state.samples > 1:
-            return gap * state.gain
-        state.gain = gap / first if 0 < first < np.inf else 1.0
-        return gap
+        state.observe(
+            self.rule,
+            bound=verdict.bound,
+            primals=verdict.primals,
+            entropy=verdict.edge_entropy - state.node_entropy,
+            averaged=state.samples > 1,
+        )
 
     def _go_back(self, state: AnnealState) -> None:
         """To the messages of the check before, with less momentum from now on."""
@@ -226,7 +234,7 @@ class Annealed(Algorithm):
         messages.msg[:] = state.good
         messages.prev[:] = messages.msg[: len(messages.prev)]
         messages.clock[:] = CLOCK
-        state.memory /= CALMER
+        state.calm /= RECOVERY.calmer
 
 
 class Anneal(Annealed):
@@ -244,23 +252,16 @@ class Anneal(Annealed):
         method = Anneal(threads=self.threads, dtype=self.dtype)
         there = method.init(small.model, None, 0)
         method.look_ahead(there, stop)
-        while there.passes < AHEAD and not stop():
+        while there.passes < COARSE_PASSES and not stop():
             method.step(there, 1)
         state.work += there.work
-        if there.passes < AHEAD:
+        if there.passes < COARSE_PASSES:
             return
         lam = method.restart_point(there)
         del method, there
         self.engine.begin_with(state.messages, small, lam)
         if self.first_eta is None:
-            state.eta *= GROWTH
-
-    def ahead(self, state: AnnealState) -> PassesAhead | None:
-        idle = self.engine.leaves_one_idle and not len(state.good)
-        return PassesAhead(self, self.engine, state) if idle else None
-
-    def use(self, threads: int) -> None:
-        self.engine.use(threads)
+            state.eta *= self.rule.growth
 
     def decode_order(self, model: Model) -> NDArray[np.int64]:
         return decoding_order(model.graph, model.num_variables)

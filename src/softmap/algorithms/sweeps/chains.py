@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 import threading
 from collections.abc import Callable
-from copy import copy
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
@@ -57,7 +56,6 @@ class ChainMarginals:
 
 LARGE = 1 << 21  # numbers in λ from which on a bound in single precision is taken as it is
 SPARE = 1 << 23  # numbers in messages up to which there is room for a copy of one direction
-TWICE = 1 << 19  # numbers in messages up to which a second set of them counts for nothing
 POLISH = 1  # hard passes before a bound is read off
 UNPOLISHED = 20  # passes before which they gain 1 to 3 % of the gap, and cost a third of a check
 
@@ -76,8 +74,8 @@ class Chains:
 
     def __init__(self, model: Model, threads: int, dtype: DTypeLike = np.float64) -> None:
         self.model, self.dtype = model, np.dtype(dtype)
-        self._paces: dict[int, tuple[Pace, Pace]] = {}
-        self.use(threads)
+        self.threads = threads
+        self._soft, self._hard = Pace(threads), Pace(threads)
         self._layout = layout(model, dtype)
         self.plan = chain_schedule(model, dtype)
         self._back, self._roomy = self.plan.back_size, self.plan.message_size <= SPARE
@@ -99,30 +97,6 @@ class Chains:
         self._reads = not len(model.auxiliaries) and not model.has_forbidden
         self._prices = exact and not len(model.auxiliaries) and all(map(_alike, model.potentials))
         self.keeps_coupling = needs_coupling(model)
-
-    def use(self, threads: int) -> None:
-        """Run on up to so many threads from now on, which nothing but the time depends on."""
-        self.threads = threads
-        self._soft, self._hard = self._paces.setdefault(threads, (Pace(threads), Pace(threads)))
-
-    @property
-    def leaves_one_idle(self) -> bool:
-        """Whether passes run on one thread of several, and a second set of messages is small."""
-        return self.plan.message_size <= TWICE and self._soft.prefers_one
-
-    def twin(self) -> Chains:
-        """The same schedule with scratch memory of its own: passes on one thread of their own."""
-        other = copy(self)
-        other._theta, other._dot = aligned(len(self._theta)), np.zeros_like(self._dot)
-        other._latest, other._last, other._paces = None, None, {}
-        other.use(1)
-        return other
-
-    def overtake(self, state: Messages, ahead: Messages, eta: float) -> None:
-        """Put messages where passes at η have led a copy of them."""
-        state.msg, state.prev, state.clock = ahead.msg, ahead.prev, ahead.clock
-        state.shift, self._latest = ahead.shift, None
-        self._came(state, eta, forward=False)
 
     def start(self, lam: Floats | None) -> Messages:
         """Messages that stand for λ (0 if None)."""
