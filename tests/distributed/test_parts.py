@@ -8,8 +8,8 @@ from hypothesis import strategies as st
 import softmap
 from oracles import brute_force
 from softmap import InfeasibleModel, ModelError, OptionError, distributed, generators
+from softmap.algorithms.policy import Ask
 from softmap.algorithms.sweeps.anneal import Anneal
-from softmap.distributed.judge import Question
 from softmap.distributed.judge import judge as judged
 from softmap.distributed.partition import blocks, cut_size, halvings, partition
 from softmap.distributed.parts import cut_model
@@ -71,10 +71,10 @@ def test_a_whole_look_is_that_of_one_machine(monkeypatch):
     state = method.init(tight, None, 0)
     for row, question in zip(found.trace, asked, strict=True):
         method.step(state, int(row.sweeps) - state.passes)
-        if question is Question.GLIMPSE:
+        if question is Ask.BOUND:
             judge.glance(method.glimpse(state).lam)
         else:
-            whole = question is Question.ALL
+            whole = question is Ask.EVERYTHING
             verdict = judge.look(method.propose(state) if whole else method.sketch(state))
             method.heed(state, verdict)
         assert units.bound(judge.bound) == pytest.approx(row.bound, rel=1e-13)

@@ -8,26 +8,18 @@ beyond its halo.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from enum import IntEnum
 
 import numpy as np
 from numpy.typing import NDArray
 
 from softmap import core
+from softmap.algorithms.policy import Ask
 from softmap.distributed.passes import Passes
 
-__all__ = ["Judgement", "Question", "judge"]
+__all__ = ["Judgement", "bound_of", "judge"]
 
 Floats = NDArray[np.float64]
 Arrays = dict[int, Floats]  # by part
-
-
-class Question(IntEnum):
-    """What a check asks for; see `softmap.solving.checking`."""
-
-    GLIMPSE = 0  # a bound, and node marginals
-    SKETCH = 1  # the point over the current marginals, too
-    ALL = 2  # the bound after a hard pass, the point over the averaged marginals, too
 
 
 @dataclass(frozen=True, eq=False)
@@ -57,7 +49,7 @@ class Judgement:
     nodes: Arrays
 
 
-def judge(passes: Passes, eta: float, question: Question, averaged: bool, hard: int) -> Judgement:
+def judge(passes: Passes, eta: float, ask: Ask, averaged: bool, hard: int) -> Judgement:
     """Judge where the messages stand. All processes call this together.
 
     Parameters
@@ -67,18 +59,18 @@ def judge(passes: Passes, eta: float, question: Question, averaged: bool, hard: 
     hard : int
         Hard passes before the bound, where everything is asked for.
     """
-    averaged = averaged and question is Question.ALL
+    averaged = averaged and ask is Ask.EVERYTHING
     shares = {number: each.shares(each.msg) for number, each in passes.chains.items()}
-    if question is Question.GLIMPSE:
+    if ask is Ask.BOUND:
         rows = {number: [np.nan] * 6 for number in shares}
         nodes = {k: passes.chains[k].soft_nodes(shares.pop(k), eta)[0] for k in list(shares)}
     else:
         rows, nodes = _points(passes, eta, shares, averaged)
-    lam, messages = {}, passes.hard(hard if question is Question.ALL else 0)
+    lam, messages = {}, passes.hard(hard if ask is Ask.EVERYTHING else 0)
     for number, chains in passes.chains.items():
-        bound, lam[number] = chains.bounding(messages.pop(number))
-        rows[number].append(bound)
-    priced = (question > Question.GLIMPSE) + averaged
+        lam[number] = chains.lam(messages.pop(number))
+        rows[number].append(chains.bound(lam[number]))
+    priced = (ask > Ask.BOUND) + averaged
     return _summed(passes, rows, lam, nodes, priced)
 
 
@@ -115,7 +107,7 @@ def _summed(
         return float(core.careful_sum(np.append(table[:, column], extra)))
 
     return Judgement(
-        bound=float(core.lower_sum(np.append(table[:, 6], constant))),
+        bound=_lower_sum(passes, table[:, 6]),
         primals=tuple(total(column, constant) for column in (0, 3)[:priced]),
         edge_entropy=total(1),
         slack=total(2),
@@ -124,3 +116,13 @@ def _summed(
         lam=lam,
         nodes=nodes,
     )
+
+
+def bound_of(passes: Passes, lam: Arrays) -> float:
+    """The lower bound that λ proves. All processes call this together."""
+    rows = [[chains.bound(lam[number])] for number, chains in passes.chains.items()]
+    return _lower_sum(passes, passes.team.table(rows, 1)[:, 0])
+
+
+def _lower_sum(passes: Passes, bounds: Floats) -> float:
+    return float(core.lower_sum(np.append(bounds, passes.whole.constant)))

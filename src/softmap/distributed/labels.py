@@ -46,9 +46,9 @@ class LabelsByParts:
         }
         self.energy = math.inf
 
-    def restore(self, labels: dict[int, Ints], energy: float) -> None:
-        """Go on from the labelling of an earlier run."""
-        self.labels, self.energy = labels, energy
+    def price_again(self) -> None:
+        """Compute the energy of labels that were put in place; all processes together."""
+        self.energy = self._energy(self.labels)
 
     def search(self, lam: Arrays, nodes: Arrays, seed: int) -> None:
         """Read labels off λ and node marginals and improve them; all processes together."""

@@ -45,8 +45,6 @@ class PartChains:
         Running average of the own nodes' marginals.
     """
 
-    STORED = ("msg", "prev", "mean", "shift")  # the arrays that a run goes on from
-
     def __init__(self, part: Part, threads: int) -> None:
         self.part, self.rank, self.threads = part, part.rank, threads
         model, own = part.model, part.own
@@ -148,25 +146,27 @@ class PartChains:
         own = self.part.own
         return float((self.surplus[:own] * entropy[:own]).sum())
 
-    def bounding(self, msg: Floats) -> tuple[float, Floats]:
-        """The part's share of the chain bound, rounded down, and the λ that proves it.
+    def lam(self, msg: Floats) -> Floats:
+        """λ whose plain bound is the chain bound, right at own nodes and own edges.
 
-        λ is right at own nodes and own edges. The share of an edge's early end goes to that edge,
-        and the early end of an own edge is own; at the late end λ is the message, which both parts
-        hold.
+        The share of an edge's early end goes to that edge, and the early end of an own edge is
+        own; at the late end λ is the message, which both parts hold.
         """
-        model = self.part.model
-        lam, nodes, edges = (
-            np.empty(int(model.half_offset[-1])),
-            np.empty(model.n),
-            np.empty(model.m),
-        )
-        shares = self.shares(msg)
+        shares, lam = self.shares(msg), np.empty(int(self.part.model.half_offset[-1]))
         core.cut_chains(self._layout, self.plan.native, self.rank, msg, shares, lam, self.threads)
+        return lam
+
+    def bound(self, lam: Floats) -> float:
+        """The part's share of the bound that λ proves, rounded down."""
+        nodes, edges = np.empty(self.part.model.n), np.empty(self.part.model.m)
         core.node_minima(self._layout, lam, nodes, self.threads)
         core.edge_minima(self._layout, lam, edges, self.threads)
         least = np.concatenate([nodes[: self.part.own], edges[self.owned]])
-        return float(core.lower_sum(least)), lam
+        return float(core.lower_sum(least))
+
+    def stored(self) -> dict[str, Floats]:
+        """The arrays that a run goes on from."""
+        return {"msg": self.msg, "prev": self.prev, "mean": self.mean, "shift": self.shift}
 
 
 def _slice(plan: Schedule, first: int, last: int) -> Any:

@@ -238,7 +238,7 @@ def _loop(
     run: PartsRun, limits: PartsLimits, store: _Store, on_check: Callable[[Row], Any] | None
 ) -> DistributedResult:
     """Advance, check and store until something stops the run."""
-    run.started(run.progress.seconds)
+    run.start_clock()
     status = run.ended(limits)
     while status is None:
         limited = run.advance(limits)
@@ -262,8 +262,8 @@ def _result(run: PartsRun, status: Status) -> DistributedResult:
         lam[number] = _own_lam(part, run.release_lam(number))
     return DistributedResult(
         status, state.bound, run.primal, run.labels.energy, state.passes,
-        run.team.together(run.seconds), state.eta, state.trace, whole.variables, whole.edges,
-        whole.parts, run.team.size, lp_gap, gap, labels, lam, run.passes.halo_bytes,
+        run.team.together(run.seconds), state.cooling.eta, state.trace, whole.variables,
+        whole.edges, whole.parts, run.team.size, lp_gap, gap, labels, lam, run.passes.halo_bytes,
     )  # fmt: skip
 
 
