@@ -19,7 +19,7 @@ from softmap.model import Model
 from softmap.solving.batch import checked_options
 from softmap.solving.options import MOST_THREADS
 from softmap.solving.result import Result
-from softmap.solving.travelling import attached
+from softmap.solving.workers import attached
 
 __all__ = ["outcomes", "shared_folder", "solve_many"]
 
