@@ -27,9 +27,21 @@ from softmap.solving.trace import Row, Status, Trace
 
 __all__ = ["DistributedResult", "resume", "solve"]
 
-EVERY = 30.0  # seconds between checkpoints
-PARTS_EACH = 8  # parts per process unless given: enough for each to have some of every colour
-BLOCKS_EACH = 2  # the same for blocks of a grid, which have two colours: passes like large parts
+
+@dataclass(frozen=True)
+class PartsEach:
+    """Parts per process unless given.
+
+    Attributes
+    ----------
+    blocks : int
+        Of a grid, whose blocks have two colours: passes are faster over large parts.
+    others : int
+        Of other graphs: enough for each process to have parts of every colour.
+    """
+
+    blocks: int = 2
+    others: int = 8
 
 
 @dataclass(frozen=True, eq=False)
@@ -89,7 +101,7 @@ def solve(  # noqa: PLR0913 - one keyword per thing a user may want to say
     threads: int | None = None,
     eta: float | None = None,
     checkpoint: str | os.PathLike[str] | None = None,
-    checkpoint_every: float = EVERY,
+    checkpoint_every: float = 30.0,
     on_check: Callable[[Row], Any] | None = None,
 ) -> DistributedResult:
     """Solve the relaxation of one model by all processes of a communicator, and look for labels.
@@ -143,7 +155,7 @@ def resume(  # noqa: PLR0913 - the keywords of `solve`
     max_passes: int | None = None,
     threads: int | None = None,
     checkpoint: str | os.PathLike[str] | None = None,
-    checkpoint_every: float = EVERY,
+    checkpoint_every: float = 30.0,
     on_check: Callable[[Row], Any] | None = None,
 ) -> DistributedResult:
     """Go on from a checkpoint, on any number of processes, to the same result.
@@ -183,7 +195,7 @@ def _begun(
     size = 1 if comm is None else int(getattr(comm, "size", 1))
     if isinstance(model, Model):
         blocks = model.shape is not None and partition in ("auto", "grid")
-        usual = (BLOCKS_EACH if blocks else PARTS_EACH) * size if size > 1 else 1
+        usual = (PartsEach().blocks if blocks else PartsEach().others) * size if size > 1 else 1
         wanted = min(model.n, usual if parts is None else count("parts", parts, 1))
         # every process cuts the whole model, in the same way
         part = partitioned(model, wanted, partition)

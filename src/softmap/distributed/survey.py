@@ -18,8 +18,6 @@ from softmap.model.potentials.base import least_steps
 
 __all__ = ["Survey", "survey", "tightened"]
 
-ORDINARY = 2.0**40  # costs beyond this, or below its inverse, are scaled on one machine only
-
 Floats = NDArray[np.float64]
 
 
@@ -48,7 +46,8 @@ def survey(team: Team, parts: list[Part]) -> Survey:
     widths, count, largest = table[:, 0].sum(), table[:, 1].sum(), table[:, 2].max()
     inverse, steps = table[:, 3].sum(), table[:, 4].sum()
     scale = float(widths / count) if count else float(largest) or 1.0
-    if not 1 / ORDINARY < scale < ORDINARY or largest > 2.0**600:
+    # costs of other sizes are scaled on one machine only
+    if not 2.0**-40 < scale < 2.0**40 or largest > 2.0**600:
         raise ModelError(
             f"costs of a typical range of {scale:.3g} and up to {largest:.3g}: multiply all costs "
             "by a number that brings them near 1 before the model is cut into parts"
