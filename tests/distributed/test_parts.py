@@ -17,7 +17,7 @@ from softmap.relaxation.consistency import tighten
 from softmap.solving.judge import Judge
 from softmap.solving.units import Units
 from strategies import models
-from whole_runs import check, numbers
+from whole_runs import check, labels_of, numbers
 
 
 @given(models(), st.integers(1, 5), st.sampled_from(["own", "auto"]))
@@ -37,6 +37,13 @@ def test_certificates_hold(model, parts, method):
     scale = 1e-6 * (1 + abs(best))
     assert found.bound <= best + scale <= found.primal + 2 * scale
     assert found.energy >= found.bound - scale
+
+
+@given(st.integers(0, 10**6), st.integers(1, 6), st.floats(-100, 100))
+def test_the_energy_is_that_of_the_labels_to_the_bit(seed, parts, constant):
+    model = generators.erdos_renyi(18, 3, seed=seed).replace(constant=constant)
+    found = distributed.solve(model, parts=parts, partition="own", max_passes=5, threads=1)
+    assert found.energy == model.energy(labels_of(model, [found.labels]))
 
 
 def test_one_part_is_the_solver_people_use():
