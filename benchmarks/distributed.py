@@ -17,13 +17,10 @@ import typer
 BEGAN = time.perf_counter()
 
 
-def main(
-    side: int = 400, labels: int = 8, parts: int = 16, passes: int = 10, backend: str = "cpu"
-) -> None:
+def main(side: int = 400, labels: int = 8, parts: int = 16, passes: int = 10) -> None:
     from mpi4py import MPI
 
     from softmap import generators
-    from softmap.distributed.backends import Backend
     from softmap.distributed.partition import cut_size, partition
     from softmap.distributed.parts import cut_model
     from softmap.distributed.passes import Passes
@@ -40,8 +37,7 @@ def main(
     del model
     before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     cut = time.process_time()
-    place = Backend.checked(backend, None).on(team, 1)
-    run = Passes(team, whole, pieces, lambda part: place.engine(part, averaging=False))
+    run = Passes(team, whole, pieces, 1)
     planned = time.process_time() - cut
     spent = {"compute": 0.0, "exchange": 0.0}
     _watch(run, spent)
@@ -54,7 +50,7 @@ def main(
     figures = {
         "compute": spent["compute"] / passes,
         "exchange": spent["exchange"] / passes,
-        "bytes": run.halo.bytes_per_pass,
+        "bytes": run.halo_bytes,
         "planning": planned,
         "peak_mb": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024,
         "part_mb": sum(p.model.nbytes for p in pieces) / 2**20,
@@ -86,7 +82,8 @@ def _watch(run: Any, spent: dict[str, float]) -> None:
     for chains in run.chains.values():
         chains.half_pass = timed("compute", chains.half_pass)
         chains.extrapolate = timed("compute", chains.extrapolate)
-    run.halo.messages = timed("exchange", run.halo.messages)
+    for exchange in run._exchanges.values():
+        exchange.run = timed("exchange", exchange.run)
 
 
 if __name__ == "__main__":

@@ -29,8 +29,13 @@ def main(alone: int = 20, together: int = 512, turns: int = 5) -> None:
         Client(cluster) as client,
     ):
         list(softmap.solve_many(small[:64], client, **options))  # the worker loads the package
-        for name, models, size in (("alone", large, 0), ("in batches", small, items.SMALL)):
-            items.SMALL = size  # models up to this many bytes travel together
+        for name, models, size in (
+            ("alone", large, 0),
+            ("in batches", small, items.Batching().small),
+        ):
+            items.Item.batching = items.Batching(
+                small=size
+            )  # models up to this many bytes travel together
             costs = [_difference(models, client, options) for _ in range(turns)]
             each = [1e3 * cost / len(models) for cost in costs]
             print(f"{name}: {median(each):.2f} ms a model (least {min(each):.2f})")

@@ -17,7 +17,6 @@ import typer
 def main(side: int = 600, labels: int = 8, turns: int = 9, eta: float = 100.0) -> None:
     from softmap import generators
     from softmap.algorithms.sweeps.chains import Chains
-    from softmap.distributed.chains import PartChains
     from softmap.distributed.partition import partition
     from softmap.distributed.parts import cut_model
     from softmap.distributed.passes import Passes
@@ -31,7 +30,7 @@ def main(side: int = 600, labels: int = 8, turns: int = 9, eta: float = 100.0) -
     }
     for parts in (1, 2, 4, 8, 16):
         whole, pieces = cut_model(model, partition(model, parts))
-        run = Passes(Team(None, parts), whole, pieces, lambda part: PartChains(part, 1))
+        run = Passes(Team(None, parts), whole, pieces, 1)
         work[parts] = _one(run, eta)
     spent: dict[int, list[float]] = {parts: [] for parts in work}
     for turn in range(turns + 1):

@@ -25,7 +25,6 @@ CASES = {
     "random graph": lambda: generators.erdos_renyi(24, 3, seed=2),
     "constrained": lambda: generators.ragged_constrained(20, max_labels=4, seed=2),
 }
-DEVICE = {"backend": "cuda", "parts": PARTS}  # one more case: the grid, with device kernels
 GROUPS = (4, 4, 4, 4, 2, 2, 1, 0)  # of the eight processes: sizes of groups that work side by side
 
 
@@ -55,9 +54,6 @@ def solve_group(comm, folder: Path) -> None:
         parts = PARTS if model.shape else None
         result = distributed.solve(source, comm, parts=parts, max_passes=PASSES, **OPTIONS)
         gather(comm, name, model, result, found)
-    model = CASES["grid"]()
-    result = distributed.solve(model, comm, max_passes=PASSES, **DEVICE, **OPTIONS)
-    gather(comm, "device", model, result, found)
     try:
         distributed.solve(infeasible(), comm, parts=PARTS)
     except InfeasibleModel as error:

@@ -31,7 +31,6 @@ ENVIRONMENT = os.environ | {
     "OMPI_MCA_mpi_yield_when_idle": "1",  # there are more processes than cores
     "PRTE_MCA_rmaps_default_mapping_policy": ":oversubscribe",
     "PYTHONWARNINGS": "ignore",
-    "SOFTMAP_CUDA": "host",  # where kernels of a device are asked for
 }
 
 

@@ -12,7 +12,7 @@ from tests.relaxed_runs import promised, same_result
 import softmap
 from softmap import core
 from softmap.algorithms.sweeps import anneal, coarser
-from softmap.algorithms.sweeps.anneal import COARSE_PASSES, GROWTH, Anneal
+from softmap.algorithms.sweeps.anneal import COARSE_PASSES, RULE, Anneal
 from softmap.algorithms.sweeps.chains import Chains
 from softmap.generators import erdos_renyi, grid_edges, potts_grid
 from softmap.model import Model, Potts, TruncatedLinear, TruncatedQuadratic
@@ -204,7 +204,7 @@ def test_whoever_has_no_time_begins_at_zero():
     assert state.messages.msg.any()
     small = coarser.coarser(model)
     assert state.work > 2 * small.model.m * COARSE_PASSES  # and blocks of blocks
-    assert state.eta == GROWTH * eta
+    assert state.eta == RULE.growth * eta
 
 
 @pytest.mark.usefixtures("small_pictures")

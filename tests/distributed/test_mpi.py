@@ -24,7 +24,7 @@ if PROGRAM is None:
     pytest.skip("no mpiexec", allow_module_level=True)
     raise AssertionError
 
-from distributed_driver import CASES, DEVICE, OPTIONS, PARTS, PASSES  # noqa: E402
+from distributed_driver import CASES, OPTIONS, PARTS, PASSES  # noqa: E402
 from killing import go_on, killed, mpiexec  # noqa: E402
 
 
@@ -34,7 +34,7 @@ def finished(process: subprocess.Popen) -> str:
     return text
 
 
-def test_the_number_of_processes_changes_nothing(tmp_path, monkeypatch):
+def test_the_number_of_processes_changes_nothing(tmp_path):
     """Groups of 1, 2, 4 and 8 processes find, to the bit, what one finds without MPI."""
     expected = {}
     for name, make in CASES.items():
@@ -45,12 +45,6 @@ def test_the_number_of_processes_changes_nothing(tmp_path, monkeypatch):
         assert result.bound <= softmap.solve(model).energy
         labels, lam = labels_of(model, [result.labels]), lam_of(model, [result.lam])
         expected[name] = model, numbers(result), labels, lam
-    monkeypatch.setenv("SOFTMAP_CUDA", "host")
-    model = CASES["grid"]()
-    result = distributed.solve(model, max_passes=PASSES, **DEVICE, **OPTIONS)
-    check(model, result)
-    pieces = labels_of(model, [result.labels]), lam_of(model, [result.lam])
-    expected["device"] = model, numbers(result), *pieces
     finished(mpiexec(8, DRIVER, "cases", tmp_path))
     for processes in (1, 2, 4, 8):
         found = json.loads((tmp_path / f"found-{processes}.json").read_text())
@@ -78,7 +72,6 @@ def test_the_command_alone_and_under_mpiexec(tmp_path, capsys):
     options = ["--parts", "4", "--threads", "1", "--no-progress"]
     words = ["solve-large", str(tmp_path / "grid.npz"), *options]
     finished(mpiexec(2, "-m", "softmap", *words, "--out", tmp_path / "two"))
-    device = mpiexec(2, "-m", "softmap", *words, "--out", tmp_path / "device", "--backend", "cuda")
     missing = mpiexec(2, "-m", "softmap", "solve-large", tmp_path / "no.npz", "--out", tmp_path)
     expected = distributed.solve(model, parts=4, threads=1)
     facts = json.loads((tmp_path / "two" / "result.json").read_text())
@@ -93,12 +86,5 @@ def test_the_command_alone_and_under_mpiexec(tmp_path, capsys):
     assert missing.returncode == 2
     assert "process 0 of 2: " in said
     assert "no.npz" in said
-    finished(device)
-    facts = json.loads((tmp_path / "device" / "result.json").read_text())
-    assert facts["backend"] == "cuda float32"
-    assert facts["bound"] <= expected.energy
-    assert model.energy(softmap.io.read_labels(tmp_path / "device" / "labels.MPE")) == (
-        pytest.approx(facts["energy"])
-    )
     assert main([*words, "--out", str(tmp_path / "two"), "--resume"]) == 0
     assert "lp_gap" in capsys.readouterr().out

@@ -10,13 +10,13 @@ from oracles import brute_force
 from softmap import InfeasibleModel, ModelError, OptionError, distributed, generators
 from softmap.algorithms.policy import Ask
 from softmap.algorithms.sweeps.anneal import Anneal
-from softmap.distributed.judge import Question, look
+from softmap.distributed.judge import judge as judged
 from softmap.distributed.partition import blocks, cut_size, halvings, partition
 from softmap.distributed.parts import Cut, cut_model
 from softmap.solving.judge import Judge
 from softmap.solving.problem import Problem
 from strategies import models
-from whole_runs import check, numbers
+from whole_runs import check, labels_of, numbers
 
 
 @given(models(), st.integers(1, 5), st.sampled_from(["own", "auto"]))
@@ -36,6 +36,13 @@ def test_certificates_hold(model, parts, method):
     scale = 1e-6 * (1 + abs(best))
     assert found.bound <= best + scale <= found.primal + 2 * scale
     assert found.energy >= found.bound - scale
+
+
+@given(st.integers(0, 10**6), st.integers(1, 6), st.floats(-100, 100))
+def test_the_energy_is_that_of_the_labels_to_the_bit(seed, parts, constant):
+    model = generators.erdos_renyi(18, 3, seed=seed).replace(constant=constant)
+    found = distributed.solve(model, parts=parts, partition="own", max_passes=5, threads=1)
+    assert found.energy == model.energy(labels_of(model, [found.labels]))
 
 
 def test_one_part_is_the_solver_people_use():
@@ -60,9 +67,9 @@ def test_a_whole_look_is_that_of_one_machine(monkeypatch):
 
     def noted(*arguments):
         asked.append(arguments[2])
-        return look(*arguments)
+        return judged(*arguments)
 
-    monkeypatch.setattr("softmap.distributed.run.look", noted)
+    monkeypatch.setattr("softmap.distributed.run.judge", noted)
     found = distributed.solve(model, parts=1, threads=1)
     problem = Problem.of(model)
     tight = problem.model
@@ -70,12 +77,10 @@ def test_a_whole_look_is_that_of_one_machine(monkeypatch):
     state = method.init(tight, None, 0)
     for row, question in zip(found.trace, asked, strict=True):
         method.step(state, int(row.sweeps) - state.passes)
-        if question is Question.GLIMPSE:
+        if question is Ask.BOUND:
             judge.best.offer_lam(method.propose(state, Ask.BOUND).lam)
         else:
-            whole = question is Question.ALL
-            verdict = judge.look(method.propose(state, Ask.EVERYTHING if whole else Ask.POINT))
-            method.observe(state, verdict)
+            method.observe(state, judge.look(method.propose(state, question)))
         assert problem.bound_back(judge.best.lp_bound) == pytest.approx(row.bound, rel=1e-13)
         assert row.primal <= problem.cost_back(judge.best.point_cost)
 
@@ -170,7 +175,7 @@ def test_every_edge_counts_once():
     _, parts = cut_model(model, partition(model, 6))
     counted = np.zeros(model.m, dtype=int)
     for part in parts:
-        early, _ = part.ends(part.rank)
+        early, _ = part.ends
         counted[part.edges[early < part.own]] += 1
     assert (counted == 1).all()
     assert np.array_equal(np.sort(np.concatenate([p.nodes[: p.own] for p in parts])), range(72))

@@ -1,7 +1,6 @@
 """Models and runs in parts on disk."""
 
 import json
-import sys
 
 import numpy as np
 import pytest
@@ -9,18 +8,14 @@ import pytest
 import softmap
 from softmap import CheckpointError, FormatError, Model, Potts, distributed, generators
 from softmap.cli.app import main
-from softmap.distributed.hdf5 import mapped_hdf5
-from softmap.distributed.storage import FORMS, read_parts, read_whole
+from softmap.distributed.storage import mapped, read_parts, read_whole
 from whole_runs import check, numbers
 
 OPTIONS = {"threads": 1, "lp_gap": 0.0, "gap": 0.0, "max_passes": 60}
 
 
-@pytest.mark.parametrize("form", ["npz", "hdf5"])
 @pytest.mark.parametrize("kind", ["grid", "ragged"])
-def test_a_folder_gives_what_the_model_gives(kind, form, tmp_path, capsys):
-    if form == "hdf5":
-        pytest.importorskip("h5py")
+def test_a_folder_gives_what_the_model_gives(kind, tmp_path, capsys):
     model = (
         generators.random_grid(9, 10, 3, seed=1)
         if kind == "grid"
@@ -28,8 +23,8 @@ def test_a_folder_gives_what_the_model_gives(kind, form, tmp_path, capsys):
     ).replace(constant=3.0)
     softmap.write(model, tmp_path / "model.npz")
     command = ["convert", str(tmp_path / "model.npz"), str(tmp_path / "parts"), "--parts", "5"]
-    assert main([*command, "--parts-form", form]) == 0
-    assert len(list((tmp_path / "parts").glob(f"part-*{FORMS[form][0]}"))) == 5
+    assert main(command) == 0
+    assert len(list((tmp_path / "parts").glob("part-*.npz"))) == 5
     found = distributed.solve(tmp_path / "parts", **OPTIONS)
     expected = distributed.solve(model, parts=5, **OPTIONS)
     assert numbers(found) == numbers(expected)
@@ -38,77 +33,14 @@ def test_a_folder_gives_what_the_model_gives(kind, form, tmp_path, capsys):
         distributed.solve(tmp_path / "parts", parts=4)
 
 
-@pytest.mark.parametrize("form", ["npz", "hdf5"])
-def test_parts_are_mapped_not_read(form, tmp_path):
-    if form == "hdf5":
-        pytest.importorskip("h5py")
-    distributed.write_parts(generators.random_grid(9, 10, 3, seed=1), tmp_path, 2, form=form)
-    suffix, _, mapped = FORMS[form]
-    arrays = mapped(tmp_path / f"part-00000{suffix}")
+def test_parts_are_mapped_not_read(tmp_path):
+    distributed.write_parts(generators.random_grid(9, 10, 3, seed=1), tmp_path, 2)
+    arrays = mapped(tmp_path / "part-00000.npz")
     numbers = [array for array in arrays.values() if array.size and array.dtype.kind != "U"]
     assert len(numbers) > 8
     assert not any(array.flags.owndata or array.flags.writeable for array in numbers)
     part = read_parts(tmp_path, read_whole(tmp_path), range(1))[0]
     assert not part.model.unary.flags.writeable
-
-
-def test_damaged_hdf5_parts_are_refused(tmp_path):
-    h5py = pytest.importorskip("h5py")
-    distributed.write_grid(tmp_path / "m", 6, 6, 2, tiles=(1, 2), form="hdf5")
-    file = tmp_path / "m" / "part-00001.h5"
-    whole = file.read_bytes()
-    for damaged in (whole[: len(whole) // 2], whole[:8], b"", b"text"):
-        file.write_bytes(damaged)
-        with pytest.raises(FormatError, match="part-00001"):
-            distributed.solve(tmp_path / "m")
-    with h5py.File(file, "w") as other:
-        other["unary"] = np.arange(3.0)
-    with pytest.raises(FormatError, match="expected a part of a model"):
-        distributed.solve(tmp_path / "m")
-    file.unlink()
-    with pytest.raises(FormatError, match="no such part"):
-        distributed.solve(tmp_path / "m")
-    facts = json.loads((tmp_path / "m" / "model.json").read_text())
-    (tmp_path / "m" / "model.json").write_text(json.dumps(facts | {"form": "pickle"}))
-    with pytest.raises(FormatError, match="form 'pickle'; expected npz or hdf5"):
-        distributed.solve(tmp_path / "m")
-
-
-def _packed(file) -> None:
-    file.create_dataset("x", data=np.zeros(1000), compression="gzip")
-
-
-def _elsewhere(file, h5py) -> None:
-    file["x"] = h5py.ExternalLink("other.h5", "/x")
-
-
-def test_only_plain_arrays_of_the_file_itself_are_read(tmp_path):
-    h5py = pytest.importorskip("h5py")
-    cases = {
-        "packed": _packed,
-        "in the file itself": lambda file: _elsewhere(file, h5py),
-        "plain numbers": lambda file: file.create_dataset("x", data=["text", "of any length"]),
-        "an array in": lambda file: file.create_group("x"),
-        "numbers or text": lambda file: file.create_dataset("x", data=np.zeros(3, ">f8")),
-        "packed or elsewhere": lambda file: file.create_dataset(
-            "x", shape=3, dtype="f8", external=[(str(tmp_path / "raw"), 0, 24)]
-        ),
-    }
-    for number, (words, make) in enumerate(cases.items()):
-        path = tmp_path / f"{number}.h5"
-        with h5py.File(path, "w") as file:
-            make(file)
-        with pytest.raises(FormatError, match=words):
-            mapped_hdf5(path)
-
-
-def test_a_missing_h5py_is_named(tmp_path, monkeypatch):
-    monkeypatch.setitem(sys.modules, "h5py", None)
-    model = generators.random_tree(10)
-    with pytest.raises(softmap.MissingExtra, match="opengm"):
-        distributed.write_parts(model, tmp_path / "m", 2, form="hdf5")
-    with pytest.raises(softmap.OptionError, match="form='pickle'"):
-        distributed.write_parts(model, tmp_path / "m", 2, form="pickle")
 
 
 def test_a_grid_is_written_part_by_part(tmp_path):
@@ -165,6 +97,10 @@ def test_damaged_folders_are_refused(tmp_path):
         distributed.solve(tmp_path / "m")
     (tmp_path / "m" / "part-00002.npz").unlink()
     with pytest.raises(FormatError, match="no such part"):
+        distributed.solve(tmp_path / "m")
+    facts = json.loads((tmp_path / "m" / "model.json").read_text())
+    (tmp_path / "m" / "model.json").write_text(json.dumps(facts | {"form": "hdf5"}))
+    with pytest.raises(FormatError, match="form 'hdf5'; expected npz"):
         distributed.solve(tmp_path / "m")
     (tmp_path / "m" / "model.json").write_text("{}")
     with pytest.raises(FormatError, match="expected a softmap model in parts"):

@@ -28,7 +28,7 @@ from softmap.many.items import batches, listed, names_of
 from softmap.many.solve import outcomes
 from softmap.many.work import Settings, checkpoint_of, work
 from softmap.solving.memory import memory_needed
-from softmap.solving.travelling import attached
+from softmap.solving.workers import attached
 
 pytestmark = pytest.mark.filterwarnings("ignore")  # Dask has many, at its own ends
 

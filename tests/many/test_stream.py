@@ -72,7 +72,7 @@ class Fake:
 
 
 def run(monkeypatch, script, count=8):
-    monkeypatch.setattr(many, "TICK", 0.01)
+    monkeypatch.setattr(many._Stream, "flow", many.Flow(tick=0.01))
     items = listed([generators.random_tree(4, seed=seed) for seed in range(count)])
     fake = Fake(script)
     found = list(many.outcomes(items, Settings(), fake))

@@ -12,6 +12,7 @@
 
 #include <bit>
 #include <cmath>
+#include <vector>
 
 namespace softmap {
 
@@ -48,15 +49,61 @@ inline double lower(double total, double errors, double sizes, Index terms) {
     return error < 0.0 ? next_below(sum) : sum;
 }
 
-// Σ values, as good as rounded once.
-inline double careful_sum(const double *values, Index count) {
-    double total = 0.0, errors = 0.0;
+// Σ values, rounded once. Partial sums that share no digits are kept, from the least to the
+// greatest (Shewchuk 1997); slow.
+inline double exact_sum(const double *values, Index count) {
+    std::vector<double> parts;
     for (Index k = 0; k < count; ++k) {
-        const double sum = total + values[k];
-        errors += error_of(total, values[k], sum);
+        double value = values[k];
+        std::size_t kept = 0;
+        for (const double part : parts) {
+            const double sum = value + part;
+            const double error = error_of(value, part, sum);
+            if (error != 0.0)
+                parts[kept++] = error;
+            value = sum;
+        }
+        parts.resize(kept);
+        parts.push_back(value);
+    }
+    double total = 0.0, error = 0.0;
+    std::size_t left = parts.size();
+    while (left > 0 && error == 0.0) {
+        const double part = parts[--left], sum = total + part;
+        error = error_of(total, part, sum);
         total = sum;
     }
-    return errors == errors ? total + errors : total; // infinities stay what they are
+    // halfway between two numbers, what is left decides
+    if (left > 0 && error != 0.0 && (error < 0.0) == (parts[left - 1] < 0.0)) {
+        const double next = total + 2.0 * error;
+        if (next - total == 2.0 * error)
+            total = next;
+    }
+    return total;
+}
+
+// Whether a number within `slack` of sum + rest rounds to sum.
+inline bool rounds_to(double sum, double rest, double slack) {
+    const double size = std::abs(sum);
+    return std::abs(rest) + slack < 0.5 * (size - next_below(size));
+}
+
+// Σ values, rounded once, so that their order does not matter.
+inline double careful_sum(const double *values, Index count) {
+    double total = 0.0, errors = 0.0, sizes = 0.0;
+    for (Index k = 0; k < count; ++k) {
+        const double sum = total + values[k];
+        const double error = error_of(total, values[k], sum);
+        errors += error;
+        sizes += std::abs(error);
+        total = sum;
+    }
+    if (!(errors == errors))
+        return total; // infinities stay what they are
+    const double sum = total + errors, slack = 2.0 * double(count + 2) * unit * sizes;
+    if (sizes == 0.0 || rounds_to(sum, error_of(total, errors, sum), slack))
+        return sum;
+    return exact_sum(values, count);
 }
 
 // A number certainly <= Σ values; +inf only if one of them is, and none is NaN or -inf.

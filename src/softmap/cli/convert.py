@@ -29,7 +29,6 @@ def convert_command(
         int | None, typer.Option(help="Cut it into so many parts; TARGET is a folder.")
     ] = None,
     partition: Annotated[str, typer.Option(help="How: auto, grid, metis or own.")] = "auto",
-    parts_form: Annotated[str, typer.Option(help="Files of parts: npz or hdf5.")] = "npz",
 ) -> None:
     """Convert a model to the format that a suffix names, or into parts for solve-large."""
     import softmap
@@ -46,7 +45,7 @@ def convert_command(
     if parts is not None:
         from softmap.distributed import write_parts
 
-        write_parts(model, target, parts, partition=partition, form=parts_form)
+        write_parts(model, target, parts, partition=partition)
     elif program:
         softmap.lp.write(model, target, integer=integer)
     else:

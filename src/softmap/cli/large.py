@@ -35,10 +35,6 @@ def solve_large_command(
     time_limit: Annotated[float | None, typer.Option(help="Stop after so many seconds.")] = None,
     max_passes: Annotated[int | None, typer.Option(help="Stop after so many passes.")] = None,
     threads: Annotated[int | None, typer.Option(help="Threads of each process.")] = None,
-    backend: Annotated[str, typer.Option(help="cpu, or cuda: one device per process.")] = "cpu",
-    dtype: Annotated[
-        str | None, typer.Option(help="Of messages with cuda: float32 or float64 [float32].")
-    ] = None,
     checkpoint_every: Annotated[float, typer.Option(help="Seconds between checkpoints.")] = 30.0,
     resume: Annotated[bool, typer.Option("--resume", help="Go on where it was stopped.")] = False,
     values: ValuesOption = None,
@@ -60,8 +56,7 @@ def solve_large_command(
         if comm.rank == 0:
             out.mkdir(parents=True, exist_ok=True)
         comm.Barrier()
-        new = {"parts": parts, "backend": backend, "dtype": dtype}
-        result = _solved(model, out, comm, new, resume, values, options, not no_progress)
+        result = _solved(model, out, comm, parts, resume, values, options, not no_progress)
         _write(result, out, comm)
     raise typer.Exit(0 if result.found else 3)
 
@@ -86,7 +81,7 @@ def _solved(
     model: Path,
     out: Path,
     comm: Any,
-    new: dict[str, Any],
+    parts: int | None,
     resume: bool,
     values: Any,
     options: dict[str, Any],
@@ -100,7 +95,7 @@ def _solved(
     options |= {"checkpoint": folder, "on_check": _show if shown else None}
     if resume and folder.is_dir():
         return distributed.resume(folder, source, comm, **options)
-    return distributed.solve(source, comm, **new, **options)
+    return distributed.solve(source, comm, parts=parts, **options)
 
 
 def _show(row: Row) -> None:
@@ -161,5 +156,4 @@ def _facts(result: DistributedResult) -> dict[str, Any]:
         "edges": result.edges,
         "parts": result.parts,
         "processes": result.processes,
-        "backend": result.backend,
     }

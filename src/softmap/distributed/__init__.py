@@ -5,8 +5,8 @@ over the whole model in an order of its own (`order`), whatever the number of pr
 run on eight processes gives what a run on one gives.
 """
 
+from softmap.distributed.grids import write_grid
 from softmap.distributed.solve import DistributedResult, resume, solve
 from softmap.distributed.storage import write_parts
-from softmap.distributed.streaming import write_grid
 
 __all__ = ["DistributedResult", "resume", "solve", "write_grid", "write_parts"]

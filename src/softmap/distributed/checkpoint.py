@@ -7,25 +7,25 @@ with their digests. Whatever dies at whatever moment, the folder holds the last 
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass, fields
+from dataclasses import asdict, dataclass, fields
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from softmap.algorithms.policy import Cooling, Schedule
 from softmap.arguments import count
-from softmap.distributed.run import Progress, Run
+from softmap.distributed.run import PartsProgress, PartsRun
 from softmap.errors import CheckpointError, WriteError
 from softmap.io.atomic import write_text
-from softmap.solving.archive import Arrays, digest, read_archive, write_archive
+from softmap.solving.archive import digest, read_archive, write_archive
 from softmap.solving.trace import Trace
 
 __all__ = ["Manifest", "read_manifest", "restore", "save"]
 
-KIND, PART, VERSION = "checkpoint in parts", "part of a checkpoint", 2
+KIND, PART, VERSION = "checkpoint in parts", "part of a checkpoint", 3
 MANIFEST = "checkpoint.json"
-COUNTS = ("passes", "samples", "next_check", "refined_at", "labelled_at", "improved_at")
+NUMBERS = ("passes", "samples", "bound", "primal", "seconds")  # of `PartsProgress`
 
 
 @dataclass(frozen=True)
@@ -40,13 +40,8 @@ class Manifest:
         """Parts of the model."""
         return len(self.facts["digests"])
 
-    @property
-    def backend(self) -> Any:
-        """Where passes ran, and in which precision."""
-        return self.facts.get("backend")
 
-
-def save(folder: Path, run: Run) -> None:
+def save(folder: Path, run: PartsRun) -> None:
     """Write a checkpoint; all processes together."""
     state, team = run.progress, run.team
     run.passes.settle()
@@ -80,31 +75,26 @@ def _file(folder: Path, serial: str, number: int) -> Path:
     return folder / f"part-{number:05d}-{serial}.npz"
 
 
-def _save_part(folder: Path, serial: str, number: int, run: Run) -> str:
-    chains = run.passes.chains[number]
-    arrays: dict[str, Any] = chains.stored() | {
-        "lam": run.lam[number],
-        "labels": run.labels.labels[number],
-    }
+def _save_part(folder: Path, serial: str, number: int, run: PartsRun) -> str:
+    arrays = run.arrays(number)
     header = {"kind": PART, "version": VERSION, "model": run.whole.fingerprint, "number": number}
     found = digest(header, arrays)
     write_archive(_file(folder, serial, number), header, arrays)
     return found
 
 
-def _save_manifest(folder: Path, serial: str, run: Run, digests: list[str]) -> None:
+def _save_manifest(folder: Path, serial: str, run: PartsRun, digests: list[str]) -> None:
     state = run.progress
-    numbers = {f.name: getattr(state, f.name) for f in fields(Progress) if f.name != "trace"}
     facts = {
         "kind": KIND,
         "version": VERSION,
         "model": run.whole.fingerprint,
         "serial": serial,
-        "backend": run.backend,
         "digests": digests,
         "clock": run.passes.clock.tolist(),
-        "energy": run.labels.energy,
-        "progress": numbers,
+        "progress": {name: getattr(state, name) for name in NUMBERS},
+        "cooling": asdict(state.cooling),
+        "schedule": asdict(state.schedule),
         "trace": state.trace.array().tolist(),
     }
     facts["digest"] = digest(facts, {})
@@ -128,7 +118,7 @@ def read_manifest(folder: Path) -> Manifest:
     return Manifest(folder, facts)
 
 
-def restore(manifest: Manifest, run: Run) -> None:
+def restore(manifest: Manifest, run: PartsRun) -> None:
     """Put a freshly begun run where the stored one was; all processes together."""
     facts, team = manifest.facts, run.team
     problem = None
@@ -137,14 +127,14 @@ def restore(manifest: Manifest, run: Run) -> None:
             raise CheckpointError(f"{manifest.folder}: this checkpoint belongs to another model")
         for number in run.passes.chains:
             _restore_part(manifest, number, run)
-        _restore_numbers(facts, run)
+        run.go_on(_progress(facts), np.array(facts["clock"], dtype=np.float64))
     except Exception as error:  # of any type: whatever a damaged file may lead to
         problem = str(error)
     if words := next((words for words in team.comm.allgather(problem) if words), None):
         raise CheckpointError(words)
 
 
-def _restore_part(manifest: Manifest, number: int, run: Run) -> None:
+def _restore_part(manifest: Manifest, number: int, run: PartsRun) -> None:
     path = _file(manifest.folder, manifest.facts["serial"], number)
 
     def problem(sentence: str) -> CheckpointError:
@@ -153,29 +143,29 @@ def _restore_part(manifest: Manifest, number: int, run: Run) -> None:
     header, arrays = read_archive(path, PART, VERSION, problem)
     if digest(header, arrays) != manifest.facts["digests"][number]:
         raise problem("not the part that the manifest names")
-    chains = run.passes.chains[number]
-    for name, place in chains.stored().items():
-        chains.restore(name, _like(place, arrays, name, problem))
-    run.lam[number][...] = _like(run.lam[number], arrays, "lam", problem)
-    run.labels.labels[number][...] = _like(run.labels.labels[number], arrays, "labels", problem)
-    counts = chains.part.model.num_labels
-    labels = run.labels.labels[number]
+    for name, place in run.arrays(number).items():
+        found = arrays[name]
+        if (found.dtype, found.shape) != (place.dtype, place.shape):
+            raise problem(f"{name}: expected {place.dtype}{place.shape}, cut otherwise")
+    labels, counts = arrays["labels"], run.passes.chains[number].part.model.num_labels
     if (labels < 0).any() or (labels >= counts).any():
         raise problem("a label is out of its range")
+    run.put(number, arrays)
 
 
-def _like(place: NDArray[Any], arrays: Arrays, name: str, problem: Any) -> NDArray[Any]:
-    """A stored array, if it fits in the place of another."""
-    found: NDArray[Any] = arrays[name]
-    if (found.dtype, found.shape) != (place.dtype, place.shape):
-        raise problem(f"{name}: expected {place.dtype}{place.shape}, cut otherwise")
-    return found
+def _progress(facts: dict[str, Any]) -> PartsProgress:
+    return PartsProgress(
+        cooling=Cooling(**_numbers(Cooling, facts["cooling"])),
+        schedule=Schedule(**_numbers(Schedule, facts["schedule"])),
+        trace=Trace.from_array(np.array(facts["trace"], dtype=np.float64)),
+        **_numbers(PartsProgress, facts["progress"], NUMBERS),
+    )
 
 
-def _restore_numbers(facts: dict[str, Any], run: Run) -> None:
-    numbers: dict[str, Any] = {name: float(value) for name, value in facts["progress"].items()}
-    numbers |= {name: count(name, facts["progress"][name]) for name in COUNTS}
-    trace = Trace.from_array(np.array(facts["trace"], dtype=np.float64))
-    run.progress = Progress(**numbers, trace=trace)
-    run.passes.clock = np.array(facts["clock"], dtype=np.float64)
-    run.labels.energy = float(facts["energy"])
+def _numbers(kind: Any, facts: dict[str, Any], names: tuple[str, ...] = ()) -> dict[str, Any]:
+    """The stored fields of a dataclass, as the numbers that they have to be."""
+    return {
+        f.name: count(f.name, facts[f.name]) if f.type == "int" else float(facts[f.name])
+        for f in fields(kind)
+        if not names or f.name in names
+    }

@@ -7,77 +7,24 @@ beyond its halo.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
-from enum import IntEnum
 
 import numpy as np
 from numpy.typing import NDArray
 
 from softmap import core
-from softmap.distributed.engines import Engines
+from softmap.algorithms.policy import Ask
 from softmap.distributed.passes import Passes
 
-__all__ = ["Arrays", "Finding", "Proofs", "Question", "look"]
+__all__ = ["Judgement", "bound_of", "judge"]
 
 Floats = NDArray[np.float64]
-Arrays = Mapping[int, Floats]  # by part
-
-
-class Question(IntEnum):
-    """What a check asks for; see `softmap.solving.checking`."""
-
-    GLIMPSE = 0  # a bound, and node marginals
-    SKETCH = 1  # the point over the current marginals, too
-    ALL = 2  # the bound after a hard pass, the point over the averaged marginals, too
-
-
-class Lazily(Mapping[int, Floats]):
-    """Arrays by part, made when they are looked at."""
-
-    def __init__(self, numbers: Engines, make: Callable[[int], Floats]) -> None:
-        self._numbers, self._make = list(numbers), make
-
-    def __getitem__(self, number: int) -> Floats:
-        return self._make(number)
-
-    def __iter__(self) -> Iterator[int]:
-        return iter(self._numbers)
-
-    def __len__(self) -> int:
-        return len(self._numbers)
-
-
-class Proofs(Lazily):
-    """λ of a bound by part: right at own nodes and own edges; fetched from devices when needed."""
-
-    def __init__(self, chains: Engines, held: dict[int, Floats | None], kept: bool = False) -> None:
-        super().__init__(chains, self._found)
-        self._chains, self._held, self._kept = chains, held, kept
-
-    def _found(self, number: int) -> Floats:
-        lam = self._held[number]
-        if lam is None:
-            lam = self._held[number] = self._chains[number].fetched(self._kept)
-        return lam
-
-    def let_go(self, number: int) -> Floats:
-        """λ of a part, for the last time."""
-        lam = self._found(number)
-        self._held[number] = None
-        return lam
-
-    def keep(self) -> Proofs:
-        """The same, to be looked at after more passes."""
-        for number, lam in self._held.items():
-            if lam is None:
-                self._chains[number].keep()
-        return Proofs(self._chains, self._held.copy(), kept=True)
+Arrays = dict[int, Floats]  # by part
 
 
 @dataclass(frozen=True, eq=False)
-class Finding:
-    """What one look at the messages found; numbers are of the whole model.
+class Judgement:
+    """What the messages stand for; numbers are of the whole model.
 
     Attributes
     ----------
@@ -98,61 +45,84 @@ class Finding:
     slack: float
     smoothed: float
     node_entropy: float
-    lam: Proofs
+    lam: Arrays
     nodes: Arrays
 
 
-def look(passes: Passes, eta: float, question: Question, averaged: bool, hard: int) -> Finding:
+def judge(passes: Passes, eta: float, ask: Ask, averaged: bool, hard: int) -> Judgement:
     """Judge where the messages stand. All processes call this together.
 
-    `averaged` says whether there is an average of marginals, `hard` how many hard passes go before
-    a bound; both matter where everything is asked for only.
+    Parameters
+    ----------
+    averaged : bool
+        Whether there is an average of marginals; it is priced where everything is asked for.
+    hard : int
+        Hard passes before the bound, where everything is asked for.
     """
-    whole = question is Question.ALL
-    for chains in passes.chains.values():
-        chains.measure(eta)
-    if question is Question.GLIMPSE:
-        rows = {number: [np.nan] * 6 for number in passes.chains}
-        for chains in passes.chains.values():
-            chains.glimpsed()
+    averaged = averaged and ask is Ask.EVERYTHING
+    shares = {number: each.shares(each.msg) for number, each in passes.chains.items()}
+    if ask is Ask.BOUND:
+        rows = {number: [np.nan] * 6 for number in shares}
+        nodes = {k: passes.chains[k].soft_nodes(shares.pop(k), eta)[0] for k in list(shares)}
     else:
-        rows = _point(passes, averaged and whole)
-    polished, held = passes.polished(hard if whole else 0), {}
+        rows, nodes = _points(passes, eta, shares, averaged)
+    lam, messages = {}, passes.hard(hard if ask is Ask.EVERYTHING else 0)
     for number, chains in passes.chains.items():
-        bound, held[number] = chains.prove(polished.pop(number))
-        rows[number].append(bound)
-    return _finding(passes, rows, held, question, averaged)
+        lam[number] = chains.lam(messages.pop(number))
+        rows[number].append(chains.bound(lam[number]))
+    priced = (ask > Ask.BOUND) + averaged
+    return _summed(passes, rows, lam, nodes, priced)
 
 
-def _point(passes: Passes, averaged: bool) -> dict[int, list[float]]:
-    """The terms of a point of the polytope, by part."""
-    arrays = {number: each.boundary(averaged) for number, each in passes.chains.items()}
-    for k in range(max(map(len, arrays.values()), default=0)):
-        passes.halo.states({number: listed[k] for number, listed in arrays.items()})
-    arrays.clear()
-    return {number: each.priced(averaged) for number, each in passes.chains.items()}
+def _points(
+    passes: Passes, eta: float, shares: Arrays, averaged: bool
+) -> tuple[dict[int, list[float]], Arrays]:
+    """Terms of the points, by part, and node marginals; `shares` are used up."""
+    passes.boundary.states(shares)
+    means: Arrays = {}
+    if averaged:
+        for number, chains in passes.chains.items():
+            means[number] = np.zeros(chains.part.model.unary.size)
+            means[number][: chains.own_states] = chains.mean
+        passes.boundary.states(means)
+    rows, nodes = {}, {}
+    for number, chains in passes.chains.items():
+        share = shares.pop(number)
+        nodes[number], entropy, minima = chains.soft_nodes(share, eta)
+        coupling = chains.couplings(share)
+        del share
+        row = chains.point_terms(coupling, eta, nodes[number])
+        row.append(chains.point_terms(coupling, eta, means.pop(number))[0] if averaged else np.nan)
+        rows[number] = [*row, chains.smoothed(minima), chains.node_entropy(entropy)]
+    return rows, nodes
 
 
-def _finding(
-    passes: Passes, rows: dict[int, list[float]], held: dict[int, Floats | None],
-    question: Question, averaged: bool,
-) -> Finding:  # fmt: skip
-    chains, constant = passes.chains, passes.whole.constant
+def _summed(
+    passes: Passes, rows: dict[int, list[float]], lam: Arrays, nodes: Arrays, priced: int
+) -> Judgement:
+    constant = passes.whole.constant
     table = passes.team.table(list(rows.values()), 7)
 
     def total(column: int, extra: float = 0.0) -> float:
         return float(core.careful_sum(np.append(table[:, column], extra)))
 
-    primals = [total(0, constant)] if question > Question.GLIMPSE else []
-    if question is Question.ALL and averaged:
-        primals.append(total(3, constant))
-    return Finding(
-        bound=float(core.lower_sum(np.append(table[:, 6], constant))),
-        primals=tuple(primals),
+    return Judgement(
+        bound=_lower_sum(passes, table[:, 6]),
+        primals=tuple(total(column, constant) for column in (0, 3)[:priced]),
         edge_entropy=total(1),
         slack=total(2),
         smoothed=total(4, constant),
         node_entropy=total(5),
-        lam=Proofs(chains, held),
-        nodes=Lazily(chains, lambda number: chains[number].marginals()),
+        lam=lam,
+        nodes=nodes,
     )
+
+
+def bound_of(passes: Passes, lam: Arrays) -> float:
+    """The lower bound that λ proves. All processes call this together."""
+    rows = [[chains.bound(lam[number])] for number, chains in passes.chains.items()]
+    return _lower_sum(passes, passes.team.table(rows, 1)[:, 0])
+
+
+def _lower_sum(passes: Passes, bounds: Floats) -> float:
+    return float(core.lower_sum(np.append(bounds, passes.whole.constant)))

@@ -13,8 +13,6 @@ __all__ = ["METHODS", "cut_size", "partition"]
 
 Ints = NDArray[np.int64]
 METHODS = ("auto", "grid", "metis", "own")
-ROUNDS = 12  # of moves over the boundaries, at most
-SLACK = 1.05  # by which a part may be larger than the mean
 
 
 def partition(model: Model, parts: int, method: str = "auto") -> Ints:
@@ -151,20 +149,24 @@ def _orders(adjacency: object) -> list[Ints]:
     return [wide, deep.astype(np.int64)]
 
 
-def _moved(adjacency: object, part: Ints, parts: int, left: float | None = None) -> Ints:
+def _moved(
+    adjacency: object, part: Ints, parts: int, left: float | None = None, *, rounds: int = 12,
+    slack: float = 1.05,
+) -> Ints:  # fmt: skip
     """Move boundary variables to the part most of their neighbours are in, sizes kept in bounds.
 
-    In each round half of the variables may move, so that neighbours seldom swap sides; rounds that
+    `rounds` limits the rounds, `slack` how much larger than its share a part may be. In each
+    round half of the variables may move, so that neighbours seldom swap sides; rounds that
     do not lessen the cut end it.
     """
     from scipy.sparse import csr_array
 
     n = len(part)
     shares = np.full(parts, 1 / parts) if left is None else np.array([left, 1 - left])
-    most = np.ceil(SLACK * shares * n)
+    most = np.ceil(slack * shares * n)
     best, lowest = part, _crossing(adjacency, part)
     part = part.copy()
-    for turn in range(ROUNDS):
+    for turn in range(rounds):
         member = csr_array((np.ones(n), (np.arange(n), part)), shape=(n, parts))
         near = np.asarray((adjacency @ member).todense())
         gain = near.max(axis=1) - near[np.arange(n), part]

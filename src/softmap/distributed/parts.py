@@ -9,7 +9,6 @@ by phase, then by part, then by number.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
@@ -20,10 +19,9 @@ from softmap.model import Model
 from softmap.model.graph import Graph
 from softmap.model.inputs import Group
 
-__all__ = ["Cut", "Part", "Whole", "cut_model", "first_fit", "piece"]
+__all__ = ["Part", "Whole", "cut_model", "part_nodes", "piece", "spread"]
 
 Ints = NDArray[np.int64]
-MOST_PHASES = 8  # colours of the parts up to which parts are worked on one colour at a time
 
 
 @dataclass(frozen=True)
@@ -85,117 +83,91 @@ class Part:
         return rank
 
     @property
-    def alike(self) -> NDArray[np.int32]:
-        """Edges between own nodes of one phase."""
-        edges = self.model.edges[(self.model.edges < self.own).all(axis=1)]
-        return edges[self.phase[edges[:, 0]] == self.phase[edges[:, 1]]]
+    def ends(self) -> tuple[Ints, Ints]:
+        """Early and late end of each edge."""
+        rank, (first, second) = self.rank, self.model.edges.T.astype(np.int64)
+        swapped = rank[first] > rank[second]
+        return np.where(swapped, second, first), np.where(swapped, first, second)
 
-    def levels(self, depth: Ints) -> tuple[Ints, list[tuple[int, int]]]:
-        """Levels of the nodes, phase after phase, and the levels of each phase.
-
-        `depth` is the level of each own node within its phase; the halo comes last of all.
-        """
-        phase = self.phase[: self.own]
+    def levels(self) -> tuple[Ints, list[tuple[int, int]]]:
+        """Levels of the nodes, phase after phase, the halo last, and the levels of each phase."""
+        own, phase = self.own, self.phase[: self.own]
+        edges = self.model.edges[(self.model.edges < own).all(axis=1)]
+        alike = edges[phase[edges[:, 0]] == phase[edges[:, 1]]]
+        depth = Graph.from_edges(alike, own).levels(self.rank[:own]).astype(np.int64)
         keys, dense = np.unique(
             phase * (int(depth.max(initial=0)) + 1) + depth, return_inverse=True
         )
         level = np.full(self.model.n, len(keys), dtype=np.int64)
-        level[: self.own] = dense.reshape(-1)
+        level[:own] = dense.reshape(-1)
         phases = range(int(phase.max(initial=-1)) + 1)
-        first = [int(level[: self.own][phase >= p].min(initial=len(keys))) for p in phases]
+        first = [int(level[:own][phase >= p].min(initial=len(keys))) for p in phases]
         return level, list(zip(first, [*first[1:], len(keys)], strict=True))
 
-    def ends(self, rank: Ints) -> tuple[Ints, Ints]:
-        """Early and late end of each edge."""
-        first, second = self.model.edges.T.astype(np.int64)
-        swapped = rank[first] > rank[second]
-        return np.where(swapped, second, first), np.where(swapped, first, second)
 
+def cut_model(
+    model: Model, part: Ints, wanted: range | None = None, *, most_phases: int = 8
+) -> tuple[Whole, list[Part]]:
+    """The parts of a model that is in memory.
 
-@dataclass(frozen=True, eq=False)
-class Cut:
-    """How a model is cut: part, phase of every variable, and the colours of the parts."""
-
-    part: Ints
-    phase: Ints
-    turns: Ints
-
-    @property
-    def parts(self) -> int:
-        """How many parts there are."""
-        return len(self.turns)
-
-    @classmethod
-    def of(cls, model: Model, part: Ints) -> Cut:
-        """The order for variables in parts."""
-        parts = int(part.max()) + 1
-        ends = part[model.edges]
-        crossing = np.unique(np.sort(ends[ends[:, 0] != ends[:, 1]], axis=1), axis=0)
-        turns = first_fit(crossing, parts)
-        if parts > 1 and int(turns.max()) + 1 > max(2, min(MOST_PHASES, parts // 2)):
-            return cls(part, model.graph.colouring().astype(np.int64), turns)
-        return cls(part, turns[part], turns)
-
-
-def first_fit(edges: NDArray[np.integer], n: int) -> Ints:
-    """Colours of n nodes so that edges join different ones."""
-    graph = Graph.from_edges(np.ascontiguousarray(edges, dtype=np.int32).reshape(-1, 2), n)
-    return graph.colouring().astype(np.int64)
-
-
-def cut_model(model: Model, part: Ints, wanted: range | None = None) -> tuple[Whole, list[Part]]:
-    """The parts of a model that is in memory; all, or those in a range of numbers."""
+    Parameters
+    ----------
+    part : int64[variables]
+    wanted : range, the parts to return; all if None
+    most_phases : int
+        Colours of the parts up to which parts are worked on one colour at a time.
+    """
     if len(model.auxiliaries):
         raise ModelError(
             "a model with factors of more than two variables cannot be cut into parts; "
             "softmap.solve solves it on one machine"
         )
-    cut = Cut.of(model, part)
+    parts = int(part.max()) + 1
+    ends = part[model.edges]
+    crossing = np.unique(np.sort(ends[ends[:, 0] != ends[:, 1]], axis=1), axis=0)
+    touching = Graph.from_edges(np.ascontiguousarray(crossing, dtype=np.int32), parts)
+    turns = touching.colouring().astype(np.int64)
+    few = parts == 1 or int(turns.max()) + 1 <= max(2, min(most_phases, parts // 2))
+    phase = turns[part] if few else model.graph.colouring().astype(np.int64)
     whole = Whole(
         variables=model.n,
         edges=model.m,
-        parts=cut.parts,
+        parts=parts,
         constant=model.constant,
-        phases=int(cut.phase.max()) + 1,
-        turns=cut.turns,
+        phases=int(phase.max()) + 1,
+        turns=turns,
         fingerprint=model.fingerprint(),
     )
-    numbers = range(cut.parts) if wanted is None else wanted
-    return whole, list(_parts(model, cut, numbers))
-
-
-def _parts(model: Model, cut: Cut, wanted: range) -> Iterator[Part]:
-    ends = cut.part[model.edges]
-    by_part = np.argsort(cut.part, kind="stable")
-    start = np.searchsorted(cut.part[by_part], np.arange(cut.parts + 1))
+    by_part = np.argsort(part, kind="stable")
+    start = np.searchsorted(part[by_part], np.arange(parts + 1))
     local = np.full(model.n, -1, dtype=np.int64)
-    for number in wanted:
+
+    def made(number: int) -> Part:
         own = by_part[start[number] : start[number + 1]]
         edges = np.flatnonzero((ends == number).any(axis=1))
-        touched = np.unique(model.edges[edges])
-        crossing = edges[(ends[edges] != number).any(axis=1)]
-        own = inner_first(own, np.unique(model.edges[crossing]))
-        halo = touched[cut.part[touched] != number].astype(np.int64)
-        nodes = np.concatenate([own, halo])
+        nodes = part_nodes(number, own, model.edges[edges], ends[edges])
         local[nodes] = np.arange(len(nodes))
-        yield Part(
-            number=number,
-            model=piece(model, nodes, edges, local),
-            own=len(own),
-            nodes=nodes,
-            edges=edges,
-            home=cut.part[nodes],
-            phase=cut.phase[nodes],
-        )
+        cut = piece(model, nodes, edges, local)
+        return Part(number, cut, len(own), nodes, edges, part[nodes], phase[nodes])
+
+    return whole, [made(number) for number in (range(parts) if wanted is None else wanted)]
 
 
-def inner_first(own: Ints, boundary: NDArray[np.integer]) -> Ints:
-    """Own nodes with those at the boundary last; both halves keep their order.
+def part_nodes(
+    number: int, own: Ints, ends: NDArray[np.integer], home: NDArray[np.integer]
+) -> Ints:
+    """The nodes of a part: inner ones, own ones at the boundary, the halo.
 
-    Edges between inner nodes then lie in memory as the nodes do, and vectors are loaded in one go.
+    Edges between inner nodes are then in memory as the nodes are, and vectors are loaded at once.
+
+    Parameters
+    ----------
+    own : the part's own nodes
+    ends, home : of all edges that touch these, the nodes and the parts they belong to
     """
+    boundary = np.unique(ends[(home != number).any(axis=1)]).astype(np.int64)
     outer = np.isin(own, boundary)
-    return np.concatenate([own[~outer], own[outer]])
+    return np.concatenate([own[~outer], own[outer], np.setdiff1d(boundary, own)])
 
 
 def piece(model: Model, nodes: Ints, edges: Ints, local: Ints) -> Model:
@@ -206,9 +178,13 @@ def piece(model: Model, nodes: Ints, edges: Ints, local: Ints) -> Model:
         if len(chosen):
             groups.append((local[model.edges[chosen]], potential.take(chosen - first)))
     labels = model.num_labels[nodes]
-    at = np.repeat(model.node_offset[nodes], labels)
-    within = np.arange(len(at)) - np.repeat(np.cumsum(labels) - labels, labels)
-    flat = model.unary[at + within]
+    flat = model.unary[np.repeat(model.node_offset[nodes], labels) + spread(labels)]
     if labels.min() == labels.max():
         return Model(flat.reshape(len(nodes), -1), None, groups)
     return Model(np.split(flat, np.cumsum(labels)[:-1]), None, groups)
+
+
+def spread(counts: Ints) -> Ints:
+    """0, 1, … for each of some counts, one after another."""
+    within: Ints = np.arange(int(counts.sum())) - np.repeat(np.cumsum(counts) - counts, counts)
+    return within

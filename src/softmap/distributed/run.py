@@ -1,6 +1,6 @@
-"""One run over parts: the annealed passes, when to check, and when to stop.
+"""One run over parts: annealed passes and checks until a limit.
 
-The policy is that of `softmap.algorithms.sweeps.anneal` and `softmap.solving.checking`. Every
+When η rises, when to check and what to ask is `softmap.algorithms.policy`'s business. Every
 decision rests on numbers that are the same in all processes.
 """
 
@@ -9,39 +9,29 @@ from __future__ import annotations
 import math
 import time
 from dataclasses import dataclass, field
-from functools import partial
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from softmap.algorithms.policy import Checks
-from softmap.algorithms.sweeps.anneal import (
-    FIRST_ETA,
-    GROWTH,
-    MEMORY,
-    READY,
-    SETTLED,
-)
+from softmap.algorithms.policy import Annealing, Ask, Checks, Cooling, Schedule
 from softmap.algorithms.sweeps.chains import polish
 from softmap.algorithms.sweeps.sampling import RECENT, SAMPLE
-from softmap.distributed.backends import Backend
-from softmap.distributed.judge import Arrays, Finding, Proofs, Question, look
+from softmap.distributed.judge import Judgement, bound_of, judge
 from softmap.distributed.labels import LabelsByParts
 from softmap.distributed.parts import Part, Whole
 from softmap.distributed.passes import Passes
 from softmap.distributed.survey import survey, tightened
 from softmap.distributed.team import Team
 from softmap.relaxation.gaps import gap_unit, relative_gap, stated_primal
-from softmap.solving.trace import PROVED, Row, Status, Trace
+from softmap.solving.best import RelativeGaps, Tolerances
+from softmap.solving.trace import Row, Status, Trace
 
-__all__ = ["Limits", "Progress", "Run"]
-
-CHECKS = Checks()
-PATIENCE = 400  # passes without progress after which a run gives up
+__all__ = ["PartsLimits", "PartsProgress", "PartsRun"]
 
 
 @dataclass(frozen=True)
-class Limits:
+class PartsLimits:
     """When to stop: relative gaps, seconds, passes."""
 
     lp_gap: float = 1e-4
@@ -51,70 +41,81 @@ class Limits:
 
 
 @dataclass
-class Progress:
-    """Where a run stands, besides its arrays: plain numbers, the same in all processes.
+class PartsProgress:
+    """Where a run stands, besides its arrays: the same in all processes.
 
-    `next_check`, `refined_at`, `labelled_at` and `improved_at` are passes: of the next check, the
-    last that asked for everything, the last search for labels, and when a gap last improved.
-    `gain` is the part of the gap that was left when the average was priced, too, the last time.
+    Attributes
+    ----------
+    cooling, schedule
+        What the policy remembers.
+    passes, samples : int
+        Passes so far, and samples in the average of marginals.
+    bound, primal : float
+        The best so far.
+    seconds : float
+        Time up to the last check.
+    trace : Trace
     """
 
-    eta: float
+    cooling: Cooling
+    schedule: Schedule = field(default_factory=Schedule)
     passes: int = 0
     samples: int = 0
     bound: float = -math.inf
     primal: float = math.inf
-    smoothed: float = -math.inf
-    previous: float = -math.inf
-    next_check: int = CHECKS.passes_to_next(0, math.inf)
-    refined_at: int = 0
-    labelled_at: int = 0
-    improved_at: int = 0
-    best_lp_gap: float = math.inf
-    best_gap: float = math.inf
-    gain: float = 1.0
     seconds: float = 0.0
     trace: Trace = field(default_factory=Trace)
 
 
-class Run:
-    """The parts of this process, their messages, and the best that all have found."""
+class PartsRun:
+    """The parts of this process, their messages, and the best that all have found.
+
+    Attributes
+    ----------
+    lam : dict from part to λ
+        The λ that proves the bound, right at own nodes and own edges.
+    """
+
+    annealing = Annealing()
+    checks = Checks()
 
     def __init__(
-        self, team: Team, whole: Whole, parts: list[Part], eta: float | None, backend: Backend
+        self, team: Team, whole: Whole, parts: list[Part], eta: float | None, threads: int
     ) -> None:
         self.team, self.whole = team, whole
-        tight = tightened(team, whole, parts)
+        tight = tightened(team, parts)
         self.survey = survey(team, tight)
-        self.backend = backend.words
-        make = partial(backend.engine, averaging=self.survey.averaging)
-        self.passes = Passes(team, whole, tight, make)
+        self.passes = Passes(team, whole, tight, threads)
         self.labels = LabelsByParts(self.passes)
-        self.progress = Progress(eta or FIRST_ETA / self.survey.scale)
-        self.lam: Arrays = {
+        cooling = Cooling(eta=eta or self.annealing.first_eta(self.survey.scale))
+        self.progress = PartsProgress(cooling)
+        self.progress.schedule.next_check = self.checks.passes_to_next(0, math.inf)
+        self.lam = {
             number: np.zeros(int(chains.part.model.half_offset[-1]))
             for number, chains in self.passes.chains.items()
         }
-        self._earlier, self._began = 0.0, time.perf_counter()
+        self.start_clock()
 
-    def started(self, earlier: float) -> None:
-        """Count time from now on, after so many seconds of an earlier run."""
-        self._earlier, self._began = earlier, time.perf_counter()
+    def start_clock(self) -> None:
+        """Count time from now on, after that of an earlier run."""
+        self._began = time.perf_counter() - self.progress.seconds
 
     @property
     def seconds(self) -> float:
         """Time since the run began; only the first process's counts."""
-        return self._earlier + time.perf_counter() - self._began
+        return time.perf_counter() - self._began
 
-    def advance(self, limits: Limits) -> Status | None:
+    # --- passes ---
+
+    def advance(self, limits: PartsLimits) -> Status | None:
         """Go on to the next check, or to the first limit on the way."""
         state = self.progress
-        target = state.next_check
+        target = state.schedule.next_check
         if limits.max_passes is not None:
             target = min(target, limits.max_passes)
         while state.passes < target:
             count = min(target - state.passes, SAMPLE - state.passes % SAMPLE)
-            self.passes.run(count, state.eta)
+            self.passes.run(count, state.cooling.eta)
             state.passes += count
             if state.passes % SAMPLE == 0:
                 self._sample()
@@ -123,97 +124,91 @@ class Run:
         done = limits.max_passes is not None and state.passes >= limits.max_passes
         return Status.WORK_LIMIT if done else None
 
-    def _late(self, limits: Limits) -> bool:
+    def _late(self, limits: PartsLimits) -> bool:
         """Whether time is up, by the first process's clock."""
         if limits.time_limit is None:
             return False
         return bool(self.team.together(self.seconds >= limits.time_limit))
 
     def _sample(self) -> None:
-        state = self.progress
-        longest = MEMORY * np.sqrt(state.eta * self.survey.scale)
-        self.passes.settle()
-        self.passes.clock[0] = min(self.passes.clock[0], max(longest, 10.0))
+        state, eta = self.progress, self.progress.cooling.eta
+        self.passes.shorten_memory(self.annealing.longest_momentum(eta, self.survey.scale))
         if self.survey.averaging:
             state.samples += 1
-            weight = (RECENT + 1.0) / (state.samples + RECENT)
-            self.passes.sample(state.eta, weight, state.samples)
+            self.passes.sample(eta, (RECENT + 1.0) / (state.samples + RECENT))
 
-    def check(self, limits: Limits, *, last: bool) -> Status | None:
-        """Judge, look for labels now and then, raise η if it is time; a gap that is closed."""
-        state, eta = self.progress, self.progress.eta
+    # --- checks ---
+
+    def check(self, limits: PartsLimits, *, last: bool) -> Status | None:
+        """Judge the messages, search for labels if due, raise η if due; why to stop, or None."""
+        state, eta = self.progress, self.progress.cooling.eta
         self.passes.settle()
-        question = self._question(limits, last)
-        found = look(self.passes, eta, question, state.samples > 1, polish(state.passes))
+        ask = self._ask(limits, last)
+        averaged = state.samples > 1
+        found = judge(self.passes, eta, ask, averaged, polish(state.passes))
         if found.bound > state.bound:
-            state.bound, self.lam = found.bound, found.lam.keep()
+            state.bound, self.lam = found.bound, found.lam
         state.primal = min(state.primal, *found.primals, self.labels.energy)
-        if question is Question.GLIMPSE:
-            self.labels.round(found.nodes)
-            state.primal = min(state.primal, self.labels.energy)
-            if not self._closed(limits):
-                self.labels.read_off(found.lam, found.nodes)
-                state.primal = min(state.primal, self.labels.energy)
+        if ask is Ask.BOUND:
+            self._read_labels(found, limits)
         else:
-            state.smoothed = found.smoothed
-            self._label(found, limits, last)
+            self._find_labels(found, limits, last)
         closed = self._closed(limits)
         self._note(found, eta)
-        if question is not Question.GLIMPSE:
-            self._heed(found)
-        self.passes.forget()
-        state.next_check = state.passes + self._interval(limits)
+        if ask is not Ask.BOUND:
+            state.cooling.smoothed = found.smoothed
+            entropy = found.edge_entropy - found.node_entropy
+            state.cooling.observe(
+                self.annealing, bound=found.bound, primals=found.primals, entropy=entropy,
+                averaged=averaged,
+            )  # fmt: skip
+        ratio = self._lp_ratio(limits)
+        state.schedule.next_check = state.passes + self.checks.passes_to_next(state.passes, ratio)
         return closed or self._stalled()
 
-    def _interval(self, limits: Limits) -> int:
-        return CHECKS.passes_to_next(
-            self.progress.passes, self.gaps()[0] / max(limits.lp_gap, 1e-12)
+    def _lp_ratio(self, limits: PartsLimits) -> float:
+        """The LP gap over the one asked for."""
+        return self.gaps()[0] / max(limits.lp_gap, 1e-12)
+
+    def _ask(self, limits: PartsLimits, last: bool) -> Ask:
+        state = self.progress
+        if state.passes <= self.checks.hasty and not last:
+            return Ask.BOUND  # labels give an upper value, too, and a point costs more
+        tight = self.labels.energy <= state.primal < math.inf
+        return state.schedule.ask(
+            self.checks, state.passes, lp_ratio=self._lp_ratio(limits), tight=tight, last=last
         )
 
-    def _question(self, limits: Limits, last: bool) -> Question:
-        """All there is to ask where that may end the run, now and then, and at the end."""
-        state = self.progress
-        if state.passes <= CHECKS.hasty and not last:
-            return Question.GLIMPSE  # labels give an upper value, too, and a point costs more
-        if not last and state.passes < 2 * state.refined_at:
-            near = self.gaps()[0] <= CHECKS.hope * limits.lp_gap
-            tight = self.labels.energy <= state.primal < math.inf
-            if not (near or tight):
-                return Question.SKETCH
-        state.refined_at = state.passes
-        return Question.ALL
+    def _read_labels(self, found: Judgement, limits: PartsLimits) -> None:
+        """Round the marginals, and read labels off λ unless that was enough."""
+        self.labels.round(found.nodes)
+        self._offer_labels()
+        if not self._closed(limits):
+            self.labels.read_off(found.lam, found.nodes)
+            self._offer_labels()
 
-    def _label(self, found: Finding, limits: Limits, last: bool) -> None:
+    def _find_labels(self, found: Judgement, limits: PartsLimits, last: bool) -> None:
         """Search for labels at growing intervals while they may be the best point, at the end, and
         until some obey hard constraints."""
-        state = self.progress
+        state, energy = self.progress, self.labels.energy
         gap = state.primal - state.bound
-        rivals = not state.labelled_at or not self.labels.energy - state.bound > CHECKS.rivals * gap
-        due = last or (state.passes >= 4 * state.labelled_at and rivals)
-        if due or not math.isfinite(self.labels.energy):
-            self._find_labels(found)
-        if due:
-            state.labelled_at = state.passes
-        elif self._closed(limits) and self.gaps()[1] > limits.lp_gap:
-            self._find_labels(found)
+        schedule = state.schedule
+        rivals = not energy - state.bound > self.checks.rivals * gap
+        wanted = rivals or not schedule.decoded_at
+        due = schedule.labels_due(state.passes, factor=4, wanted=wanted, last=last)
+        if due or not math.isfinite(energy):
+            self._search(found)
+        if not due and self._closed(limits) and self.gaps()[1] > limits.lp_gap:
+            self._search(found)
 
-    def ended(self, limits: Limits) -> Status | None:
-        """Whether a run that is resumed has nothing left to do, and why."""
-        if not len(self.progress.trace):
-            return None
-        return self._closed(limits) or self._stalled()
+    def _search(self, found: Judgement) -> None:
+        self.labels.search(found.lam, found.nodes, self.progress.passes)
+        self._offer_labels()
 
-    def _find_labels(self, found: Finding) -> None:
-        self.labels.look(found.lam, found.nodes, self.progress.passes)
+    def _offer_labels(self) -> None:
         self.progress.primal = min(self.progress.primal, self.labels.energy)
 
-    @property
-    def primal(self) -> float:
-        """The cost of the best point."""
-        state = self.progress
-        return stated_primal(state.primal, state.bound, self.labels.energy)
-
-    def _note(self, found: Finding, eta: float) -> None:
+    def _note(self, found: Judgement, eta: float) -> None:
         state = self.progress
         state.seconds = self.team.together(self.seconds)
         work = 2 * self.whole.edges * state.passes
@@ -223,54 +218,57 @@ class Run:
         )  # fmt: skip
         state.trace.rows.append(row)
 
-    def _heed(self, found: Finding) -> None:
-        """Raise η once the entropy, not the optimisation, makes most of the gap."""
+    # --- how good it is ---
+
+    @property
+    def primal(self) -> float:
+        """The cost of the best point."""
         state = self.progress
-        gap = self._gap(found)
-        if np.isfinite(gap):
-            entropy = found.edge_entropy - found.node_entropy
-            regularised = found.primals[0] - entropy / state.eta - found.smoothed
-            ready = regularised < READY * gap
-        else:
-            ready = found.smoothed - state.previous < SETTLED * (found.bound - found.smoothed)
-        state.previous = found.smoothed
-        if ready:
-            state.eta *= GROWTH
-            state.previous = -math.inf
+        return stated_primal(state.primal, state.bound, self.labels.energy)
 
-    def _gap(self, found: Finding) -> float:
-        """The LP gap of all that was asked for, or as it would be with what a sketch left out."""
-        state = self.progress
-        gap, first = min(found.primals) - found.bound, found.primals[0] - found.bound
-        if len(found.primals) == 1 and state.samples > 1:
-            return gap * state.gain
-        state.gain = gap / first if 0 < first < math.inf else 1.0
-        return gap
-
-    def let_go(self, number: int) -> NDArray[np.float64]:
-        """λ of a part, which the run does not need any more."""
-        if isinstance(self.lam, Proofs):
-            return self.lam.let_go(number)
-        return self.lam[number]
-
-    def gaps(self) -> tuple[float, float]:
+    def gaps(self) -> RelativeGaps:
         """Relative LP gap and relative MAP gap."""
         state = self.progress
         unit = gap_unit(state.bound, self.whole.constant, self.survey.step)
-        return (
+        return RelativeGaps(
             relative_gap(state.primal - state.bound, unit),
             relative_gap(self.labels.energy - state.bound, unit),
         )
 
-    def _closed(self, limits: Limits) -> Status | None:
-        lp_gap, gap = self.gaps()
-        if gap <= limits.gap:
-            return Status.OPTIMAL if gap <= PROVED else Status.GAP
-        return Status.LP_GAP if lp_gap <= limits.lp_gap else None
+    def ended(self, limits: PartsLimits) -> Status | None:
+        """Whether a run that is resumed has nothing left to do, and why."""
+        return (self._closed(limits) or self._stalled()) if len(self.progress.trace) else None
+
+    def _closed(self, limits: PartsLimits) -> Status | None:
+        return Tolerances(limits.lp_gap, limits.gap).met(self.gaps())
 
     def _stalled(self) -> Status | None:
-        state, (lp_gap, gap) = self.progress, self.gaps()
-        if lp_gap < 0.99 * state.best_lp_gap or gap < 0.99 * state.best_gap:
-            state.best_lp_gap, state.best_gap, state.improved_at = lp_gap, gap, state.passes
-        patience = max(PATIENCE, state.passes // 2)
-        return Status.STALLED if state.passes - state.improved_at > patience else None
+        state = self.progress
+        stalled = state.schedule.stalled(self.checks, state.passes, *self.gaps())
+        return Status.STALLED if stalled else None
+
+    # --- what is stored ---
+
+    def arrays(self, number: int) -> dict[str, NDArray[Any]]:
+        """The arrays of a part that a run goes on from, by name."""
+        stored = self.passes.chains[number].stored()
+        return stored | {"lam": self.lam[number], "labels": self.labels.labels[number]}
+
+    def put(self, number: int, arrays: dict[str, NDArray[Any]]) -> None:
+        """Copy stored arrays of the same shapes back."""
+        for name, place in self.arrays(number).items():
+            place[...] = arrays[name]
+
+    def go_on(self, progress: PartsProgress, clock: NDArray[np.float64]) -> None:
+        """Go on where another run was; its arrays are back in place. All processes together.
+
+        The bound and the energy are computed again, from λ and the labels.
+        """
+        self.progress, self.passes.clock = progress, clock
+        progress.bound = bound_of(self.passes, self.lam)
+        self.labels.price_again()
+        self.start_clock()
+
+    def release_lam(self, number: int) -> NDArray[np.float64]:
+        """λ of a part, which the run does not need any more."""
+        return self.lam.pop(number)

@@ -14,21 +14,34 @@ from numpy.typing import NDArray
 
 from softmap.arguments import count, not_negative, positive
 from softmap.distributed import checkpoint as storage
-from softmap.distributed.backends import Backend
 from softmap.distributed.partition import partition as partitioned
 from softmap.distributed.parts import Part, Whole, cut_model
-from softmap.distributed.run import Limits, Run
+from softmap.distributed.run import PartsLimits, PartsRun
 from softmap.distributed.storage import read_parts, read_whole
 from softmap.distributed.team import Team
 from softmap.errors import OptionError, shown
+from softmap.machine import usable_cores
 from softmap.model import Model
+from softmap.solving.options import MOST_THREADS
 from softmap.solving.trace import Row, Status, Trace
 
 __all__ = ["DistributedResult", "resume", "solve"]
 
-EVERY = 30.0  # seconds between checkpoints
-PARTS_EACH = 8  # parts per process unless given: enough for each to have some of every colour
-BLOCKS_EACH = 2  # the same for blocks of a grid, which have two colours: passes like large parts
+
+@dataclass(frozen=True)
+class PartsEach:
+    """Parts per process unless given.
+
+    Attributes
+    ----------
+    blocks : int
+        Of a grid, whose blocks have two colours: passes are faster over large parts.
+    others : int
+        Of other graphs: enough for each process to have parts of every colour.
+    """
+
+    blocks: int = 2
+    others: int = 8
 
 
 @dataclass(frozen=True, eq=False)
@@ -49,8 +62,6 @@ class DistributedResult:
         model. λ is given at half-edges of own variables; together they prove `bound`.
     halo_bytes : int
         What this process sends to others in one pass.
-    backend : str
-        Where passes ran, and the precision of messages: "cpu float64", "cuda float32", …
     """
 
     status: Status
@@ -70,7 +81,6 @@ class DistributedResult:
     labels: dict[int, tuple[NDArray[np.int64], NDArray[np.int64]]]
     lam: dict[int, tuple[NDArray[np.int64], NDArray[np.float64]]]
     halo_bytes: int
-    backend: str
 
     @property
     def found(self) -> bool:
@@ -90,10 +100,8 @@ def solve(  # noqa: PLR0913 - one keyword per thing a user may want to say
     max_passes: int | None = None,
     threads: int | None = None,
     eta: float | None = None,
-    backend: str = "cpu",
-    dtype: str | None = None,
     checkpoint: str | os.PathLike[str] | None = None,
-    checkpoint_every: float = EVERY,
+    checkpoint_every: float = 30.0,
     on_check: Callable[[Row], Any] | None = None,
 ) -> DistributedResult:
     """Solve the relaxation of one model by all processes of a communicator, and look for labels.
@@ -114,8 +122,6 @@ def solve(  # noqa: PLR0913 - one keyword per thing a user may want to say
     lp_gap, gap, time_limit, threads, eta
         As in `softmap.solve`; threads are those of each process.
     max_passes : int, stop after so many
-    backend : "cpu" or "cuda"; with "cuda", each process takes one of its machine's devices
-    dtype : precision of messages, "float32" or "float64" with "cuda"; float32 if left out
     checkpoint : folder, written at intervals and at the end; see `resume`
     checkpoint_every : float, seconds between two of them
     on_check : function, called with each row of the trace in the first process
@@ -131,9 +137,8 @@ def solve(  # noqa: PLR0913 - one keyword per thing a user may want to say
     """
     limits = _limits(lp_gap, gap, time_limit, max_passes)
     first_eta = None if eta is None else positive("eta", eta)
-    place = Backend.checked(backend, dtype)
     team, whole, pieces = _begun(model, comm, parts, partition)
-    run = Run(team, whole, pieces, first_eta, place.on(team, threads))
+    run = PartsRun(team, whole, pieces, first_eta, _threads(team, threads))
     store = _Store(_folder(checkpoint), not_negative("checkpoint_every", checkpoint_every))
     return _loop(run, limits, store, on_check)
 
@@ -150,31 +155,37 @@ def resume(  # noqa: PLR0913 - the keywords of `solve`
     max_passes: int | None = None,
     threads: int | None = None,
     checkpoint: str | os.PathLike[str] | None = None,
-    checkpoint_every: float = EVERY,
+    checkpoint_every: float = 30.0,
     on_check: Callable[[Row], Any] | None = None,
 ) -> DistributedResult:
     """Go on from a checkpoint, on any number of processes, to the same result.
 
     Takes what `solve` takes; a model in memory is cut as it was cut then, so `partition` has to be
-    the same. Passes run where they ran before.
+    the same.
     """
     limits = _limits(lp_gap, gap, time_limit, max_passes)
     manifest = storage.read_manifest(_checked_folder(folder))
-    place = Backend.named(manifest.backend)
     team, whole, pieces = _begun(model, comm, manifest.parts, partition)
-    run = Run(team, whole, pieces, None, place.on(team, threads))
+    run = PartsRun(team, whole, pieces, None, _threads(team, threads))
     storage.restore(manifest, run)
     store = _Store(_folder(checkpoint), not_negative("checkpoint_every", checkpoint_every))
     return _loop(run, limits, store, on_check)
 
 
-def _limits(lp_gap: Any, gap: Any, time_limit: Any, max_passes: Any) -> Limits:
-    return Limits(
+def _limits(lp_gap: Any, gap: Any, time_limit: Any, max_passes: Any) -> PartsLimits:
+    return PartsLimits(
         not_negative("lp_gap", lp_gap),
         not_negative("gap", gap),
         None if time_limit is None else not_negative("time_limit", time_limit),
         None if max_passes is None else count("max_passes", max_passes),
     )
+
+
+def _threads(team: Team, threads: Any) -> int:
+    """Threads of this process: its share of the machine's cores unless given."""
+    if threads is not None:
+        return count("threads", threads, 1, MOST_THREADS)
+    return max(1, usable_cores() // team.on_this_machine())
 
 
 def _begun(
@@ -184,7 +195,7 @@ def _begun(
     size = 1 if comm is None else int(getattr(comm, "size", 1))
     if isinstance(model, Model):
         blocks = model.shape is not None and partition in ("auto", "grid")
-        usual = (BLOCKS_EACH if blocks else PARTS_EACH) * size if size > 1 else 1
+        usual = (PartsEach().blocks if blocks else PartsEach().others) * size if size > 1 else 1
         wanted = min(model.n, usual if parts is None else count("parts", parts, 1))
         # every process cuts the whole model, in the same way
         part = partitioned(model, wanted, partition)
@@ -225,21 +236,21 @@ class _Store:
     def __post_init__(self) -> None:
         self._saved = time.perf_counter()
 
-    def save(self, run: Run) -> None:
+    def save(self, run: PartsRun) -> None:
         if self.folder is not None:
             storage.save(self.folder, run)
             self._saved = time.perf_counter()
 
-    def due(self, run: Run) -> bool:
+    def due(self, run: PartsRun) -> bool:
         """Whether it is time, by the first process's clock."""
         return bool(run.team.together(time.perf_counter() - self._saved >= self.every))
 
 
 def _loop(
-    run: Run, limits: Limits, store: _Store, on_check: Callable[[Row], Any] | None
+    run: PartsRun, limits: PartsLimits, store: _Store, on_check: Callable[[Row], Any] | None
 ) -> DistributedResult:
     """Advance, check and store until something stops the run."""
-    run.started(run.progress.seconds)
+    run.start_clock()
     status = run.ended(limits)
     while status is None:
         limited = run.advance(limits)
@@ -253,19 +264,18 @@ def _loop(
     return _result(run, status)
 
 
-def _result(run: Run, status: Status) -> DistributedResult:
+def _result(run: PartsRun, status: Status) -> DistributedResult:
     state, whole = run.progress, run.whole
     lp_gap, gap = run.gaps()
     labels, lam = {}, {}
     for number, chains in run.passes.chains.items():
         part = chains.part
         labels[number] = part.nodes[: part.own], run.labels.labels[number][: part.own]
-        lam[number] = _own_lam(part, run.let_go(number))
+        lam[number] = _own_lam(part, run.release_lam(number))
     return DistributedResult(
         status, state.bound, run.primal, run.labels.energy, state.passes,
-        run.team.together(run.seconds), state.eta, state.trace, whole.variables, whole.edges,
-        whole.parts, run.team.size, lp_gap, gap, labels, lam, run.passes.halo.bytes_per_pass,
-        run.backend,
+        run.team.together(run.seconds), state.cooling.eta, state.trace, whole.variables,
+        whole.edges, whole.parts, run.team.size, lp_gap, gap, labels, lam, run.passes.halo_bytes,
     )  # fmt: skip
 
 

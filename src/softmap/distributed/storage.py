@@ -1,7 +1,7 @@
 """Models in parts on disk: a folder with one file per part and a manifest.
 
 Files hold the arrays of `softmap.io.npz`, with a few more, and are not packed: each process maps
-its own parts into memory, and nobody reads all of them. They are NumPy archives or HDF5 files.
+its own parts into memory, and nobody reads all of them.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ import json
 import mmap
 import os
 import zipfile
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +18,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from softmap.arguments import count
-from softmap.distributed.hdf5 import mapped_hdf5, write_hdf5
 from softmap.distributed.partition import partition as partitioned
 from softmap.distributed.parts import Part, Whole, cut_model
 from softmap.errors import FormatError, OptionError, WriteError, shown
@@ -26,17 +25,17 @@ from softmap.io.atomic import replacing, write_text
 from softmap.io.npz import array_of, model_arrays, model_from_arrays
 from softmap.model import Model, checked_model
 
-__all__ = ["checked_form", "read_parts", "read_whole", "write_folder", "write_parts"]
+__all__ = ["read_parts", "read_whole", "write_folder", "write_parts"]
 
 KIND, VERSION = "softmap model in parts", 1
 MANIFEST = "model.json"
 EXTRA = ("nodes", "edges", "home", "phase", "own")  # arrays of a part besides those of its model
+COUNTS = ("variables", "edges", "parts", "phases")
 
 
 def write_parts(
-    model: Model, folder: str | os.PathLike[str], parts: int, *, partition: str = "auto",
-    form: str = "npz",
-) -> None:  # fmt: skip
+    model: Model, folder: str | os.PathLike[str], parts: int, *, partition: str = "auto"
+) -> None:
     """Cut a model into parts and write them into a folder.
 
     Parameters
@@ -45,23 +44,13 @@ def write_parts(
     parts : int
     partition : "auto", "grid", "metis" or "own"
         How to cut: see `softmap.distributed.partition.partition`.
-    form : "npz" or "hdf5"
-        NumPy archives, or HDF5 files (extra `opengm`).
     """
-    checked_form(form)
     part = partitioned(checked_model(model), count("parts", parts, 1), partition)
     whole, pieces = cut_model(model, part)
-    write_folder(folder, whole, pieces, form)
+    write_folder(folder, whole, pieces)
 
 
-def checked_form(form: Any) -> str:
-    """The name of a form, if there is such a one."""
-    if not isinstance(form, str) or form not in FORMS:
-        raise OptionError(f"form={shown(form)}: expected 'npz' or 'hdf5'")
-    return form
-
-
-def write_folder(folder: Any, whole: Whole, parts: Iterable[Part], form: str = "npz") -> None:
+def write_folder(folder: Any, whole: Whole, parts: Iterable[Part]) -> None:
     """Write parts one by one; the manifest last, so that a folder with one is whole."""
     if not isinstance(folder, str | os.PathLike) or "\0" in str(folder):
         raise OptionError(f"expected a folder, not {shown(folder)}")
@@ -73,32 +62,19 @@ def write_folder(folder: Any, whole: Whole, parts: Iterable[Part], form: str = "
         raise WriteError(path, error) from error
     for part in parts:
         arrays: dict[str, Any] = {f"part.{name}": getattr(part, name) for name in EXTRA}
-        FORMS[form][1](_file(path, part.number, form), arrays | model_arrays(part.model))
-    facts = {name: getattr(whole, name) for name in _NUMBERS}
-    facts |= {"kind": KIND, "version": VERSION, "form": form, "turns": whole.turns.tolist()}
+        with replacing(_file(path, part.number)) as file:
+            np.savez(file, **arrays, **model_arrays(part.model))
+    facts = {name: getattr(whole, name) for name in (*COUNTS, "constant", "fingerprint")}
+    facts |= {"kind": KIND, "version": VERSION, "turns": whole.turns.tolist()}
     write_text(path / MANIFEST, [json.dumps(facts, indent=1), "\n"])
 
 
-_COUNTS = ("variables", "edges", "parts", "phases")
-_NUMBERS = (*_COUNTS, "constant", "fingerprint")
-
-
-def _file(folder: Path, number: int, form: str) -> Path:
-    return folder / f"part-{number:05d}{FORMS[form][0]}"
-
-
-def _write_npz(path: Path, arrays: dict[str, Any]) -> None:
-    with replacing(path) as file:
-        np.savez(file, **arrays)
+def _file(folder: Path, number: int) -> Path:
+    return folder / f"part-{number:05d}.npz"
 
 
 def read_whole(folder: Path) -> Whole:
     """What the manifest says of the model."""
-    return _whole(*_manifest(folder))
-
-
-def _manifest(folder: Path) -> tuple[dict[str, Any], Path]:
-    """What the manifest says, and where it is."""
     path = folder / MANIFEST
     try:
         facts = json.loads(path.read_text("utf-8"))
@@ -108,20 +84,14 @@ def _manifest(folder: Path) -> tuple[dict[str, Any], Path]:
         raise FormatError(f"expected a {KIND}", path)
     if facts.get("version") != VERSION:
         raise FormatError(f"format {shown(facts.get('version'))}; expected {VERSION}", path)
-    if facts.setdefault("form", "npz") not in tuple(FORMS):
-        raise FormatError(f"parts of form {shown(facts['form'])}; expected npz or hdf5", path)
-    return facts, path
-
-
-def _whole(facts: dict[str, Any], path: Path) -> Whole:
+    if facts.get("form", "npz") != "npz":  # what earlier versions wrote
+        raise FormatError(f"parts of form {shown(facts['form'])}; expected npz", path)
     try:
         whole = Whole(
             turns=np.array([count("turns", turn) for turn in facts["turns"]], dtype=np.int64),
             constant=float(facts["constant"]),
             fingerprint=str(facts["fingerprint"]),
-            **{
-                name: count(name, facts[name]) for name in ("variables", "edges", "parts", "phases")
-            },
+            **{name: count(name, facts[name]) for name in COUNTS},
         )
     except (KeyError, TypeError, ValueError) as error:
         raise FormatError(f"not a whole manifest ({error})", path) from error
@@ -132,12 +102,11 @@ def _whole(facts: dict[str, Any], path: Path) -> Whole:
 
 def read_parts(folder: Path, whole: Whole, wanted: range) -> list[Part]:
     """Some parts, mapped into memory."""
-    form = _manifest(folder)[0]["form"]
-    return [_read(_file(folder, number, form), number, whole, form) for number in wanted]
+    return [_read(_file(folder, number), number, whole) for number in wanted]
 
 
-def _read(path: Path, number: int, whole: Whole, form: str) -> Part:
-    arrays = FORMS[form][2](path)
+def _read(path: Path, number: int, whole: Whole) -> Part:
+    arrays = mapped(path)
     own = {name: arrays.pop(f"part.{name}", None) for name in EXTRA}
     if any(array is None for array in own.values()):
         raise FormatError("expected a part of a model", path)
@@ -193,10 +162,3 @@ def _extent(view: memoryview, member: zipfile.ZipInfo, path: Path) -> tuple[int,
     extra = int.from_bytes(view[at + 28 : at + 30], "little")
     begin = at + 30 + names + extra
     return begin, begin + member.file_size
-
-
-# suffix, how to write, and how to map the files of each form
-FORMS: dict[str, tuple[str, Callable[[Path, dict[str, Any]], None], Callable[[Path], Any]]] = {
-    "npz": (".npz", _write_npz, mapped),
-    "hdf5": (".h5", write_hdf5, mapped_hdf5),
-}

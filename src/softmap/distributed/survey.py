@@ -9,17 +9,14 @@ from numpy.typing import NDArray
 
 from softmap import core
 from softmap.algorithms.sweeps.anneal import easily_coupled
-from softmap.distributed.chains import PartChains
-from softmap.distributed.parts import Part, Whole
-from softmap.distributed.passes import Passes
+from softmap.distributed.halo import Boundary
+from softmap.distributed.parts import Part
 from softmap.distributed.team import Team
 from softmap.errors import InfeasibleModel, ModelError
 from softmap.model.layout import layout
 from softmap.model.potentials.base import least_steps
 
 __all__ = ["Survey", "survey", "tightened"]
-
-ORDINARY = 2.0**40  # costs beyond this, or below its inverse, are scaled on one machine only
 
 Floats = NDArray[np.float64]
 
@@ -49,7 +46,8 @@ def survey(team: Team, parts: list[Part]) -> Survey:
     widths, count, largest = table[:, 0].sum(), table[:, 1].sum(), table[:, 2].max()
     inverse, steps = table[:, 3].sum(), table[:, 4].sum()
     scale = float(widths / count) if count else float(largest) or 1.0
-    if not 1 / ORDINARY < scale < ORDINARY or largest > 2.0**600:
+    # costs of other sizes are scaled on one machine only
+    if not 2.0**-40 < scale < 2.0**40 or largest > 2.0**600:
         raise ModelError(
             f"costs of a typical range of {scale:.3g} and up to {largest:.3g}: multiply all costs "
             "by a number that brings them near 1 before the model is cut into parts"
@@ -67,7 +65,7 @@ def _row(part: Part) -> list[float]:
     low, high = np.fmin.reduceat(finite, start), np.fmax.reduceat(finite, start)
     widths, sizes = [np.nan_to_num(high - low)], [np.nan_to_num(np.maximum(abs(low), abs(high)))]
     steps = [least_steps(unary, start)]
-    counted = part.ends(part.rank)[0] < own
+    counted = part.ends[0] < own
     for first, last, potential in model.groups():
         mine, ends = counted[first:last], model.end_labels(first, last)
         least, greatest = potential.extremes(*ends)
@@ -83,27 +81,25 @@ def _row(part: Part) -> list[float]:
     ]  # fmt: skip
 
 
-def tightened(team: Team, whole: Whole, parts: list[Part]) -> list[Part]:
+def tightened(team: Team, parts: list[Part]) -> list[Part]:
     """The parts with +inf on every state that arc consistency rules out anywhere.
 
     Parts cross out states on their own and tell each other, until nobody has anything to tell.
     """
     if not team.table([[part.model.has_forbidden] for part in parts], 1).any():
         return parts
-    halo = Passes(team, whole, parts, lambda part: PartChains(part, 1)).halo
+    boundary = Boundary(team, parts)
     allowed = {part.number: np.isfinite(part.model.unary) for part in parts}
     changed = True
     while changed:
         rows = []
         for part in parts:
-            before = int(allowed[part.number].sum())
             empty = _empty(part, allowed[part.number])
             if empty < 0:
                 empty = core.arc_consistency(layout(part.model), allowed[part.number])
             node = int(part.nodes[empty]) if empty >= 0 else -1
-            rows.append([before != int(allowed[part.number].sum()), node])
-        table = team.table(rows, 2)
-        if (stuck := int(table[:, 1].max())) >= 0:
+            rows.append([node])
+        if (stuck := int(team.table(rows, 1).max())) >= 0:
             raise InfeasibleModel(
                 "no labelling has finite cost: hard constraints leave variable "
                 f"{stuck} without a state; look at the +inf costs around it",
@@ -111,7 +107,7 @@ def tightened(team: Team, whole: Whole, parts: list[Part]) -> list[Part]:
             )
         earlier = {number: mask.copy() for number, mask in allowed.items()}
         masks = {number: mask.astype(np.float64) for number, mask in allowed.items()}
-        halo.states(masks)
+        boundary.states(masks)
         for number, mask in masks.items():
             allowed[number] &= mask > 0
         news = [[not np.array_equal(earlier[n], allowed[n])] for n in allowed]

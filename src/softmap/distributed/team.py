@@ -71,15 +71,15 @@ class Team:
         self.owner = np.repeat(np.arange(self.size), np.diff(starts))
         self._counts = np.diff(starts)
 
-    def beside(self) -> tuple[int, int]:
-        """The number of this process among those of its machine, and how many they are."""
+    def on_this_machine(self) -> int:
+        """Processes that share this one's machine, itself included."""
         if isinstance(self.comm, Alone):
-            return 0, 1
+            return 1
         from mpi4py import MPI
 
         near = self.comm.Split_type(MPI.COMM_TYPE_SHARED)
         try:
-            return int(near.rank), int(near.size)
+            return int(near.size)
         finally:
             near.Free()
 

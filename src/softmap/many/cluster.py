@@ -3,17 +3,33 @@
 from __future__ import annotations
 
 import time
+from dataclasses import dataclass
 from types import TracebackType
 from typing import Any
 
 from softmap.errors import MissingExtra, OptionError, SoftmapError, shown
 from softmap.machine import usable_cores
 
-__all__ = ["Connection", "distributed_module"]
+__all__ = ["Connection", "Patience", "distributed_module"]
 
-PATIENCE = 300.0  # seconds that a scheduler may be away
-FIRST = 15.0  # seconds for which a scheduler is looked for at the beginning
-EACH_TRY = 5.0  # seconds of one attempt to reach it
+
+@dataclass(frozen=True)
+class Patience:
+    """How long a scheduler is waited for, in seconds.
+
+    Attributes
+    ----------
+    away : float
+        That it may be away during a run.
+    first : float
+        That it is looked for at the beginning.
+    each : float
+        Of one attempt to reach it.
+    """
+
+    away: float = 300.0
+    first: float = 15.0
+    each: float = 5.0
 
 
 def distributed_module() -> Any:
@@ -37,6 +53,8 @@ class Connection:
         Processes of a cluster of our own; one per core if left out.
     """
 
+    patience = Patience()
+
     def __init__(self, given: Any = None, workers: int | None = None) -> None:
         self._dask = distributed_module()
         if given is not None and not isinstance(given, str | self._dask.Client):
@@ -55,7 +73,7 @@ class Connection:
             )  # fmt: skip
             self.client = self._dask.Client(self._cluster)
         elif isinstance(self._given, str):
-            self.client = self._reached(self._given, None, FIRST)
+            self.client = self._reached(self._given, None, self.patience.first)
         else:
             self.client = self._given
         # a client that Dask has closed no longer knows them
@@ -86,12 +104,12 @@ class Connection:
     def restored(self) -> None:
         """Wait until the scheduler is there again, or say that it is not."""
         lost = time.monotonic()
-        while not self.ready and time.monotonic() - lost < PATIENCE:
+        while not self.ready and time.monotonic() - lost < self.patience.away:
             if self.client.status == "closed":  # Dask has given up: a new client
-                self.client = self._reached(self._address, self._security, PATIENCE)
+                self.client = self._reached(self._address, self._security, self.patience.away)
             time.sleep(0.05)
         if not self.ready:
-            raise SoftmapError(f"the Dask scheduler has been away for {PATIENCE:.0f} s")
+            raise SoftmapError(f"the Dask scheduler has been away for {self.patience.away:.0f} s")
 
     def _reached(self, address: str, security: Any, patience: float) -> Any:
         self._check_certificate(address, security)
@@ -99,7 +117,7 @@ class Connection:
         while True:
             try:
                 return self._dask.Client(
-                    address, security=security, timeout=EACH_TRY, set_as_default=False
+                    address, security=security, timeout=self.patience.each, set_as_default=False
                 )
             except (OSError, TimeoutError) as error:
                 if time.monotonic() - begun > patience:

@@ -6,19 +6,35 @@ import os
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 from softmap.errors import OptionError, shown
 from softmap.io.formats import FORMATS
 from softmap.io.streams import COMPRESSED
 from softmap.model import Model
 
-__all__ = ["Item", "batches", "listed", "names_of"]
+__all__ = ["Batching", "Item", "batches", "listed", "names_of"]
 
-SMALL = 256 << 10  # bytes of a model up to which it travels with others
-SMALL_FILE = 64 << 10  # of its file: text and packed files grow when they are read
-MOST = 64  # models of a batch
-TURNS = 4  # batches per thread at least, so that no thread waits long for the last one
+
+@dataclass(frozen=True)
+class Batching:
+    """Which models travel together.
+
+    Attributes
+    ----------
+    small, small_file : int
+        Bytes up to which a model, or its file, travels with others; text and packed files grow
+        when they are read.
+    most : int
+        Models of a batch.
+    turns : int
+        Batches per thread at least, so that no thread waits long for the last one.
+    """
+
+    small: int = 256 << 10
+    small_file: int = 64 << 10
+    most: int = 64
+    turns: int = 4
 
 
 @dataclass(frozen=True, eq=False)
@@ -32,14 +48,15 @@ class Item:
     name: str
     source: Model | str
     known: str | None = None
+    batching: ClassVar[Batching] = Batching()
 
     @property
     def small(self) -> bool:
         """Whether it travels with others."""
         if isinstance(self.source, Model):
-            return self.source.nbytes <= SMALL
+            return self.source.nbytes <= self.batching.small
         try:
-            return os.path.getsize(self.source) <= SMALL_FILE
+            return os.path.getsize(self.source) <= self.batching.small_file
         except OSError:  # seen by the workers only, or missing: they will say so
             return False
 
@@ -117,8 +134,9 @@ def _parts(path: Path) -> list[str]:
 
 def batches(items: list[Item], threads: int) -> list[list[Item]]:
     """Small items in batches, large ones alone and first: the longest work begins early."""
+    rule = Item.batching
     small = [item for item in items if item.small]
     large = [item for item in items if not item.small]
-    size = max(1, min(MOST, len(small) // max(1, TURNS * threads)))
+    size = max(1, min(rule.most, len(small) // max(1, rule.turns * threads)))
     together = [small[k : k + size] for k in range(0, len(small), size)]
     return [[item] for item in large] + together

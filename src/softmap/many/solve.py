@@ -7,7 +7,7 @@ import os
 import queue
 import time
 from collections.abc import Iterator
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 from softmap.arguments import count
@@ -19,13 +19,28 @@ from softmap.model import Model
 from softmap.solving.batch import checked_options
 from softmap.solving.options import MOST_THREADS
 from softmap.solving.result import Result
-from softmap.solving.travelling import attached
+from softmap.solving.workers import attached
 
 __all__ = ["outcomes", "shared_folder", "solve_many"]
 
-AHEAD = 3  # batches per thread that are handed over before results are back
-RECOUNT = 1.0  # seconds between two counts of the workers
-TICK = 0.2  # seconds between two looks at the connection
+
+@dataclass(frozen=True)
+class Flow:
+    """How batches are handed to a cluster.
+
+    Attributes
+    ----------
+    ahead : int
+        Batches per thread that are handed over before results are back.
+    recount : float
+        Seconds between two counts of the workers.
+    tick : float
+        Longest wait for a result, in seconds, before the connection is tested.
+    """
+
+    ahead: int = 3
+    recount: float = 1.0
+    tick: float = 0.2
 
 
 def solve_many(
@@ -111,6 +126,8 @@ def outcomes(items: list[Item], settings: Settings, connection: Connection) -> I
 class _Stream:
     """Batches that wait, batches that are on their way, and what has come back."""
 
+    flow = Flow()
+
     def __init__(self, items: list[Item], settings: Settings, connection: Connection) -> None:
         self._dask, self._connection = distributed_module(), connection
         threads = connection.workers()
@@ -120,13 +137,13 @@ class _Stream:
         self._pending: dict[str, tuple[Any, list[Item]]] = {}
         self._done: queue.SimpleQueue[Any] = queue.SimpleQueue()
         self._serial = 0
-        self._most, self._counted = AHEAD, -math.inf
+        self._most, self._counted = self.flow.ahead, -math.inf
 
     def __iter__(self) -> Iterator[Outcome]:
         while self._waiting or self._pending:
             self._hand_over()
             try:
-                future = self._done.get(timeout=TICK)
+                future = self._done.get(timeout=self.flow.tick)
             except queue.Empty:
                 continue
             if future.key in self._pending:  # else it was handed over again meanwhile
@@ -145,8 +162,8 @@ class _Stream:
 
     def _room(self) -> int:
         """Batches that may be on their way; workers are counted now and then."""
-        if time.monotonic() > self._counted + RECOUNT:
-            self._most = AHEAD * (sum(self._connection.workers().values()) or 1)
+        if time.monotonic() > self._counted + self.flow.recount:
+            self._most = self.flow.ahead * (sum(self._connection.workers().values()) or 1)
             self._counted = time.monotonic()
         return self._most
 

@@ -19,7 +19,7 @@ from softmap.solving.batch import solve_batch
 from softmap.solving.memory import memory_needed
 from softmap.solving.result import Result
 from softmap.solving.solve import resume, solve
-from softmap.solving.travelling import detached
+from softmap.solving.workers import detached
 
 __all__ = ["Outcome", "Settings", "checkpoint_of", "work"]
 

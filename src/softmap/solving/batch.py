@@ -16,10 +16,10 @@ from softmap.machine import usable_cores
 from softmap.model import Model, checked_model
 from softmap.solving.answers import Answer, Answers
 from softmap.solving.device_batch import buckets, relax_batch
-from softmap.solving.helpers import Helpers
 from softmap.solving.options import MOST_THREADS, Options
 from softmap.solving.solve import solve
 from softmap.solving.trace import Status
+from softmap.solving.workers import Workers
 
 __all__ = ["Answer", "checked_options", "solve_batch"]
 
@@ -158,8 +158,8 @@ def _solved(
 
     def helped(model: Model, options: dict[str, Any]) -> Answer:
         began = time.perf_counter()
-        answer = helpers.solve(model, options) or alone(model, options)
-        helpers.note(model, began)
+        answer = pool.solve(model, options) or alone(model, options)
+        pool.note(model, began)
         return answer
 
     pairs = list(zip(models, each, strict=True))
@@ -167,14 +167,14 @@ def _solved(
     if workers <= 1:
         return [alone(*pair) for pair in pairs]
     with (
-        Helpers(models, each, workers, processes) as helpers,
-        ThreadPoolExecutor(workers, "softmap") as pool,
+        Workers(models, each, workers, processes) as pool,
+        ThreadPoolExecutor(workers, "softmap") as threads,
     ):
-        runs: list[Future[Answer]] = [pool.submit(helped, *pair) for pair in pairs]
+        runs: list[Future[Answer]] = [threads.submit(helped, *pair) for pair in pairs]
         try:
             return [run.result() for run in runs]
         except BaseException:
             stop.set()
-            helpers.kill()
-            pool.shutdown(wait=False, cancel_futures=True)
+            pool.kill()
+            threads.shutdown(wait=False, cancel_futures=True)
             raise

@@ -30,8 +30,6 @@ from softmap.relaxation.point import Coupled
 __all__ = ["Anneal", "AnnealState", "Annealed", "Engine", "easily_coupled"]
 
 RULE = Annealing()
-FIRST_ETA, GROWTH, SETTLED, READY = RULE.first, RULE.growth, RULE.settled, RULE.ready
-MEMORY = RULE.momentum
 
 
 @dataclass(frozen=True)

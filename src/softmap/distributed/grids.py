@@ -11,8 +11,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from softmap.arguments import count, real
-from softmap.distributed.parts import Part, Whole, inner_first
-from softmap.distributed.storage import checked_form, write_folder
+from softmap.distributed.parts import Part, Whole, part_nodes
+from softmap.distributed.storage import write_folder
 from softmap.errors import OptionError
 from softmap.model import Model, Potts
 
@@ -30,7 +30,6 @@ def write_grid(
     tiles: tuple[int, int] = (2, 2),
     weight: float = 0.3,
     seed: int = 0,
-    form: str = "npz",
 ) -> None:
     """Write a Potts grid in parts: unary costs uniform on [0, 1], one weight for all edges.
 
@@ -41,9 +40,7 @@ def write_grid(
     ----------
     tiles : (int, int)
         Tiles down and across, one part each.
-    form : "npz" or "hdf5", see `write_parts`
     """
-    checked_form(form)
     rows, cols, d = count("rows", rows, 1), count("cols", cols, 1), count("d", d, 1)
     weight, seed = real("weight", weight), count("seed", seed)
     try:
@@ -53,7 +50,7 @@ def write_grid(
     if down > rows or across > cols or rows * cols >= 1 << 31:
         raise OptionError(f"{rows} x {cols} variables in {down} x {across} tiles: expected fewer")
     grid = _Grid(rows, cols, d, down, across, weight, seed)
-    write_folder(folder, grid.whole(), grid.parts(), form)
+    write_folder(folder, grid.whole(), grid.parts())
 
 
 class _Grid:
@@ -99,10 +96,7 @@ class _Grid:
         c0, c1 = self.col_cuts[tile_col], self.col_cuts[tile_col + 1]
         own = (np.arange(r0, r1)[:, None] * self.cols + np.arange(c0, c1)).reshape(-1)
         ends, edges = self._edges(int(r0), int(r1), int(c0), int(c1))
-        touched = np.unique(ends)
-        halo = touched[self._home(touched) != number]
-        own = inner_first(own, np.unique(ends[(self._home(ends) != number).any(axis=1)]))
-        nodes = np.concatenate([own, halo])
+        nodes = part_nodes(number, own, ends, self._home(ends))
         order = np.argsort(nodes)
         local = order[np.searchsorted(nodes[order], ends)]
         home = self._home(nodes)

@@ -1,0 +1,228 @@
+"""Processes that solve the small models of a batch, where Python would keep threads waiting.
+
+Compiled loops of several threads run at the same time, Python does not, and in a run over a model
+of a hundred variables it takes half of the time.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import pickle
+import signal
+import sys
+import threading
+import time
+import warnings
+from collections.abc import Iterator, Mapping, Sequence
+from concurrent.futures import ProcessPoolExecutor
+from concurrent.futures.process import BrokenProcessPool
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, replace
+from multiprocessing.context import SpawnContext, SpawnProcess
+from types import ModuleType
+from typing import Any
+
+from softmap.model import Model
+from softmap.relaxation.consistency import tighten
+from softmap.relaxation.scaling import scaled
+from softmap.solving.result import Result
+from softmap.solving.solve import solve
+
+__all__ = ["WorkerRules", "Workers", "attached", "detached"]
+
+
+@dataclass(frozen=True)
+class WorkerRules:
+    """When processes pay.
+
+    Attributes
+    ----------
+    small : int
+        Entries of λ up to which Python takes much of a run.
+    worthwhile : float
+        Seconds of work left, per thread, from which on processes are started.
+    most : int
+        Processes of one batch: this process packs and unpacks for all of them.
+    """
+
+    small: int = 1 << 15
+    worthwhile: float = 1.0
+    most: int = 15
+
+
+def detached(result: Result) -> Result:
+    """A result without its model, to be sent to a process that has it."""
+    point = replace(result.point, model=None)  # type: ignore[arg-type]
+    return replace(result, model=None, point=point)  # type: ignore[arg-type]
+
+
+def attached(result: Result, model: Model) -> Result:
+    """A result that came without its model, with it."""
+    point = replace(result.point, model=tighten(scaled(model).model))
+    return replace(result, model=model, point=point)
+
+
+class Workers:
+    """A pool of processes for the threads of a batch, one each but for the first.
+
+    The first thread that asks solves by itself. Processes are started when some models have told
+    how long the rest will take, and used once they run; threads solve by themselves until then.
+
+    Parameters
+    ----------
+    models, each
+        What is to be solved, and the options.
+    threads : int
+    allowed : bool
+        Whether there may be any processes.
+    """
+
+    rules = WorkerRules()
+
+    def __init__(
+        self,
+        models: Sequence[Model],
+        each: Sequence[Mapping[str, Any]],
+        threads: int,
+        allowed: bool,
+    ) -> None:
+        shown = any(options.get("verbose") or options.get("progress") for options in each)
+        listened = logging.getLogger("softmap").isEnabledFor(logging.INFO)
+        possible = allowed and os.name == "posix" and bool(sys.executable)
+        small = sum(model.half_size <= self.rules.small for model in models)
+        self._left = small if possible and not shown and not listened else 0
+        self._threads, self._done, self._seconds = threads, 0, 0.0
+        self._lock, self._own = threading.Lock(), threading.local()
+        self._home: int | None = None
+        self._context = _Context()
+        self._pool: ProcessPoolExecutor | None = None
+        self._running: Any = None  # a semaphore: processes that no thread has yet
+        self._ended = False
+
+    def __enter__(self) -> Workers:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if self._pool is not None:
+            self._pool.shutdown(wait=True, cancel_futures=True)
+
+    def solve(self, model: Model, options: Mapping[str, Any]) -> Result | None:
+        """The result of a process, or None if there is none or it failed or warned.
+
+        The caller then solves the model itself, so that errors and warnings are seen here.
+        """
+        if model.half_size > self.rules.small or not self._left or not self._has_worker():
+            return None
+        try:
+            packed = pickle.dumps((model, dict(options)))
+        except Exception:  # potentials that users have made need not be picklable
+            return None
+        try:
+            assert self._pool is not None
+            found = self._pool.submit(_solved, packed).result()
+        except (BrokenProcessPool, RuntimeError):  # a process was killed, or the batch is ending
+            self._ended = True
+            return None
+        return None if found is None else attached(found, model)
+
+    def note(self, model: Model, began: float) -> None:
+        """A model is solved, by whomever, by a thread that began with it at a time."""
+        if model.half_size <= self.rules.small:
+            with self._lock:
+                self._left, self._done = max(0, self._left - 1), self._done + 1
+                self._seconds += time.perf_counter() - began
+
+    def kill(self) -> None:
+        """End all processes at once."""
+        with self._lock:
+            self._ended = True
+            for process in self._context.started:
+                with suppress(ValueError, AttributeError):  # it has ended, or has not begun
+                    process.kill()
+
+    def _has_worker(self) -> bool:
+        """Whether a process runs for this thread; never waits for one."""
+        with self._lock:
+            if self._home is None:
+                self._home = threading.get_ident()
+            if self._ended or self._home == threading.get_ident():
+                return False
+            if self._pool is None and self._worthwhile():
+                self._start(min(self._threads - 1, self.rules.most))
+        if self._pool is None:
+            return False
+        if not getattr(self._own, "worker", False):
+            self._own.worker = self._running.acquire(block=False)
+        return bool(self._own.worker)
+
+    def _worthwhile(self) -> bool:
+        if not self._done:
+            return False
+        return self._left * self._seconds / self._done > self.rules.worthwhile * self._threads
+
+    def _start(self, count: int) -> None:
+        try:
+            self._running = self._context.Semaphore(0)
+            self._pool = ProcessPoolExecutor(count, self._context, _begin, (self._running,))
+            for _ in range(count):
+                self._pool.submit(os.getpid)  # each starts a process
+        except (OSError, ImportError):  # no more processes, no such program, no semaphores
+            self._ended = True
+
+
+class _Process(SpawnProcess):
+    """A process that does not import the user's program, which then needs no guard."""
+
+    def start(self) -> None:
+        with _without_main(), _without_interrupts():
+            super().start()
+
+
+class _Context(SpawnContext):
+    """Spawned processes, which are safe to start where there are threads."""
+
+    def __init__(self) -> None:
+        self.started: list[SpawnProcess] = []
+
+    def Process(self, *arguments: Any, **named: Any) -> SpawnProcess:  # type: ignore[override]
+        """A process of this context."""
+        process = _Process(*arguments, **named)
+        self.started.append(process)
+        return process
+
+
+@contextmanager
+def _without_main() -> Iterator[None]:
+    """Hide the user's program: a spawned process imports what `__main__` says it is."""
+    known = sys.modules["__main__"]
+    sys.modules["__main__"] = ModuleType("__main__")
+    try:
+        yield
+    finally:
+        sys.modules["__main__"] = known
+
+
+@contextmanager
+def _without_interrupts() -> Iterator[None]:
+    """Block SIGINT, which a process that is started now inherits: this one decides when it ends."""
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+
+
+def _begin(running: Any) -> None:
+    """Say that this process runs."""
+    running.release()
+
+
+def _solved(packed: bytes) -> Result | None:
+    """A result without its model; None where there is an exception, or a warning."""
+    with warnings.catch_warnings(record=True) as seen, suppress(Exception):
+        warnings.simplefilter("always")
+        model, options = pickle.loads(packed)
+        result = solve(model, threads=1, **options)
+        return None if seen else detached(result)
+    return None

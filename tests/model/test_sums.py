@@ -1,0 +1,48 @@
+"""Sums are exact and rounded once, whatever the order of their terms."""
+
+import math
+
+import numpy as np
+from hypothesis import given
+from hypothesis import strategies as st
+
+from softmap import core
+from softmap.model.sums import careful_sums, exact_terms
+
+NUMBERS = st.lists(
+    st.one_of(
+        st.floats(-1e3, 1e3),
+        st.floats(-1e250, 1e250),
+        st.sampled_from([1.0, 2.0**-53, -(2.0**-53), 2.0**-106, 2.0**53, 2.0**53 + 2, 5e-324]),
+    ),
+    min_size=1,
+    max_size=40,
+)
+
+
+@given(NUMBERS)
+def test_a_sum_is_rounded_once(values):
+    array, expected = np.array(values), math.fsum(values)
+    assert core.careful_sum(array) == expected
+    assert careful_sums(array) == expected
+    many = np.stack([array] * (len(values) + 1))  # more rows than columns: added up in parallel
+    assert careful_sums(many).tolist() == [expected] * len(many)
+
+
+@given(NUMBERS, st.integers(1, 5))
+def test_exact_terms_lose_nothing(values, parts):
+    pieces = np.array_split(np.array(values), parts)
+    assert math.fsum(term for piece in pieces for term in exact_terms(piece)) == math.fsum(values)
+
+
+def test_a_forbidden_term_makes_an_infinite_sum():
+    assert careful_sums(np.array([1.0, np.inf, 2.0])) == math.inf
+    assert careful_sums(np.array([[1.0, np.inf]] * 3)).tolist() == [math.inf] * 3
+    assert math.fsum(exact_terms(np.array([1.0, np.inf]))) == math.inf
+
+
+def test_rounding_is_right_halfway_between_two_numbers():
+    half = [1.0, 2.0**-53]
+    for rest in (2.0**-120, -(2.0**-120), 0.0):
+        values = np.array([*half, rest])
+        assert core.careful_sum(values) == math.fsum(values)
