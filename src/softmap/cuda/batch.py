@@ -84,10 +84,7 @@ class Batch:
         part = np.repeat(np.arange(self.count), np.diff(whole.node))
         level = _levels(whole.model)
         self.levels = int(level.max()) + 1
-        with device.working():
-            tiling = Tiling.of(
-                whole.model, part * self.levels + level, xp=device.xp, ragged=_few_halves(whole)
-            )
+        tiling = Tiling.of(whole.model, part * self.levels + level, ragged=_few_halves(whole))
         self.arena = arena = Arena(whole.model, device, dtype, tiling)
         size, costs = arena.message_size, arena.tiling.cost_size
         self.averaging = easily_coupled(whole.model)
@@ -214,9 +211,8 @@ class Batch:
         )  # fmt: skip
 
     def _labels(self) -> Ints:
-        with self.device.working():
-            found = self.best_label[self.arena.tiling.place]
-        return self.device.fetch(found).astype(np.int64)
+        found: Ints = self.device.fetch(self.best_label)[self.arena.tiling.place]
+        return found.astype(np.int64)
 
     def _lam(self, messages: Any, what: int) -> Floats:
         arena = self.arena

@@ -296,9 +296,7 @@ class Engine:
 
     def labels(self, label: Any) -> NDArray[np.int64]:
         """Labels of the nodes."""
-        with self.device.working():
-            found = label[self.arena.tiling.place]
-        return np.asarray(self.device.fetch(found), dtype=np.int64)
+        return self.device.fetch(label)[self.arena.tiling.place].astype(np.int64)
 
 
 def _lower(value: float, constant: float) -> float:

@@ -46,8 +46,7 @@ class HaloEngine(Engine):
     def __init__(
         self, model: Model, device: Device, dtype: str, order: PartOrder, averaging: bool
     ) -> None:
-        with device.working():
-            tiling = Tiling.of(model, order.level, xp=device.xp, rank=order.rank)
+        tiling = Tiling.of(model, order.level, rank=order.rank)
         super().__init__(model, device, dtype, averaging=averaging, tiling=tiling)
         self.best_lam = device.zeros(self.arena.tiling.message_size, dtype)
         self.phases = [self._levels[first:last] for first, last in order.phases]
@@ -110,17 +109,12 @@ class HaloEngine(Engine):
 
     def slots(self, halves: Ints) -> Ints:
         """The slots of half-edges."""
-        with self.device.working():
-            found = self.arena.tiling.slot[self.device.xp.asarray(halves)]
-        slot: Ints = self.device.fetch(found)
-        return slot
+        return self.arena.tiling.slot[halves].astype(np.int64)
 
     def state_places(self, nodes: Ints, labels: Ints, label: Ints) -> Ints:
         """Where the states of nodes lie in arrays by tile."""
         tiling = self.arena.tiling
-        with self.device.working():
-            found = tiling.place[self.device.xp.asarray(nodes)]
-        place = self.device.fetch(found)
+        place = tiling.place[nodes]
         at = tiling.tiles["unary"][place // LANES] + place % LANES
         found_at: Ints = np.repeat(at, labels) + LANES * label
         return found_at

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,9 +12,10 @@ from softmap.cuda.tiling import Tiling
 from softmap.model import Model
 from softmap.model.potentials import Potential
 
-__all__ = ["SHARED", "Shape", "representable", "room_of", "shape_of", "steepest"]
+__all__ = ["NUMBERS", "SHARED", "Shape", "room_of", "shape_of", "steepest"]
 
 Ints = NDArray[np.int64]
+NUMBERS = {"float32": "float", "float64": "double"}  # as C++ names them
 SHARED = len(core.KINDS)  # tables that several edges share
 REGISTERS = 32  # labels up to which nodes and messages are held in registers
 SPLIT = tuple(core.KINDS.index(name) for name in ("tables", "potts", "linear"))  # thread per edge
@@ -45,11 +45,10 @@ class Shape:
     @property
     def name(self) -> str:
         """As C++ writes it."""
-        number = {"float32": "float", "float64": "double"}[self.dtype]
         numbers = (self.kind, self.labels, self.reach, self.early, self.late)
         every = (self.spread, self.plain, self.exact, self.split, self.ragged, self.linked)
         flags = (str(flag).lower() for flag in every)
-        return f"Shape<{', '.join([number, *map(str, numbers), *flags])}>"
+        return f"Shape<{', '.join([NUMBERS[self.dtype], *map(str, numbers), *flags])}>"
 
     def bounded(self, early: int, late: int) -> Shape:
         """For nodes with so many half-edges: all of them in registers, where that is possible."""
@@ -111,12 +110,6 @@ def linkable(tiling: Tiling, labels: int) -> bool:
     levels = len(tiling.level_start) - 1
     plain = not (tiling.spread or tiling.ragged or tiling.ranked)
     return plain and labels <= LINKED and levels <= MOST_LINKED
-
-
-def representable(values: Any, dtype: str, at_once: int = 1 << 24) -> bool:
-    """Whether no value changes when it is rounded; the array may be one of a device."""
-    parts = (values[k : k + at_once] for k in range(0, len(values), at_once))
-    return all(bool((part.astype(dtype) == part).all()) for part in parts)
 
 
 def steepest(model: Model) -> float:
