@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 import softmap
 from oracles import brute_force
 from softmap import InfeasibleModel, OptionError, distributed, generators
-from softmap.cuda import HostDevice, choosing
+from softmap.cuda import HostDevice, finding
 from softmap.distributed.chains import PartChains
 from softmap.distributed.device import DevicePart, device_order
 from softmap.distributed.partition import partition
@@ -35,7 +35,7 @@ MODELS = {
 
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=20)
 @given(models(), st.integers(1, 4), st.sampled_from(["float32", "float64"]))
-def test_certificates_hold(monkeypatch, model, parts, dtype):
+def test_certificates_hold(host, monkeypatch, model, parts, dtype):
     monkeypatch.setenv("SOFTMAP_CUDA", "host")
     if len(model.auxiliaries):
         return
@@ -92,7 +92,7 @@ def test_the_processor_makes_the_same_passes_where_the_order_is_the_same(place):
 def test_every_copy_of_a_message_is_the_same(name, place):
     """Both parts of a cut edge hold its messages, and what momentum remembers of them."""
     model = MODELS[name]()
-    device = choosing.device_number(0)
+    device = finding.device_number(0)
     whole, parts = cut_model(model, partition(model, 4))
     passes = Passes(
         Team(None, 4), whole, parts, lambda part: DevicePart(part, device, "float32", False, 1)
@@ -191,10 +191,10 @@ class _Runtime:
 
 
 @pytest.mark.parametrize(("devices", "taken"), [(4, [0, 1, 2, 3, 0]), (1, [0] * 5), (0, [])])
-def test_each_process_of_a_machine_takes_a_device(devices, taken, monkeypatch):
+def test_each_process_of_a_machine_takes_a_device(devices, taken, host, monkeypatch):
     monkeypatch.setenv("SOFTMAP_CUDA", "host")
     runtime = _Runtime(devices)
-    monkeypatch.setattr(choosing, "cupy_or_none", lambda: runtime)
+    monkeypatch.setattr(finding, "cupy_or_none", lambda: runtime)
     for number in range(5):
-        assert isinstance(choosing.device_number(number), HostDevice)
+        assert isinstance(finding.device_number(number), HostDevice)
     assert runtime.taken == taken

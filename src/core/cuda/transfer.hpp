@@ -2,6 +2,7 @@
 #pragma once
 
 #include "judging.hpp"
+#include "placing.hpp"
 
 namespace softmap {
 namespace device {
@@ -41,22 +42,6 @@ SOFTMAP_KERNEL from_lam(SOFTMAP_ARENA_PARAMETERS(typename H::S), const double *l
         for (int x = 0; x < node.labels(); ++x)
             msg[p.at + (long long)x * p.step] = S(-lam[half_offset[node.slot(j)] + x]);
     }
-}
-
-// Numbers at their places: of every half-edge or node (share 1), of every edge at both its ends
-// (2).
-template <class A>
-SOFTMAP_KERNEL scatter(const A *from, const unsigned *place, A *out, int share, int count) {
-    const long long k = thread_number();
-    if (k < count)
-        out[place[k]] = from[k / share];
-}
-
-// Whether some number changes when it is rounded.
-template <class S> SOFTMAP_KERNEL rounded_apart(const double *values, int *apart, int count) {
-    const long long k = thread_number();
-    if (k < count && double(S(values[k])) != values[k])
-        *apart = 1;
 }
 
 // Node arrays: by tile from the order of the model, or back.

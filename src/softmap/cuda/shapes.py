@@ -19,6 +19,7 @@ NUMBERS = {"float32": "float", "float64": "double"}  # as C++ names them
 SHARED = len(core.KINDS)  # tables that several edges share
 REGISTERS = 32  # labels up to which nodes and messages are held in registers
 SPLIT = tuple(core.KINDS.index(name) for name in ("tables", "potts", "linear"))  # thread per edge
+TRUNCATED = tuple(core.KINDS.index(name) for name in ("linear", "quadratic"))
 TEAMED = 4  # labels up to which several warps may work for a tile
 LINKED = 16  # labels up to which messages may lie by edge
 MOST_LINKED = 64  # levels up to which they do
@@ -57,6 +58,11 @@ class Shape:
                 if early <= most[0] and late <= most[1]:
                     return replace(self, early=most[0], late=most[1], split=self.kind in SPLIT)
         return self
+
+    @property
+    def heats(self) -> bool:
+        """Whether closed forms differ by η: those of truncated costs do."""
+        return self.plain and self.kind in TRUNCATED
 
     @property
     def teamed(self) -> bool:

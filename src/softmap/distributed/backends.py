@@ -63,7 +63,7 @@ class Backend:
         number, beside = team.beside()
         device = None
         if self.name == "cuda":
-            from softmap.cuda.choosing import device_number
+            from softmap.cuda.finding import device_number
 
             device = device_number(number)
         return replace(self, threads=wanted or max(1, usable_cores() // beside), device=device)
