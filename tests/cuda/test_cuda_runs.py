@@ -10,7 +10,7 @@ from typer.testing import CliRunner
 
 import softmap
 from small_models import random_model
-from softmap.cuda import Engine, HostDevice, describe
+from softmap.cuda import Engine, describe
 from softmap.errors import InfeasibleModel, MissingExtra, OptionError
 from softmap.relaxation import lp
 from strategies import FAMILIES
@@ -137,11 +137,10 @@ def test_a_missing_cupy_is_said_before_anything_else(monkeypatch):
     assert "pip install '.[cuda13]'" in describe()
 
 
-def test_a_model_that_does_not_fit_says_how_many_bytes_it_needs(monkeypatch):
-    device = HostDevice()
-    monkeypatch.setattr(device, "room", lambda: 1000)
+def test_a_model_that_does_not_fit_says_how_many_bytes_it_needs(host, monkeypatch):
+    monkeypatch.setattr(host, "room", lambda: 1000)
     with pytest.raises(OptionError, match=r"needs [\d,]+ bytes on the device, and 1,000 are free"):
-        Engine(GRIDS["potts"](), device)
+        Engine(GRIDS["potts"](), host)
 
 
 def test_the_command_line_takes_a_backend(place, tmp_path):

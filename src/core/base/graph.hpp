@@ -1,9 +1,11 @@
 // Loops over the half-edge incidence: colouring, levels of an order.
 #pragma once
 
-#include "layout.hpp"
+#include "sorting.hpp"
+#include "team.hpp"
 
 #include <algorithm>
+#include <compare>
 #include <numeric>
 #include <vector>
 
@@ -67,6 +69,66 @@ inline void depth_levels(const Incidence &graph, const Index *rank, std::int32_t
             if (rank[j] < rank[i])
                 level[i] = std::max(level[i], level[j] + 1);
         });
+}
+
+// The number of each half-edge among those of its node, and how many of a node lead to an earlier
+// end (by `turn`): these come first, then it goes by the level of the far end and by its number.
+inline void order_halves(const Incidence &graph, const Index *level, const Index *turn,
+                         std::int32_t *number, std::int32_t *early, int threads) {
+    struct Way {
+        bool later;
+        Index level, far;
+        std::int32_t half;
+        auto operator<=>(const Way &) const = default;
+    };
+    split(threads, graph.n, [&](Index first, Index last) {
+        std::vector<Way> ways;
+        for (Index i = first; i < last; ++i) {
+            ways.clear();
+            for (Index k = graph.start[i]; k < graph.start[i + 1]; ++k) {
+                const std::int32_t half = graph.half[k];
+                const Index far = graph.node[half ^ 1];
+                ways.push_back({turn[far] > turn[i], level[far], far, half});
+            }
+            std::sort(ways.begin(), ways.end());
+            early[i] = 0;
+            for (std::size_t k = 0; k < ways.size(); ++k) {
+                number[ways[k].half] = std::int32_t(k);
+                early[i] += !ways[k].later;
+            }
+        }
+    });
+}
+
+// Where the half-edges of nodes in tiles of 32 lie, and the other half-edge of each: see
+// softmap.cuda.tiling. `group` and `most_early` are those of each tile.
+inline void place_halves(const std::int32_t *node, Index halves, const std::int32_t *number,
+                         const std::int32_t *early, const Index *place, const std::int32_t *group,
+                         const std::int32_t *most_early, std::uint32_t *slot, std::uint32_t *mate,
+                         int threads) {
+    const auto slot_of = [&](Index h) {
+        const Index i = node[h], tile = place[i] / 32, own = number[h];
+        const Index k = own < early[i] ? own : own - early[i] + most_early[tile];
+        return std::uint32_t((group[tile] + k) * 32 + place[i] % 32);
+    };
+    split(threads, halves / 2, [&](Index first, Index last) {
+        for (Index e = first; e < last; ++e) {
+            slot[2 * e] = slot_of(2 * e);
+            slot[2 * e + 1] = slot_of(2 * e + 1);
+            mate[slot[2 * e]] = slot[2 * e + 1];
+            mate[slot[2 * e + 1]] = slot[2 * e];
+        }
+    });
+}
+
+// Items in ascending order of their keys; equal ones as they were.
+inline void order_by(const Index *key, Index count, std::int32_t *order) {
+    std::vector<Keyed> items(static_cast<std::size_t>(count));
+    for (Index k = 0; k < count; ++k)
+        items[std::size_t(k)] = {std::uint64_t(key[k]), std::int32_t(k), 0};
+    sort_stably(items);
+    for (Index k = 0; k < count; ++k)
+        order[k] = items[std::size_t(k)].item;
 }
 
 } // namespace softmap

@@ -175,6 +175,44 @@ void level_nodes(In<std::int32_t> node, In<Index> start, In<std::int32_t> half, 
     depth_levels(graph, rank.data(), out.data());
 }
 
+void number_halves(In<std::int32_t> node, In<Index> start, In<std::int32_t> half, In<Index> level,
+                   In<Index> turn, Out<std::int32_t> number, Out<std::int32_t> early, int threads) {
+    const Incidence graph = incidence(node, start, half);
+    require_size(level, graph.n, "level");
+    require_size(turn, graph.n, "turn");
+    require_size(number, Index(node.size()), "number");
+    require_size(early, graph.n, "early");
+    order_halves(graph, level.data(), turn.data(), number.data(), early.data(), threads);
+}
+
+void lay_halves(In<std::int32_t> node, In<std::int32_t> number, In<std::int32_t> early,
+                In<Index> place, In<std::int32_t> group, In<std::int32_t> most_early,
+                Out<std::uint32_t> slot, Out<std::uint32_t> mate, int threads) {
+    const Index n = Index(place.size()), tiles = Index(group.size()), halves = Index(node.size());
+    require_size(number, halves, "number");
+    require_size(slot, halves, "slot");
+    require_size(early, n, "early");
+    require_size(most_early, tiles, "most_early");
+    for (Index i = 0; i < n; ++i)
+        require(0 <= place.data()[i] && place.data()[i] / 32 < tiles, "node ", i, " has no tile");
+    for (Index h = 0; h < halves; ++h) {
+        const Index i = node.data()[h];
+        require(0 <= i && i < n, "half-edge ", h, " is out of range");
+        const Index tile = place.data()[i] / 32, k = number.data()[h], own = early.data()[i];
+        const Index at = group.data()[tile] + (k < own ? k : k - own + most_early.data()[tile]);
+        require(0 <= at && at < Index(mate.size()) / 32, "half-edge ", h, " has no slot");
+    }
+    place_halves(node.data(), halves, number.data(), early.data(), place.data(), group.data(),
+                 most_early.data(), slot.data(), mate.data(), threads);
+}
+
+void sort_keys(In<Index> key, Out<std::int32_t> order) {
+    require_size(order, Index(key.size()), "order");
+    for (std::size_t k = 0; k < key.size(); ++k)
+        require(key.data()[k] >= 0, "key ", k, " is negative");
+    order_by(key.data(), Index(key.size()), order.data());
+}
+
 } // namespace
 
 void bind_labels(nb::module_ &m) {
@@ -213,6 +251,14 @@ void bind_labels(nb::module_ &m) {
           Unlocked(), "First-fit colours in node order.");
     m.def("depth_levels", &level_nodes, arg("node"), arg("start"), arg("half"), arg("rank"),
           arg("level"), Unlocked(), "Depth of each node in the graph directed along rank.");
+    m.def("order_halves", &number_halves, arg("node"), arg("start"), arg("half"), arg("level"),
+          arg("turn"), arg("number"), arg("early"), arg("threads") = 1, Unlocked(),
+          "The number of each half-edge at its node, earlier ends first; how many those are.");
+    m.def("place_halves", &lay_halves, arg("node"), arg("number"), arg("early"), arg("place"),
+          arg("group"), arg("most_early"), arg("slot"), arg("mate"), arg("threads") = 1, Unlocked(),
+          "Slots of half-edges in tiles of 32 nodes, and the slot of the other end of each.");
+    m.def("order_by", &sort_keys, arg("key"), arg("order"), Unlocked(),
+          "A stable order of whole numbers from 0 on.");
 }
 
 } // namespace softmap

@@ -116,6 +116,12 @@ void add_all() {
     kernels["tick"] = launch_of(&tick);
     kernels["sampled"] = launch_of(&sampled);
     kernels["totals"] = launch_of(&totals);
+    kernels["scatter<double>"] = launch_of(&scatter<double>);
+    kernels["scatter<unsigned char>"] = launch_of(&scatter<unsigned char>);
+    kernels["scatter<int>"] = launch_of(&scatter<int>);
+    kernels["scatter<long long>"] = launch_of(&scatter<long long>);
+    kernels["rounded_apart<float>"] = launch_of(&rounded_apart<float>);
+    kernels["rounded_apart<double>"] = launch_of(&rounded_apart<double>);
     SOFTMAP_ADD(float, -1, 128, 0, 0, 0, true, false, false, false, false, false);
     SOFTMAP_ADD(double, -1, 128, 0, 0, 0, true, false, false, false, false, false);
     SOFTMAP_ADD(float, 0, 3, 0, 0, 0, true, false, false, false, false, false);

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "judging.hpp"
+#include "placing.hpp"
 
 namespace softmap {
 namespace device {

@@ -87,7 +87,6 @@ struct Kernels {
 
 // Each file of kernels enters its own.
 void add_passes(Kernels &table);
-void add_pricing(Kernels &table);
 void add_proof(Kernels &table);
 void add_paper(Kernels &table);
 

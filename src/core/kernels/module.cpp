@@ -14,7 +14,6 @@ static const softmap::Kernels &table() {
         out.level = SOFTMAP_LEVEL;
         out.width = softmap::native;
         softmap::add_passes(out);
-        softmap::add_pricing(out);
         softmap::add_proof(out);
         softmap::add_paper(out);
         return out;

@@ -1,8 +1,9 @@
-// What the judge asks, for one instruction set.
+// What the judge asks and what couplings of chains cost, for one instruction set.
 #include "kernels.hpp"
 #include "proof/couplings.hpp"
 #include "proof/minima.hpp"
 #include "proof/nodes.hpp"
+#include "proof/pricing.hpp"
 
 namespace softmap {
 
@@ -12,6 +13,8 @@ void add_proof(Kernels &table) {
     table.dual_bound = dual_bound;
     table.couple = couple;
     table.soft_nodes = soft_nodes;
+    table.doubles.price_portions = price_portions<double>;
+    table.singles.price_portions = price_portions<float>;
 }
 
 } // namespace softmap

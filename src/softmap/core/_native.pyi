@@ -934,6 +934,65 @@ def depth_levels(
 ) -> None:
     """Depth of each node in the graph directed along rank."""
 
+def order_halves(
+    node: Annotated[
+        NDArray[numpy.int32], dict(shape=(None,), order="C", device="cpu", writable=False)
+    ],
+    start: Annotated[
+        NDArray[numpy.int64], dict(shape=(None,), order="C", device="cpu", writable=False)
+    ],
+    half: Annotated[
+        NDArray[numpy.int32], dict(shape=(None,), order="C", device="cpu", writable=False)
+    ],
+    level: Annotated[
+        NDArray[numpy.int64], dict(shape=(None,), order="C", device="cpu", writable=False)
+    ],
+    turn: Annotated[
+        NDArray[numpy.int64], dict(shape=(None,), order="C", device="cpu", writable=False)
+    ],
+    number: Annotated[NDArray[numpy.int32], dict(shape=(None,), order="C", device="cpu")],
+    early: Annotated[NDArray[numpy.int32], dict(shape=(None,), order="C", device="cpu")],
+    threads: int = 1,
+) -> None:
+    """
+    The number of each half-edge at its node, earlier ends first; how many those are.
+    """
+
+def place_halves(
+    node: Annotated[
+        NDArray[numpy.int32], dict(shape=(None,), order="C", device="cpu", writable=False)
+    ],
+    number: Annotated[
+        NDArray[numpy.int32], dict(shape=(None,), order="C", device="cpu", writable=False)
+    ],
+    early: Annotated[
+        NDArray[numpy.int32], dict(shape=(None,), order="C", device="cpu", writable=False)
+    ],
+    place: Annotated[
+        NDArray[numpy.int64], dict(shape=(None,), order="C", device="cpu", writable=False)
+    ],
+    group: Annotated[
+        NDArray[numpy.int32], dict(shape=(None,), order="C", device="cpu", writable=False)
+    ],
+    most_early: Annotated[
+        NDArray[numpy.int32], dict(shape=(None,), order="C", device="cpu", writable=False)
+    ],
+    slot: Annotated[NDArray[numpy.uint32], dict(shape=(None,), order="C", device="cpu")],
+    mate: Annotated[NDArray[numpy.uint32], dict(shape=(None,), order="C", device="cpu")],
+    threads: int = 1,
+) -> None:
+    """
+    Slots of half-edges in tiles of 32 nodes, and the slot of the other end of each.
+    """
+
+def order_by(
+    key: Annotated[
+        NDArray[numpy.int64], dict(shape=(None,), order="C", device="cpu", writable=False)
+    ],
+    order: Annotated[NDArray[numpy.int32], dict(shape=(None,), order="C", device="cpu")],
+) -> None:
+    """A stable order of whole numbers from 0 on."""
+
 FEASIBLE: float = 1e-12
 
 EXCHANGED: int = 36

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -12,7 +12,7 @@ from numpy.typing import DTypeLike, NDArray
 from softmap import core
 from softmap.cuda.devices import Device
 from softmap.cuda.links import Links
-from softmap.cuda.shapes import SHARED, Shape, representable, room_of, shape_of
+from softmap.cuda.shapes import NUMBERS, SHARED, Shape, room_of, shape_of
 from softmap.cuda.tiling import LANES, Tiling
 from softmap.errors import OptionError
 from softmap.model import Model
@@ -44,19 +44,20 @@ class Arena:
     ) -> None:
         self.model, self.device, self.dtype = model, device, dtype
         with device.working():
-            self.tiling = tiling or Tiling.of(model, xp=device.xp)
+            self.tiling = tiling or Tiling.of(model)
             self.message_size, self.links = self.tiling.message_size, None
             self.shape = shape_of(model, self.tiling, dtype)
             self._check_room(replace(self.shape, exact=True))
             raw = _Raw(model, device)
             if self._tables:
-                self.shape = replace(self.shape, exact=representable(raw.table, dtype))
+                self.shape = replace(self.shape, exact=raw.representable(dtype))
             self._choose_shape()
             self.links = self._linked()
             self._check_room(self.shape)
             self.tiles = len(self.tiling.tiles)
             self.threads = self.tiles * LANES
             self.blocks = max(1, -(-self.threads // device.block))
+            self._slots = device.upload(self.tiling.slot)
             self._offsets: tuple[Any, Any] | None = None
             self.arguments = self._uploaded(raw)
             self._arrange_costs()
@@ -81,7 +82,7 @@ class Arena:
         if not self.shape.linked:
             return None
         self.message_size = 2 * self.model.m * self.shape.labels
-        return Links.of(self.tiling, self.model.edges, self.device.xp)
+        return Links.of(self.tiling, self.model.edges)
 
     @property
     def _tables(self) -> bool:
@@ -133,10 +134,11 @@ class Arena:
         general = self.shape.kind < 0
         truncated = general or self.shape.kind in (2, 3)
         wanted = {
-            "weight": True, "cut": truncated, "kind": general, "side": True,
+            "weight": True, "cut": truncated, "kind": general,
             "reach": truncated, "place": general or self.shape.kind in (0, SHARED),
         }  # fmt: skip
-        of = raw.by_slot(tiling, [name for name, keep in wanted.items() if keep])
+        names = [name for name, keep in wanted.items() if keep]
+        of = raw.by_slot(self._slots, len(tiling.mate), names)
         none = put(np.zeros(1, dtype=np.int64))
         self.arranged = self.device.zeros(self._table_size(), dtype)
         exact = not self._tables or self.shape.exact
@@ -146,14 +148,13 @@ class Arena:
             of.get("weight", none), of.get("cut", none), self.arranged, self.arranged_exact,
             of.get("kind", none), of["side"], of.get("reach", none), of.get("place", none),
             raw.table, raw.maps, put(tiling.halves),
-            self.links.where if self.links else none, self.model.m,
+            put(self.links.where) if self.links else none, self.model.m,
         ]  # fmt: skip
 
     def _arrange_costs(self) -> None:
         """Costs of the nodes in the order of tiles, in both precisions."""
         given = self.device.upload(self.model.unary)
-        narrow = {"float32": "float", "float64": "double"}[self.dtype]
-        names = [self.kernel("node_order", kind) for kind in ("double", narrow)]
+        names = [self.kernel("node_order", kind) for kind in ("double", NUMBERS[self.dtype])]
         self.device.prepare(names)
         for name, array in zip(names, self.arguments[1:3], strict=True):
             self.run(name, self.offsets()[1], array, given, 0)
@@ -161,7 +162,7 @@ class Arena:
 
     def _arrange_tables(self) -> None:
         """Tables as slots read them; what was uploaded for that is not needed any more."""
-        number = {"float32": "float", "float64": "double"}[self.dtype]
+        number = NUMBERS[self.dtype]
         name, exact = self.kernel("arrange", number), self.kernel("arrange", "double")
         self.device.prepare([name, exact])
         self.run(name, self.arranged)
@@ -173,12 +174,16 @@ class Arena:
     def offsets(self) -> tuple[Any, Any]:
         """Where each slot's and each node's labels begin in the order of the model."""
         if self._offsets is None:
-            xp = self.device.xp
-            with self.device.working():
-                half = xp.zeros(max(len(self.tiling.mate), 1), dtype=np.int64)
-                half[self.tiling.slot] = xp.asarray(self.model.half_offset[:-1])
-                node = xp.zeros(self.threads, dtype=np.int64)
-                node[self.tiling.place] = xp.asarray(self.model.node_offset[:-1])
+            device, model, tiling = self.device, self.model, self.tiling
+            device.prepare([SCATTER["int64"]])
+            half = device.zeros(len(tiling.mate), np.int64)
+            node = device.zeros(self.threads, np.int64)
+            places = device.upload(tiling.place.astype(np.uint32))
+            for offset, at, out in (
+                (model.half_offset, self._slots, half), (model.node_offset, places, node),
+            ):  # fmt: skip
+                scatter(device, device.upload(offset[:-1]), at, out, 1, len(offset) - 1)
+            device.synchronize()  # what was uploaded is not needed any more
             self._offsets = half, node
         return self._offsets
 
@@ -194,9 +199,28 @@ def _spread(tiling: Tiling) -> Tiling:
     return replace(tiling, tiles=tiles, spread=True, message_size=size)
 
 
-DEFAULTS = {
-    "weight": (1.0, np.float64), "cut": (0.0, np.float64), "kind": (0, np.uint8),
-    "side": (0, np.uint8), "reach": (1, np.int32), "place": (0, np.int64),
+SCATTER = {
+    "float64": "scatter<double>", "uint8": "scatter<unsigned char>", "int32": "scatter<int>",
+    "int64": "scatter<long long>",
+}  # fmt: skip
+
+
+def scatter(device: Device, values: Any, at: Any, out: Any, share: int, count: int) -> None:
+    """``out[at[k]] = values[k // share]`` on a device, for `count` numbers."""
+    device.launch(SCATTER[out.dtype.name], count, [values, at, out, share, count])
+
+
+@dataclass(frozen=True)
+class _Column:
+    """A number of every edge: what it is where a family has none."""
+
+    default: float
+    dtype: str
+
+
+COLUMNS = {
+    "weight": _Column(1.0, "float64"), "cut": _Column(0.0, "float64"),
+    "kind": _Column(0, "uint8"), "reach": _Column(1, "int32"), "place": _Column(0, "int64"),
 }  # fmt: skip
 
 
@@ -227,17 +251,34 @@ class _Raw:
         self.table = _joined(tables, np.float64, device)
         self.maps = _joined(maps, np.int32, device)
 
-    def by_slot(self, tiling: Tiling, names: Sequence[str]) -> dict[str, Any]:
-        """What the edges of all slots are, from both ends."""
-        xp, slots = self.device.xp, max(len(tiling.mate), 1)
-        out = {name: xp.full(slots, *DEFAULTS[name]) for name in names}
-        out["side"][tiling.slot[1::2]] = 1
-        both = tiling.slot.reshape(-1, 2)
-        for (first, last, _), found in zip(self.model.groups(), self._edges, strict=True):
-            for name in set(names) & set(found):
-                values = xp.asarray(np.ascontiguousarray(found[name]))
-                out[name][both[first:last]] = values[:, None] if values.ndim else values
+    def by_slot(self, slots: Any, size: int, names: Sequence[str]) -> dict[str, Any]:
+        """What the edges of all slots are, from both ends, and which end (`side`) each is."""
+        device, m = self.device, self.model.m
+        device.prepare([SCATTER[COLUMNS[name].dtype] for name in names] + [SCATTER["uint8"]])
+        out = {"side": device.zeros(size, np.uint8)}
+        ends = device.upload(np.tile(np.array([0, 1], dtype=np.uint8), m))
+        scatter(device, ends, slots, out["side"], 1, 2 * m)
+        for name in names:
+            column = COLUMNS[name]
+            out[name] = device.zeros(size, column.dtype)
+            for (first, last, _), found in zip(self.model.groups(), self._edges, strict=True):
+                values = np.atleast_1d(np.asarray(found.get(name, column.default), column.dtype))
+                halves = 2 * (last - first)
+                share = 2 if len(values) == last - first else halves + 1  # one for all of them
+                given = device.upload(np.ascontiguousarray(values))
+                scatter(device, given, slots[2 * first : 2 * last], out[name], share, halves)
+        device.synchronize()  # what was uploaded is not needed any more
         return out
+
+    def representable(self, dtype: str, at_once: int = 1 << 24) -> bool:
+        """Whether no table entry changes when it is rounded."""
+        kernel = f"rounded_apart<{NUMBERS[dtype]}>"
+        self.device.prepare([kernel])
+        apart = self.device.zeros(1, np.int32)
+        for k in range(0, len(self.table), at_once):
+            part = self.table[k : k + at_once]
+            self.device.launch(kernel, len(part), [part, apart, len(part)])
+        return not int(self.device.fetch(apart)[0])
 
 
 def _joined(parts: list[NDArray[Any]], dtype: DTypeLike, device: Device) -> Any:

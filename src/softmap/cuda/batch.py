@@ -84,10 +84,7 @@ class Batch:
         part = np.repeat(np.arange(self.count), np.diff(whole.node))
         level = _levels(whole.model)
         self.levels = int(level.max()) + 1
-        with device.working():
-            tiling = Tiling.of(
-                whole.model, part * self.levels + level, xp=device.xp, ragged=_few_halves(whole)
-            )
+        tiling = Tiling.of(whole.model, part * self.levels + level, ragged=_few_halves(whole))
         self.arena = arena = Arena(whole.model, device, dtype, tiling)
         size, costs = arena.message_size, arena.tiling.cost_size
         self.averaging = easily_coupled(whole.model)
@@ -119,9 +116,10 @@ class Batch:
 
     def _kernels(self) -> list[str]:
         kernel = self.arena.kernel
-        names = [kernel("batch_passes", str(int(heat))) for heat in (Heat.MILD, Heat.COLD)]
+        names = [kernel("batch_passes", str(int(self.heat)))]
         names += [kernel(name) for name in ("batch_look", "batch_keep", "to_lam")]
-        return [*names, kernel("node_order", "double")]
+        names += [kernel("node_order", "double")]
+        return [*names, kernel("batch_passes", str(int(self.coldest)))]
 
     def _launch(self, kernel: str, active: Any, arguments: Sequence[Any], *more: Any) -> None:
         """A kernel with one block per active model."""
@@ -132,10 +130,15 @@ class Batch:
         )
 
     @property
+    def coldest(self) -> Heat:
+        """The last of the ways to make messages."""
+        return Heat.COLD if self.arena.shape.heats else Heat.MILD
+
+    @property
     def heat(self) -> Heat:
         """Whether all closed forms are within the range of numbers."""
         safe = WIDE if self.arena.shape.kind == 2 else SAFE[self.arena.dtype]
-        return Heat.MILD if float(self.eta.max()) * self._steepest <= safe else Heat.COLD
+        return Heat.MILD if float(self.eta.max()) * self._steepest <= safe else self.coldest
 
     def step(self, active: Ints, count: int) -> None:
         """`count` passes of the active models, at η as the last judgement has set it."""
@@ -214,9 +217,8 @@ class Batch:
         )  # fmt: skip
 
     def _labels(self) -> Ints:
-        with self.device.working():
-            found = self.best_label[self.arena.tiling.place]
-        return self.device.fetch(found).astype(np.int64)
+        found: Ints = self.device.fetch(self.best_label)[self.arena.tiling.place]
+        return found.astype(np.int64)
 
     def _lam(self, messages: Any, what: int) -> Floats:
         arena = self.arena

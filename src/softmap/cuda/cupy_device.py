@@ -2,31 +2,52 @@
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Callable, Sequence
-from concurrent.futures import ThreadPoolExecutor
-from functools import cache
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
+from softmap.cuda.compiling import Binary, Compiler
 from softmap.cuda.shapes import Shape
 
-__all__ = ["CupyDevice", "sources"]
-
-NAMESPACE = "softmap::device::"
-TEXT = '#include "cuda/batches.hpp"\n'
+__all__ = ["CupyDevice"]
 
 
-_loaded: dict[int, dict[str, Any]] = {}  # kernels of each device, which all runs share
+class _Kernels:
+    """The kernels of a device, loaded when they are first launched; all runs share them."""
+
+    def __init__(self, cupy: Any) -> None:
+        version = ".".join(map(str, cupy.cuda.nvrtc.getVersion()))
+        arch = f"sm_{cupy.cuda.Device().compute_capability}"
+        self._cupy, self._option = cupy, f"-arch={arch}"
+        self.compiler = Compiler(self._compiled, [arch, version])
+        self._loaded: dict[str, Any] = {}
+
+    def function(self, name: str) -> Any:
+        """A kernel that can be launched."""
+        if name not in self._loaded:
+            own, code = self.compiler.binary(name)
+            module = self._cupy.cuda.function.Module()
+            module.load(code)
+            self._loaded[name] = module.get_function(own)
+        return self._loaded[name]
+
+    def _compiled(self, text: str, name: str, options: Sequence[str]) -> Binary:
+        nvrtc = self._cupy.cuda.nvrtc
+        program = nvrtc.createProgram(text, "softmap.cu", (), ())
+        try:
+            nvrtc.addNameExpression(program, name)
+            try:
+                nvrtc.compileProgram(program, (*options, self._option))
+            except nvrtc.NVRTCError as error:
+                raise RuntimeError(f"{name}: {nvrtc.getProgramLog(program)}") from error
+            return nvrtc.getLoweredName(program, name), nvrtc.getCUBIN(program)
+        finally:
+            nvrtc.destroyProgram(program)
 
 
-def sources() -> Path:
-    """The folder of the kernels' text: beside this file, or (in a clone) in ``src/core``."""
-    installed = Path(__file__).parent / "kernels"
-    return installed if installed.is_dir() else Path(__file__).parents[2] / "core"
+_devices: dict[int, _Kernels] = {}
 
 
 class CupyDevice:
@@ -42,7 +63,10 @@ class CupyDevice:
         properties = cupy.cuda.runtime.getDeviceProperties(number)
         self.name = properties["name"].decode()
         self._stream = cupy.cuda.Stream(non_blocking=True)
-        self._kernels: dict[str, Any] = _loaded.setdefault(number, {})
+        if number not in _devices:
+            _devices[number] = _Kernels(cupy)
+        self._kernels = _devices[number]
+        self._rehearsing = False
 
     def working(self) -> Any:
         """The stream."""
@@ -53,32 +77,12 @@ class CupyDevice:
         return True
 
     def prepare(self, names: Sequence[str]) -> None:
-        """Compile kernels, side by side; CuPy keeps them on disk for the next time."""
-        wanted = sorted(set(names) - set(self._kernels))
-        parts: dict[str, list[str]] = {}
-        for name in wanted:
-            parts.setdefault(_part(name), []).append(name)
-        device = self._cupy.cuda.Device()
+        """Begin to compile kernels; what launches them waits for them."""
+        self._kernels.compiler.begin(names)
 
-        def compiled(part: list[str]) -> dict[str, Any]:
-            with device:
-                return self._compiled(part)
-
-        with ThreadPoolExecutor(max_workers=8) as pool:
-            for found in pool.map(compiled, parts.values()):
-                self._kernels.update(found)
-
-    def _compiled(self, names: list[str]) -> dict[str, Any]:
-        folder = sources()
-        module = self._cupy.RawModule(
-            code=TEXT,
-            options=(
-                "-std=c++20", "-default-device", "-DSOFTMAP_DEVICE", "-DSOFTMAP_TEXT=" + digest(),
-                f"-I{folder / 'cuda' / 'std'}", f"-I{folder}", "--diag-suppress=177,128",
-            ),
-            name_expressions=[qualified(name) for name in names],
-        )  # fmt: skip
-        return {name: module.get_function(qualified(name)) for name in names}
+    def prepared(self) -> bool:
+        """Whether all kernels that were asked for are compiled."""
+        return self._kernels.compiler.done()
 
     def upload(self, array: NDArray[Any]) -> Any:
         """A copy on the device; an array that is there stays where it is."""
@@ -101,6 +105,8 @@ class CupyDevice:
 
     def copy(self, source: Any, target: Any) -> None:
         """Copy within the device."""
+        if self._rehearsing:
+            return
         target.data.copy_from_device_async(source.data, source.nbytes, self._stream)
 
     def put(self, array: Any, values: NDArray[Any]) -> None:
@@ -118,12 +124,19 @@ class CupyDevice:
         self._launch(kernel, blocks, self.model_block, arguments)
 
     def _launch(self, kernel: str, blocks: int, block: int, arguments: Sequence[Any]) -> None:
+        function = self._kernels.function(kernel)
+        if self._rehearsing:
+            return
         with self._stream:
-            given = tuple(_argument(value) for value in arguments)
-            self._kernels[kernel]((blocks,), (block,), given)
+            function((blocks,), (block,), tuple(_argument(value) for value in arguments))
 
     def recorded(self, work: Callable[[], None]) -> Callable[[], None]:
-        """A launch graph of what `work` launches."""
+        """A launch graph of what `work` launches; all kernels are loaded before."""
+        self._rehearsing = True
+        try:
+            work()
+        finally:
+            self._rehearsing = False
         stream = self._stream
         with stream:
             stream.begin_capture()
@@ -143,31 +156,9 @@ class CupyDevice:
         return int(free + self._cupy.get_default_memory_pool().free_bytes())
 
 
-def qualified(name: str) -> str:
-    """A kernel's name with its namespaces."""
-    return NAMESPACE + name.replace("Shape<", NAMESPACE + "Shape<")
-
-
 def _argument(value: Any) -> Any:
     if value is None:
         return np.uint64(0)
     if isinstance(value, bool | int):
         return np.int32(value)
     return np.float64(value) if isinstance(value, float) else value
-
-
-def _part(name: str) -> str:
-    """The kernels that are compiled together: those that take long get a compiler of their own."""
-    kernel = name.split("<")[0]
-    apart = ("half_pass", "half_pass_together", "couple_edges", "batch_passes", "batch_look")
-    return name if kernel in apart else "the rest"
-
-
-@cache
-def digest() -> str:
-    """Of the kernels' text: CuPy's cache knows the options, not the files that are included."""
-    found = hashlib.sha256()
-    for path in sorted(sources().rglob("*.hpp")):
-        if path.parent.name in ("base", "cuda", "families", "proof"):
-            found.update(path.read_bytes())
-    return "0x" + found.hexdigest()[:15]

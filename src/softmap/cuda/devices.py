@@ -45,7 +45,10 @@ class Device(Protocol):
         """Whether there are kernels of this shape."""
 
     def prepare(self, names: Sequence[str]) -> None:
-        """Compile kernels, so that the first launch does not wait for it."""
+        """Begin to compile kernels, those that are needed first in front."""
+
+    def prepared(self) -> bool:
+        """Whether no launch has to wait for a compiler."""
 
     def upload(self, array: NDArray[Any]) -> Any:
         """A copy of an array on the device."""
@@ -110,6 +113,10 @@ class HostDevice:
         missing = [name for name in names if name not in self._names]
         if missing:
             raise LookupError(f"not compiled for the host: {', '.join(missing)}")
+
+    def prepared(self) -> bool:
+        """They were compiled before."""
+        return True
 
     def upload(self, array: NDArray[Any]) -> NDArray[Any]:
         """A copy."""

@@ -98,24 +98,32 @@ class Engine:
         self._totals = device.zeros(ROWS, np.float64)
         self._recorded: dict[Any, Callable[[], None]] = {}
         self._parts: dict[int, Any] = {}
-        device.prepare(self._kernels())
         self.eta = START[0]
         self.passes_done = self.samples = 0
+        device.prepare(self._kernels())
 
     # --- what is launched ---
 
     def _kernels(self) -> list[str]:
-        names = {"tick", "sampled", "totals"}
-        for level in self._levels:
-            for forward in (way for way in (True, False) if level.sends(way)):
-                names |= {name for heat in Heat for name in level.kernels(Half(forward, heat))}
-        every = ("bounds", "soft_nodes", "couple_edges", "energies", "to_lam", "from_lam")
-        names |= {self.arena.kernel(name) for name in every}
-        names.add(self.arena.kernel("node_order", "double"))
+        """What a run may launch, in the order in which it will: passes, checks, colder passes."""
+        arena = self.arena
+
+        def passes(heat: Heat) -> list[str]:
+            halves = (Half(forward, heat) for forward in (True, False))
+            return [
+                name for half in halves for level in self._levels if level.sends(half.forward)
+                for name in level.kernels(half)
+            ]  # fmt: skip
+
+        names = ["tick", *passes(self.heat)]
         if self.averaging:
-            names |= {self.arena.kernel(name) for name in ("sample", "mean_nodes")}
-            names.add(self.arena.kernel("node_order", "float"))
-        return sorted(names)
+            names += [arena.kernel("sample"), "sampled"]
+        every = ["couple_edges", "soft_nodes", "bounds", "energies"]
+        every += ["mean_nodes"] if self.averaging else []
+        names += [*(arena.kernel(name) for name in every), "totals", *passes(Heat.HARD)]
+        names += [arena.kernel(name) for name in ("to_lam", "from_lam")]
+        names += [arena.kernel("node_order", "double"), *passes(self.coldest)]
+        return list(dict.fromkeys(names))
 
     def _half(
         self, forward: bool, heat: Heat, msg: Any, prev: Any, levels: list[Level] | None = None
@@ -145,6 +153,8 @@ class Engine:
     def record(self) -> None:
         """Record what a run will repeat, so that it does not have to wait for that."""
         self._several_of(self.heat)
+        if not self.device.prepared():  # passes begin while the rest is still being compiled
+            return
         for averaged in {False, self.averaging}:
             self._look_of(averaged)
         if self.averaging:
@@ -186,11 +196,16 @@ class Engine:
         self.device.put(self.control[place:], np.array([value]))
 
     @property
+    def coldest(self) -> Heat:
+        """The last of the ways to make messages; for most families there is one for every η."""
+        return Heat.COLD if self.arena.shape.heats else Heat.MILD
+
+    @property
     def heat(self) -> Heat:
         """Whether all closed forms are within the range of numbers at this η."""
         linear = self.arena.shape.kind == 2
         safe = WIDE if linear else SAFE[self.arena.dtype]
-        return Heat.MILD if self.eta * self._steepest <= safe else Heat.COLD
+        return Heat.MILD if self.eta * self._steepest <= safe else self.coldest
 
     def passes(self, count: int) -> None:
         """`count` passes with momentum; every few of them the marginals enter the mean."""
@@ -296,9 +311,7 @@ class Engine:
 
     def labels(self, label: Any) -> NDArray[np.int64]:
         """Labels of the nodes."""
-        with self.device.working():
-            found = label[self.arena.tiling.place]
-        return np.asarray(self.device.fetch(found), dtype=np.int64)
+        return self.device.fetch(label)[self.arena.tiling.place].astype(np.int64)
 
 
 def _lower(value: float, constant: float) -> float:

@@ -120,12 +120,13 @@ def levels_for(arena: Arena) -> list[Level]:
     tiles, start = arena.tiling.tiles, arena.tiling.level_start
     size = arena.threads * arena.shape.labels if arena.links else 1
     sums = arena.device.zeros(size, arena.dtype)
+    receiver = arena.device.upload(arena.links.receiver) if arena.links else None
     out: list[Level] = []
     block = 0
     for number, (first, last) in enumerate(zip(start[:-1].tolist(), start[1:].tolist())):  # noqa: B905
         level = _level(arena, tiles[first:last], first, block)
         if arena.links is not None:
-            level = _linked(arena.links, level, number, sums)
+            level = _linked(arena.links, level, number, sums, receiver)
         out.append(level)
         block += level.blocks
     return out
@@ -140,14 +141,14 @@ def _level(arena: Arena, tiles: NDArray[np.void], first: int, block: int) -> Lev
     return Level(first, len(tiles), early, late, shape, block, arena.device, team)
 
 
-def _linked(links: Links, level: Level, number: int, sums: Any) -> LinkedLevel:
+def _linked(links: Links, level: Level, number: int, sums: Any, receiver: Any) -> LinkedLevel:
     device = level.device
     backward, forward = (
         device.upload(links.chunks(number, way, device.block).reshape(-1)) for way in (False, True)
     )
     return LinkedLevel(
         level.first, level.count, level.early, level.late, level.shape, level.block, device,
-        sums=sums, receiver=links.receiver, chunks=(backward, forward),
+        sums=sums, receiver=receiver, chunks=(backward, forward),
     )  # fmt: skip
 
 

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from softmap import core
 from softmap.cuda.tiling import LANES, Tiling
 
 __all__ = ["Links"]
@@ -31,8 +31,8 @@ class Links:
         the next level do.
     """
 
-    where: Any
-    receiver: Any
+    where: NDArray[np.uint32]
+    receiver: NDArray[np.uint32]
     starts: Ints
 
     @property
@@ -41,27 +41,25 @@ class Links:
         return len(self.receiver) // 2
 
     @classmethod
-    def of(cls, tiling: Tiling, edges: NDArray[np.int32], xp: Any) -> Links:
-        """The links of a tiling, in the arrays of `xp`."""
+    def of(cls, tiling: Tiling, edges: NDArray[np.int32]) -> Links:
+        """The links of a tiling."""
         levels, m = len(tiling.level_start) - 1, len(edges)
         of_tile = np.repeat(np.arange(levels), np.diff(tiling.level_start))
-        place = tiling.place[xp.asarray(edges)]
-        level = xp.asarray(of_tile)[place // LANES]
+        place, slot = tiling.place[edges], tiling.slot.reshape(-1, 2).copy()
+        level = of_tile[place // LANES]
         turned = level[:, 0] > level[:, 1]
-        slot = tiling.slot.reshape(-1, 2)
-        for pairs in (place, level, slot := slot.copy()):
+        for pairs in (place, level, slot):
             pairs[turned] = pairs[turned][:, ::-1]
         pair = level[:, 0] * levels + level[:, 1]
-        order = xp.argsort(pair * (len(tiling.tiles) * LANES) + place[:, 0], kind="stable")
-        counts = xp.bincount(pair, minlength=levels * levels)
-        ends = np.cumsum(counts.get() if hasattr(counts, "get") else counts)
-        where = xp.zeros(max(len(tiling.mate), 1), dtype=np.uint32)
-        number = xp.arange(m, dtype=np.uint32)
-        where[slot[order, 1]] = number
-        where[slot[order, 0]] = number + np.uint32(m)
-        receiver = xp.concatenate([place[order, 1], place[order, 0]]).astype(np.uint32)
-        starts = np.concatenate([[0], ends]).astype(np.int64)
-        return cls(where, receiver, starts[: levels * levels + 1])
+        order = np.empty(m, dtype=np.int32)
+        core.order_by(pair * (len(tiling.tiles) * LANES) + place[:, 0], order)
+        starts = np.zeros(levels * levels + 1, dtype=np.int64)
+        np.cumsum(np.bincount(pair, minlength=levels * levels), out=starts[1:])
+        where = np.zeros(max(len(tiling.mate), 1), dtype=np.uint32)
+        where[slot[order, 1]] = np.arange(m)
+        where[slot[order, 0]] = np.arange(m, 2 * m)
+        receiver = np.concatenate([place[order, 1], place[order, 0]]).astype(np.uint32)
+        return cls(where, receiver, starts)
 
     def stretches(self, level: int, forward: bool) -> list[tuple[int, int]]:
         """Edges that a level sends along: to later levels, or to earlier ones."""

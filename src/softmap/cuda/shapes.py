@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,12 +12,14 @@ from softmap.cuda.tiling import Tiling
 from softmap.model import Model
 from softmap.model.potentials import Potential
 
-__all__ = ["SHARED", "Shape", "representable", "room_of", "shape_of", "steepest"]
+__all__ = ["NUMBERS", "SHARED", "Shape", "room_of", "shape_of", "steepest"]
 
 Ints = NDArray[np.int64]
+NUMBERS = {"float32": "float", "float64": "double"}  # as C++ names them
 SHARED = len(core.KINDS)  # tables that several edges share
 REGISTERS = 32  # labels up to which nodes and messages are held in registers
 SPLIT = tuple(core.KINDS.index(name) for name in ("tables", "potts", "linear"))  # thread per edge
+TRUNCATED = tuple(core.KINDS.index(name) for name in ("linear", "quadratic"))
 TEAMED = 4  # labels up to which several warps may work for a tile
 LINKED = 16  # labels up to which messages may lie by edge
 MOST_LINKED = 64  # levels up to which they do
@@ -45,11 +46,10 @@ class Shape:
     @property
     def name(self) -> str:
         """As C++ writes it."""
-        number = {"float32": "float", "float64": "double"}[self.dtype]
         numbers = (self.kind, self.labels, self.reach, self.early, self.late)
         every = (self.spread, self.plain, self.exact, self.split, self.ragged, self.linked)
         flags = (str(flag).lower() for flag in every)
-        return f"Shape<{', '.join([number, *map(str, numbers), *flags])}>"
+        return f"Shape<{', '.join([NUMBERS[self.dtype], *map(str, numbers), *flags])}>"
 
     def bounded(self, early: int, late: int) -> Shape:
         """For nodes with so many half-edges: all of them in registers, where that is possible."""
@@ -58,6 +58,11 @@ class Shape:
                 if early <= most[0] and late <= most[1]:
                     return replace(self, early=most[0], late=most[1], split=self.kind in SPLIT)
         return self
+
+    @property
+    def heats(self) -> bool:
+        """Whether closed forms differ by η: those of truncated costs do."""
+        return self.plain and self.kind in TRUNCATED
 
     @property
     def teamed(self) -> bool:
@@ -111,12 +116,6 @@ def linkable(tiling: Tiling, labels: int) -> bool:
     levels = len(tiling.level_start) - 1
     plain = not (tiling.spread or tiling.ragged or tiling.ranked)
     return plain and labels <= LINKED and levels <= MOST_LINKED
-
-
-def representable(values: Any, dtype: str, at_once: int = 1 << 24) -> bool:
-    """Whether no value changes when it is rounded; the array may be one of a device."""
-    parts = (values[k : k + at_once] for k in range(0, len(values), at_once))
-    return all(bool((part.astype(dtype) == part).all()) for part in parts)
 
 
 def steepest(model: Model) -> float:

@@ -7,12 +7,15 @@ labels and of half-edges to earlier and to later levels; the j-th half-edges of 
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from softmap import core
+from softmap.machine import usable_cores
 from softmap.model import Model
 from softmap.model.grids import grid_width
 
@@ -37,28 +40,27 @@ TILE = np.dtype(
 )  # fmt: skip
 
 
-def levels_of(model: Model, xp: Any = np) -> Ints:
+def levels_of(model: Model) -> Ints:
     """The level of each node: wide ones, since a GPU works on a level at a time.
 
     Grids go by cyclic diagonals, other graphs in the order of the CPU solver. Where that has many
     levels and the graph many cycles, colours converge alike, and are fewer.
     """
-    width = grid_width(xp.asarray(model.edges))
+    width = grid_width(model.edges)
     if width is not None:
-        node = xp.arange(model.n)
-        cyclic: Ints = (node // width + node % width) % CYCLE
+        row = np.arange(-(-model.n // width))[:, None]
+        cyclic: Ints = ((row + np.arange(width)) % CYCLE).reshape(-1)[: model.n]
         return cyclic
-    level = model.graph.levels(np.arange(model.n)).astype(np.int64)
+    level = model.graph.levels(np.arange(model.n))
     levels = int(level.max(initial=0)) + 1
     if levels > DEEPEST or (levels > MOST_LEVELS and model.m >= 2 * model.n):
-        level = model.graph.colouring().astype(np.int64)
-    found: Ints = xp.asarray(level)
-    return found
+        level = model.graph.colouring()
+    return level.astype(np.int64)
 
 
 @dataclass(frozen=True, eq=False)
 class Tiling:
-    """Tiles, slots, and where everything lies; what grows with the edges may be on a device.
+    """Tiles, slots, and where everything lies.
 
     Attributes
     ----------
@@ -67,7 +69,7 @@ class Tiling:
         Where the tiles of each level begin.
     place : int64[n]
         Tile · 32 + lane of each node.
-    slot : int64[2m]
+    slot : uint32[2m]
         Of each half-edge.
     mate : uint32[slots]
         The slot of the other half-edge of the same edge; 0 where a lane is not used.
@@ -87,7 +89,7 @@ class Tiling:
     tiles: NDArray[np.void]
     level_start: Ints
     place: Ints
-    slot: Ints
+    slot: NDArray[np.uint32]
     mate: NDArray[np.uint32]
     group_tile: NDArray[np.int32]
     halves: NDArray[np.uint32]
@@ -99,55 +101,54 @@ class Tiling:
 
     @classmethod
     def of(
-        cls, model: Model, level: Ints | None = None, *, xp: Any = np, ragged: bool = False,
-        rank: Ints | None = None,
+        cls, model: Model, level: Ints | None = None, *, ragged: bool = False,
+        rank: Ints | None = None, threads: int | None = None,
     ) -> Tiling:  # fmt: skip
-        """The tiling of a model, for levels that no edge stays within; arrays are made by `xp`.
+        """The tiling of a model, for levels that no edge stays within.
 
         `rank` says which end of an edge is the earlier one where levels do not.
         """
-        level = levels_of(model, xp) if level is None else xp.asarray(level)
-        node = xp.asarray(model.edges).reshape(-1).astype(np.int64)
-        far = xp.ascontiguousarray(node.reshape(-1, 2)[:, ::-1]).reshape(-1)
-        turn = level if rank is None else xp.asarray(rank)
-        later = turn[far] > turn[node]
-        early, late = (xp.bincount(node[side], minlength=model.n) for side in (~later, later))
-        labels = xp.asarray(model.num_labels)
-        order, tile_of, lane = _tiles(
-            level, labels, early, late, _Order(ragged, _surroundings(level, node, far, xp), xp)
-        )
-        place = xp.empty(model.n, dtype=np.int64)
+        level = levels_of(model) if level is None else level
+        threads, graph = threads or usable_cores(), model.graph
+        number = np.empty(2 * model.m, dtype=np.int32)
+        early = np.empty(model.n, dtype=np.int32)
+        core.order_halves(
+            graph.node, graph.start, graph.half, level, level if rank is None else rank,
+            number, early, threads,
+        )  # fmt: skip
+        late = graph.degree - early
+        last = late * (int(early.max(initial=0)) + 1) + early if ragged else _around(model, level)
+        parts = [level, model.num_labels, *(() if ragged else (early, late)), last]
+        order, tile_of, lane = _tiles(parts)
+        place = np.empty(model.n, dtype=np.int64)
         place[order] = tile_of * LANES + lane
         first = order[lane == 0]
-        count = len(first)
-        tiles = np.zeros(count, TILE)
-        rich = [_greatest(part, place, count, xp) for part in (early, late)]
-        tiles["labels"] = _here(labels[first])
-        tiles["early"], tiles["late"] = map(_here, rich)
-        tiles["used"] = _here(xp.bincount(tile_of, minlength=count))
+        tiles = np.zeros(len(first), TILE)
+        tiles["labels"] = model.num_labels[first]
+        tiles["early"], tiles["late"] = (
+            _greatest(part, place, len(first)) for part in (early, late)
+        )
+        tiles["used"] = np.bincount(tile_of, minlength=len(first))
         degree = tiles["early"].astype(np.int64) + tiles["late"]
         tiles["group"] = _begins(degree)
-        turns = _ranks(_direction(level, node, far, later, xp), node, model.n, xp)
-        tile = place[node] // LANES
-        turns = xp.where(later, turns - early[node] + rich[0][tile], turns)
-        slot = (xp.asarray(tiles["group"].astype(np.int64))[tile] + turns) * LANES
-        slot += place[node] % LANES
-        mate = xp.zeros(int(degree.sum()) * LANES, dtype=np.uint32)
-        mate[slot] = xp.ascontiguousarray(slot.reshape(-1, 2)[:, ::-1]).reshape(-1)
-        near = int(xp.count_nonzero(xp.diff(mate.view(np.int32)) == 1))
+        slot = np.empty(2 * model.m, dtype=np.uint32)
+        mate = np.zeros(int(degree.sum()) * LANES, dtype=np.uint32)
+        group, most = (np.ascontiguousarray(tiles[name]) for name in ("group", "early"))
+        core.place_halves(graph.node, number, early, place, group, most, slot, mate, threads)
+        near = int(np.count_nonzero(np.diff(mate.view(np.int32)) == 1))
         spread = near >= NEAR * 2 * model.m
         _arrange(tiles, spread)
         levels = int(level.max()) + 1 if model.n else 0
-        halves = xp.zeros(count * LANES if ragged else 1, dtype=np.uint32)
+        halves = np.zeros(len(first) * LANES if ragged else 1, dtype=np.uint32)
         if ragged:
             halves[place] = early + HALVES * late
         return cls(
             tiles=tiles,
-            level_start=np.searchsorted(_here(level[first]), np.arange(levels + 1)),
+            level_start=np.searchsorted(level[first], np.arange(levels + 1)),
             place=place,
             slot=slot,
             mate=mate,
-            group_tile=np.repeat(np.arange(count, dtype=np.int32), degree),
+            group_tile=np.repeat(np.arange(len(first), dtype=np.int32), degree),
             halves=halves,
             spread=spread,
             ragged=ragged,
@@ -157,83 +158,65 @@ class Tiling:
         )
 
 
-def _here(array: Any) -> NDArray[Any]:
-    """An array of a device, or of the host, on the host."""
-    fetched: NDArray[Any] = array.get() if hasattr(array, "get") else array
-    return fetched
-
-
 def _begins(sizes: Ints) -> Ints:
     return np.concatenate([[0], np.cumsum(sizes)[:-1]]).astype(np.int64)
 
 
-def _greatest(values: Ints, place: Ints, count: int, xp: Any) -> Ints:
+def _greatest(values: NDArray[Any], place: Ints, count: int) -> Ints:
     """The greatest value among the nodes of each tile."""
-    lanes = xp.zeros(count * LANES, dtype=np.int64)
+    lanes = np.zeros(count * LANES, dtype=np.int64)
     lanes[place] = values
     most: Ints = lanes.reshape(-1, LANES).max(axis=1)
     return most
 
 
-def _surroundings(level: Ints, node: Ints, far: Ints, xp: Any) -> Ints | None:
+def _around(model: Model, level: Ints) -> Ints | None:
     """A number for how many neighbours each node has in each level; None where levels are many.
 
     Nodes that agree lie together: then the 32 messages of a group come from one level, and are
     written at about the same time.
     """
-    levels = int(level.max()) + 1 if len(level) else 1
-    degree = int(xp.bincount(node, minlength=1).max()) + 1
-    if levels > FEW_LEVELS or degree**levels >= 1 << 62:
+    levels = int(level.max(initial=0)) + 1
+    degree = int(model.graph.degree.max(initial=0)) + 1
+    if levels > FEW_LEVELS or degree**levels >= 1 << 53:
         return None
-    weight = xp.asarray(float(degree) ** np.arange(levels))
-    found: Ints = xp.bincount(node, weights=weight[level[far]], minlength=len(level))
+    weight = float(degree) ** np.arange(levels)
+    node = model.graph.node.reshape(-1, 2)
+    found = np.zeros(model.n)
+    for end in (0, 1):
+        found += np.bincount(
+            node[:, end], weights=weight[level[node[:, 1 - end]]], minlength=model.n
+        )
     return found.astype(np.int64)
 
 
-@dataclass(frozen=True)
-class _Order:
-    """How nodes of one level are ordered: whether edges decide about tiles, and what comes last."""
-
-    ragged: bool
-    around: Ints | None
-    xp: Any
-
-
-def _tiles(
-    level: Ints, labels: Ints, early: Ints, late: Ints, how: _Order
-) -> tuple[Ints, Ints, Ints]:
-    """Nodes in the order of tiles, with the tile and the lane of each."""
-    xp, key = how.xp, level.astype(np.int64)
+def _tiles(parts: Sequence[Ints | None]) -> tuple[Ints, Ints, Ints]:
+    """Nodes in the order of tiles, with the tile and the lane of each; equal parts but for the
+    last one make a tile."""
+    *alike, last = parts
+    key = _joined(alike)
     if not len(key):
         return key, key, key
-    for part in (labels, *(() if how.ragged else (early, late))):
-        key = key * (int(part.max()) + 1) + part
-    last = late * (int(early.max()) + 1) + early if how.ragged else how.around
-    order = xp.argsort(key, kind="stable") if last is None else xp.lexsort(xp.stack([last, key]))
+    order: NDArray[Any] = np.empty(len(key), dtype=np.int32)
+    core.order_by(key if last is None else _joined([key, last]), order)
     ordered = key[order]
-    new = xp.ones(len(order), dtype=bool)
+    new = np.ones(len(order), dtype=bool)
     new[1:] = ordered[1:] != ordered[:-1]
-    begin = xp.flatnonzero(new)
-    within = xp.arange(len(order)) - begin[xp.cumsum(new) - 1]
-    return order, xp.cumsum(within % LANES == 0) - 1, within % LANES
+    begin = np.flatnonzero(new)
+    within = np.arange(len(order)) - begin[np.cumsum(new) - 1]
+    return order, np.cumsum(within % LANES == 0) - 1, within % LANES
 
 
-def _direction(level: Ints, node: Ints, far: Ints, later: NDArray[np.bool_], xp: Any) -> Ints:
-    """What orders the half-edges of a node: earlier ends first, by level, then by neighbour."""
-    n = len(level)
-    levels = int(level.max()) + 1 if n else 1
-    found: Ints = (later * levels + level[far]) * (2 * n + 1) + (far - node + n)
-    return found
-
-
-def _ranks(direction: Ints, node: Ints, n: int, xp: Any) -> Ints:
-    """The number of each half-edge among those of its node, by direction."""
-    order = xp.lexsort(xp.stack([direction, node]))
-    start = xp.zeros(n + 1, dtype=np.int64)
-    xp.cumsum(xp.bincount(node, minlength=n), out=start[1:])
-    rank = xp.empty(len(node), dtype=np.int64)
-    rank[order] = xp.arange(len(node)) - start[node[order]]
-    return rank
+def _joined(parts: Sequence[Any]) -> Ints:
+    """One number per node that orders nodes like several, the first of them foremost."""
+    key = np.zeros(len(parts[0]), dtype=np.int64)
+    for part in parts:
+        most, new = int(key.max(initial=0)), int(part.max(initial=0)) + 1
+        if most >= (1 << 62) // new:  # too many to tell apart in one number: count what occurs
+            key, part = (np.unique(a, return_inverse=True)[1] for a in (key, part))
+            new = int(part.max(initial=0)) + 1
+        key = key * new + part
+    return key
 
 
 def _arrange(tiles: NDArray[np.void], spread: bool) -> None:

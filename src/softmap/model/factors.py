@@ -202,7 +202,7 @@ class Assembly:
     def pieces(self, groups: Sequence[Group] = (), names: Names | None = None) -> Pieces:
         """What `Model.from_pieces` takes; `groups` join the edges as they are.
 
-        Raises `InfeasibleModel` where variables that must all differ cannot; `names` are used there.
+        Raises `InfeasibleModel`, with `names`, where variables that must all differ cannot.
         """
         for scope in self._different:
             called = scope if names is None else [names.variables[i] for i in scope]

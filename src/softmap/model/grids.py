@@ -49,14 +49,11 @@ def neighbours(shape: Sequence[int], connectivity: Any = None) -> NDArray[np.int
 
 
 def grid_width(edges: Any) -> int | None:
-    """Columns of a grid numbered row by row whose edges join neighbours; None for other graphs.
-
-    `edges` is an array of numpy's or of its like on a device.
-    """
+    """Columns of a grid numbered row by row whose edges join neighbours; None for other graphs."""
     if not len(edges):
         return None
-    low = edges.min(axis=1).astype(np.int64)
-    step = edges.max(axis=1) - low
+    low = np.minimum(edges[:, 0], edges[:, 1])
+    step = np.abs(edges[:, 0] - edges[:, 1])
     width = int(step.max())
     if width < 2 or not ((step == 1) | (step == width)).all():
         return None
