@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import sys
 from collections.abc import Sequence
@@ -9,12 +10,26 @@ from collections.abc import Sequence
 import typer
 
 from softmap import __version__
-from softmap.cli import compare, convert, demo, doctor, info, large, many, solve, verify
+from softmap.cli import (
+    compare,
+    convert,
+    demo,
+    doctor,
+    info,
+    large,
+    many,
+    reproduce,
+    solve,
+    verify,
+)
+from softmap.display.streams import discard_output, say
 from softmap.errors import OptionError, SoftmapError
 
 __all__ = ["Exit", "app", "main"]
 
 DEBUG = "SOFTMAP_DEBUG"
+# What writing to standard output raises; an error of another file carries its name.
+OUTPUT_FULL = (errno.ENOSPC, errno.EFBIG, errno.EIO, errno.EBADF)
 
 
 class Exit:
@@ -41,18 +56,7 @@ app.command(name="convert")(convert.convert_command)
 app.command(name="demo")(demo.demo_command)
 app.command(name="compare")(compare.compare_command)
 app.command(name="doctor")(doctor.doctor_command)
-
-
-@app.command(
-    name="reproduce",
-    add_help_option=False,
-    context_settings={"allow_extra_args": True, "ignore_unknown_options": True},
-)
-def reproduce(context: typer.Context) -> None:
-    """Run the paper's experiments again."""
-    from softmap.experiments import cli as experiments
-
-    experiments.app(context.args, prog_name="softmap reproduce", standalone_mode=False)
+app.command(name="reproduce")(reproduce.reproduce_command)
 
 
 def _show_version(wanted: bool) -> None:
@@ -76,22 +80,24 @@ def main(arguments: Sequence[str] | None = None) -> int:
     With SOFTMAP_DEBUG set in the environment, errors keep their traceback.
     """
     words = None if arguments is None else list(arguments)
+    if sys.stdout is None:
+        say("standard output is closed; send it to a file or /dev/null")
+        return Exit.BAD_INPUT
     try:
         code = int(app(words, prog_name="softmap", standalone_mode=False) or Exit.OK)
         sys.stdout.flush()
         return code
     except KeyboardInterrupt:
-        print("softmap: interrupted", file=sys.stderr)
+        say("interrupted")
         return Exit.INTERRUPTED
-    except BrokenPipeError:
-        # The reader of our output has closed it; else Python would complain again at exit.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    except BrokenPipeError:  # the reader of our output has closed it
+        discard_output()
         return Exit.OK
     except Exception as error:
         if os.environ.get(DEBUG):
             raise
         sentence, code = _explain(error)
-        print(f"softmap: {sentence}", file=sys.stderr)
+        say(sentence)
         return code
 
 
@@ -107,6 +113,9 @@ def _explain(error: Exception) -> tuple[str, int]:
         return f"{error.format_message().rstrip('.')}; see {command} --help", Exit.BAD_INPUT
     if isinstance(error, OSError) and error.filename is not None:
         return f"{error.filename}: {error.strerror}", Exit.BAD_INPUT
+    if isinstance(error, OSError) and error.errno in OUTPUT_FULL:
+        discard_output()
+        return f"standard output: {error.strerror}", Exit.FAILURE
     if isinstance(error, MemoryError):
         return "out of memory; softmap info MODEL says what a model needs", Exit.FAILURE
     first = next(iter(str(error).splitlines()), "")

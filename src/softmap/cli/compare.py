@@ -11,8 +11,8 @@ from rich.table import Table
 
 from softmap.cli.choices import complete_methods
 from softmap.cli.extras import check_extras
-from softmap.cli.files import check_targets
 from softmap.cli.options import ModelArgument, ValuesOption
+from softmap.cli.targets import Targets
 from softmap.display.console import number, ratio
 from softmap.relaxation.gaps import model_unit, relative_gap
 
@@ -62,7 +62,7 @@ def compare_command(
     from softmap.algorithms.registry import METHODS
     from softmap.display.console import results
 
-    check_targets(plot=plot)
+    targets = Targets({"--plot": plot}, {"the model": model, "the evidence": evidence})
     check_extras(plot=plot)
     names = _names(methods)
     loaded = softmap.read(str(model), values=values, evidence=evidence)
@@ -74,13 +74,18 @@ def compare_command(
         else:
             fixed = {"eta": eta} if METHODS[name].fixed_eta else {}
             runs[name] = _method(loaded, name, no_progress, options | fixed)
-    console = results()
-    console.print(_table(runs, loaded))
-    if plot is not None:
-        from softmap.plotting import save_comparison
+    with targets.printing():
+        results().print(_table(runs, loaded))
+    traces = {name: run.trace for name, run in runs.items()}
+    targets.write("--plot", lambda path: _draw(traces, path))
+    targets.tell()
+    raise typer.Exit(targets.exit_code())
 
-        save_comparison({name: run.trace for name, run in runs.items()}, plot)
-        console.print(f"Wrote {plot}")
+
+def _draw(traces: dict[str, Columns], path: Path) -> None:
+    from softmap.plotting import save_comparison
+
+    save_comparison(traces, path)
 
 
 def _names(methods: str) -> list[str]:

@@ -7,8 +7,8 @@ from typing import Annotated, Any
 
 import typer
 
-from softmap.cli.files import check_targets
 from softmap.cli.options import FormatOption, ModelArgument, ValuesOption
+from softmap.cli.targets import Targets, check_folder
 from softmap.display.console import messages
 
 __all__ = ["convert_command"]
@@ -36,7 +36,9 @@ def convert_command(
     from softmap.io.streams import bare_suffixes
 
     if parts is None:
-        check_targets(target=target)
+        Targets({"TARGET": target}, {"the model": source})
+    else:
+        check_folder("TARGET", target, [source], ("part-*", "model.json"))
     program = bare_suffixes(target)[-1:] in ([".lp"], [".mps"])
     if scale is not None and (program or softmap.io.format_of(target) != "wcsp"):
         raise softmap.OptionError(f"--scale is for .wcsp files, which hold whole numbers: {target}")

@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
+from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
 from softmap.cli.choices import complete_demo
 
-if TYPE_CHECKING:
-    from softmap.demos import Demo
-    from softmap.solving.result import Result
-
 __all__ = ["demo_command"]
+
+KINDS = ("input", "labelling", "convergence")  # the pictures
 
 
 def demo_command(
@@ -43,43 +42,38 @@ def demo_command(
     import softmap
     from softmap import demos
     from softmap.cli.extras import check_extras
-    from softmap.cli.files import check_targets
     from softmap.cli.summary import exit_code, print_result, remark
+    from softmap.cli.targets import Targets, check_folder
     from softmap.display.console import results
     from softmap.display.progress import display
+    from softmap.plotting import save_convergence
 
-    out.mkdir(parents=True, exist_ok=True)
-    check_targets(report=report)
+    check_folder("--out", out)
+    pictures = {kind: out / f"{name}-{kind}.png" for kind in KINDS}
+    given = {"--image": image, "--left": left, "--right": right, "--truth": truth}
+    targets = Targets({**pictures, "--report": report}, given)
     check_extras(plot=True)
     options = demos.DemoOptions(
         size=size, labels=labels, seed=seed, image=image, left=left, right=right, truth=truth,
         truth_scale=truth_scale,
     )  # fmt: skip
     demo = demos.build(name, options)
-    console = results()
-    console.print(demo.story)
+    with targets.printing():
+        print(demo.story)
     with display(not no_progress, time_limit) as show:
         result = softmap.solve(
             demo.model, lp_gap=lp_gap, time_limit=time_limit, seed=seed, on_snapshot=show
         )
-    print_result(console, result)
-    if demo.score is not None:
-        console.print(f"Against the truth: {demo.score(result.labels.reshape(-1))}.")
-    written = _draw(name, demo, result, out)
-    if report is not None:
-        result.report(report, title=f"softmap demo {name}", picture=demo.picture)
-        written.append(report)
-    console.print("Wrote " + ", ".join(str(path) for path in written))
+    labels_found = result.labels.reshape(-1)
+    with targets.printing():
+        print_result(results(), result)
+        if demo.score is not None:
+            print(f"Against the truth: {demo.score(labels_found)}.")
+    targets.write("input", demo.draw_input)
+    targets.write("labelling", partial(demo.draw_labelling, labels_found))
+    targets.write("convergence", partial(save_convergence, result.trace.columns(), title=name))
+    title = f"softmap demo {name}"
+    targets.write("--report", partial(result.report, title=title, picture=demo.picture))
+    targets.tell()
     remark(result)
-    raise typer.Exit(exit_code(result))
-
-
-def _draw(name: str, demo: Demo, result: Result, folder: Path) -> list[Path]:
-    from softmap.plotting import save_convergence
-
-    kinds = ("input", "labelling", "convergence")
-    picture, labelling, convergence = (folder / f"{name}-{kind}.png" for kind in kinds)
-    demo.draw_input(picture)
-    demo.draw_labelling(result.labels.reshape(-1), labelling)
-    save_convergence(result.trace.columns(), convergence, title=name)
-    return [picture, labelling, convergence]
+    raise typer.Exit(targets.exit_code(exit_code(result)))

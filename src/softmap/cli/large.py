@@ -8,14 +8,20 @@ import math
 import sys
 import time
 from collections.abc import Iterator
+from functools import partial
+from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from softmap.cli.options import ModelArgument, ValuesOption
+from softmap.cli.targets import Targets, check_folder
 
 if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
     from softmap.distributed import DistributedResult
     from softmap.solving.trace import Row
 
@@ -58,12 +64,12 @@ def solve_large_command(
     }  # fmt: skip
     with _together(comm):
         if comm.rank == 0:
-            out.mkdir(parents=True, exist_ok=True)
+            check_folder("--out", out, [model], ("labels*", "result.json"))
         comm.Barrier()
         new = {"parts": parts, "backend": backend, "dtype": dtype}
         result = _solved(model, out, comm, new, resume, values, options, not no_progress)
-        _write(result, out, comm)
-    raise typer.Exit(0 if result.found else 3)
+        targets = _write(result, out, comm)
+    raise typer.Exit(targets.exit_code(0 if result.found else 3))
 
 
 @contextlib.contextmanager
@@ -113,34 +119,45 @@ def _show(row: Row) -> None:
     )
 
 
-def _write(result: DistributedResult, out: Path, comm: Any) -> None:
-    """Labels by part, and the facts; all labels in one file where that is of use."""
+def _write(result: DistributedResult, out: Path, comm: Any) -> Targets:
+    """Print the facts, and write them; labels by part, and in one file where that is of use."""
     import numpy as np
 
     from softmap.display.console import facts_table, results
-    from softmap.io.atomic import replacing, write_text
+    from softmap.io.atomic import write_text
     from softmap.io.results import write_labels
 
-    if result.found:
-        for number, (variables, labels) in result.labels.items():
-            with replacing(out / f"labels-{number:05d}.npz") as file:
-                np.savez(file, variables=variables, labels=labels)
-        if result.variables <= MOST_LABELS:
-            gathered = comm.gather(list(result.labels.values()), root=0)
-            if comm.rank == 0:
-                everything = np.empty(result.variables, dtype=np.int64)
-                for found in gathered:
-                    for variables, labels in found:
-                        everything[variables] = labels
-                write_labels(everything, out / "labels.MPE")
+    parts = {f"part {number}": out / f"labels-{number:05d}.npz" for number in result.labels}
+    targets = Targets({"facts": out / "result.json", "labels": out / "labels.MPE", **parts}, {})
     facts = _facts(result)
     sent = comm.gather(result.halo_bytes, root=0)
     if comm.rank == 0:
         facts["halo_bytes_per_pass"] = sum(sent)
-        write_text(out / "result.json", [json.dumps(facts, indent=1), "\n"])
         shown = {name: str(value) for name, value in facts.items()}
-        results().print(facts_table(shown, title=str(out)))
+        with targets.printing():
+            results().print(facts_table(shown, title=str(out)))
+        targets.write("facts", lambda path: write_text(path, [json.dumps(facts, indent=1), "\n"]))
+    if result.found:
+        for number, found in result.labels.items():
+            targets.write(f"part {number}", partial(_write_part, *found))
+        if result.variables <= MOST_LABELS:
+            gathered = comm.gather(list(result.labels.values()), root=0)
+            if comm.rank == 0:
+                everything = np.empty(result.variables, dtype=np.int64)
+                for variables, labels in chain.from_iterable(gathered):
+                    everything[variables] = labels
+                targets.write("labels", partial(write_labels, everything))
     comm.Barrier()
+    return targets
+
+
+def _write_part(variables: NDArray[np.int64], labels: NDArray[np.int64], path: Path) -> None:
+    import numpy as np
+
+    from softmap.io.atomic import replacing
+
+    with replacing(path) as file:
+        np.savez(file, variables=variables, labels=labels)
 
 
 def _facts(result: DistributedResult) -> dict[str, Any]:

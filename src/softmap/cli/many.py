@@ -3,15 +3,20 @@
 from __future__ import annotations
 
 import time
+from contextlib import suppress
+from glob import escape
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
 from softmap.cli.options import ValuesOption
+from softmap.cli.targets import check_folder
+from softmap.errors import WriteError
 
 if TYPE_CHECKING:
     from softmap.many.folder import Answer, Folder
+    from softmap.many.work import Outcome
     from softmap.solving.result import Result
 
 __all__ = ["pick", "solve_many_command"]
@@ -81,22 +86,36 @@ def _run(
     if threads is not None:
         options = options | {"threads": count("threads", threads, 1)}
     items = listed([path.absolute() for path in files])
+    names = [f"{escape(item.name)}.{kind}" for item in items for kind in ("json", "MPE")]
+    check_folder("--out", folder.path, files, ["summary.csv", *names])
+    if checkpoints is not None:
+        stored = [f"{escape(item.name)}.checkpoint.npz" for item in items]
+        check_folder("--checkpoints", checkpoints, files, stored)
     settings = Settings(options, values, shared_folder(checkpoints), pick)
     written = time.monotonic()
     with many_display(not quiet, len(items), folder.rows) as show:
         for outcome in outcomes(folder.with_known(items), settings, Connection(cluster, workers)):
-            if outcome.error is not None:
-                folder.keep_error(outcome.name, outcome.error)
-            elif outcome.unchanged:
-                folder.keep_old(outcome.name)
-            else:
-                folder.keep(outcome.name, outcome.fingerprint, outcome.value)
+            _keep(folder, outcome)
             show()
             if time.monotonic() - written > SUMMARY_EVERY:
-                folder.summarise()
+                with suppress(WriteError):  # the last summary says why, if it still cannot be
+                    folder.summarise()
                 written = time.monotonic()
     folder.summarise()
     return sum(row["state"] == "failed" for row in folder.rows.values())
+
+
+def _keep(folder: Folder, outcome: Outcome) -> None:
+    """Store what came of a model; one that cannot be written is noted, and others go on."""
+    if outcome.error is not None:
+        folder.keep_error(outcome.name, outcome.error)
+    elif outcome.unchanged:
+        folder.keep_old(outcome.name)
+    else:
+        try:
+            folder.keep(outcome.name, outcome.fingerprint, outcome.value)
+        except WriteError as error:
+            folder.keep_error(outcome.name, error)
 
 
 def pick(result: Result) -> Answer:

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import json
 import math
-from pathlib import Path
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from rich.table import Table
 
-from softmap.cli.files import STANDARD
+from softmap.cli.targets import STANDARD, Targets
 from softmap.display.console import number, results
 from softmap.errors import OptionError
 
@@ -23,26 +23,26 @@ TAKEN = ("gap", "time_limit", "threads", "seed")
 
 
 def solve_ranked(
-    model: Model, most: int, options: dict[str, Any], output: Path | None, as_json: bool
-) -> None:
-    """Find the best labellings, print a row for each, and write the best one."""
+    model: Model, most: int, options: dict[str, Any], targets: Targets, as_json: bool
+) -> int:
+    """Find the best labellings, print a row for each, write the best one; the exit code."""
     import softmap
 
     given = {name: value for name, value in options.items() if value is not None}
     if other := [f"--{name.replace('_', '-')}" for name in given if name not in TAKEN]:
         raise OptionError(f"--mbest searches until each labelling is proved: no {', '.join(other)}")
     found = softmap.solve_mbest(model, most, **given)
-    if output is not None and found:
-        from softmap.io import format_labels, write_labels
-
-        if output == STANDARD:
-            print(format_labels(found[0].labels), end="")
-            return
-        write_labels(found[0].labels, output)
-    if as_json:
-        print(json.dumps([_as_object(entry) for entry in found]))
-    else:
-        results().print(_table(found))
+    alone = targets.path("--output") == STANDARD
+    with targets.printing():
+        if alone and found:
+            print(softmap.io.format_labels(found[0].labels), end="")
+        elif as_json:
+            print(json.dumps([_as_object(entry) for entry in found]))
+        else:
+            results().print(_table(found))
+    if found and not alone:
+        targets.write("--output", partial(softmap.io.write_labels, found[0].labels))
+    return targets.exit_code()
 
 
 def _as_object(entry: RankedLabelling) -> dict[str, Any]:

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
 from softmap.cli.choices import complete_method
-from softmap.cli.files import STANDARD, check_targets
 from softmap.cli.options import FormatOption, JsonOption, ModelArgument, ValuesOption
+from softmap.cli.targets import STANDARD, Targets, same_file
+from softmap.errors import OptionError
 
 if TYPE_CHECKING:
     from softmap.model import Model
@@ -56,9 +59,11 @@ def solve_command(
     from softmap.cli.ranked import solve_ranked
     from softmap.cli.summary import exit_code, show_result
     from softmap.display.progress import display
+    from softmap.io import write_labels
 
-    check_targets(output=output, trace=trace, report=report, save=save, checkpoint=checkpoint)
-    _check_output(output, as_json)
+    targets = _targets(locals())
+    if as_json and output == STANDARD:
+        raise softmap.OptionError("--json holds the labels: leave out --output -")
     loaded = softmap.read(str(model), values=values, evidence=evidence, format=form)
     options: dict[str, Any] = {
         "method": method, "goal": goal, "gap": gap, "lp_gap": lp_gap, "time_limit": time_limit,
@@ -67,19 +72,38 @@ def solve_command(
     }  # fmt: skip
     if mbest is not None:
         other = {"trace": trace, "report": report, "save": save, "resume": resume}
-        return solve_ranked(loaded, mbest, options | other, output, as_json)
+        raise typer.Exit(solve_ranked(loaded, mbest, options | other, targets, as_json))
     with display(not no_progress, time_limit) as show:
         result = _run(loaded, resume, on_snapshot=show, **options)
-    _write(result, output, trace, report, save, title=model.name)
-    show_result(result, as_json=as_json, quiet=output == STANDARD)
-    raise typer.Exit(exit_code(result))
+    alone = output == STANDARD and result.found
+    with targets.printing():
+        if alone:
+            print(softmap.io.format_labels(result.labels), end="")
+        show_result(result, as_json=as_json, quiet=output == STANDARD)
+    if result.found and not alone:
+        targets.write("--output", partial(write_labels, result.labels))
+    targets.write("--trace", result.trace.to_csv)
+    targets.write("--report", partial(result.report, title=model.name))
+    targets.write("--save", partial(result.save, with_model=False))
+    raise typer.Exit(targets.exit_code(exit_code(result)))
 
 
-def _check_output(output: Path | None, as_json: bool) -> None:
-    from softmap.errors import OptionError
-
-    if as_json and output == STANDARD:
-        raise OptionError("--json holds the labels: leave out --output -")
+def _targets(given: Mapping[str, Any]) -> Targets:
+    """The files of a run; a checkpoint may go on in the file it is resumed from."""
+    for name in ("report", "save", "checkpoint"):
+        if given[name] == STANDARD:
+            raise OptionError(f"--{name} - cannot be standard output; name a file")
+    resume, checkpoint = given["resume"], given["checkpoint"]
+    goes_on = resume is not None and checkpoint is not None and same_file(resume, checkpoint)
+    names = ("output", "trace", "report", "save", "checkpoint")
+    return Targets(
+        {f"--{name}": given[name] for name in names},
+        {
+            "the model": given["model"],
+            "the evidence": given["evidence"],
+            "the checkpoint": None if goes_on else resume,
+        },
+    )
 
 
 def _run(model: Model, resume: Path | None, **options: Any) -> Result:
@@ -98,22 +122,3 @@ def _run(model: Model, resume: Path | None, **options: Any) -> Result:
             f"--resume goes on as the run began: {', '.join(fixed)} cannot change"
         )
     return softmap.resume(resume, model, **given)
-
-
-def _write(
-    result: Result, output: Path | None, trace: Path | None, report: Path | None,
-    save: Path | None, title: str,
-) -> None:  # fmt: skip
-    if output is not None and result.found:
-        from softmap.io import format_labels, write_labels
-
-        if output == STANDARD:
-            print(format_labels(result.labels), end="")
-        else:
-            write_labels(result.labels, output)
-    if trace is not None:
-        result.trace.to_csv(trace)
-    if report is not None:
-        result.report(report, title=title)
-    if save is not None:
-        result.save(save, with_model=False)

@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING, Any
 from rich.console import Console
 
 from softmap import __version__
-from softmap.display.console import facts_table, messages, results
+from softmap.display.console import facts_table, results
 from softmap.display.facts import result_facts
+from softmap.display.streams import say
 from softmap.model.facts import arity_max
 from softmap.report.words import certificate_sentences
 
@@ -72,9 +73,9 @@ def show_result(result: Result, *, as_json: bool, quiet: bool = False) -> None:
 def remark(result: Result) -> None:
     """Say on standard error what a reader of the output alone might miss."""
     if result.status.name == "INTERRUPTED":
-        messages().print("softmap: interrupted; this is the best found so far")
+        say("interrupted; this is the best found so far")
     if not result.found:
-        messages().print("softmap: no labelling that obeys all hard constraints was found")
+        say("no labelling that obeys all hard constraints was found")
 
 
 def exit_code(result: Result) -> int:

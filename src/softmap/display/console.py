@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 import math
+import sys
+from typing import Any
 
 from rich.console import Console
 from rich.table import Table
+
+from softmap.display.streams import Forgiving
 
 __all__ = ["facts_table", "messages", "number", "ratio", "results"]
 
@@ -19,12 +23,13 @@ class Plain(Console):
 
 def results() -> Console:
     """Standard output, for what was asked for."""
-    return Plain(highlight=False, markup=False, soft_wrap=True)
+    return Plain(highlight=False, markup=False, emoji=False, soft_wrap=True)
 
 
 def messages() -> Console:
     """Standard error, for progress and remarks."""
-    return Plain(stderr=True, highlight=False, markup=False, soft_wrap=True)
+    file: Any = None if sys.stderr is None else Forgiving(sys.stderr)
+    return Plain(file=file, stderr=True, highlight=False, markup=False, emoji=False, soft_wrap=True)
 
 
 def number(value: float) -> str:

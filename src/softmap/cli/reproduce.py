@@ -4,21 +4,17 @@ from __future__ import annotations
 
 from enum import StrEnum
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
-from rich.console import Console
-from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 
-__all__ = ["app", "reproduce_command"]
+from softmap.cli.targets import check_folder
 
-app = typer.Typer(
-    name="reproduce",
-    pretty_exceptions_enable=False,
-    rich_markup_mode=None,
-    add_completion=False,
-    context_settings={"help_option_names": ["-h", "--help"]},
-)
+if TYPE_CHECKING:
+    from rich.console import Console
+    from rich.progress import Progress
+
+__all__ = ["reproduce_command"]
 
 
 class What(StrEnum):
@@ -30,7 +26,6 @@ class What(StrEnum):
     ALL = "all"
 
 
-@app.command()
 def reproduce_command(
     what: Annotated[What, typer.Argument(help="Which figure, or all.")],
     out: Annotated[Path, typer.Option(help="Folder for tables and pictures.")] = Path(
@@ -48,15 +43,16 @@ def reproduce_command(
     Writes tables (CSV), pictures (PNG, SVG), claims.md and manifest.json. An interrupted run goes
     on where it stopped when the same command is given again.
     """
+    from softmap.display.console import messages
     from softmap.experiments.reproduce import FIGURES, Plan, reproduce
     from softmap.experiments.settings import settings_for
 
+    check_folder("--out", out)
     settings = settings_for(quick=quick, trials=trials, updates=updates, seed=seed)
     figures = FIGURES if what is What.ALL else (what.value,)
     plan = Plan(figures, settings, threads)
-    out.mkdir(parents=True, exist_ok=True)
-    messages = Console(stderr=True, highlight=False, markup=False)
-    with _progress(messages, shown=not no_progress) as bar:
+    console = messages()
+    with _progress(console, shown=not no_progress) as bar:
         task = bar.add_task("", total=plan.cost, trial="")
         try:
             written = reproduce(
@@ -67,7 +63,7 @@ def reproduce_command(
                 ),
             )
         except KeyboardInterrupt:
-            messages.print("finished trials are kept; the same command goes on from here")
+            console.print("finished trials are kept; the same command goes on from here")
             raise
     for path in written:
         print(path)
@@ -75,6 +71,14 @@ def reproduce_command(
 
 def _progress(console: Console, *, shown: bool) -> Progress:
     """Trials done, weighted by their length, and the time that is left."""
+    from rich.progress import (
+        BarColumn,
+        Progress,
+        TextColumn,
+        TimeElapsedColumn,
+        TimeRemainingColumn,
+    )
+
     return Progress(
         TextColumn("{task.percentage:3.0f} %"),
         BarColumn(),
