@@ -6,7 +6,7 @@ import sys
 def main() -> int:
     """Run the command line; Ctrl-C leaves a sentence from the first moment on."""
     try:
-        from softmap.cli.app import main as command
+        from softmap.app.cli.app import main as command
 
         return command()
     except KeyboardInterrupt:

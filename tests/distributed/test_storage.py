@@ -8,7 +8,7 @@ import pytest
 
 import softmap
 from softmap import CheckpointError, FormatError, Model, Potts, distributed, generators
-from softmap.cli.app import main
+from softmap.app.cli.app import main
 from softmap.distributed.hdf5 import mapped_hdf5
 from softmap.distributed.storage import FORMS, read_parts, read_whole
 from whole_runs import check, numbers

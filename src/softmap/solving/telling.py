@@ -11,7 +11,7 @@ from softmap.solving.run import Run
 from softmap.solving.trace import Snapshot, Status
 
 if TYPE_CHECKING:
-    from softmap.display.watching import Watching
+    from softmap.views.watching import Watching
 
 __all__ = ["begin", "left", "say", "shown"]
 
@@ -25,7 +25,7 @@ def begin(run: Run) -> Watching | None:
     LOG.info("solving %r by %s, goal %s", run.given, options.method, options.goal)
     if not options.verbose and not options.progress:
         return None
-    from softmap.display.watching import Watching
+    from softmap.views.watching import Watching
 
     limits = {"time_limit": options.time_limit, "gap": options.gap}
     return Watching(verbose=options.verbose, progress=options.progress, limits=limits)
