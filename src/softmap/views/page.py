@@ -6,6 +6,7 @@ import base64
 import json
 import re
 import zlib
+from dataclasses import dataclass
 from html import escape
 from importlib.resources import files
 from pathlib import Path
@@ -102,9 +103,19 @@ def _footer(result: Subject) -> str:
     )
 
 
-KEPT = 8  # states listed per variable; the rest is summed up as "others"
-ROWS = 1000  # rows of the trace that a chart can show
-FULL = 65535  # LP values are stored as multiples of 1 / FULL
+@dataclass(frozen=True)
+class PageLimits:
+    """How much of a run a page holds."""
+
+    states: int = 8
+    """States listed per variable; the rest is summed up as "others"."""
+    rows: int = 1000
+    """Rows of the trace that a chart can show."""
+    full: int = 65535
+    """LP values are stored as multiples of 1 / full."""
+
+
+LIMITS = PageLimits()
 
 
 def payload(result: Subject) -> dict[str, Any]:
@@ -138,7 +149,7 @@ def likeliest(
 def _variables(result: Subject) -> dict[str, Any]:
     model = result.model
     count = model.num_visible
-    kept = int(min(KEPT, model.num_labels[:count].max()))
+    kept = int(min(LIMITS.states, model.num_labels[:count].max()))
     state, mass = likeliest(result.node_marginals, model.node_offset[: count + 1], kept)
     grid = model.shape if model.shape is not None and len(model.shape) == 2 else None
     return {
@@ -148,7 +159,7 @@ def _variables(result: Subject) -> dict[str, Any]:
         **_names(result),
         "label": _packed(result.labels, "<u4"),
         "state": _packed(state, "<u4"),
-        "mass": _packed(np.round(np.clip(mass, 0, 1) * FULL), "<u2"),
+        "mass": _packed(np.round(np.clip(mass, 0, 1) * LIMITS.full), "<u2"),
     }
 
 
@@ -168,7 +179,7 @@ def _packed(array: NDArray[Any], dtype: str) -> str:
 
 def _thinned(columns: dict[str, NDArray[Any]]) -> dict[str, NDArray[Any]]:
     length = len(columns["bound"])
-    rows = np.unique(np.linspace(0, length - 1, min(length, ROWS)).round().astype(int))
+    rows = np.unique(np.linspace(0, length - 1, min(length, LIMITS.rows)).round().astype(int))
     return {name: column[rows] for name, column in columns.items()}
 
 

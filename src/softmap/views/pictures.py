@@ -6,6 +6,7 @@ import base64
 import struct
 import zlib
 from collections import Counter
+from dataclasses import dataclass
 from html import escape
 from typing import Any
 
@@ -114,9 +115,19 @@ def shade_uri(values: NDArray[np.float64]) -> str:
     )
 
 
-FRACTIONAL = 1e-3  # a variable whose largest LP value is further from 1 than this is in doubt
-LISTED = 12  # clusters named in the page
-NAMED = 24  # labels that have a swatch of their own
+@dataclass(frozen=True)
+class PictureLimits:
+    """What pictures and lists of a page show."""
+
+    fractional: float = 1e-3
+    """A variable whose largest LP value is further from 1 than this is in doubt."""
+    listed: int = 12
+    """Clusters named in the page."""
+    named: int = 24
+    """Labels that have a swatch of their own."""
+
+
+SHOWN = PictureLimits()
 
 
 def pictures(result: Subject, given: Any = None) -> str:
@@ -177,7 +188,7 @@ def _labelling(result: Subject, shape: tuple[int, ...]) -> str:
     inks = nominal(count)
     swatches = "".join(
         f'<span><i style="background:rgb({r},{g},{b})"></i>{k}</span>'
-        for k, (r, g, b) in enumerate(inks[: min(count, NAMED)].tolist())
+        for k, (r, g, b) in enumerate(inks[: min(count, SHOWN.named)].tolist())
     )
     return _figure(
         data_uri(labels, count, inks), words, f'<span class="swatches">{swatches}</span>'
@@ -190,7 +201,7 @@ def _doubt(result: Subject, shape: tuple[int, ...]) -> str:
     begin = model.node_offset[: model.num_visible + 1]
     largest = np.maximum.reduceat(result.node_marginals[: begin[-1]], begin[:-1])
     doubt = np.clip(1.0 - largest, 0.0, 1.0)
-    unsure = int((doubt > FRACTIONAL).sum())
+    unsure = int((doubt > SHOWN.fractional).sum())
     if not unsure:
         return ""
     words = f"Doubt: the relaxation is fractional at {unsure:,} of {doubt.size:,} pixels"
@@ -204,8 +215,8 @@ def clusters(result: Subject) -> str:
         return ""
     sizes = Counter(len(scope) for scope in scopes)
     kinds = ", ".join(f"{number:,} of {size}" for size, number in sorted(sizes.items()))
-    listed = "; ".join(", ".join(map(str, scope)) for scope in scopes[:LISTED])
-    more = "; …" if len(scopes) > LISTED else ""
+    listed = "; ".join(", ".join(map(str, scope)) for scope in scopes[: SHOWN.listed])
+    more = "; …" if len(scopes) > SHOWN.listed else ""
     return (
         '<section aria-labelledby="h-clusters"><h2 id="h-clusters">Clusters</h2>'
         f"<p>The bound rests on {len(scopes):,} clusters of variables ({kinds}), which are coupled "

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import sys
 import time
+from dataclasses import dataclass
 from typing import Any
 
 from softmap.views.console import number, ratio
@@ -15,8 +16,18 @@ from softmap.views.words import certificate_sentences
 
 __all__ = ["Watching"]
 
-WIDTH = 24  # characters of the bar
-OFTEN = 0.1  # seconds between two drawings of it
+
+@dataclass(frozen=True)
+class Bar:
+    """The bar of `progress=True`."""
+
+    width: int = 24
+    """Characters."""
+    every: float = 0.1
+    """Seconds between two drawings."""
+
+
+BAR = Bar()
 
 
 class Watching:
@@ -37,7 +48,7 @@ class Watching:
             print("  ".join(f"{name} {value}" for name, value in shown.items()), flush=True)
         if self.progress:
             now = time.monotonic()
-            if now - self._drawn >= OFTEN:
+            if now - self._drawn >= BAR.every:
                 self._drawn = now
                 self._draw(snapshot, self._part(snapshot))
 
@@ -45,7 +56,7 @@ class Watching:
         """Show the result."""
         if self.progress:
             sentence = f"{result.seconds:.1f} s: {result.status}"
-            self._write(f"[{WIDTH * '='}] {sentence}")
+            self._write(f"[{BAR.width * '='}] {sentence}")
             print(file=sys.stderr, flush=True)
             self._length = 0
         if self.verbose:
@@ -54,8 +65,8 @@ class Watching:
             print(" ".join(certificate_sentences(result)), flush=True)
 
     def _draw(self, snapshot: Any, part: float) -> None:
-        full = int(WIDTH * part)
-        bar = "=" * full + (">" if full < WIDTH else "") + " " * (WIDTH - full - 1)
+        full = int(BAR.width * part)
+        bar = "=" * full + (">" if full < BAR.width else "") + " " * (BAR.width - full - 1)
         gap = ratio(snapshot.relative_gap(snapshot.gap))
         self._write(
             f"[{bar}] {snapshot.seconds:.1f} s  {STAGES[int(snapshot.stage)]}  "

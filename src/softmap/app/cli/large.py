@@ -8,6 +8,7 @@ import math
 import sys
 import time
 from collections.abc import Iterator
+from dataclasses import dataclass
 from functools import partial
 from itertools import chain
 from pathlib import Path
@@ -27,8 +28,18 @@ if TYPE_CHECKING:
 
 __all__ = ["solve_large_command"]
 
-MOST_LABELS = 50_000_000  # variables up to which one file holds all labels
-GRACE = 0.5  # seconds the first process has to say what went wrong before the others do
+
+@dataclass(frozen=True)
+class Large:
+    """Limits of solve-large."""
+
+    labels: int = 50_000_000
+    """Variables up to which one file holds all labels."""
+    grace: float = 0.5
+    """Seconds the first process has to say what went wrong before the others do."""
+
+
+LARGE = Large()
 
 
 def solve_large_command(
@@ -82,7 +93,7 @@ def _together(comm: Any) -> Iterator[None]:
     except BaseException as error:
         if comm.size == 1:
             raise
-        time.sleep(GRACE if comm.rank else 0.0)
+        time.sleep(LARGE.grace if comm.rank else 0.0)
         words = str(error) or type(error).__name__
         print(f"softmap: process {comm.rank} of {comm.size}: {words}", file=sys.stderr, flush=True)
         comm.Abort(2)
@@ -140,7 +151,7 @@ def _write(result: DistributedResult, out: Path, comm: Any) -> Targets:
     if result.found:
         for number, found in result.labels.items():
             targets.write(f"part {number}", partial(_write_part, *found))
-        if result.variables <= MOST_LABELS:
+        if result.variables <= LARGE.labels:
             gathered = comm.gather(list(result.labels.values()), root=0)
             if comm.rank == 0:
                 everything = np.empty(result.variables, dtype=np.int64)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections import Counter
 from contextlib import AbstractContextManager, suppress
+from dataclasses import dataclass
 from glob import escape
 from pathlib import Path
 from types import TracebackType
@@ -27,7 +28,22 @@ if TYPE_CHECKING:
 
 __all__ = ["ManyDisplay", "many_display", "pick", "remaining", "solve_many_command"]
 
-SUMMARY_EVERY = 5.0  # seconds between two summaries of a run under way
+
+@dataclass(frozen=True)
+class Rhythm:
+    """How often a run over many models says where it stands."""
+
+    summary: float = 5.0
+    """Seconds between two summaries of a run under way."""
+    worst: int = 5
+    """Models shown with the largest gaps."""
+    lines: float = 10.0
+    """Seconds between two lines where there is no terminal."""
+    pictures: float = 0.2
+    """Seconds between two pictures where there is one."""
+
+
+RHYTHM = Rhythm()
 FAILED = 1  # the exit code when some model has no result
 
 
@@ -102,7 +118,7 @@ def _run(
         for outcome in outcomes(folder.with_known(items), settings, Connection(cluster, workers)):
             _keep(folder, outcome)
             show()
-            if time.monotonic() - written > SUMMARY_EVERY:
+            if time.monotonic() - written > RHYTHM.summary:
                 with suppress(WriteError):  # the last summary says why, if it still cannot be
                     folder.summarise()
                 written = time.monotonic()
@@ -132,11 +148,6 @@ def pick(result: Result) -> Answer:
     return Answer(
         as_object(result) | {"relative_gap": relative}, result.labels if result.found else None
     )
-
-
-WORST = 5  # models shown
-LINES_EVERY = 10.0  # seconds between two lines where there is no terminal
-PICTURES_EVERY = 0.2  # and between two pictures where there is one
 
 
 def remaining(done: int, total: int, seconds: float) -> float:
@@ -186,7 +197,7 @@ class ManyDisplay(AbstractContextManager["ManyDisplay"]):
         now = time.monotonic()
         if not self._enabled or now < self._next:
             return
-        self._next = now + (PICTURES_EVERY if self._live else LINES_EVERY)
+        self._next = now + (RHYTHM.pictures if self._live else RHYTHM.lines)
         if self._live is not None:
             self._live.update(self._table())
         else:
@@ -217,7 +228,7 @@ class ManyDisplay(AbstractContextManager["ManyDisplay"]):
             table.add_column(name, header_style="dim")
         gaps = [(row.get("relative_gap"), name) for name, row in self._rows.items()]
         worst = sorted(((gap, name) for gap, name in gaps if gap is not None), reverse=True)
-        for gap, name in worst[:WORST]:
+        for gap, name in worst[: RHYTHM.worst]:
             table.add_row(name, ratio(gap), str(self._rows[name].get("status", "")))
         return table
 

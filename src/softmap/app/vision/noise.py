@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -16,8 +17,18 @@ from softmap.model.potentials.base import plain
 
 __all__ = ["denoise", "grey_model", "grey_of"]
 
-FAR = 80.0  # grey levels from which a pixel counts as spoilt, however far off it is
-STEP = 60.0  # grey levels from which neighbours count as two sides of an edge
+
+@dataclass(frozen=True)
+class NoiseCosts:
+    """Where costs of grey levels stop to grow."""
+
+    spoilt: float = 80.0
+    """Grey levels from which a pixel counts as spoilt, however far off it is."""
+    edge: float = 60.0
+    """Grey levels from which neighbours count as two sides of an edge."""
+
+
+COSTS = NoiseCosts()
 
 
 def denoise(
@@ -80,7 +91,9 @@ def grey_model(
 ) -> Model:
     """One label per grey level."""
     step = positive("levels", 255 / (len(grey) - 1))
-    unary = np.minimum((picture[..., None] - grey) ** 2, FAR**2) / 1000
+    unary = np.minimum((picture[..., None] - grey) ** 2, COSTS.spoilt**2) / 1000
     if hidden is not None:
         unary[hidden] = 0.0
-    return Model.grid(unary, TruncatedQuadratic(smoothness * step**2 / 1000, (STEP / step) ** 2))
+    return Model.grid(
+        unary, TruncatedQuadratic(smoothness * step**2 / 1000, (COSTS.edge / step) ** 2)
+    )
