@@ -4,11 +4,16 @@ from __future__ import annotations
 
 from functools import partial
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from softmap.app.cli.options import complete_demo
+
+if TYPE_CHECKING:
+    from softmap.app.cli.targets import Targets
+    from softmap.app.vision.demos import Demo
+    from softmap.solving.result import Result
 
 __all__ = ["demo_command"]
 
@@ -40,11 +45,9 @@ def demo_command(
 ) -> None:
     """Solve a small problem from start to finish."""
     import softmap
-    from softmap.app.cli.summary import exit_code, print_result, remark
+    from softmap.app.cli.summary import exit_code
     from softmap.app.cli.targets import Targets, check_folder, check_plot
     from softmap.app.vision import demos
-    from softmap.views.console import results
-    from softmap.views.plotting import save_convergence
     from softmap.views.progress import display
 
     check_folder("--out", out)
@@ -63,16 +66,25 @@ def demo_command(
         result = softmap.solve(
             demo.model, lp_gap=lp_gap, time_limit=time_limit, seed=seed, on_snapshot=show
         )
-    labels_found = result.labels.reshape(-1)
+    _tell(name, demo, result, targets)
+    raise typer.Exit(targets.exit_code(exit_code(result)))
+
+
+def _tell(name: str, demo: Demo, result: Result, targets: Targets) -> None:
+    """Print what was found, then draw it."""
+    from softmap.app.cli.summary import print_result, remark
+    from softmap.views.console import results
+    from softmap.views.plotting import save_convergence
+
+    labels = result.labels.reshape(-1)
     with targets.printing():
         print_result(results(), result)
         if demo.score is not None:
-            print(f"Against the truth: {demo.score(labels_found)}.")
+            print(f"Against the truth: {demo.score(labels)}.")
     targets.write("input", demo.draw_input)
-    targets.write("labelling", partial(demo.draw_labelling, labels_found))
+    targets.write("labelling", partial(demo.draw_labelling, labels))
     targets.write("convergence", partial(save_convergence, result.trace.columns(), title=name))
     title = f"softmap demo {name}"
     targets.write("--report", partial(result.report, title=title, picture=demo.picture))
     targets.tell()
     remark(result)
-    raise typer.Exit(targets.exit_code(exit_code(result)))

@@ -62,8 +62,7 @@ def solve_command(
     """Solve a model and certify the answer."""
     import softmap
     from softmap.app.cli.ranked import solve_ranked
-    from softmap.app.cli.summary import exit_code, show_result
-    from softmap.io import write_labels
+    from softmap.app.cli.summary import exit_code
     from softmap.views.progress import display
 
     targets = _targets(locals())
@@ -80,17 +79,25 @@ def solve_command(
         raise typer.Exit(solve_ranked(loaded, mbest, options | other, targets, as_json))
     with display(not no_progress, time_limit) as show:
         result = _run(loaded, resume, on_snapshot=show, **options)
-    alone = output == STANDARD and result.found
+    _tell(result, targets, as_json, model.name)
+    raise typer.Exit(targets.exit_code(exit_code(result)))
+
+
+def _tell(result: Result, targets: Targets, as_json: bool, title: str) -> None:
+    """Print the answer, then write the files."""
+    from softmap.app.cli.summary import show_result
+    from softmap.io import format_labels, write_labels
+
+    alone = targets.path("--output") == STANDARD
     with targets.printing():
-        if alone:
-            print(softmap.io.format_labels(result.labels), end="")
-        show_result(result, as_json=as_json, quiet=output == STANDARD)
+        if alone and result.found:
+            print(format_labels(result.labels), end="")
+        show_result(result, as_json=as_json, quiet=alone)
     if result.found and not alone:
         targets.write("--output", partial(write_labels, result.labels))
     targets.write("--trace", result.trace.to_csv)
-    targets.write("--report", partial(result.report, title=model.name))
+    targets.write("--report", partial(result.report, title=title))
     targets.write("--save", partial(result.save, with_model=False))
-    raise typer.Exit(targets.exit_code(exit_code(result)))
 
 
 def _targets(given: Mapping[str, Any]) -> Targets:
