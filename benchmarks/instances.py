@@ -89,9 +89,10 @@ def _read(path: Path) -> Model:
 
 
 def _stereo(left: Path, right: Path) -> Model:
-    from softmap.demos import base, stereo
+    from softmap.app.vision import demos
 
-    return stereo.build(base.DemoOptions(left=left, right=right, labels=16)).model
+    options = demos.DemoOptions(left=left, right=right, labels=16)
+    return demos.build("stereo", options).model
 
 
 FOLDER = data_folder()

@@ -170,11 +170,10 @@ def stereo(count: int) -> Model:
     """The teddy pair where the data folder is there, else random matching costs of its size."""
     pair = FOLDER / "images-stereo" / "teddy" if FOLDER else Path("nowhere")
     if (pair / "im2.png").is_file():
-        from softmap.demos import base
-        from softmap.demos import stereo as demo
+        from softmap.app.vision import demos
 
-        options = base.DemoOptions(left=pair / "im2.png", right=pair / "im6.png", labels=count)
-        made = demo.build(options).model
+        options = demos.DemoOptions(left=pair / "im2.png", right=pair / "im6.png", labels=count)
+        made = demos.build("stereo", options).model
         weights = made.potentials[0].arrays()["weights"]
         return made.replace(potentials=[softmap.TruncatedLinear(weights, count / 8)])
     return softmap.generators.stereo_grid(375, 450, count, truncation=count / 8, seed=0)

@@ -16,7 +16,7 @@ class CommandHelp(Directive):
     optional_arguments = 1
 
     def run(self) -> list[nodes.Node]:
-        from softmap.cli.app import app
+        from softmap.app.cli.app import app
 
         command, name = get_command(app), "softmap"
         if self.arguments:

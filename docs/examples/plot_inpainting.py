@@ -14,7 +14,7 @@ import matplotlib.pyplot as plt
 import numpy as np
 
 import softmap
-from softmap.demos.scenes import regions
+from softmap.app.vision.scenes import regions
 
 rng = np.random.default_rng(7)
 clean = np.array([40.0, 110.0, 180.0, 230.0])[regions(rng, 48, 9, 4)]

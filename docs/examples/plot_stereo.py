@@ -15,7 +15,7 @@ import matplotlib.pyplot as plt
 import numpy as np
 
 import softmap
-from softmap.demos.scenes import stereo_pair
+from softmap.app.vision.scenes import stereo_pair
 
 left, right, truth = stereo_pair(np.random.default_rng(3), 48, 10)
 

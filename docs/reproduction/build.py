@@ -12,8 +12,9 @@ from collections.abc import Mapping
 from pathlib import Path
 from string import Template
 
-from softmap.experiments.facts import facts
-from softmap.experiments.reproduce import read_tables
+from facts import facts
+
+from softmap.app.experiments.reproduce import read_tables
 
 HERE = Path(__file__).resolve().parent
 

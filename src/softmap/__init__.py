@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING
 __version__ = "0.2.0"
 
 if TYPE_CHECKING:
-    from softmap import codes, distributed, generators, io, learn, plotting
+    from softmap import codes, distributed, generators, io, learn
     from softmap.algorithms.registry import METHODS
+    from softmap.app.vision import Picture, denoise, segment, stereo
     from softmap.errors import (
         CheckpointError,
         CheckpointWarning,
@@ -55,7 +56,6 @@ if TYPE_CHECKING:
     from softmap.solving.solve import iterate, resume, solve
     from softmap.solving.trace import Snapshot, Status, Trace
     from softmap.verification import verify
-    from softmap.vision import Picture, denoise, segment, stereo
 
 # Public name -> the module or package that it is an attribute of.
 _HOME = {
@@ -78,7 +78,7 @@ _HOME = {
     "OptionError": "errors",
     "Or": "model",
     "Parity": "model",
-    "Picture": "vision",
+    "Picture": "app.vision",
     "Potts": "model",
     "Projection": "model",
     "RankedLabelling": "solving.mbest",
@@ -96,20 +96,20 @@ _HOME = {
     "WriteError": "errors",
     "arc_consistency": "relaxation.consistency",
     "certificate": "solving.certificate",
-    "denoise": "vision",
+    "denoise": "app.vision",
     "exact_marginals": "marginals",
     "iterate": "solving.solve",
     "load_result": "solving.result",
     "log_partition_bounds": "marginals",
     "read": "io",
     "resume": "solving.solve",
-    "segment": "vision",
+    "segment": "app.vision",
     "soft_map": "learn.layer",
     "solve": "solving.solve",
     "solve_batch": "solving.batch",
     "solve_many": "many",
     "solve_mbest": "solving.mbest",
-    "stereo": "vision",
+    "stereo": "app.vision",
     "verify": "verification",
     "write": "io",
 }
@@ -123,7 +123,7 @@ _MODULES = {
     "io": "io",
     "learn": "learn",
     "lp": "relaxation.lp",
-    "plotting": "plotting",
+    "plotting": "views.plotting",
 }
 
 __all__ = [

@@ -11,7 +11,7 @@ def main() -> int:
     """
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
     try:
-        from softmap.cli.app import main as command
+        from softmap.app.cli.app import main as command
 
         return command()
     except KeyboardInterrupt:

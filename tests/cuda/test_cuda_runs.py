@@ -144,7 +144,7 @@ def test_a_model_that_does_not_fit_says_how_many_bytes_it_needs(host, monkeypatc
 
 
 def test_the_command_line_takes_a_backend(place, tmp_path):
-    from softmap.cli.app import app
+    from softmap.app.cli.app import app
 
     path = tmp_path / "model.uai"
     softmap.write(GRIDS["potts"](), path)

@@ -13,7 +13,7 @@ import pytest
 
 import softmap
 from softmap import distributed, generators
-from softmap.cli.app import main
+from softmap.app.cli.app import main
 from whole_runs import check, labels_of, lam_of, numbers
 
 pytest.importorskip("mpi4py")

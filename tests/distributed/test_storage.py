@@ -7,7 +7,7 @@ import pytest
 
 import softmap
 from softmap import CheckpointError, FormatError, Model, Potts, distributed, generators
-from softmap.cli.app import main
+from softmap.app.cli.app import main
 from softmap.distributed.storage import mapped, read_parts, read_whole
 from whole_runs import check, numbers
 

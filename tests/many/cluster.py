@@ -17,7 +17,7 @@ MEMORY = 500 << 20  # bytes of a worker
 # One process loads everything, once, and forks whatever it is asked for.
 NURSERY = """
 import asyncio, os, signal, sys
-import numpy.random, softmap.many.work, softmap.cli.summary
+import numpy.random, softmap.many.work, softmap.app.cli.summary
 from distributed import Scheduler, Worker
 from distributed.security import Security
 

@@ -14,7 +14,7 @@ import pytest
 
 import softmap
 from softmap import Model, OptionError, generators, solve, solve_many
-from softmap.cli.app import main
+from softmap.app.cli.app import main
 
 pytest.importorskip("distributed")
 if not hasattr(os, "fork"):

@@ -17,7 +17,7 @@ import pytest
 import softmap
 from data import ROOT
 from pages import BLOCK, agrees, run_python
-from softmap.cli.app import main
+from softmap.app.cli.app import main
 
 DOCS = ROOT / "docs"
 PAGES = [DOCS / "index.md", DOCS / "tutorial.md", *sorted((DOCS / "guides").glob("*.md"))]

@@ -42,12 +42,12 @@ def test_a_command_loads_what_it_needs(tmp_path):
     """A small model takes a moment to solve: what starts the command must not take longer."""
     path = tmp_path / "small.uai"
     path.write_text("MARKOV\n2\n2 2\n1\n2 0 1\n4\n1.0 0.3 0.5 1.2\n")
-    code = f"from softmap.cli.app import main\nassert main(['solve', {str(path)!r}, '--json']) == 0"
+    code = f"from softmap.app.cli.app import main\nassert main(['solve', {str(path)!r}, '--json']) == 0"
     loaded = loaded_after(code)
-    assert "softmap.cli.solve" in loaded
-    assert not loaded.intersection((*HEAVY, "rich", "softmap.report.page", "softmap.search"))
-    others = ("convert", "demo", "doctor", "large", "many", "verify")
-    assert not loaded.intersection(f"softmap.cli.{name}" for name in others)
+    assert "softmap.app.cli.solve" in loaded
+    assert not loaded.intersection((*HEAVY, "rich", "softmap.views.page", "softmap.search"))
+    others = ("files", "demo", "doctor", "large", "many")
+    assert not loaded.intersection(f"softmap.app.cli.{name}" for name in others)
     methods = ("paper.methods", "sweeps.baselines")
     assert not loaded.intersection(f"softmap.algorithms.{name}" for name in methods)
 

@@ -287,8 +287,8 @@ def infeasible_looking() -> Model:
 
 
 def test_nothing_found_is_said():
-    from softmap.cli.summary import exit_code
-    from softmap.report.words import certificate_sentences
+    from softmap.app.cli.summary import exit_code
+    from softmap.views.words import certificate_sentences
 
     found = solve(infeasible_looking(), goal="lp", max_work=100, threads=1)
     assert not found.found

@@ -9,7 +9,7 @@ import pytest
 
 import softmap
 from softmap import generators, solve
-from softmap.report.words import certificate_sentences
+from softmap.views.words import certificate_sentences
 
 MODELS = {
     "random": lambda: generators.erdos_renyi(12, 3, seed=9),

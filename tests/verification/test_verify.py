@@ -15,7 +15,7 @@ import pytest
 import softmap
 from proof_models import FAMILIES, Sizes, case
 from softmap import generators, verify
-from softmap.cli.app import main
+from softmap.app.cli.app import main
 from softmap.solving.archive import read_archive, write_archive
 from softmap.solving.proof import Proof, ProofKind
 from softmap.solving.trace import Status, Trace

@@ -19,6 +19,7 @@ from softmap.many.items import Item
 
 __all__ = ["Answer", "Folder"]
 
+SUMMARY = "summary.csv"
 COLUMNS = (
     "name", "state", "status", "energy", "bound", "primal", "gap", "lp_gap", "relative_gap",
     "seconds", "error",
@@ -101,9 +102,21 @@ class Folder:
         self.rows[name] = facts | {"name": name, "state": state}
 
     def summarise(self) -> None:
-        """Write `summary.csv`, the models in the order of their names."""
+        """Write `summary.csv`, the models in the order of their names.
+
+        Rows of models that are no part of this run stay as they were.
+        """
+        rows = self._earlier() | self.rows
         text = io.StringIO(newline="")
         writer = csv.DictWriter(text, COLUMNS, restval="", extrasaction="ignore")
         writer.writeheader()
-        writer.writerows(self.rows[name] for name in sorted(self.rows))
-        write_text(self.path / "summary.csv", [text.getvalue()])
+        writer.writerows(rows[name] for name in sorted(rows))
+        write_text(self.path / SUMMARY, [text.getvalue()])
+
+    def _earlier(self) -> dict[str, dict[str, Any]]:
+        """Rows of the summary that is there; none where it cannot be read."""
+        try:
+            with (self.path / SUMMARY).open(newline="", encoding="utf-8") as file:
+                return {row["name"]: row for row in csv.DictReader(file, restval="")}
+        except (OSError, ValueError, KeyError, csv.Error):
+            return {}

@@ -89,7 +89,7 @@ def watcher(problem: Problem, options: Options) -> Watcher:
     LOG.info("solving %r by %s, goal %s", problem.given, options.method, options.goal)
     if not options.verbose and not options.progress:
         return Watcher(lambda snapshot: None, _log_end)
-    from softmap.display.watching import Watching
+    from softmap.views.watching import Watching
 
     limits = {"time_limit": options.time_limit, "gap": options.gap}
     watching = Watching(verbose=options.verbose, progress=options.progress, limits=limits)

@@ -186,10 +186,10 @@ class Result(Gaps):
 
         `picture`, grey or in colours, is shown beside the labelling of a grid.
         """
-        from softmap.report.page import write
+        from softmap.views import page
 
         target = checked_path(path)
-        write(self, target, title, picture)
+        page.write(self, target, title, picture)
         return target
 
     def plot(self, path: str | Path | None = None) -> Any:
@@ -197,13 +197,13 @@ class Result(Gaps):
 
         It is written to `path` where one is given.
         """
-        from softmap import plotting
+        from softmap.views import plotting
 
         return plotting.result_figure(self, None if path is None else checked_path(path))
 
     def _repr_html_(self) -> str:
-        from softmap.display.facts import result_facts
-        from softmap.report.words import certificate_sentences
+        from softmap.views.facts import result_facts
+        from softmap.views.words import certificate_sentences
 
         return html_table(
             "softmap.Result", result_facts(self), " ".join(certificate_sentences(self))

@@ -1,0 +1,1 @@
+"""The application: the command line, pictures, and the experiments of the paper."""

@@ -1,0 +1,90 @@
+"""softmap demo: a model with a story, solved and drawn."""
+
+from __future__ import annotations
+
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from softmap.app.cli.options import complete_demo
+
+if TYPE_CHECKING:
+    from softmap.app.cli.targets import Targets
+    from softmap.app.vision.demos import Demo
+    from softmap.solving.result import Result
+
+__all__ = ["demo_command"]
+
+KINDS = ("input", "labelling", "convergence")  # the pictures
+
+
+def demo_command(
+    name: Annotated[
+        str,
+        typer.Argument(
+            help="potts, stereo, denoise, segment or matching.", autocompletion=complete_demo
+        ),
+    ] = "potts",
+    image: Annotated[Path | None, typer.Option(help="Your own picture (denoise, segment).")] = None,
+    left: Annotated[Path | None, typer.Option(help="Left picture (stereo).")] = None,
+    right: Annotated[Path | None, typer.Option(help="Right picture (stereo).")] = None,
+    truth: Annotated[Path | None, typer.Option(help="True disparities, as a picture.")] = None,
+    truth_scale: Annotated[
+        float | None, typer.Option(help="Grey levels per disparity in --truth.")
+    ] = None,
+    labels: Annotated[int | None, typer.Option(help="Number of labels.")] = None,
+    size: Annotated[int | None, typer.Option(help="Longest side, or number of points.")] = None,
+    seed: Annotated[int, typer.Option(help="Seed of the synthetic data.")] = 0,
+    lp_gap: Annotated[float, typer.Option(help="Stop at this relative LP gap.")] = 1e-6,
+    time_limit: Annotated[float, typer.Option(help="Stop after so many seconds.")] = 30.0,
+    out: Annotated[Path, typer.Option(help="Folder for the pictures.")] = Path(),
+    report: Annotated[Path | None, typer.Option(help="Write a page about the run (.html).")] = None,
+    no_progress: Annotated[bool, typer.Option("--no-progress", help="Be quiet.")] = False,
+) -> None:
+    """Solve a small problem from start to finish."""
+    import softmap
+    from softmap.app.cli.summary import exit_code
+    from softmap.app.cli.targets import Targets, check_folder, check_plot
+    from softmap.app.vision import demos
+    from softmap.views.progress import display
+
+    check_folder("--out", out)
+    pictures = {kind: out / f"{name}-{kind}.png" for kind in KINDS}
+    given = {"--image": image, "--left": left, "--right": right, "--truth": truth}
+    targets = Targets({**pictures, "--report": report}, given)
+    check_plot()
+    options = demos.DemoOptions(
+        size=size, labels=labels, seed=seed, image=image, left=left, right=right, truth=truth,
+        truth_scale=truth_scale,
+    )  # fmt: skip
+    demo = demos.build(name, options)
+    with targets.printing():
+        print(demo.story)
+    with display(not no_progress, time_limit) as show:
+        result = softmap.solve(
+            demo.model, lp_gap=lp_gap, time_limit=time_limit, seed=seed, on_snapshot=show
+        )
+    _tell(name, demo, result, targets)
+    raise typer.Exit(targets.exit_code(exit_code(result)))
+
+
+def _tell(name: str, demo: Demo, result: Result, targets: Targets) -> None:
+    """Print what was found, then draw it."""
+    from softmap.app.cli.summary import print_result, remark
+    from softmap.views.console import results
+    from softmap.views.plotting import save_convergence
+
+    labels = result.labels.reshape(-1)
+    with targets.printing():
+        print_result(results(), result)
+        if demo.score is not None:
+            print(f"Against the truth: {demo.score(labels)}.")
+    targets.write("input", demo.draw_input)
+    targets.write("labelling", partial(demo.draw_labelling, labels))
+    targets.write("convergence", partial(save_convergence, result.trace.columns(), title=name))
+    title = f"softmap demo {name}"
+    targets.write("--report", partial(result.report, title=title, picture=demo.picture))
+    targets.tell()
+    remark(result)

@@ -1,0 +1,170 @@
+"""softmap info, convert and verify: what files hold, and whether it is true."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from softmap.app.cli.options import FormatOption, JsonOption, ModelArgument, ValuesOption
+from softmap.app.cli.targets import Targets, check_folder
+from softmap.views.console import facts_table, messages, results
+
+if TYPE_CHECKING:
+    from softmap.model import Model
+
+__all__ = ["convert_command", "info_command", "verify_command"]
+
+
+def info_command(
+    model: ModelArgument,
+    values: ValuesOption = None,
+    form: FormatOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Describe a model: sizes, families, structure."""
+    import softmap
+    from softmap.model.facts import model_facts
+
+    loaded = softmap.read(str(model), values=values, format=form)
+    if as_json:
+        print(json.dumps(_object(loaded)))
+        return
+    facts = model_facts(loaded) | _structure(loaded)
+    results().print(facts_table(facts, title=str(model)))
+
+
+def _object(model: Model) -> dict[str, Any]:
+    """The fields of `--json`."""
+    from softmap.model.facts import arity_counts, families
+
+    counts = model.num_labels[: model.num_visible]
+    consistent = _consistent(model)
+    return {
+        "variables": model.num_visible,
+        "edges": model.m,
+        "labels_min": int(counts.min()),
+        "labels_max": int(counts.max()),
+        "arities": {str(arity): number for arity, number in arity_counts(model).items()},
+        "families": families(model),
+        "hard_constraints": model.has_forbidden,
+        "shape": model.shape,
+        "components": int(model.graph.components().max()) + 1,
+        "colours": int(model.graph.colouring().max()) + 1,
+        "bytes": int(model.nbytes),
+        "arc_consistent": isinstance(consistent, int),
+        "states_removed": consistent if isinstance(consistent, int) else None,
+    }
+
+
+def _structure(model: Model) -> dict[str, str]:
+    from softmap.solving.memory import memory_needed
+
+    components = model.graph.components()
+    colours = model.graph.colouring()
+    return {
+        "connected components": f"{int(components.max()) + 1:,}",
+        "colours": f"{int(colours.max()) + 1}",
+        "memory": _memory(model.nbytes),
+        "memory to solve": f"about {_memory(memory_needed(model))} "
+        f"({_memory(memory_needed(model, 'float32'))} in float32)",
+        "arc consistency": _consistency(model),
+    }
+
+
+def _memory(size: float) -> str:
+    for unit in ("B", "KiB", "MiB"):
+        if size < 1024:
+            return f"{size:.4g} {unit}"
+        size /= 1024
+    return f"{size:.4g} GiB"
+
+
+def _consistency(model: Model) -> str:
+    removed = _consistent(model)
+    if isinstance(removed, str):
+        return f"no labelling satisfies the hard constraints: {removed}"
+    states = model.unary.size
+    return f"removes {removed:,} of {states:,} states" if removed else "removes no states"
+
+
+def _consistent(model: Model) -> int | str:
+    """How many states arc consistency removes, or why there is no labelling."""
+    import numpy as np
+
+    from softmap.errors import InfeasibleModel
+    from softmap.relaxation.consistency import arc_consistency
+
+    try:
+        allowed = arc_consistency(model)
+    except InfeasibleModel as error:
+        return str(error)
+    return int((~allowed & ~np.isposinf(model.unary)).sum())
+
+
+def convert_command(
+    source: ModelArgument,
+    target: Annotated[Path, typer.Argument(help="The file to write; its suffix names the format.")],
+    values: ValuesOption = None,
+    form: FormatOption = None,
+    scale: Annotated[
+        float | None, typer.Option(help="Costs of a .wcsp are these times a scale, rounded.")
+    ] = None,
+    integer: Annotated[
+        bool, typer.Option("--integer", help="For .lp and .mps: the integer program.")
+    ] = False,
+    parts: Annotated[
+        int | None, typer.Option(help="Cut it into so many parts; TARGET is a folder.")
+    ] = None,
+    partition: Annotated[str, typer.Option(help="How: auto, grid, metis or own.")] = "auto",
+) -> None:
+    """Convert a model to the format that a suffix names, or into parts for solve-large."""
+    import softmap
+    from softmap.io.streams import bare_suffixes
+
+    if parts is None:
+        Targets({"TARGET": target}, {"the model": source})
+    else:
+        check_folder("TARGET", target, [source], ("part-*", "model.json"))
+    program = bare_suffixes(target)[-1:] in ([".lp"], [".mps"])
+    if scale is not None and (program or softmap.io.format_of(target) != "wcsp"):
+        raise softmap.OptionError(f"--scale is for .wcsp files, which hold whole numbers: {target}")
+    if integer and not program:
+        raise softmap.OptionError("--integer is for .lp and .mps files")
+    model = softmap.read(str(source), values=values, format=form)
+    if parts is not None:
+        from softmap.distributed import write_parts
+
+        write_parts(model, target, parts, partition=partition)
+    elif program:
+        softmap.lp.write(model, target, integer=integer)
+    else:
+        options: dict[str, Any] = {} if scale is None else {"scale": scale}
+        softmap.write(model, target, **options)
+    messages().print(f"wrote {target}: {model.num_visible:,} variables, {model.m:,} edges")
+
+
+def verify_command(
+    result: Annotated[Path, typer.Argument(help="A result written by --save or Result.save.")],
+    model: ModelArgument,
+    evidence: Annotated[Path | None, typer.Option(help="Variables to fix (.evid).")] = None,
+    values: ValuesOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Check every statement of a saved result against its model.
+
+    What was recomputed is called checked. A bound that an exact search has proved cannot be
+    recomputed: it is called stated. The exit code is 1 where a statement is false.
+    """
+    import softmap
+    from softmap.views.console import results
+
+    loaded = softmap.read(str(model), values=values, evidence=evidence)
+    report = softmap.verify(result, loaded)
+    if as_json:
+        print(json.dumps(report.as_dict()))
+    else:
+        results().print(str(report))
+    raise typer.Exit(0 if report.holds else 1)

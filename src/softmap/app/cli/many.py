@@ -1,0 +1,238 @@
+"""softmap solve-many: files in, a folder of results out, on all cores or on a Dask cluster."""
+
+from __future__ import annotations
+
+import time
+from collections import Counter
+from contextlib import AbstractContextManager, suppress
+from dataclasses import dataclass
+from glob import escape
+from pathlib import Path
+from types import TracebackType
+from typing import TYPE_CHECKING, Annotated, Any, Literal, Self
+
+import typer
+from rich.console import Console
+from rich.live import Live
+from rich.table import Table
+
+from softmap.app.cli.options import ValuesOption
+from softmap.app.cli.targets import check_folder
+from softmap.errors import WriteError
+from softmap.views.console import messages, ratio
+
+if TYPE_CHECKING:
+    from softmap.many.folder import Answer, Folder
+    from softmap.many.work import Outcome
+    from softmap.solving.result import Result
+
+__all__ = ["ManyDisplay", "many_display", "pick", "remaining", "solve_many_command"]
+
+
+@dataclass(frozen=True)
+class Rhythm:
+    """How often a run over many models says where it stands."""
+
+    summary: float = 5.0
+    """Seconds between two summaries of a run under way."""
+    worst: int = 5
+    """Models shown with the largest gaps."""
+    lines: float = 10.0
+    """Seconds between two lines where there is no terminal."""
+    pictures: float = 0.2
+    """Seconds between two pictures where there is one."""
+
+
+RHYTHM = Rhythm()
+FAILED = 1  # the exit code when some model has no result
+
+
+def solve_many_command(
+    files: Annotated[list[Path], typer.Argument(help="Model files.")],
+    out: Annotated[Path, typer.Option(help="The folder for results.")],
+    cluster: Annotated[str | None, typer.Option(help="Address of a Dask scheduler.")] = None,
+    workers: Annotated[int | None, typer.Option(help="Processes here [one per core].")] = None,
+    time_limit: Annotated[float | None, typer.Option(help="Seconds for each model.")] = None,
+    checkpoints: Annotated[
+        Path | None, typer.Option(help="A folder that all workers see, to go on from.")
+    ] = None,
+    method: Annotated[str | None, typer.Option(help="The algorithm [anneal].")] = None,
+    goal: Annotated[
+        Literal["map", "lp", "labels", "optimal"] | None,
+        typer.Option(help="What to go on for after the relaxation [map]."),
+    ] = None,
+    gap: Annotated[float | None, typer.Option(help="Stop at this relative gap [1e-6].")] = None,
+    lp_gap: Annotated[float | None, typer.Option(help="The relaxation's gap [1e-4].")] = None,
+    eta: Annotated[float | None, typer.Option(help="Inverse temperature (for smp etc.).")] = None,
+    seed: Annotated[int | None, typer.Option(help="Seed of what is random [0].")] = None,
+    threads: Annotated[int | None, typer.Option(help="Threads of a large model.")] = None,
+    values: ValuesOption = None,
+    no_progress: Annotated[bool, typer.Option("--no-progress", help="Be quiet.")] = False,
+) -> None:
+    """Solve many models; what has been solved already is left alone."""
+    from softmap.many.folder import Folder
+
+    options = {
+        "method": method, "goal": goal, "gap": gap, "lp_gap": lp_gap, "time_limit": time_limit,
+        "eta": eta, "seed": seed,
+    }  # fmt: skip
+    given = {name: value for name, value in options.items() if value is not None}
+    folder = Folder(out, given | ({"values": values} if values else {}))
+    failed = _run(folder, files, given, threads, values, checkpoints, cluster, workers, no_progress)
+    raise typer.Exit(FAILED if failed else 0)
+
+
+def _run(
+    folder: Folder,
+    files: list[Path],
+    options: dict[str, Any],
+    threads: int | None,
+    values: str | None,
+    checkpoints: Path | None,
+    cluster: str | None,
+    workers: int | None,
+    quiet: bool,
+) -> int:
+    """Solve and store; how many models failed."""
+    from softmap.arguments import count
+    from softmap.many.cluster import Connection
+    from softmap.many.items import listed
+    from softmap.many.solve import outcomes, shared_folder
+    from softmap.many.work import Settings
+    from softmap.solving.batch import checked_options
+
+    checked_options("softmap solve-many", options)
+    if workers is not None:
+        workers = count("workers", workers, 1)
+    if threads is not None:
+        options = options | {"threads": count("threads", threads, 1)}
+    items = listed([path.absolute() for path in files])
+    names = [f"{escape(item.name)}.{kind}" for item in items for kind in ("json", "MPE")]
+    check_folder("--out", folder.path, files, ["summary.csv", *names])
+    if checkpoints is not None:
+        stored = [f"{escape(item.name)}.checkpoint.npz" for item in items]
+        check_folder("--checkpoints", checkpoints, files, stored)
+    settings = Settings(options, values, shared_folder(checkpoints), pick)
+    written = time.monotonic()
+    with many_display(not quiet, len(items), folder.rows) as show:
+        for outcome in outcomes(folder.with_known(items), settings, Connection(cluster, workers)):
+            _keep(folder, outcome)
+            show()
+            if time.monotonic() - written > RHYTHM.summary:
+                with suppress(WriteError):  # the last summary says why, if it still cannot be
+                    folder.summarise()
+                written = time.monotonic()
+    folder.summarise()
+    return sum(row["state"] == "failed" for row in folder.rows.values())
+
+
+def _keep(folder: Folder, outcome: Outcome) -> None:
+    """Store what came of a model; one that cannot be written is noted, and others go on."""
+    if outcome.error is not None:
+        folder.keep_error(outcome.name, outcome.error)
+    elif outcome.unchanged:
+        folder.keep_old(outcome.name)
+    else:
+        try:
+            folder.keep(outcome.name, outcome.fingerprint, outcome.value)
+        except WriteError as error:
+            folder.keep_error(outcome.name, error)
+
+
+def pick(result: Result) -> Answer:
+    """What is sent back of a result: facts and labels, not λ or the model."""
+    from softmap.app.cli.summary import as_object
+    from softmap.many.folder import Answer
+
+    relative = result.relative_gap(result.gap) if result.found else None
+    return Answer(
+        as_object(result) | {"relative_gap": relative}, result.labels if result.found else None
+    )
+
+
+def remaining(done: int, total: int, seconds: float) -> float:
+    """Seconds that the rest will take if it is like what is done."""
+    return seconds / done * (total - done) if done else float("inf")
+
+
+class ManyDisplay(AbstractContextManager["ManyDisplay"]):
+    """Called after each model; prints totals when left.
+
+    Parameters
+    ----------
+    rows
+        What is known of each model that is done, by name; it grows meanwhile.
+    """
+
+    def __init__(
+        self, console: Console, total: int, rows: dict[str, dict[str, Any]], enabled: bool
+    ) -> None:
+        self._console, self._total, self._rows = console, total, rows
+        self._enabled, self._began = enabled, time.monotonic()
+        self._next = 0.0
+        self._live = (
+            Live(console=console, refresh_per_second=4, transient=True)
+            if enabled and console.is_terminal
+            else None
+        )
+
+    def __enter__(self) -> Self:
+        if self._live is not None:
+            self._live.__enter__()
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        if self._live is not None:
+            self._live.__exit__(kind, error, trace)
+        if self._enabled:
+            self._console.print(self.totals())
+
+    def __call__(self) -> None:
+        """Show where things stand, unless it was shown a moment ago."""
+        now = time.monotonic()
+        if not self._enabled or now < self._next:
+            return
+        self._next = now + (RHYTHM.pictures if self._live else RHYTHM.lines)
+        if self._live is not None:
+            self._live.update(self._table())
+        else:
+            self._console.print(self._line())
+
+    def totals(self) -> str:
+        """One sentence over all models."""
+        states = Counter(row["state"] for row in self._rows.values())
+        proved = sum(row.get("status") in ("optimal", "gap") for row in self._rows.values())
+        return (
+            f"{len(self._rows)} of {self._total} models: {states['solved']} solved, "
+            f"{states['unchanged']} unchanged, {states['failed']} failed; {proved} proved optimal; "
+            f"{time.monotonic() - self._began:.1f} s"
+        )
+
+    def _line(self) -> str:
+        done = len(self._rows)
+        # what was there already took no time, and says nothing about the rest
+        fresh = sum(row["state"] != "unchanged" for row in self._rows.values())
+        left = remaining(fresh, fresh + self._total - done, time.monotonic() - self._began)
+        failed = sum(row["state"] == "failed" for row in self._rows.values())
+        rest = f"about {left:.0f} s left" if left < float("inf") else "no estimate yet"
+        return f"{done} of {self._total} done, {failed} failed, {rest}"
+
+    def _table(self) -> Table:
+        table = Table(title=self._line(), title_justify="left", box=None, pad_edge=False)
+        for name in ("worst gaps", "gap", "status"):
+            table.add_column(name, header_style="dim")
+        gaps = [(row.get("relative_gap"), name) for name, row in self._rows.items()]
+        worst = sorted(((gap, name) for gap, name in gaps if gap is not None), reverse=True)
+        for gap, name in worst[: RHYTHM.worst]:
+            table.add_row(name, ratio(gap), str(self._rows[name].get("status", "")))
+        return table
+
+
+def many_display(enabled: bool, total: int, rows: dict[str, dict[str, Any]]) -> ManyDisplay:
+    """The display that suits standard error."""
+    return ManyDisplay(messages(), total, rows, enabled)

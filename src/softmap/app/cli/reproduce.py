@@ -1,0 +1,92 @@
+"""softmap reproduce: the paper's figures and ours, with the claims they decide."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from softmap.app.cli.targets import check_folder
+
+if TYPE_CHECKING:
+    from rich.console import Console
+    from rich.progress import Progress
+
+__all__ = ["reproduce_command"]
+
+
+class What(StrEnum):
+    """What to reproduce."""
+
+    FIGURE1 = "figure1"
+    FIGURE2 = "figure2"
+    FIGURE3 = "figure3"
+    ALL = "all"
+
+
+def reproduce_command(
+    what: Annotated[What, typer.Argument(help="Which figure, or all.")],
+    out: Annotated[Path, typer.Option(help="Folder for tables and pictures.")] = Path(
+        "reproduction"
+    ),
+    trials: Annotated[int | None, typer.Option(help="Trials of each method [10].")] = None,
+    updates: Annotated[int | None, typer.Option(help="Updates of each trial [100000].")] = None,
+    seed: Annotated[int | None, typer.Option(help="Of graphs and trials [0].")] = None,
+    quick: Annotated[bool, typer.Option("--quick", help="A small run, for a first look.")] = False,
+    threads: Annotated[int | None, typer.Option(help="Trials at a time [all cores].")] = None,
+    no_progress: Annotated[bool, typer.Option("--no-progress", help="Be quiet.")] = False,
+) -> None:
+    """Run the paper's experiments again, and say what holds.
+
+    Writes tables (CSV), pictures (PNG, SVG), claims.md and manifest.json. An interrupted run goes
+    on where it stopped when the same command is given again.
+    """
+    from softmap.app.experiments.plan import FIGURES, Plan
+    from softmap.app.experiments.reproduce import reproduce
+    from softmap.app.experiments.settings import settings_for
+    from softmap.views.console import messages
+
+    check_folder("--out", out)
+    settings = settings_for(quick=quick, trials=trials, updates=updates, seed=seed)
+    figures = FIGURES if what is What.ALL else (what.value,)
+    plan = Plan(figures, settings, threads)
+    console = messages()
+    with _progress(console, shown=not no_progress) as bar:
+        task = bar.add_task("", total=plan.cost, trial="")
+        try:
+            written = reproduce(
+                plan,
+                out,
+                on_done=lambda unit: bar.update(
+                    task, advance=unit.cost, trial=f"{unit.figure} {unit.method.label}"
+                ),
+            )
+        except KeyboardInterrupt:
+            console.print("finished trials are kept; the same command goes on from here")
+            raise
+    for path in written:
+        print(path)
+
+
+def _progress(console: Console, *, shown: bool) -> Progress:
+    """Trials done, weighted by their length, and the time that is left."""
+    from rich.progress import (
+        BarColumn,
+        Progress,
+        TextColumn,
+        TimeElapsedColumn,
+        TimeRemainingColumn,
+    )
+
+    return Progress(
+        TextColumn("{task.percentage:3.0f} %"),
+        BarColumn(),
+        TimeElapsedColumn(),
+        TextColumn("left"),
+        TimeRemainingColumn(),
+        TextColumn("{task.fields[trial]}"),
+        console=console,
+        disable=not shown,
+    )

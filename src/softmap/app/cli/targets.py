@@ -1,0 +1,162 @@
+"""What a command writes: checked before the run, written after it, each target by itself."""
+
+from __future__ import annotations
+
+import os
+import sys
+import tempfile
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from importlib.util import find_spec
+from pathlib import Path
+
+from softmap.errors import MissingExtra, OptionError, SoftmapError
+from softmap.views.streams import discard_output, say
+
+__all__ = ["STANDARD", "Targets", "check_folder", "check_plot", "same_file"]
+
+STANDARD = Path("-")  # standard input or output
+FAILURE = 1  # the exit code when something asked for was not written
+
+
+class Targets:
+    """The files a command writes, by the option that names each.
+
+    Making one refuses what could not be written after the run, and what would replace an input or
+    another target. Afterwards a target that fails is reported, and the others are written.
+
+    Parameters
+    ----------
+    targets : mapping
+        Option (or a word for a file without one) to path; None where it was not given. A path of
+        "-" is standard output.
+    sources : mapping
+        What is read, in words, to its path.
+    """
+
+    def __init__(
+        self, targets: Mapping[str, Path | None], sources: Mapping[str, Path | None]
+    ) -> None:
+        self._paths = {name: path for name, path in targets.items() if path is not None}
+        self.written: list[Path] = []
+        self._failed = False
+        self._defect: Exception | None = None
+        read = {name: path for name, path in sources.items() if path not in (None, STANDARD)}
+        seen: dict[str, Path] = {}
+        for name, path in self._paths.items():
+            for what, source in read.items():
+                if source is not None and same_file(path, source):
+                    raise OptionError(f"{name} {path} would replace {what}, {source}")
+            for other, earlier in seen.items():
+                if same_file(path, earlier):
+                    raise OptionError(f"{other} {earlier} and {name} {path} are the same file")
+            seen[name] = path
+        for name, path in self._paths.items():
+            if path != STANDARD:
+                _try(name, path)
+
+    def path(self, name: str) -> Path | None:
+        """What was given for an option."""
+        return self._paths.get(name)
+
+    def write(self, name: str, action: Callable[[Path], object]) -> None:
+        """Write a target, if it was asked for; report it where that fails."""
+        if name not in self._paths:
+            return
+        path = self._paths[name]
+        try:
+            action(path)
+        except (OSError, SoftmapError) as error:
+            self._failed = True
+            words = str(error) if isinstance(error, SoftmapError) else f"{path}: {error.strerror}"
+            say(f"{name} {words}")
+        except Exception as error:  # a defect of ours is raised when the others are written
+            self._defect = self._defect or error
+        else:
+            self.written.append(path)
+
+    @contextmanager
+    def printing(self) -> Iterator[None]:
+        """Print; a full standard output is reported, and a reader that has gone is not."""
+        try:
+            yield
+            sys.stdout.flush()
+        except OSError as error:
+            discard_output()
+            if not isinstance(error, BrokenPipeError):
+                self._failed = True
+                say(f"standard output: {error.strerror}")
+
+    def tell(self) -> None:
+        """Print what was written."""
+        if self.written:
+            with self.printing():
+                print("Wrote " + ", ".join(map(str, self.written)))
+
+    def exit_code(self, code: int = 0) -> int:
+        """The exit code of the command, unless something was not written."""
+        if self._defect is not None:
+            raise self._defect
+        return code or (FAILURE if self._failed else 0)
+
+
+def same_file(one: Path, other: Path) -> bool:
+    """Whether two paths lead to one file, whatever their spelling; devices are not files."""
+    if STANDARD in (one, other):
+        return one == other
+    try:
+        if os.path.samefile(one, other):
+            return one.is_file()
+    except (OSError, ValueError):  # one of them does not exist yet
+        pass
+    return os.path.realpath(one) == os.path.realpath(other) and not one.exists()
+
+
+def check_folder(
+    name: str, folder: Path, sources: Iterable[Path] = (), written: Iterable[str] = ()
+) -> None:
+    """Make a folder for results, if need be, and refuse it where it cannot be written into.
+
+    Parameters
+    ----------
+    name : str
+        The option.
+    sources : paths
+        What is read. None of it may be a file that the command writes.
+    written : patterns
+        Names of the files that the command writes into the folder.
+    """
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryFile(dir=folder):
+            pass
+    except OSError as error:
+        raise OptionError(f"{name} {folder}: cannot be written: {error.strerror}") from error
+    read = {_identity(path) for path in sources if path.is_file()}
+    for pattern in written:
+        for path in folder.glob(pattern):
+            if path.is_file() and _identity(path) in read:
+                raise OptionError(f"{name} {folder}: {path} is an input, and would be replaced")
+
+
+def _identity(path: Path) -> tuple[int, int]:
+    found = path.stat()
+    return found.st_dev, found.st_ino
+
+
+def _try(name: str, path: Path) -> None:
+    """Refuse a file that could not be written, in the folder where a link leads to."""
+    if path.is_dir():
+        raise OptionError(f"{name} {path} is a folder; name a file")
+    if path.exists() and not path.is_file():
+        return  # devices and pipes are written to, not replaced
+    folder = Path(os.path.realpath(path)).parent
+    if not folder.is_dir():
+        raise OptionError(f"{name} {path}: there is no folder {path.parent}; make it first")
+    check_folder(f"{name} {path}:", folder)
+
+
+def check_plot() -> None:
+    """Refuse now a picture that could not be drawn when the work is done."""
+    if not all(find_spec(package) for package in ("matplotlib", "PIL")):
+        raise MissingExtra("A picture", "plot")

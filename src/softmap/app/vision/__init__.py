@@ -1,0 +1,8 @@
+"""One call each for what pictures are labelled for: segments, less noise, depth."""
+
+from softmap.app.vision.depth import stereo
+from softmap.app.vision.noise import denoise
+from softmap.app.vision.picture import Picture
+from softmap.app.vision.regions import segment
+
+__all__ = ["Picture", "denoise", "segment", "stereo"]

@@ -1,0 +1,266 @@
+"""Models with a story: synthetic, or made from one's own pictures."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from softmap.app.vision.depth import stereo_model
+from softmap.app.vision.noise import grey_model, grey_of
+from softmap.app.vision.picture import Image
+from softmap.app.vision.regions import cluster, region_model
+from softmap.app.vision.scenes import regions, stereo_pair
+from softmap.errors import OptionError
+from softmap.generators import grid_edges
+from softmap.model import Model
+from softmap.model.potentials import Potts
+from softmap.views.plotting import load_image, save_image, save_labelling, save_matching
+
+__all__ = ["NAMES", "Demo", "DemoOptions", "build"]
+
+Labels = NDArray[np.int64]
+NAMES = ("potts", "stereo", "denoise", "segment", "matching")
+
+
+@dataclass(frozen=True)
+class DemoOptions:
+    """What a user may change about a demo; None leaves it to the demo."""
+
+    size: int | None = None
+    labels: int | None = None
+    seed: int = 0
+    image: Path | None = None
+    left: Path | None = None
+    right: Path | None = None
+    truth: Path | None = None
+    truth_scale: float | None = None
+
+
+@dataclass(frozen=True)
+class Demo:
+    """A model with a story, ready to be solved and drawn."""
+
+    story: str
+    model: Model
+    draw_input: Callable[[Path], None]
+    draw_labelling: Callable[[Labels, Path], None]
+    score: Callable[[Labels], str] | None = None
+    picture: NDArray[Any] | None = None  # what was given, where it is a picture
+
+
+def build(name: str, options: DemoOptions | None = None) -> Demo:
+    """Build the demo of this name."""
+    if name not in NAMES:
+        raise OptionError(f"there is no demo {name!r}; there are {', '.join(NAMES)}")
+    options = options or DemoOptions()
+    if options.labels is not None and options.labels < 2:
+        raise OptionError(f"--labels {options.labels}: a demo needs at least 2 labels")
+    if options.size is not None and options.size < 4:
+        raise OptionError(f"--size {options.size}: a demo needs a size of at least 4")
+    makers = (_potts, _stereo, _denoise, _segment, _matching)
+    return dict(zip(NAMES, makers, strict=True))[name](options)
+
+
+def _accuracy(truth: Labels, what: str) -> Callable[[Labels], str]:
+    """A score: the share of labels that equal the truth."""
+
+    def score(labels: Labels) -> str:
+        right = float((labels == truth.ravel()).mean())
+        return f"{100 * right:.1f} % of the {what} are right"
+
+    return score
+
+
+def _potts(options: DemoOptions) -> Demo:
+    """Regions seen through noise: neighbours are likely, but not certain, to agree."""
+    size, labels = options.size or 64, options.labels or 8
+    rng = np.random.default_rng(options.seed)
+    truth = regions(rng, size, 3 * labels, labels)
+    evidence = np.eye(labels)[truth] + rng.normal(0, 1.4, (size, size, labels))
+    edges = grid_edges(size, size)
+    weights = rng.uniform(1.2, 1.8, len(edges))
+    model = Model(-evidence.reshape(-1, labels), edges, Potts(weights)).with_shape((size, size))
+    noisy = evidence.argmax(axis=-1)
+    return Demo(
+        story=f"Each of {size} × {size} pixels has one of {labels} labels, seen through noise.",
+        model=model,
+        draw_input=lambda path: save_labelling(noisy, labels, path, "the likeliest label by pixel"),
+        draw_labelling=lambda x, path: save_labelling(
+            x.reshape(size, size), labels, path, "the labelling found"
+        ),
+        score=_accuracy(truth, "pixels"),
+    )
+
+
+def _stereo(options: DemoOptions) -> Demo:
+    """Where in the right picture is each pixel of the left one? Near things move more."""
+    left, right, truth = _pair(options)
+    labels = options.labels or 16
+    rows, columns = left.shape[:2]
+    model = stereo_model(left, right, labels)
+    return Demo(
+        story=f"Each of {rows} × {columns} pixels has one of {labels} disparities.",
+        model=model,
+        draw_input=lambda path: save_image(np.clip(left, 0, 255).astype(np.uint8), path),
+        draw_labelling=lambda x, path: save_labelling(
+            x.reshape(rows, columns), labels, path, "disparity (near is bright)"
+        ),
+        picture=left,
+        score=None if truth is None else _bad_pixels(truth),
+    )
+
+
+def _pair(options: DemoOptions) -> tuple[Image, Image, Image | None]:
+    if options.left is None and options.right is None:
+        rng = np.random.default_rng(options.seed)
+        left, right, disparity = stereo_pair(rng, options.size or 96, options.labels or 16)
+        return left, right, disparity.astype(float)
+    if options.left is None or options.right is None:
+        raise OptionError("stereo needs both pictures: --left and --right")
+    left, right = load_image(options.left).astype(float), load_image(options.right).astype(float)
+    if left.shape != right.shape:
+        raise OptionError(f"the pictures differ in size: {left.shape[:2]} and {right.shape[:2]}")
+    return left, right, _truth(options, left.shape[:2])
+
+
+def _truth(options: DemoOptions, shape: tuple[int, ...]) -> Image | None:
+    """Disparities of the left picture, from a grey picture that holds them times a scale.
+
+    Middlebury's folders name the truth of im2.png disp2.png: used when it lies there.
+    """
+    assert options.left is not None
+    usual = options.left.with_name(options.left.name.replace("im", "disp"))
+    path = options.truth or (usual if usual != options.left and usual.is_file() else None)
+    if path is None:
+        return None
+    grey = load_image(path)[..., 0]
+    if grey.shape != shape:
+        raise OptionError(f"{path} has size {grey.shape}, the pictures have {shape}")
+    scale = options.truth_scale or float(np.gcd.reduce(np.unique(grey).astype(np.int64)))
+    if scale <= 1 and options.truth_scale is None:
+        return None
+    return np.asarray(grey / scale)
+
+
+def _bad_pixels(truth: Image) -> Callable[[Labels], str]:
+    """The usual score: pixels off by more than one disparity, where the truth is known (> 0)."""
+    known = truth.ravel() > 0
+
+    def score(labels: Labels) -> str:
+        off = np.abs(labels - truth.ravel())[known] > 1.0
+        return f"{100 * float(off.mean()):.1f} % of the pixels are off by more than one disparity"
+
+    return score
+
+
+def _denoise(options: DemoOptions) -> Demo:
+    """A picture of grey levels; differences are smoothed, steps are kept."""
+    levels = options.labels or 32
+    clean, noisy = _noisy(options)
+    rows, columns = noisy.shape
+    grey = np.linspace(0, 255, levels)
+    model = grey_model(noisy, grey, 2.0)
+    return Demo(
+        story=f"Each of {rows} × {columns} pixels has one of {levels} grey levels.",
+        model=model,
+        draw_input=lambda path: save_image(_bytes(noisy), path),
+        draw_labelling=lambda x, path: save_image(_bytes(grey[x].reshape(noisy.shape)), path),
+        picture=noisy,
+        score=None if clean is None else _error(clean, noisy, grey),
+    )
+
+
+def _noisy(options: DemoOptions) -> tuple[Image | None, Image]:
+    """The clean picture where it is known, and the noisy one."""
+    if options.image is not None:
+        colour = load_image(options.image, options.size or 256)
+        return None, grey_of(colour.astype(float))
+    size = options.size or 96
+    rng = np.random.default_rng(options.seed)
+    shade = np.linspace(0, 60, size)[:, None] + np.linspace(0, 40, size)[None, :]
+    clean = rng.permutation(np.linspace(20, 150, 9))[regions(rng, size, 9, 9)] + shade
+    return clean, np.clip(clean + rng.normal(0, 25, clean.shape), 0, 255)
+
+
+def _error(clean: Image, noisy: Image, grey: Image) -> Callable[[Labels], str]:
+    def score(labels: Labels) -> str:
+        before, after = _rms(noisy - clean), _rms(grey[labels] - clean.ravel())
+        return f"distance to the clean picture: {after:.1f} grey levels, {before:.1f} before"
+
+    return score
+
+
+def _rms(difference: Image) -> float:
+    return float(np.sqrt((difference**2).mean()))
+
+
+def _bytes(picture: Image) -> NDArray[np.uint8]:
+    return np.clip(np.round(picture), 0, 255).astype(np.uint8)
+
+
+def _segment(options: DemoOptions) -> Demo:
+    """Each pixel belongs to one of a few colours; borders are cheap where the colour changes."""
+    labels = options.labels or 6
+    picture, truth, palette = _painted(options, labels)
+    rows, columns = picture.shape[:2]
+    centres = cluster(picture.reshape(-1, 3), labels, options.seed) if palette is None else palette
+    model = region_model(picture, centres, connectivity=4)
+    return Demo(
+        story=f"Each of {rows} × {columns} pixels belongs to one of {labels} colours.",
+        model=model,
+        draw_input=lambda path: save_image(picture.astype(np.uint8), path),
+        draw_labelling=lambda x, path: save_image(
+            centres[x].reshape(picture.shape).astype(np.uint8), path
+        ),
+        picture=picture,
+        score=None if truth is None else _accuracy(truth, "pixels"),
+    )
+
+
+def _painted(options: DemoOptions, labels: int) -> tuple[Image, Labels | None, Image | None]:
+    if options.image is not None:
+        return load_image(options.image, options.size or 200).astype(float), None, None
+    size = options.size or 96
+    rng = np.random.default_rng(options.seed)
+    truth = regions(rng, size, 3 * labels, labels)
+    palette = rng.uniform(40, 215, (labels, 3))
+    picture = np.clip(palette[truth] + rng.normal(0, 45, (size, size, 3)), 0, 255)
+    return picture, truth, palette
+
+
+def _matching(options: DemoOptions) -> Demo:
+    """Match points so that distances are kept; no two points may have the same partner."""
+    count, extra = options.size or 14, 3
+    rng = np.random.default_rng(options.seed)
+    left, right, truth = _clouds(rng, count, extra)
+    i, j = np.triu_indices(count, 1)
+    before = np.linalg.norm(left[i] - left[j], axis=1)
+    after = np.linalg.norm(right[:, None] - right[None, :], axis=2)
+    distortion = np.minimum(np.abs(before[:, None, None] - after), 0.5)
+    distortion[:, np.arange(len(right)), np.arange(len(right))] = np.inf
+    unary = rng.uniform(0, 0.05, (count, len(right)))
+    model = Model(unary, np.stack([i, j], axis=1), distortion)
+    return Demo(
+        story=f"{count} points, moved and shuffled among {count + extra}: each has one partner.",
+        model=model,
+        draw_input=lambda path: save_matching(left, right, None, path, "two sets of points"),
+        draw_labelling=lambda x, path: save_matching(left, right, x, path, "the matching found"),
+        score=_accuracy(truth, "partners"),
+    )
+
+
+def _clouds(rng: np.random.Generator, count: int, extra: int) -> tuple[Image, Image, Labels]:
+    """Image; the same rotated, shaken and shuffled among others; and who became whom."""
+    left = rng.uniform(0, 1, (count, 2))
+    angle = rng.uniform(-0.6, 0.6)
+    turn = np.array([[np.cos(angle), -np.sin(angle)], [np.sin(angle), np.cos(angle)]])
+    moved = left @ turn.T + rng.normal(0, 0.02, left.shape)
+    others = rng.uniform(moved.min(axis=0), moved.max(axis=0), (extra, 2))
+    order = rng.permutation(count + extra)
+    right = np.vstack([moved, others])[order]
+    return left, right, np.argsort(order)[:count].astype(np.int64)

@@ -1,1 +1,0 @@
-"""What people see while a solver runs and when it has ended: lines, a bar, a table."""

@@ -1,0 +1,241 @@
+"""Pictures: the only place that knows matplotlib and pillow (the extra `plot`)."""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from softmap.errors import FormatError, MissingExtra
+from softmap.io.atomic import replacing
+from softmap.views.subject import Subject
+
+__all__ = [
+    "Columns",
+    "draw_convergence",
+    "draw_labelling",
+    "drawing_for",
+    "empty_figure",
+    "figure",
+    "load_image",
+    "result_figure",
+    "save_comparison",
+    "save_convergence",
+    "save_image",
+    "save_labelling",
+    "save_matching",
+]
+
+
+@contextmanager
+def figure(path: Path | str, width: float, height: float, panels: int = 1) -> Iterator[list[Any]]:
+    """Yield the axes of a row of panels; write the picture at the end."""
+    try:
+        from matplotlib.figure import Figure
+    except ImportError as error:
+        raise MissingExtra("A picture", "plot") from error
+    drawing = Figure(figsize=(width, height), dpi=120, layout="constrained")
+    yield list(drawing.subplots(1, panels, squeeze=False)[0])
+    with replacing(path) as file:
+        drawing.savefig(file, format=Path(path).suffix.lstrip(".") or "png")
+
+
+def empty_figure(width: float, height: float) -> Any:
+    """A figure that notebooks show when it is the value of a cell."""
+    try:
+        from matplotlib.figure import Figure
+    except ImportError as error:
+        raise MissingExtra("A picture", "plot") from error
+
+    class Shown(Figure):
+        """A figure with a picture for notebooks, as those of pyplot have."""
+
+        def _repr_png_(self) -> bytes:
+            buffer = io.BytesIO()
+            self.savefig(buffer, format="png")
+            return buffer.getvalue()
+
+    return Shown(figsize=(width, height), dpi=100, layout="constrained")
+
+
+@contextmanager
+def drawing_for(paths: Sequence[Path], width: float, height: float, style: Any) -> Iterator[Any]:
+    """Yield an empty figure in a style of its own; write it to all paths, the same bytes always."""
+    try:
+        import matplotlib
+        from matplotlib.figure import Figure
+    except ImportError as error:
+        raise MissingExtra("A picture", "plot") from error
+    with matplotlib.rc_context(style):
+        drawing = Figure(figsize=(width, height), layout="constrained")
+        yield drawing
+        for path in paths:
+            metadata = {"Date": None} if path.suffix == ".svg" else {}
+            with replacing(path) as file:
+                drawing.savefig(file, format=path.suffix[1:], dpi=130, metadata=metadata)
+
+
+# One array per column of a trace: seconds, work, bound, primal, energy, ...
+Columns = Mapping[str, NDArray[Any]]
+
+# Told apart by dash and marker as well, for print and for eyes that see colours alike.
+STYLES = {
+    "energy": {"color": "#b2182b", "linestyle": "-", "marker": "o"},
+    "primal": {"color": "#8c6d1f", "linestyle": "--", "marker": "s"},
+    "bound": {"color": "#2166ac", "linestyle": "-.", "marker": "^"},
+}
+
+
+def save_convergence(trace: Columns, path: Path | str, title: str = "") -> None:
+    """Energy, primal and bound against time, and the gaps between them."""
+    with figure(path, 9.0, 3.6, panels=2) as (values, gaps):
+        draw_convergence(trace, values, gaps)
+        values.set(title=title)
+
+
+def draw_convergence(trace: Columns, values: Any, gaps: Any) -> None:
+    """Energy, primal and bound on one pair of axes, the gaps between them on another."""
+    for name, style in STYLES.items():
+        values.plot(trace["seconds"], trace[name], label=name, **_sparse(style, trace))
+    values.set_ylim(*_window([trace]))
+    values.set(xlabel="seconds", ylabel="cost")
+    values.ticklabel_format(axis="y", useOffset=False)
+    scale = np.maximum(np.abs(trace["bound"]), np.finfo(float).tiny)
+    for name, label in (("energy", "gap"), ("primal", "LP gap")):
+        relative = (trace[name] - trace["bound"]) / scale
+        style = _sparse(STYLES[name], trace)
+        gaps.plot(trace["seconds"], np.maximum(relative, 1e-12), label=label, **style)
+    gaps.set(xlabel="seconds", ylabel="relative to the bound", yscale="log", title="gaps")
+    for axes in (values, gaps):
+        axes.grid(alpha=0.3)
+        axes.legend(frameon=False)
+
+
+def save_comparison(traces: Mapping[str, Columns], path: Path | str) -> None:
+    """Bound (solid) and energy (dotted) of several methods, against time and against work."""
+    with figure(path, 10.0, 4.2, panels=2) as axes:
+        for panel, column in zip(axes, ("seconds", "work"), strict=True):
+            for k, (method, trace) in enumerate(traces.items()):
+                style = {"color": f"C{k}", "marker": "o^sDvP*X"[k % 8], "markersize": 4}
+                style["markevery"] = max(1, len(trace["bound"]) // 12)
+                x = np.maximum(trace[column], 1e-4 if column == "seconds" else 1.0)
+                panel.plot(x, trace["bound"], label=method, **style)
+                panel.plot(x, trace["energy"], linestyle=":", **style)
+            panel.set_ylim(*_window(list(traces.values())))
+            panel.ticklabel_format(axis="y", useOffset=False)
+            panel.set(xlabel=column if column == "seconds" else "work (messages)", xscale="log")
+            panel.grid(alpha=0.3)
+        axes[0].set(ylabel="bound (solid), energy (dotted)")
+        axes[0].legend(frameon=False)
+
+
+def _sparse(style: Mapping[str, Any], trace: Columns) -> dict[str, Any]:
+    """A marker now and then."""
+    return {**style, "markersize": 4, "markevery": max(1, len(trace["bound"]) // 10)}
+
+
+def _window(traces: list[Columns]) -> tuple[float, float]:
+    """A range of costs that leaves the first, far-off rows out of sight."""
+    bounds = [_settled(trace["bound"]) for trace in traces]
+    energies = [_settled(trace["energy"]) for trace in traces]
+    finite = [v[np.isfinite(v)] for v in bounds + energies]
+    shown = np.concatenate([v for v in finite if v.size] or [np.zeros(1)])
+    low, high = float(shown.min()), float(shown.max())
+    margin = 0.08 * (high - low) or max(1.0, abs(high)) * 1e-3
+    return low - margin, high + margin
+
+
+def _settled(column: NDArray[Any]) -> NDArray[Any]:
+    return column[min(len(column) - 1, len(column) // 4) :]
+
+
+Pixels = NDArray[np.uint8]
+Labels = NDArray[np.int64]
+
+
+def load_image(path: Path | str, longest: int | None = None) -> Pixels:
+    """Read a picture as (rows, columns, 3) bytes, made smaller if a side exceeds `longest`."""
+    image_module = _pillow()
+    try:
+        with image_module.open(path) as image:
+            if longest is not None and max(image.size) > longest:
+                image.draft("RGB", (longest, longest))
+                image = image.convert("RGB")
+                image.thumbnail((longest, longest))
+            return np.array(image.convert("RGB"), dtype=np.uint8)
+    except FileNotFoundError:
+        raise
+    except (OSError, SyntaxError, image_module.DecompressionBombError) as error:
+        raise FormatError(f"not a picture that can be read ({error})", path=path) from error
+
+
+def save_image(pixels: Pixels, path: Path | str, enlarge_to: int = 256) -> None:
+    """Write grey (rows, columns) or colour (rows, columns, 3) bytes; small pictures enlarged."""
+    factor = max(1, enlarge_to // max(pixels.shape[:2]))
+    enlarged = pixels.repeat(factor, axis=0).repeat(factor, axis=1)
+    with replacing(path) as file:
+        _pillow().fromarray(np.ascontiguousarray(enlarged)).save(file, format="PNG")
+
+
+def save_labelling(labels: Labels, num_labels: int, path: Path | str, title: str = "") -> None:
+    """A labelling of a grid, with a colour bar that is monotone in grey, too."""
+    rows, columns = labels.shape
+    height = max(2.0, min(6.0, 5.2 * rows / columns))
+    with figure(path, 6.4, height) as (axes,):
+        draw_labelling(labels, num_labels, axes)
+        axes.set(title=title)
+
+
+def draw_labelling(labels: Labels, num_labels: int, axes: Any) -> None:
+    """A labelling of a grid on a pair of axes."""
+    shown = axes.imshow(labels, cmap="viridis", vmin=0, vmax=max(1, num_labels - 1))
+    axes.set(xticks=[], yticks=[])
+    axes.figure.colorbar(shown, ax=axes, label="label")
+
+
+def save_matching(
+    left: NDArray[np.float64],
+    right: NDArray[np.float64],
+    match: Labels | None,
+    path: Path | str,
+    title: str = "",
+) -> None:
+    """Two sets of points in the plane, side by side, joined where matched (-1: not matched)."""
+    shift = np.array([1.25 * np.ptp(np.vstack([left, right])[:, 0]), 0.0])
+    with figure(path, 7.5, 3.8) as (axes,):
+        pairs = [] if match is None else [(i, int(j)) for i, j in enumerate(match) if j >= 0]
+        for i, j in pairs:
+            ends = np.stack([left[i], right[j] + shift])
+            axes.plot(ends[:, 0], ends[:, 1], color="0.6", linewidth=0.8, zorder=1)
+        axes.scatter(*left.T, color="#2166ac", marker="o", zorder=2)
+        axes.scatter(*(right + shift).T, color="#b2182b", marker="^", zorder=2)
+        axes.set(title=title, xticks=[], yticks=[], aspect="equal")
+
+
+def _pillow() -> Any:
+    try:
+        from PIL import Image
+    except ImportError as error:
+        raise MissingExtra("Reading and writing pictures", "plot") from error
+    return Image
+
+
+def result_figure(result: Subject, path: Path | None = None) -> Any:
+    """The labelling where the model is a picture, energy and bound, and the gaps."""
+    shape = result.model.shape
+    picture = shape is not None and len(shape) == 2
+    figure = empty_figure(12.0 if picture else 8.5, 3.6)
+    axes = list(figure.subplots(1, 3 if picture else 2))
+    if picture:
+        count = int(result.model.num_labels[: result.model.num_visible].max())
+        draw_labelling(np.asarray(result.labels).reshape(shape), count, axes.pop(0))
+    draw_convergence(result.trace.columns(), *axes)
+    if path is not None:
+        with replacing(path) as file:
+            figure.savefig(file, format=path.suffix.lstrip(".") or "png")
+    return figure

@@ -1,0 +1,124 @@
+"""What is shown while a solver runs: a live display, plain lines, or nothing.
+
+All three are context managers that are called with each snapshot, so that commands need not ask.
+"""
+
+from __future__ import annotations
+
+import sys
+import time
+from types import TracebackType
+from typing import TYPE_CHECKING, Any, Self, TextIO
+
+from softmap.views.console import messages, number, ratio
+from softmap.views.subject import STAGES
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+__all__ = ["Display", "LiveDisplay", "PlainLines", "Silent", "columns", "display"]
+
+Snapshot = Any  # a `softmap.Snapshot`: the room above this one
+
+
+class Silent:
+    """Shows nothing; the base of the others."""
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        return None
+
+    def __call__(self, snapshot: Snapshot) -> None:
+        """Show one snapshot."""
+
+
+Display = Silent
+
+
+class PlainLines(Silent):
+    """One line now and then, for files and pipes."""
+
+    def __init__(self, stream: TextIO, every: float = 2.0) -> None:
+        self._stream = stream
+        self._every = every
+        self._next = 0.0
+
+    def __call__(self, snapshot: Snapshot) -> None:
+        """Print a line, unless the last one is recent."""
+        if snapshot.seconds < self._next:
+            return
+        self._next = snapshot.seconds + self._every
+        shown = columns(snapshot, None)
+        line = "  ".join(f"{name} {value}" for name, value in shown.items())
+        print(line, file=self._stream, flush=True)
+
+
+class LiveDisplay(Silent):
+    """A line of numbers that stays in place, for terminals."""
+
+    def __init__(self, console: Console, time_limit: float | None) -> None:
+        from rich.live import Live
+
+        self._live = Live(console=console, refresh_per_second=8, transient=True)
+        self._time_limit = time_limit
+        self._shown_at = 0.0
+
+    def __enter__(self) -> Self:
+        self._live.__enter__()
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self._live.__exit__(kind, error, trace)
+
+    def __call__(self, snapshot: Snapshot) -> None:
+        """Replace the numbers, as often as an eye can follow."""
+        now = time.monotonic()
+        if now - self._shown_at < 0.1:
+            return
+        self._shown_at = now
+        from rich.table import Table
+
+        table = Table(box=None, pad_edge=False)
+        shown = columns(snapshot, self._time_limit)
+        for name in shown:
+            table.add_column(name, justify="right", header_style="dim", min_width=len(name))
+        table.add_row(*shown.values())
+        self._live.update(table)
+
+
+def columns(snapshot: Snapshot, time_limit: float | None) -> dict[str, str]:
+    """The numbers of a check, as name and words."""
+    shown = {
+        "seconds": f"{snapshot.seconds:.1f}",
+        "stage": STAGES[int(snapshot.stage)],
+        "bound": number(snapshot.bound),
+        "primal": number(snapshot.primal),
+        "energy": number(snapshot.energy),
+        "lp gap": ratio(snapshot.relative_gap(snapshot.lp_gap)),
+        "gap": ratio(snapshot.relative_gap(snapshot.gap)),
+        "eta": f"{snapshot.eta:.3g}",
+    }
+    if time_limit is not None:
+        shown["remaining"] = f"{max(0.0, time_limit - snapshot.seconds):.0f} s"
+    return shown
+
+
+def display(enabled: bool, time_limit: float | None = None) -> Display:
+    """The display that suits standard error."""
+    if not enabled or sys.stderr is None:
+        return Silent()
+    if sys.stderr.isatty():
+        return LiveDisplay(messages(), time_limit)
+    return PlainLines(sys.stderr)

@@ -1,0 +1,187 @@
+"""softmap solve: its output, its files, and its manners when interrupted."""
+
+import json
+import signal
+import subprocess
+import sys
+import time
+
+import numpy as np
+import pytest
+
+import softmap
+from softmap.app.cli.app import main
+
+FIELDS = [
+    "found",
+    "energy",
+    "bound",
+    "primal",
+    "gap",
+    "lp_gap",
+    "status",
+    "method",
+    "variables",
+    "edges",
+    "labels_max",
+    "arity_max",
+    "sweeps",
+    "work",
+    "seconds",
+    "setup_seconds",
+    "threads",
+    "version",
+    "relative_gap",
+    "relative_lp_gap",
+    "labels",
+]
+
+
+@pytest.fixture(scope="module")
+def grid(tmp_path_factory):
+    path = tmp_path_factory.mktemp("models") / "grid.npz"
+    softmap.write(softmap.generators.potts_grid(8, 8, 3, seed=1), path)
+    return path
+
+
+def test_json_has_the_fields_that_are_promised(grid, capsys):
+    assert main(["solve", str(grid), "--json", "--no-progress"]) == 0
+    out, err = capsys.readouterr()
+    answer = json.loads(out)
+    assert list(answer) == FIELDS
+    assert err == ""
+    assert answer["variables"] == 64
+    assert answer["labels_max"] == 3
+    assert answer["arity_max"] == 2
+    assert answer["bound"] <= answer["primal"] + 1e-9
+    assert answer["gap"] == pytest.approx(max(0, answer["energy"] - answer["bound"]))
+
+
+def test_files_agree_with_the_answer(grid, tmp_path, capsys):
+    labels, trace, page = (tmp_path / name for name in ("x.MPE", "x.csv", "x.html"))
+    options = ["--output", str(labels), "--trace", str(trace), "--report", str(page)]
+    assert main(["solve", str(grid), "--json", "--no-progress", *options]) == 0
+    answer = json.loads(capsys.readouterr().out)
+    words = labels.read_text().split()
+    assert words[:2] == ["MPE", "64"]
+    energy = softmap.read(grid).energy(np.array(words[2:], dtype=int))
+    assert energy == pytest.approx(answer["energy"])
+    header, *rows = trace.read_text().splitlines()
+    last = dict(zip(header.split(","), rows[-1].split(","), strict=True))
+    assert float(last["bound"]) == pytest.approx(answer["bound"])
+    assert "<!doctype html>" in page.read_text("utf-8")[:20]
+
+
+def test_words_without_json(grid, capsys):
+    assert main(["solve", str(grid), "--no-progress"]) == 0
+    shown = capsys.readouterr().out
+    assert "that is proved" in shown
+    assert "energy" in shown
+
+
+@pytest.fixture(scope="module")
+def triangle(tmp_path_factory):
+    """Three variables that cannot all differ: the relaxation is loose."""
+    path = tmp_path_factory.mktemp("models") / "triangle.npz"
+    edges = [[0, 1], [1, 2], [0, 2]]
+    unary = np.array([[0.0, 0.1], [0.0, 0.0], [0.2, 0.0]])
+    softmap.write(softmap.Model(unary, edges, np.stack([np.eye(2)] * 3)), path)
+    return path
+
+
+@pytest.mark.parametrize(("goal", "closed"), [("lp", False), ("map", True), ("optimal", True)])
+def test_goals(triangle, capsys, goal, closed):
+    assert main(["solve", str(triangle), "--goal", goal, "--json", "--no-progress"]) == 0
+    answer = json.loads(capsys.readouterr().out)
+    assert (answer["gap"] < 1e-6) == closed
+    assert answer["energy"] == pytest.approx(1.0)
+
+
+def test_the_words_name_the_proof(triangle, capsys):
+    assert main(["solve", str(triangle), "--goal", "lp", "--no-progress"]) == 0
+    assert "by the dual of the LP relaxation" in capsys.readouterr().out
+    assert main(["solve", str(triangle), "--no-progress"]) == 0
+    shown = capsys.readouterr().out
+    assert "by an exact search" in shown or "tightened by clusters" in shown
+
+
+def test_an_unknown_goal_is_refused(triangle, capsys):
+    assert main(["solve", str(triangle), "--goal", "best", "--no-progress"]) == 2
+    assert "optimal" in capsys.readouterr().err
+
+
+def test_the_best_labellings(triangle, tmp_path, capsys):
+    path = tmp_path / "x.MPE"
+    assert main(["solve", str(triangle), "--mbest", "3", "--json", "--output", str(path)]) == 0
+    found = json.loads(capsys.readouterr().out)
+    model = softmap.read(triangle)
+    every = sorted(model.energy(np.array(list(np.ndindex(2, 2, 2)))))
+    assert [entry["energy"] for entry in found] == pytest.approx(every[:3])
+    assert all(entry["proved"] for entry in found)
+    assert path.read_text().split()[2:] == [str(x) for x in found[0]["labels"]]
+    assert main(["solve", str(triangle), "--mbest", "2"]) == 0
+    assert "yes" in capsys.readouterr().out
+
+
+def test_the_best_labellings_take_no_method(triangle, capsys):
+    assert main(["solve", str(triangle), "--mbest", "3", "--method", "trws"]) == 2
+    assert "--method" in capsys.readouterr().err
+
+
+def test_plain_lines_go_to_standard_error(grid, capsys):
+    assert main(["solve", str(grid), "--json"]) == 0
+    out, err = capsys.readouterr()
+    assert json.loads(out)
+    assert "bound" in err
+
+
+def test_evidence_fixes_variables(grid, tmp_path, capsys):
+    evidence, labels = tmp_path / "x.evid", tmp_path / "x.MPE"
+    evidence.write_text("2 0 1 5 2\n")
+    options = ["--evidence", str(evidence), "--output", str(labels), "--no-progress"]
+    assert main(["solve", str(grid), *options]) == 0
+    words = labels.read_text().split()
+    assert (words[2], words[7]) == ("1", "2")
+    assert "energy" in capsys.readouterr().out
+
+
+def test_a_time_limit_is_a_success(grid, capsys):
+    options = ["--time-limit", "0.05", "--lp-gap", "0", "--gap", "0", "--json", "--no-progress"]
+    assert main(["solve", str(grid), *options]) == 0
+    assert json.loads(capsys.readouterr().out)["energy"] is not None
+
+
+def test_checkpoint_and_resume(grid, tmp_path, capsys):
+    checkpoint = tmp_path / "run.npz"
+    short = ["--time-limit", "0.2", "--lp-gap", "0", "--gap", "0", "--json", "--no-progress"]
+    relaxed = ["--goal", "lp"]
+    assert main(["solve", str(grid), "--checkpoint", str(checkpoint), *relaxed, *short]) == 0
+    first = json.loads(capsys.readouterr().out)
+    assert checkpoint.is_file()
+    assert main(["solve", str(grid), "--resume", str(checkpoint), *short]) == 0
+    second = json.loads(capsys.readouterr().out)
+    assert second["bound"] >= first["bound"] - 1e-12
+    assert second["work"] >= first["work"]
+
+
+def test_interrupted_writes_the_best_first(tmp_path):
+    model, labels = tmp_path / "hard.npz", tmp_path / "x.MPE"
+    softmap.write(softmap.generators.erdos_renyi(300, seed=0), model)
+    options = ["--lp-gap", "0", "--gap", "0", "--json", "--output", str(labels)]
+    process = subprocess.Popen(
+        [sys.executable, "-m", "softmap", "solve", str(model), *options],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    # the first line of progress says that the solver, not the import, will be interrupted
+    assert process.stderr is not None
+    assert "bound" in process.stderr.readline()
+    time.sleep(0.2)
+    process.send_signal(signal.SIGINT)
+    out, err = process.communicate(timeout=60)
+    assert process.returncode == 130, err
+    answer = json.loads(out)
+    energy = softmap.read(model).energy(np.array(labels.read_text().split()[2:], dtype=int))
+    assert energy == pytest.approx(answer["energy"])
+    assert answer["bound"] <= answer["energy"]

@@ -1,0 +1,108 @@
+"""The displays: live on a terminal, lines elsewhere, silence on demand."""
+
+import io
+import logging
+
+import numpy as np
+import pytest
+from rich.console import Console
+
+import softmap
+from softmap.generators import random_tree
+from softmap.solving.trace import Row, Snapshot, StageName
+from softmap.views.console import number, ratio
+from softmap.views.progress import LiveDisplay, PlainLines, Silent, display
+
+
+def snapshot(seconds, **changes):
+    values = {"work": 0, "sweeps": 0.0, "seconds": seconds, "eta": 100.0, "smoothed": 0.0}
+    values |= {"bound": 10.0, "primal": 11.0, "energy": np.inf, "slack": 0.0}
+    return Snapshot(random_tree(2), Row(**(values | changes)), np.zeros(2, int))
+
+
+def test_plain_lines_are_not_too_many():
+    stream = io.StringIO()
+    show = PlainLines(stream, every=2.0)
+    with show:
+        for second in np.arange(0.0, 10.0, 0.1):
+            show(snapshot(second))
+    lines = stream.getvalue().splitlines()
+    assert 4 <= len(lines) <= 6
+    assert "bound 10.0000" in lines[0]
+    assert "lp gap 0.1" in lines[0]
+
+
+def test_the_live_display_shows_what_remains():
+    stream = io.StringIO()
+    console = Console(file=stream, width=120, force_terminal=True, color_system=None)
+    with LiveDisplay(console, time_limit=30.0) as show:
+        show(snapshot(10.0, energy=12.5))
+    shown = stream.getvalue()
+    for text in ("bound", "10.0000", "12.5000", "remaining", "20 s"):
+        assert text in shown
+
+
+def test_displays_name_the_stage():
+    stream = io.StringIO()
+    show = PlainLines(stream, every=2.0)
+    for stage in StageName:
+        show(snapshot(10.0 * stage, stage=int(stage)))
+    words = [line.split("stage ")[1].split()[0] for line in stream.getvalue().splitlines()]
+    assert words == ["relaxation", "search", "tightening", "labels"]
+
+
+def test_silence(capsys):
+    show = display(enabled=False)
+    assert type(show) is Silent
+    with show:
+        show(snapshot(1.0))
+    assert capsys.readouterr() == ("", "")
+
+
+def test_no_terminal_means_lines():
+    assert isinstance(display(enabled=True), PlainLines)
+
+
+def test_numbers_are_readable():
+    assert number(-31801.05) == "-31,801.0500"
+    assert number(np.inf) == "∞"
+    assert number(-np.inf) == "-∞"
+    assert number(np.nan) == "none yet"
+    assert ratio(0.000123) == "0.00012"
+
+
+def test_verbose_and_progress_show_a_run(capsys):
+    model = random_tree(30, seed=1)
+    quiet = softmap.solve(model)
+    assert capsys.readouterr() == ("", "")
+    shown = softmap.solve(model, verbose=True, progress=True)
+    out, err = capsys.readouterr()
+    assert shown.energy == quiet.energy
+    assert "bound" in out
+    assert "that is proved by" in out
+    assert "[====" in err
+    assert str(shown.status) in err
+
+
+def test_libraries_listen_to_the_logger(caplog):
+    with caplog.at_level(logging.DEBUG, logger="softmap"):
+        result = softmap.solve(random_tree(30, seed=1))
+    messages = [record.getMessage() for record in caplog.records]
+    assert messages[0].startswith("solving Model(30 variables")
+    assert str(result.status) in messages[-1]
+    assert any("bound=" in message for message in messages[1:-1])
+
+
+def test_notebooks_show_models_and_results():
+    result = softmap.solve(random_tree(30, seed=1))
+    assert "<td" in result.model._repr_html_()
+    assert str(result.status) in result._repr_html_()
+    assert "bound" in dir(next(softmap.iterate(result.model)))
+
+
+def test_a_result_draws_itself(tmp_path):
+    pytest.importorskip("matplotlib")
+    result = softmap.solve(softmap.generators.potts_grid(5, 5, 3, seed=1))
+    figure = result.plot(tmp_path / "run.png")
+    assert figure._repr_png_()[:4] == (tmp_path / "run.png").read_bytes()[:4] == b"\x89PNG"
+    assert len(figure.axes) >= 3
