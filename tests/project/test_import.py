@@ -42,7 +42,8 @@ def test_a_command_loads_what_it_needs(tmp_path):
     """A small model takes a moment to solve: what starts the command must not take longer."""
     path = tmp_path / "small.uai"
     path.write_text("MARKOV\n2\n2 2\n1\n2 0 1\n4\n1.0 0.3 0.5 1.2\n")
-    code = f"from softmap.app.cli.app import main\nassert main(['solve', {str(path)!r}, '--json']) == 0"
+    words = ["solve", str(path), "--json"]
+    code = f"from softmap.app.cli.app import main\nassert main({words!r}) == 0"
     loaded = loaded_after(code)
     assert "softmap.app.cli.solve" in loaded
     assert not loaded.intersection((*HEAVY, "rich", "softmap.views.page", "softmap.search"))
