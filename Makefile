@@ -80,7 +80,7 @@ test: $(BUILT) $(VENV)/device $(VENV)/installed-test
 # On a machine with a CUDA device; CUDA=cuda12 for drivers of that series.
 CUDA ?= cuda13
 test-gpu: $(BUILT) $(VENV)/device $(VENV)/installed-test $(VENV)/installed-$(CUDA)
-	$(BIN)/python -m pytest -m gpu tests/cuda
+	$(BIN)/python -m pytest -m gpu tests/methods/cuda
 
 check:
 	$(MAKE) STRICT=1 lint

@@ -20,8 +20,8 @@ import softmap
 # the table of what is known is shared with the tests
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "tests"))
 
-from data import shared_data
-from known import Known, known
+from support.data import shared_data
+from support.known import Known, known
 
 TOLERANCE = 1e-4
 HEADER = (

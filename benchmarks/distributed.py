@@ -21,10 +21,10 @@ def main(side: int = 400, labels: int = 8, parts: int = 16, passes: int = 10) ->
     from mpi4py import MPI
 
     from softmap import generators
-    from softmap.distributed.partition import cut_size, partition
-    from softmap.distributed.parts import cut_model
-    from softmap.distributed.passes import Passes
-    from softmap.distributed.team import Team
+    from softmap.scale.distributed.partition import cut_size, partition
+    from softmap.scale.distributed.parts import cut_model
+    from softmap.scale.distributed.passes import Passes
+    from softmap.scale.distributed.team import Team
 
     comm = MPI.COMM_WORLD
     loaded = time.perf_counter()

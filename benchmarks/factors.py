@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 
 import softmap
-from softmap.algorithms.sweeps.chains import Chains
+from softmap.methods.sweeps.chains import Chains
 from softmap.relaxation.consistency import tighten
 
 KINDS: dict[str, Callable[[int], softmap.model.many.Many]] = {

@@ -24,7 +24,7 @@ from softmap.io.streams import load
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "tests"))
 
-from data import shared_data
+from support.data import shared_data
 
 PGMPY_BYTES = 40_000  # its reader is too slow for whole files; a small one gives its speed
 

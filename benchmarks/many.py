@@ -16,10 +16,11 @@ import typer
 
 
 def main(alone: int = 20, together: int = 512, turns: int = 5) -> None:
-    import softmap
     from distributed import Client, LocalCluster
+
+    import softmap
     from softmap import generators
-    from softmap.many import items
+    from softmap.scale.many import items
 
     large = [generators.random_grid(12, 12, 3, seed=seed) for seed in range(alone)]
     small = [generators.random_tree(12, 3, seed=seed) for seed in range(together)]

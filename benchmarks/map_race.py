@@ -31,8 +31,8 @@ from benchmarks.summary import markdown
 # the table of what is known is shared with the tests
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "tests"))
 
-from data import shared_data
-from known import Known, known
+from support.data import shared_data
+from support.known import Known, known
 
 OPENERS = {".xz": lzma.open, ".gz": gzip.open}
 SAME = 1e-6  # relative difference under which two energies count as equal

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 
-from softmap.algorithms.sweeps.chains import Chains
+from softmap.methods.sweeps.chains import Chains
 from softmap.model import Model
 from softmap.relaxation.consistency import tighten
 

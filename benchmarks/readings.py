@@ -21,11 +21,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from softmap import generators
-from softmap.algorithms.base import Algorithm, Proposal
-from softmap.algorithms.paper import methods as paper
-from softmap.algorithms.paper.rules import Blocks, gain
 from softmap.app.experiments.settings import spaced
 from softmap.app.experiments.trials import trial_seed
+from softmap.methods.base import Algorithm, Proposal
+from softmap.methods.paper import methods as paper
+from softmap.methods.paper.rules import Blocks, gain
 from softmap.model import Model
 from softmap.relaxation import lp
 from softmap.solving.judge import Judge

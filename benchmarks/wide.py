@@ -30,9 +30,9 @@ import softmap
 from benchmarks.instances import FOLDER, INSTANCES
 from benchmarks.memory import peak_megabytes, reset_peak
 from benchmarks.peers.expansion import expansion
-from softmap.algorithms.policy import Ask
-from softmap.algorithms.sweeps.anneal import Anneal
 from softmap.generators import grid_edges, potts_grid
+from softmap.methods.policy import Ask
+from softmap.methods.sweeps.anneal import Anneal
 from softmap.model import Model
 from softmap.relaxation.consistency import tighten
 from softmap.solving.judge import Judge

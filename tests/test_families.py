@@ -12,20 +12,20 @@ import numpy as np
 import pytest
 
 import softmap
-from families import FAMILIES, Ends, Numbers
-from methods import UPDATES
-from oracles import brute_force, dense_lp, energy_by_hand
 from softmap import labels, lp
-from softmap.algorithms.base import Proposal
-from softmap.algorithms.registry import METHODS
 from softmap.errors import ModelError
 from softmap.io.formats import FORMATS
+from softmap.methods.base import Proposal
+from softmap.methods.registry import METHODS
 from softmap.model import Model
 from softmap.relaxation.consistency import arc_consistency, tighten
 from softmap.solving.certificate import certificate
 from softmap.solving.judge import Judge
-from strategies import dense, random_lam
+from support.families import FAMILIES, Ends, Numbers
 from support.files import same_energies
+from support.methods import UPDATES
+from support.oracles import brute_force, dense_lp, energy_by_hand
+from support.strategies import dense, random_lam
 
 WRITABLE = [name for name, form in FORMATS.items() if form.writer and not form.only]
 EDGES = np.array([[0, 1], [2, 1], [2, 3], [3, 0], [1, 0], [4, 2], [4, 3]])

@@ -7,12 +7,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from oracles import brute_force, tree_optimum
 from softmap import generators, lp
 from softmap.errors import OptionError, SoftmapError
 from softmap.model.potentials import Potts, TruncatedLinear
 from softmap.relaxation.consistency import arc_consistency
-from strategies import seeds
+from support.oracles import brute_force, tree_optimum
+from support.strategies import seeds
 
 MAKERS = {
     "erdos_renyi": lambda seed: generators.erdos_renyi(20, seed=seed),

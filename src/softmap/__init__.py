@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING
 __version__ = "0.2.0"
 
 if TYPE_CHECKING:
-    from softmap import codes, distributed, generators, io, learn
-    from softmap.algorithms.registry import METHODS
+    from softmap import codes, generators, io, learn
     from softmap.app.vision import Picture, denoise, segment, stereo
     from softmap.errors import (
         CheckpointError,
@@ -27,8 +26,8 @@ if TYPE_CHECKING:
     )
     from softmap.io import interop, read, write
     from softmap.learn.layer import soft_map
-    from softmap.many import solve_many
-    from softmap.marginals import SoftMarginals, exact_marginals, log_partition_bounds
+    from softmap.methods.marginals import SoftMarginals, exact_marginals, log_partition_bounds
+    from softmap.methods.registry import METHODS
     from softmap.model import (
         AllDifferent,
         AtMostOne,
@@ -49,6 +48,8 @@ if TYPE_CHECKING:
     from softmap.relaxation import lp
     from softmap.relaxation.consistency import arc_consistency
     from softmap.relaxation.dual import SmoothedDual
+    from softmap.scale import distributed
+    from softmap.scale.many import solve_many
     from softmap.solving.batch import solve_batch
     from softmap.solving.certificate import certificate
     from softmap.solving.mbest import RankedLabelling, solve_mbest
@@ -69,7 +70,7 @@ _HOME = {
     "FormatError": "errors",
     "InfeasibleModel": "errors",
     "Linear": "model",
-    "METHODS": "algorithms.registry",
+    "METHODS": "methods.registry",
     "Max": "model",
     "MissingExtra": "errors",
     "Model": "model",
@@ -86,7 +87,7 @@ _HOME = {
     "SharedTables": "model",
     "SmoothedDual": "relaxation.dual",
     "Snapshot": "solving.trace",
-    "SoftMarginals": "marginals",
+    "SoftMarginals": "methods.marginals",
     "SoftmapError": "errors",
     "Status": "solving.trace",
     "Tables": "model",
@@ -97,17 +98,17 @@ _HOME = {
     "arc_consistency": "relaxation.consistency",
     "certificate": "solving.certificate",
     "denoise": "app.vision",
-    "exact_marginals": "marginals",
+    "exact_marginals": "methods.marginals",
     "iterate": "solving.solve",
     "load_result": "solving.result",
-    "log_partition_bounds": "marginals",
+    "log_partition_bounds": "methods.marginals",
     "read": "io",
     "resume": "solving.solve",
     "segment": "app.vision",
     "soft_map": "learn.layer",
     "solve": "solving.solve",
     "solve_batch": "solving.batch",
-    "solve_many": "many",
+    "solve_many": "scale.many",
     "solve_mbest": "solving.mbest",
     "stereo": "app.vision",
     "verify": "verification",
@@ -117,7 +118,7 @@ _HOME = {
 # Public name -> the module that it is.
 _MODULES = {
     "codes": "codes",
-    "distributed": "distributed",
+    "distributed": "scale.distributed",
     "generators": "generators",
     "interop": "interop",
     "io": "io",

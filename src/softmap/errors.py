@@ -134,7 +134,7 @@ class NotEnoughMemory(SoftmapError, MemoryError):
     def __init__(self, needed: int, available: int) -> None:
         super().__init__(
             f"solving this model takes about {needed:,} bytes of memory; {available:,} are "
-            "available (dtype='float32' takes less, softmap.distributed spreads a model over "
+            "available (dtype='float32' takes less, softmap.scale.distributed spreads a model over "
             "processes)"
         )
         self.needed, self.available = needed, available

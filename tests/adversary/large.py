@@ -7,7 +7,7 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import replace
 from unittest import mock
 
-from softmap.algorithms.sweeps import chains, coarser
+from softmap.methods.sweeps import chains, coarser
 from softmap.solving import finish
 
 WAYS = (

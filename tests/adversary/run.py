@@ -30,7 +30,7 @@ PACE = 20.0  # seconds between lines that say how many are done
 
 def few_shapes() -> None:
     """Kernels for any label count and family only: to compile them all takes longer than a run."""
-    from softmap.cuda.cupy_device import CupyDevice
+    from softmap.methods.cuda.cupy_device import CupyDevice
 
     CupyDevice.general = 64  # type: ignore[attr-defined]
     CupyDevice.offers = lambda self, shape: False  # type: ignore[method-assign]

@@ -17,10 +17,10 @@ import numpy as np
 import softmap
 from adversary.making import trial
 from adversary.promises import optimum
+from softmap.proof.search.exact import flat_lam, solve_exact
 from softmap.relaxation.scaling import scaled
-from softmap.search.exact import flat_lam, solve_exact
 from softmap.solving.problem import Problem
-from stage_runs import partly_searched, tightened
+from support.stage_runs import partly_searched, tightened
 
 __all__ = ["false_claims"]
 

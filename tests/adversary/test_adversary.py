@@ -13,8 +13,8 @@ from adversary.making import on_device, picture, trial
 from adversary.promises import broken, broken_together
 from adversary.shrinking import shrunk
 from adversary.stages import false_claims
-from softmap.algorithms.sweeps import anneal
-from softmap.algorithms.sweeps.coarser import coarser
+from softmap.methods.sweeps import anneal
+from softmap.methods.sweeps.coarser import coarser
 
 SLICE = 300
 FOUND = (

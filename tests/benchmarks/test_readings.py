@@ -7,9 +7,9 @@ import numpy as np
 import pytest
 
 from benchmarks import readings
-from data import ROOT
 from softmap import generators
-from softmap.algorithms.paper import methods as paper
+from softmap.methods.paper import methods as paper
+from support.data import ROOT
 
 FOLDER = ROOT / "docs" / "reproduction"
 

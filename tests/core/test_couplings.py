@@ -7,13 +7,13 @@ import pytest
 from scipy.optimize import linprog
 
 import softmap
-from families import FAMILIES, PAIRWISE
-from proof_models import Case, Sizes, case
 from softmap import core
 from softmap.model.layout import layout
 from softmap.relaxation.dual import reduced_unary
 from softmap.relaxation.polytope import in_closed_form
 from softmap.relaxation.transport import cheapest_coupling, nearest_coupling
+from support.families import FAMILIES, PAIRWISE
+from support.proof_models import Case, Sizes, case
 
 
 def native(model):

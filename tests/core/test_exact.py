@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import softmap
-from softmap.search.exact import ExactSearch, FlatModel, flat_lam, flatten, solve_exact
+from softmap.proof.search.exact import ExactSearch, FlatModel, flat_lam, flatten, solve_exact
 
 KINDS = ("integers", "ties", "normal", "big-M", "tiny", "huge", "decimals")
 

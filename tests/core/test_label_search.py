@@ -9,13 +9,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from oracles import brute_force, energy_by_hand, tree_optimum
 from softmap import core, generators
 from softmap.labels.improving import strides
 from softmap.model import Model
 from softmap.model.layout import layout
 from softmap.randomness import seeded
-from strategies import models, seeds
+from support.oracles import brute_force, energy_by_hand, tree_optimum
+from support.strategies import models, seeds
 
 NO_LIMIT = 2**60
 NONE, FOUND = 0, 1  # answers of `feasible`

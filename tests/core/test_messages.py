@@ -7,12 +7,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from families import FAMILIES, single
 from softmap import core
 from softmap.errors import ModelError
 from softmap.model import Model, Potts
 from softmap.model.layout import layout
 from softmap.model.potentials import KernelData
+from support.families import FAMILIES, single
 
 ETAS = (1e-3, 1.0, 100.0, 1e5, 1e8)
 

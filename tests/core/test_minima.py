@@ -9,10 +9,10 @@ import numpy as np
 import pytest
 
 import softmap
-from families import FAMILIES, PAIRWISE
-from proof_models import Case, Sizes, case
 from softmap import core
 from softmap.model.layout import layout
+from support.families import FAMILIES, PAIRWISE
+from support.proof_models import Case, Sizes, case
 
 TINY = Fraction(1, 2**1074)
 U = Fraction(1, 2**52)

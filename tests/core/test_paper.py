@@ -7,16 +7,16 @@ import math
 from dataclasses import dataclass
 
 import numpy as np
+import numpy_twins as twins
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from scipy.stats import chisquare
 
-import numpy_twins as twins
 from softmap import core, generators
 from softmap.model.layout import layout
 from softmap.relaxation.consistency import tighten
-from strategies import FAMILIES, Recipe, build, models, random_lam
+from support.strategies import FAMILIES, Recipe, build, models, random_lam
 
 NORM = 0  # column of `half`
 STANDARD = ("emp", "smp", "bcd")

@@ -14,8 +14,8 @@ import numpy as np
 import pytest
 
 from softmap import Model, core
-from softmap.algorithms.sweeps.chains import Chains
 from softmap.labels.decoding import TIE
+from softmap.methods.sweeps.chains import Chains
 from softmap.model.layout import layout
 from softmap.model.potentials import (
     Potts,

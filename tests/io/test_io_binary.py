@@ -9,9 +9,9 @@ from hypothesis import given
 
 import softmap
 from softmap.io.formats import FORMATS
-from strategies import models
 from support.files import flipped, labellings, same_energies
 from support.samples import content
+from support.strategies import models
 
 h5py = pytest.importorskip("h5py")
 parse_npz, parse_opengm = FORMATS["npz"].parse, FORMATS["opengm"].parse

@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 
 import softmap
-from data import shared_data
-from known import known
 from softmap.io import read_evidence, read_labels
+from support.data import shared_data
+from support.known import known
 
 DATA = shared_data()
 pytestmark = pytest.mark.skipif(DATA is None, reason="no benchmark instances")

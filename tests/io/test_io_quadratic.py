@@ -11,10 +11,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import softmap
-from data import shared_data
 from softmap.io import read_sln
 from softmap.io.formats import FORMATS
 from softmap.io.results import parse_sln
+from support.data import shared_data
 from support.files import same_energies
 from support.samples import COO, MAXCUT, QAP, QPBO, QUADRATIC, QUBO
 

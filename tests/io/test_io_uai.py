@@ -11,9 +11,9 @@ import softmap
 from softmap.io import read_labels, write_labels
 from softmap.io.formats import FORMATS
 from softmap.io.results import parse_evidence, parse_labels
-from strategies import models
 from support.files import same_energies
 from support.samples import UAI, UAI_BAYES, content
+from support.strategies import models
 
 parse_uai = FORMATS["uai"].parse
 

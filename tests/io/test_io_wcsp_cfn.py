@@ -6,9 +6,9 @@ from hypothesis import given
 
 import softmap
 from softmap.io.formats import FORMATS
-from strategies import models
 from support.files import labellings, same_energies
 from support.samples import CFN, WCSP, content
+from support.strategies import models
 
 parse_cfn, parse_wcsp = FORMATS["cfn"].parse, FORMATS["wcsp"].parse
 

@@ -8,8 +8,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import softmap
-from families import PAIRWISE
-from oracles import brute_force
 from softmap import core
 from softmap.errors import ModelError, OptionError
 from softmap.labels import best_labelling, decide, decode, forests, icm, round_nodes
@@ -19,7 +17,9 @@ from softmap.model.potentials import Tables
 from softmap.randomness import seeded
 from softmap.relaxation.bounds import dual_bound
 from softmap.relaxation.consistency import tighten
-from strategies import models, random_lam, seeds
+from support.families import PAIRWISE
+from support.oracles import brute_force
+from support.strategies import models, random_lam, seeds
 
 PAIRS = (*PAIRWISE, "mix")
 

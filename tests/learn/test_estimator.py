@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 
 import softmap
-from oracles import brute_force
 from softmap.learn import LinearModel, Sample, StructuredClassifier
 from softmap.learn.losses import LOSSES, Data, Fit
+from support.oracles import brute_force
 
 CHAIN = [[0, 1], [1, 2], [3, 2]]
 
@@ -77,7 +77,9 @@ def test_the_smoothed_loss_is_minimised_and_bounds_hold():
     # at the optimum the statistics of beliefs are those of the truth, up to regularisation
     gradient = fit.alpha * weights
     for k, sample in enumerate(data.samples):
-        soft = softmap.marginals.smoothed_optimum(data.linear.model(sample, weights), fit.eta)
+        soft = softmap.methods.marginals.smoothed_optimum(
+            data.linear.model(sample, weights), fit.eta
+        )
         phi = data.linear.statistics(sample, soft.nodes, soft.edges)
         gradient = gradient + (data.truth()[k] - phi) / data.variables
     assert np.abs(gradient).max() < 1e-4

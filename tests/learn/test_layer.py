@@ -7,7 +7,7 @@ import pytest
 
 import softmap
 from softmap.learn import soft_map_vjp
-from softmap.marginals import smoothed_optimum
+from softmap.methods.marginals import smoothed_optimum
 
 EDGES = softmap.generators.grid_edges(2, 3)
 RNG = np.random.default_rng(0)

@@ -7,11 +7,20 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from oracles import energy_by_hand
 from softmap import core
 from softmap.model.layout import layout
 from softmap.model.potentials import Tables
-from strategies import FAMILIES, _Maker, build, models, random_lam, recipes, reparametrised, seeds
+from support.oracles import energy_by_hand
+from support.strategies import (
+    FAMILIES,
+    _Maker,
+    build,
+    models,
+    random_lam,
+    recipes,
+    reparametrised,
+    seeds,
+)
 
 
 def all_labellings(model):

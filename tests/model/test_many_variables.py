@@ -14,7 +14,6 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 import softmap
-from oracles import brute_force
 from softmap import (
     AllDifferent,
     AtMostOne,
@@ -29,6 +28,7 @@ from softmap import (
 )
 from softmap.model import chains, many
 from softmap.relaxation.consistency import tighten
+from support.oracles import brute_force
 
 INF = math.inf
 KINDS = ["most", "exactly", "or", "count", "parity", "linear", "max", "different"]

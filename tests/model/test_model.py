@@ -11,14 +11,14 @@ import numpy as np
 import pytest
 from hypothesis import given
 
-from oracles import energy_by_hand
 from softmap import core
 from softmap.errors import ModelError, SoftmapError
 from softmap.generators import grid_edges
 from softmap.model import Model
 from softmap.model.layout import layout
 from softmap.model.potentials import Potts, SharedTables, Tables, TruncatedLinear
-from strategies import build, dense, models, recipes
+from support.oracles import energy_by_hand
+from support.strategies import build, dense, models, recipes
 
 NAN, INF = np.nan, np.inf
 UNARY = np.array([[0.0, 1.0, 2.0], [0.5, 0.0, 1.5], [1.0, 3.0, 0.0]])

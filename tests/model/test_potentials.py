@@ -9,8 +9,6 @@ from hypothesis import strategies as st
 from scipy.special import logsumexp
 
 import softmap
-from families import FAMILIES, Ends, Numbers, single
-from oracles import brute_force
 from softmap import core, lp
 from softmap import labels as rounding
 from softmap.errors import ModelError
@@ -27,7 +25,9 @@ from softmap.model.potentials import (
     TruncatedQuadratic,
 )
 from softmap.relaxation.consistency import arc_consistency
-from strategies import seeds
+from support.families import FAMILIES, Ends, Numbers, single
+from support.oracles import brute_force
+from support.strategies import seeds
 
 # Three edges with parameters of their own each; all ends have 3 and 4 labels.
 GROUPS: dict[str, Potential] = {

@@ -15,15 +15,15 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-import families
 import test_families
-from data import ROOT
-from pages import BLOCK, agrees, run_python
-from softmap.algorithms.registry import METHODS
 from softmap.errors import ModelError
 from softmap.io.formats import FORMATS
+from softmap.methods.registry import METHODS
 from softmap.model import Model, potentials
 from softmap.model.layout import layout
+from support import families
+from support.data import ROOT
+from support.pages import BLOCK, agrees, run_python
 
 PAGE = ROOT / "CONTRIBUTING.md"
 BLOCKS = BLOCK.findall(PAGE.read_text("utf-8"))

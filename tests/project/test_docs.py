@@ -15,9 +15,9 @@ from pathlib import Path
 import pytest
 
 import softmap
-from data import ROOT
-from pages import BLOCK, agrees, run_python
 from softmap.app.cli.app import main
+from support.data import ROOT
+from support.pages import BLOCK, agrees, run_python
 
 DOCS = ROOT / "docs"
 PAGES = [DOCS / "index.md", DOCS / "tutorial.md", *sorted((DOCS / "guides").glob("*.md"))]

@@ -46,11 +46,11 @@ def test_a_command_loads_what_it_needs(tmp_path):
     code = f"from softmap.app.cli.app import main\nassert main({words!r}) == 0"
     loaded = loaded_after(code)
     assert "softmap.app.cli.solve" in loaded
-    assert not loaded.intersection((*HEAVY, "rich", "softmap.views.page", "softmap.search"))
+    assert not loaded.intersection((*HEAVY, "rich", "softmap.views.page", "softmap.proof.search"))
     others = ("files", "demo", "doctor", "large", "many")
     assert not loaded.intersection(f"softmap.app.cli.{name}" for name in others)
     methods = ("paper.methods", "sweeps.baselines")
-    assert not loaded.intersection(f"softmap.algorithms.{name}" for name in methods)
+    assert not loaded.intersection(f"softmap.methods.{name}" for name in methods)
 
 
 READ = """

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 import softmap
-from data import ROOT
+from support.data import ROOT
 
 SOURCES = sorted((ROOT / "src" / "softmap").rglob("*.py"))
 HEAVY = {"scipy", "highspy", "matplotlib", "plotly", "h5py", "typer", "pandas", "jax"}

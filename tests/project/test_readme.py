@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from data import ROOT
+from support.data import ROOT
 
 README = (ROOT / "README.md").read_text("utf-8")
 BLOCKS = re.findall(r"^```(\w+)\n(.*?)^```", README, flags=re.MULTILINE | re.DOTALL)

@@ -8,7 +8,7 @@ import sys
 
 import pytest
 
-from data import ROOT
+from support.data import ROOT
 
 sys.path.insert(0, str(ROOT / "docs" / "_ext"))
 import docstrings

@@ -5,8 +5,8 @@ import re
 import pytest
 from test_docs import run_page
 
-from data import ROOT
-from pages import BLOCK
+from support.data import ROOT
+from support.pages import BLOCK
 
 PAGE = ROOT / "docs" / "guides" / "tasks.md"
 TASKS = {

@@ -8,12 +8,12 @@ import numpy as np
 import pytest
 from hypothesis import given
 
-from oracles import energy_by_hand
 from softmap.errors import InfeasibleModel
 from softmap.model import Model
 from softmap.model.potentials import Potts, Projection, Tables
 from softmap.relaxation.consistency import arc_consistency, tighten
-from strategies import models, seeds
+from support.oracles import energy_by_hand
+from support.strategies import models, seeds
 
 NOT_EQUAL = np.where(np.eye(2, dtype=bool), np.inf, 0.0)
 

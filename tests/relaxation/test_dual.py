@@ -6,11 +6,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import softmap
-from oracles import naive_objective
 from softmap.errors import OptionError
 from softmap.relaxation.dual import SmoothedDual, edge_batches, half_states, reduced_unary
 from softmap.relaxation.lp import solve as solve_lp
-from strategies import dense, etas, models, random_lam, reparametrised, seeds
+from support.oracles import naive_objective
+from support.strategies import dense, etas, models, random_lam, reparametrised, seeds
 
 moderate = st.sampled_from([0.1, 1.0, 5.0])
 

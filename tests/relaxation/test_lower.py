@@ -11,7 +11,7 @@ from softmap import Model, SharedTables, Tables, TruncatedLinear, TruncatedQuadr
 from softmap.relaxation.bounds import reduced_nodes
 from softmap.relaxation.dual import reduced_unary
 from softmap.relaxation.lower import lower_tables
-from strategies import models, random_lam
+from support.strategies import models, random_lam
 
 numbers = st.floats(-1e200, 1e200, allow_subnormal=False)
 

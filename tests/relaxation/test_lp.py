@@ -5,13 +5,13 @@ import pytest
 from hypothesis import given
 
 import softmap
-from oracles import brute_force, dense_lp, tree_optimum
 from softmap import lp
 from softmap.errors import InfeasibleModel, OptionError
 from softmap.relaxation import polytope
 from softmap.relaxation.bounds import dual_bound
 from softmap.relaxation.program import program_of
-from strategies import models
+from support.oracles import brute_force, dense_lp, tree_optimum
+from support.strategies import models
 
 
 @given(models())

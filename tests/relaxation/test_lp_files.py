@@ -5,9 +5,9 @@ import pytest
 from hypothesis import given, settings
 
 import softmap
-from oracles import brute_force, dense_lp
 from softmap import lp
-from strategies import models
+from support.oracles import brute_force, dense_lp
+from support.strategies import models
 
 
 def solved(path, solution):

@@ -7,14 +7,14 @@ from hypothesis import strategies as st
 from scipy.optimize import linprog
 
 import softmap
-from families import PAIRWISE
 from softmap import lp
 from softmap.errors import OptionError
 from softmap.relaxation import polytope
 from softmap.relaxation.dual import SmoothedDual, half_states
 from softmap.relaxation.polytope import integral, lift, proj, transport, violation
 from softmap.relaxation.transport import cheapest_coupling, exchanged, nearest_coupling
-from strategies import etas, models, random_lam, seeds
+from support.families import PAIRWISE
+from support.strategies import etas, models, random_lam, seeds
 
 finite = models(families=(*PAIRWISE, "mix"), hard=False)
 

@@ -9,13 +9,13 @@ from hypothesis import strategies as st
 from scipy.optimize import minimize
 
 import softmap
-from families import PAIRWISE
-from oracles import dense_lp
 from softmap.errors import ModelError, OptionError
 from softmap.relaxation import theory
 from softmap.relaxation.bounds import projected_cost
 from softmap.relaxation.dual import SmoothedDual
-from strategies import etas, models, random_lam, seeds
+from support.families import PAIRWISE
+from support.oracles import dense_lp
+from support.strategies import etas, models, random_lam, seeds
 
 finite = models(families=(*PAIRWISE, "mix"), hard=False, graphs=("random", "tree", "single"))
 SMALL = theory.Sizes(n=3, m=2, d=4, cost=2.0, min_degree=1, max_degree=2)

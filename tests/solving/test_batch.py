@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 import softmap
 from softmap import InfeasibleModel, Model, OptionError, Status, generators, solve, solve_batch
-from strategies import models
+from support.strategies import models
 
 
 def same(found, expected) -> bool:

@@ -10,7 +10,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import softmap
-from oracles import brute_force, dense_lp, tree_optimum
 from softmap import lp
 from softmap.errors import InfeasibleModel, OptionError
 from softmap.relaxation import polytope
@@ -19,7 +18,8 @@ from softmap.relaxation.consistency import tighten
 from softmap.relaxation.dual import SmoothedDual
 from softmap.relaxation.gaps import cost_step, model_unit, relative_gap
 from softmap.solving.certificate import certificate
-from strategies import dense, etas, models, random_lam, reparametrised, seeds
+from support.oracles import brute_force, dense_lp, tree_optimum
+from support.strategies import dense, etas, models, random_lam, reparametrised, seeds
 
 
 @given(models(), seeds, etas)

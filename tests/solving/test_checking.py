@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 
 from softmap import METHODS, Model, Status, Tables, generators, iterate, solve
-from softmap.algorithms.policy import Ask
-from softmap.algorithms.sweeps.anneal import Anneal
+from softmap.methods.policy import Ask
+from softmap.methods.sweeps.anneal import Anneal
 from softmap.relaxation.consistency import tighten
 from softmap.solving.budget import GUESS, Budget, Task
 from softmap.solving.judge import Judge

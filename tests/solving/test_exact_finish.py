@@ -8,10 +8,10 @@ import numpy as np
 import pytest
 
 import softmap
-from relaxed_runs import solve
 from softmap import Status
 from softmap.relaxation import polytope
 from softmap.solving import relax
+from support.relaxed_runs import solve
 
 
 def _soon(monkeypatch, **more):

@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 
 import softmap
-from oracles import energy_by_hand
-from small_models import random_model
-from strategies import FAMILIES
+from support.oracles import energy_by_hand
+from support.small_models import random_model
+from support.strategies import FAMILIES
 
 CASES = [(family, seed) for family in FAMILIES for seed in range(6)]
 

@@ -13,8 +13,8 @@ import pytest
 
 import softmap
 from softmap import machine
-from softmap.algorithms.sweeps import chains
 from softmap.later import unmade
+from softmap.methods.sweeps import chains
 from softmap.solving import finish, memory
 from softmap.solving.memory import memory_needed
 

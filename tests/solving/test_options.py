@@ -9,10 +9,10 @@ import numpy as np
 import pytest
 
 import softmap
-from relaxed_runs import solve
 from softmap import generators
 from softmap.errors import OptionError
 from softmap.solving.options import Options
+from support.relaxed_runs import solve
 
 NUMBERS = ("lp_gap", "gap", "time_limit", "max_work", "updates", "threads", "seed", "eta")
 NO_NUMBERS = ("2", "x", [1.0], np.array([1.0, 2.0]), True, np.False_, float("nan"), -1, 1j)

@@ -10,9 +10,9 @@ import numpy as np
 import pytest
 
 import softmap
-from oracles import brute_force, dense_lp
-from softmap.search.exact import ExactSearch, flatten
+from softmap.proof.search.exact import ExactSearch, flatten
 from softmap.solving.proof import Proof, ProofKind
+from support.oracles import brute_force, dense_lp
 
 # --- the energy is that of the labels -------------------------------------------------------------
 

@@ -11,11 +11,11 @@ import time
 import numpy as np
 import pytest
 
-from relaxed_runs import NEVER, PROVED, TINY, options_of, promised, same_result, solve
 from softmap import Status, generators, resume
-from softmap.algorithms.registry import METHODS
-from softmap.algorithms.sweeps import chains
 from softmap.errors import CheckpointError
+from softmap.methods.registry import METHODS
+from softmap.methods.sweeps import chains
+from support.relaxed_runs import NEVER, PROVED, TINY, options_of, promised, same_result, solve
 
 
 @pytest.mark.parametrize("sweeps", [0, 7, 20, 51])

@@ -11,17 +11,26 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import softmap
-from methods import PASSES
-from oracles import brute_force
-from relaxed_runs import NEVER, PROVED, TINY, iterate, options_of, promised, same_result, solve
 from softmap import Status, generators, lp
-from softmap.algorithms.registry import METHODS, make
 from softmap.labels import LabelSearch
+from softmap.methods.registry import METHODS, make
 from softmap.model import Model
 from softmap.model.potentials import Potts, Tables
 from softmap.solving import relax
 from softmap.solving.judge import Judge
-from strategies import models
+from support.methods import PASSES
+from support.oracles import brute_force
+from support.relaxed_runs import (
+    NEVER,
+    PROVED,
+    TINY,
+    iterate,
+    options_of,
+    promised,
+    same_result,
+    solve,
+)
+from support.strategies import models
 
 UNEQUAL = np.where(np.eye(2) > 0, np.inf, 0.0)
 

@@ -7,10 +7,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from oracles import dense_lp
 from softmap import Model, OptionError, load_result, solve, verify
 from softmap.solving.proof import Proof, ProofKind
 from softmap.solving.trace import Status
+from support.oracles import dense_lp
 
 SEEDS = range(4)
 GOALS = ("labels", "map", "optimal", "lp")  # "labels" rests its bound on clusters

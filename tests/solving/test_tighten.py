@@ -4,16 +4,16 @@ import numpy as np
 import pytest
 
 import softmap
-from oracles import brute_force
-from small_models import cases, random_labels, random_model
 from softmap import lp
 from softmap.errors import InfeasibleModel
+from softmap.proof.tightening.labels import tree_labels
+from softmap.proof.tightening.regions import build
 from softmap.relaxation.bounds import dual_bound
 from softmap.relaxation.consistency import tighten
 from softmap.solving.proof import ProofKind
-from softmap.tightening.labels import tree_labels
-from softmap.tightening.regions import build
-from stage_runs import NEVER, tightened, tightening
+from support.oracles import brute_force
+from support.small_models import cases, random_labels, random_model
+from support.stage_runs import NEVER, tightened, tightening
 
 
 def start(model):

@@ -13,7 +13,6 @@ import numpy as np
 import pytest
 
 import softmap
-from proof_models import FAMILIES, Sizes, case
 from softmap import generators, verify
 from softmap.app.cli.app import main
 from softmap.solving.archive import read_archive, write_archive
@@ -21,6 +20,7 @@ from softmap.solving.proof import Proof, ProofKind
 from softmap.solving.trace import Status, Trace
 from softmap.verification import Verdict
 from softmap.verification.dual import bound_terms
+from support.proof_models import FAMILIES, Sizes, case
 
 MODELS = {
     "random": lambda: generators.erdos_renyi(12, 3, seed=9),

@@ -13,13 +13,13 @@ import numpy as np
 import pytest
 
 import softmap
-from browser import MISSING, browser
 from softmap.model.facts import arity_counts, arity_max, families, model_facts
 from softmap.solving.proof import Proof, ProofKind
 from softmap.solving.trace import StageName
 from softmap.views.page import STAGES, likeliest, render
 from softmap.views.pictures import nominal, palette, png
 from softmap.views.words import certificate_sentences
+from support.browser import MISSING, browser
 
 
 @pytest.fixture(scope="module")

@@ -101,7 +101,7 @@ inline void order_halves(const Incidence &graph, const Index *level, const Index
 }
 
 // Where the half-edges of nodes in tiles of 32 lie, and the other half-edge of each: see
-// softmap.cuda.tiling. `group` and `most_early` are those of each tile.
+// softmap.methods.cuda.tiling. `group` and `most_early` are those of each tile.
 inline void place_halves(const std::int32_t *node, Index halves, const std::int32_t *number,
                          const std::int32_t *early, const Index *place, const std::int32_t *group,
                          const std::int32_t *most_early, std::uint32_t *slot, std::uint32_t *mate,

@@ -31,7 +31,7 @@ struct Row {
 };
 enum : Index { alone, gathered, straight };
 
-// See softmap.algorithms.sweeps.schedule, which builds it; arrays are documented there.
+// See softmap.methods.sweeps.schedule, which builds it; arrays are documented there.
 template <class S> struct Schedule {
     Index levels, num_blocks, num_rows, num_lanes, num_costs;
     const Index *row_start;

@@ -3,7 +3,7 @@
 // Nodes lie in tiles of 32, one per thread of a warp, that are alike in level, labels, and edges
 // to earlier and to later levels. Half-edge j of the nodes of a tile is a group of 32 slots: slot
 // q = 32 · group + lane. Messages into a node lie with its own slots, so that they are read in
-// one go; `mate` says where the other half-edge of each edge is. See softmap.cuda.tiling.
+// one go; `mate` says where the other half-edge of each edge is. See softmap.methods.cuda.tiling.
 #pragma once
 
 #include "base/layout.hpp"

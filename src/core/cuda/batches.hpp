@@ -117,7 +117,7 @@ batch_passes(SOFTMAP_ARENA_PARAMETERS(typename H::S), typename H::S *msg, typena
     }
 }
 
-// What a judgement says about a model; see softmap.cuda.batch.
+// What a judgement says about a model; see softmap.methods.cuda.batch.
 enum : int {
     found_cost,
     found_node_entropy,

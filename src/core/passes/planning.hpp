@@ -1,5 +1,5 @@
 // Cuts an order of the nodes into levels, strips and blocks; what they are, and what the arrays of
-// a plan hold, is said in softmap.algorithms.sweeps.schedule.
+// a plan hold, is said in softmap.methods.sweeps.schedule.
 #pragma once
 
 #include "base/schedule.hpp"

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from softmap.learn.layer import Problem
-from softmap.marginals.uniform import Costs, Point, optimum, pulled_back
+from softmap.methods.marginals.uniform import Costs, Point, optimum, pulled_back
 
 __all__ = ["backward", "forward"]
 

@@ -11,7 +11,7 @@ from softmap.arguments import count, positive
 from softmap.errors import ModelError, OptionError, shown
 from softmap.learn.features import LinearModel, Sample, as_sample
 from softmap.learn.losses import LOSSES, Data, Fit, Round
-from softmap.marginals import SoftMarginals, smoothed_optimum
+from softmap.methods.marginals import SoftMarginals, smoothed_optimum
 from softmap.model import Model
 from softmap.solving.batch import solve_batch
 from softmap.solving.result import Result

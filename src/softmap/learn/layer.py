@@ -11,8 +11,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from softmap.errors import MissingExtra, ModelError
-from softmap.marginals import SoftMarginals, adjoint, smoothed_optimum
-from softmap.marginals.curvature import Curvature, Frame
+from softmap.methods.marginals import SoftMarginals, adjoint, smoothed_optimum
+from softmap.methods.marginals.curvature import Curvature, Frame
 from softmap.model import Model
 from softmap.model.potentials import Tables
 from softmap.model.potentials.base import integers, numbers

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from softmap.learn.features import Floats, Ints, LinearModel, Sample
-from softmap.marginals.smooth import approached
+from softmap.methods.marginals.smooth import approached
 from softmap.solving.batch import solve_batch
 
 __all__ = ["LOSSES", "Data", "Fit", "Inference", "Round", "fit_fenchel_young", "fit_hinge"]

@@ -7,9 +7,9 @@ from typing import Any
 
 import numpy as np
 
-from softmap.cuda import cupy_or_none
 from softmap.learn import device
 from softmap.learn.layer import Beliefs, Problem, _edges, shapes
+from softmap.methods.cuda import cupy_or_none
 
 __all__ = ["soft_map"]
 

@@ -13,8 +13,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from softmap import core
-from softmap.algorithms.policy import Checks
 from softmap.errors import OptionError
+from softmap.methods.policy import Checks
 from softmap.model import Model
 from softmap.model.joining import Joined, joined
 from softmap.relaxation.gaps import cost_step, stated_primal
@@ -143,8 +143,8 @@ def relax_batch(
     models: Sequence[Model], each: Sequence[Options], whole: Joined | None = None
 ) -> Relaxations:
     """The relaxations of models of one bucket, in blocks of one launch."""
-    from softmap.cuda import find_device
-    from softmap.cuda.batch import Batch
+    from softmap.methods.cuda import find_device
+    from softmap.methods.cuda.batch import Batch
 
     began = time.perf_counter()
     dtype = each[0].precision

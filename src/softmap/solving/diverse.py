@@ -13,7 +13,7 @@ from dataclasses import replace
 import numpy as np
 
 from softmap.model.potentials.base import Costs, Ints
-from softmap.search.exact import FlatModel, solve_exact
+from softmap.proof.search.exact import FlatModel, solve_exact
 
 __all__ = ["next_diverse"]
 

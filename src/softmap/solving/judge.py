@@ -11,9 +11,9 @@ import math
 import numpy as np
 
 from softmap import core
-from softmap.algorithms.base import Floats, Proposal, Verdict
 from softmap.errors import OptionError
 from softmap.later import unmade
+from softmap.methods.base import Floats, Proposal, Verdict
 from softmap.model import Model
 from softmap.model.layout import layout
 from softmap.relaxation import polytope

@@ -16,9 +16,9 @@ from numpy.typing import NDArray
 from softmap.arguments import count, not_negative
 from softmap.model import Model
 from softmap.model.potentials.base import Costs, Ints
+from softmap.proof.search.exact import flat_lam, flatten, solve_exact
 from softmap.relaxation.bounds import dual_bound
 from softmap.relaxation.gaps import model_unit, relative_gap
-from softmap.search.exact import flat_lam, flatten, solve_exact
 from softmap.solving.diverse import next_diverse
 from softmap.solving.problem import Problem
 from softmap.solving.result import Result

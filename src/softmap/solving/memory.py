@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 
-from softmap.algorithms.sweeps.anneal import easily_coupled
-from softmap.algorithms.sweeps.chains import LARGE, SPARE
 from softmap.errors import NotEnoughMemory
 from softmap.machine import available_memory
+from softmap.methods.sweeps.anneal import easily_coupled
+from softmap.methods.sweeps.chains import LARGE, SPARE
 from softmap.model import Model
 from softmap.relaxation.point import needs_coupling
 

@@ -11,9 +11,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from softmap.algorithms.registry import find
 from softmap.arguments import count, flag, not_negative, positive, wrong
 from softmap.errors import OptionError
+from softmap.methods.registry import find
 from softmap.solving.result import Result
 from softmap.solving.trace import Snapshot
 

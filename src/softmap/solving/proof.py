@@ -38,7 +38,8 @@ class Proof:
         What the bound rests on.
     clusters, lam, beliefs
         Of a tightened relaxation: the sets of variables, λ of the model that
-        `softmap.tightening.build(model, clusters)` gives, and what a point of it is made from.
+        `softmap.proof.tightening.regions.build(model, clusters)` gives, and what a point of it is
+        made from.
     nodes
         Of a search: nodes of its tree.
     """

@@ -16,13 +16,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from softmap import core
-from softmap.algorithms.base import Algorithm, Floats, Proposal, Verdict
-from softmap.algorithms.policy import Ask, Checks, Schedule
-from softmap.algorithms.registry import make
 from softmap.errors import InfeasibleModel
 from softmap.labels import LabelSearch, cheapest, round_nodes
 from softmap.labels.feasible import find_feasible
 from softmap.labels.search import Priced, Readable
+from softmap.methods.base import Algorithm, Floats, Proposal, Verdict
+from softmap.methods.policy import Ask, Checks, Schedule
+from softmap.methods.registry import make
 from softmap.model import Model
 from softmap.model.potentials import Potts, Projection, TruncatedLinear, TruncatedQuadratic
 from softmap.relaxation.bounds import reduced_nodes
@@ -540,7 +540,9 @@ def _method(options: Options, eta: float | None, threads: int) -> Algorithm:
     """The method, on the processor or on a device."""
     if options.backend == "cpu":
         return make(options.method, eta=eta, threads=threads, dtype=options.precision)
-    from softmap.cuda.anneal import CudaAnneal  # loads no CuPy unless there is a run to begin
+    from softmap.methods.cuda.anneal import (
+        CudaAnneal,  # loads no CuPy unless there is a run to begin
+    )
 
     return CudaAnneal.configured(eta, threads, options.precision)
 

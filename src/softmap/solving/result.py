@@ -32,8 +32,8 @@ from softmap.solving.proof import Proof, ProofKind, proof_arrays, proof_from_arr
 from softmap.solving.trace import Status, Trace
 
 if TYPE_CHECKING:
-    from softmap.marginals import SoftMarginals
-    from softmap.tightening.point import TightenedPoint
+    from softmap.methods.marginals import SoftMarginals
+    from softmap.proof.tightening.point import TightenedPoint
 
 __all__ = ["Result", "load_result", "point_arrays", "point_from_arrays", "stored_digest"]
 
@@ -159,7 +159,7 @@ class Result(Gaps):
         proof = self.proof
         if proof.kind is not ProofKind.TIGHTENED or proof.beliefs is None:
             return None
-        from softmap.tightening.point import TightenedPoint, tightened_point
+        from softmap.proof.tightening.point import TightenedPoint, tightened_point
 
         labels = self.model.with_running(self.labels) if self.found else None
         primal, nodes = tightened_point(self.model, proof.clusters, proof.beliefs, labels)
@@ -171,7 +171,7 @@ class Result(Gaps):
         `node_marginals` and `edge_marginals` belong to a point of the plain relaxation instead,
         mostly one of its vertices.
         """
-        from softmap.marginals import smoothed_optimum
+        from softmap.methods.marginals import smoothed_optimum
 
         return smoothed_optimum(self.model, eta)
 

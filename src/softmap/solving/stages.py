@@ -16,8 +16,8 @@ import numpy as np
 from softmap.errors import InfeasibleModel
 from softmap.labels import neighbourhoods
 from softmap.labels.feasible import find_feasible
-from softmap.search.exact import ExactResult, ExactSearch, FlatModel, flat_lam, flatten
-from softmap.search.partial import PartialSearch
+from softmap.proof.search.exact import ExactResult, ExactSearch, FlatModel, flat_lam, flatten
+from softmap.proof.search.partial import PartialSearch
 from softmap.solving.best import Best
 from softmap.solving.budget import Budget, Share, Task
 from softmap.solving.options import Options

@@ -8,10 +8,16 @@ from dataclasses import dataclass, replace
 
 from softmap import core
 from softmap import labels as decoding
-from softmap.algorithms.policy import Annealing, Ask
-from softmap.algorithms.sweeps.anneal import Anneal, AnnealState
+from softmap.methods.policy import Annealing, Ask
+from softmap.methods.sweeps.anneal import Anneal, AnnealState
 from softmap.model.layout import layout
 from softmap.model.potentials.base import Ints
+from softmap.proof.tightening.carry import carry
+from softmap.proof.tightening.clusters import belief_costs
+from softmap.proof.tightening.labels import candidates, load, polished
+from softmap.proof.tightening.order import arrange
+from softmap.proof.tightening.regions import Scope, Tightened, build
+from softmap.proof.tightening.selection import Limits, select, unions
 from softmap.relaxation.bounds import dual_bound
 from softmap.relaxation.consistency import tighten
 from softmap.relaxation.dual import Floats, check_lam, cost_scale
@@ -24,12 +30,6 @@ from softmap.solving.stages import TUNING as STAGES
 from softmap.solving.stages import Stage
 from softmap.solving.trace import StageName
 from softmap.solving.warm import Clusters
-from softmap.tightening.carry import carry
-from softmap.tightening.clusters import belief_costs
-from softmap.tightening.labels import candidates, load, polished
-from softmap.tightening.order import arrange
-from softmap.tightening.regions import Scope, Tightened, build
-from softmap.tightening.selection import Limits, select, unions
 
 __all__ = ["Tighten", "Tightening", "Tuning", "TurnClock"]
 

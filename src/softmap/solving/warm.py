@@ -16,10 +16,10 @@ from typing import Any
 
 import numpy as np
 
-from softmap.algorithms.base import Floats, Proposal
-from softmap.algorithms.registry import find
 from softmap.errors import ModelError, OptionError
 from softmap.labels import LabelSearch
+from softmap.methods.base import Floats, Proposal
+from softmap.methods.registry import find
 from softmap.model import Model
 from softmap.relaxation.bounds import dual_bound
 from softmap.relaxation.dual import check_eta, check_lam
@@ -93,7 +93,7 @@ class WarmStart:
         proof = None if self.result is None else self.result.proof
         if proof is None or proof.lam is None or not proof.clusters:
             return None
-        from softmap.tightening.selection import Limits  # many runs need none
+        from softmap.proof.tightening.selection import Limits  # many runs need none
 
         labels = self.problem.given.num_labels
         if any(not 0 <= i < len(labels) for scope in proof.clusters for i in scope):
@@ -186,7 +186,7 @@ class Clusters:
 
     def proved(self, model: Model) -> tuple[float, Proof]:
         """The bound that they prove for a model, worked out from λ."""
-        from softmap.tightening.regions import build  # many runs need none
+        from softmap.proof.tightening.regions import build  # many runs need none
 
         try:
             tight = build(model, self.clusters)

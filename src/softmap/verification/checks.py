@@ -12,11 +12,11 @@ import numpy as np
 
 from softmap.errors import ModelError, OptionError
 from softmap.model import Model
+from softmap.proof.tightening.regions import build
 from softmap.relaxation.gaps import relative_gap
 from softmap.solving.proof import Proof, ProofKind
 from softmap.solving.result import Result, load_result, stored_digest
 from softmap.solving.trace import PROVED, Status
-from softmap.tightening.regions import build
 from softmap.verification.dual import bound_terms, exact_bound
 from softmap.verification.exact import TINIEST, sign_of_sum
 from softmap.verification.point import energy_terms, membership

@@ -12,8 +12,8 @@ import pytest
 
 import softmap
 from softmap.app.cli.app import main
-from softmap.distributed.team import Alone
-from softmap.many.folder import Answer, Folder
+from softmap.scale.distributed.team import Alone
+from softmap.scale.many.folder import Answer, Folder
 
 pytestmark = pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs /dev/full")
 
@@ -173,7 +173,7 @@ class Solo(Alone):
 
 
 def test_a_large_model_keeps_its_file_and_all_that_can_be_written(folder, monkeypatch, capsys):
-    monkeypatch.setattr("softmap.distributed.team.world", Solo)
+    monkeypatch.setattr("softmap.scale.distributed.team.world", Solo)
     shutil.copy("a.npz", "labels.npz")
     assert main(["solve-large", "labels.npz", "--out", ".", QUIET]) == 2
     assert "labels.npz is an input" in capsys.readouterr().err

@@ -6,11 +6,11 @@ import math
 import numpy as np
 import pytest
 
-from data import ROOT
 from softmap.app.experiments import claims
 from softmap.app.experiments.claims import Claim, Outcome, Shares, overview, write_claims
 from softmap.app.experiments.tables import Curve, Table, curve, first_below, log_ratio
 from softmap.errors import FormatError
+from support.data import ROOT
 
 DOCS = ROOT / "docs" / "reproduction"
 NAMES = (

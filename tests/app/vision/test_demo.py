@@ -4,11 +4,11 @@ import numpy as np
 import pytest
 
 import softmap
-from data import shared_data
 from softmap.app.cli.app import main
 from softmap.app.vision import demos
 from softmap.app.vision.depth import matching_cost
 from softmap.app.vision.regions import cluster
+from support.data import shared_data
 
 pytest.importorskip("matplotlib")
 image_module = pytest.importorskip("PIL.Image")

@@ -21,8 +21,8 @@ from softmap.interop import (
     trace_frame,
 )
 from softmap.io import read_named
-from strategies import models
 from support.files import labellings, same_energies
+from support.strategies import models
 
 
 @pytest.fixture(scope="module")

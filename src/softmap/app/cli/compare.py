@@ -57,7 +57,7 @@ def compare_command(
 ) -> None:
     """Compare methods on a model: a table, and a picture if you name one."""
     import softmap
-    from softmap.algorithms.registry import METHODS
+    from softmap.methods.registry import METHODS
     from softmap.views.console import results
 
     targets = Targets({"--plot": plot}, {"the model": model, "the evidence": evidence})
@@ -88,8 +88,8 @@ def _draw(traces: dict[str, Columns], path: Path) -> None:
 
 
 def _names(methods: str) -> list[str]:
-    from softmap.algorithms.registry import METHODS
     from softmap.errors import OptionError
+    from softmap.methods.registry import METHODS
 
     names = [name.strip() for name in methods.split(",") if name.strip()]
     known = [*METHODS, EXACT_LP]

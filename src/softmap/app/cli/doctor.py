@@ -91,7 +91,7 @@ def _devices() -> str:
 
 def _cuda() -> str:
     """What `backend="cuda"` would find."""
-    from softmap.cuda import describe
+    from softmap.methods.cuda import describe
 
     return describe()
 

@@ -135,7 +135,7 @@ def convert_command(
         raise softmap.OptionError("--integer is for .lp and .mps files")
     model = softmap.read(str(source), values=values, format=form)
     if parts is not None:
-        from softmap.distributed import write_parts
+        from softmap.scale.distributed import write_parts
 
         write_parts(model, target, parts, partition=partition)
     elif program:

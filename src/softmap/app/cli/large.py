@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-    from softmap.distributed import DistributedResult
+    from softmap.scale.distributed import DistributedResult
     from softmap.solving.trace import Row
 
 __all__ = ["solve_large_command"]
@@ -62,7 +62,7 @@ def solve_large_command(
     MODEL is a model file, or a folder that softmap convert --parts has made: of a folder, every
     process reads its own parts only.
     """
-    from softmap.distributed.team import world
+    from softmap.scale.distributed.team import world
 
     comm = world()
     options: dict[str, Any] = {

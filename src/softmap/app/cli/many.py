@@ -22,8 +22,8 @@ from softmap.errors import WriteError
 from softmap.views.console import messages, ratio
 
 if TYPE_CHECKING:
-    from softmap.many.folder import Answer, Folder
-    from softmap.many.work import Outcome
+    from softmap.scale.many.folder import Answer, Folder
+    from softmap.scale.many.work import Outcome
     from softmap.solving.result import Result
 
 __all__ = ["ManyDisplay", "many_display", "pick", "remaining", "solve_many_command"]
@@ -70,7 +70,7 @@ def solve_many_command(
     no_progress: Annotated[bool, typer.Option("--no-progress", help="Be quiet.")] = False,
 ) -> None:
     """Solve many models; what has been solved already is left alone."""
-    from softmap.many.folder import Folder
+    from softmap.scale.many.folder import Folder
 
     options = {
         "method": method, "goal": goal, "gap": gap, "lp_gap": lp_gap, "time_limit": time_limit,
@@ -95,10 +95,10 @@ def _run(
 ) -> int:
     """Solve and store; how many models failed."""
     from softmap.arguments import count
-    from softmap.many.cluster import Connection
-    from softmap.many.items import listed
-    from softmap.many.solve import outcomes, shared_folder
-    from softmap.many.work import Settings
+    from softmap.scale.many.cluster import Connection
+    from softmap.scale.many.items import listed
+    from softmap.scale.many.solve import outcomes, shared_folder
+    from softmap.scale.many.work import Settings
     from softmap.solving.batch import checked_options
 
     checked_options("softmap solve-many", options)
@@ -142,7 +142,7 @@ def _keep(folder: Folder, outcome: Outcome) -> None:
 def pick(result: Result) -> Answer:
     """What is sent back of a result: facts and labels, not λ or the model."""
     from softmap.app.cli.summary import as_object
-    from softmap.many.folder import Answer
+    from softmap.scale.many.folder import Answer
 
     relative = result.relative_gap(result.gap) if result.found else None
     return Answer(

@@ -25,7 +25,7 @@ def _beginning(names: list[str], start: str) -> list[str]:
 
 def methods() -> list[str]:
     """Names of methods."""
-    from softmap.algorithms.registry import METHODS
+    from softmap.methods.registry import METHODS
 
     return list(METHODS)
 

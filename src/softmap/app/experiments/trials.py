@@ -13,12 +13,12 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from softmap import generators
-from softmap.algorithms.base import Algorithm, Floats, Proposal
-from softmap.algorithms.paper import methods as paper
-from softmap.algorithms.paper.methods import StandardState
-from softmap.algorithms.registry import make
 from softmap.errors import OptionError, SoftmapError
 from softmap.labels import LabelSearch
+from softmap.methods.base import Algorithm, Floats, Proposal
+from softmap.methods.paper import methods as paper
+from softmap.methods.paper.methods import StandardState
+from softmap.methods.registry import make
 from softmap.model import Model
 from softmap.relaxation import lp, theory
 from softmap.solving.judge import Judge

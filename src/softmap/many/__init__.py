@@ -1,5 +1,0 @@
-"""Many models on many machines, by way of Dask (extra `dask`)."""
-
-from softmap.many.solve import solve_many
-
-__all__ = ["solve_many"]

@@ -1,0 +1,157 @@
+"""The annealed chain solver with its messages on a device."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, fields
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import DTypeLike, NDArray
+
+from softmap.methods.base import Floats, Proposal, State
+from softmap.methods.cuda.devices import Device
+from softmap.methods.cuda.engine import Engine
+from softmap.methods.cuda.finding import find_device
+from softmap.methods.cuda.judge import DeviceJudge, judged_on_device
+from softmap.methods.policy import Ask, Cooling
+from softmap.methods.sweeps.anneal import Annealed, easily_coupled
+from softmap.model import Model
+from softmap.relaxation.dual import cost_scale
+
+__all__ = ["CudaAnneal", "CudaState"]
+
+LARGE = 1_000_000  # node states from which on a search for labels takes longer than the relaxation
+
+
+@dataclass(init=False, eq=False)
+class DeviceMessages:
+    """The arrays of an engine: read from the device when they are asked for, written when set."""
+
+    msg: Floats
+    prev: Floats
+    control: Floats
+    mean: Floats
+
+    def __init__(self, engine: Engine) -> None:
+        object.__setattr__(self, "_engine", engine)
+
+    def __getattr__(self, name: str) -> Any:
+        if name not in {f.name for f in fields(DeviceMessages)}:
+            raise AttributeError(name)
+        return self._engine.device.fetch(getattr(self._engine, name))
+
+    def __setattr__(self, name: str, value: NDArray[Any]) -> None:
+        self._engine.device.put(getattr(self._engine, name), value)
+
+
+@dataclass(kw_only=True)
+class CudaState(Cooling, State):
+    """Where a run on a device stands; see `algorithms.sweeps.anneal.AnnealState`."""
+
+    messages: DeviceMessages
+    passes: int = 0
+    samples: int = 0
+    node_entropy: float = 0.0
+    calm: float = 1.0
+    good: Floats = field(default_factory=lambda: np.zeros(0))  # there is no way back on a device
+
+
+class DeviceProposal:
+    """A proposal whose arrays come from the device when they are asked for."""
+
+    bound, labels = None, None  # the judge works out what λ proves, and reads labels off it
+    points = ()
+
+    def __init__(self, engine: Engine, eta: float, smoothed: float | None = None) -> None:
+        self._engine, self.eta, self.smoothed = engine, eta, smoothed
+
+    @cached_property
+    def lam(self) -> Floats:
+        """λ of the bound."""
+        return self._engine.lam(self._engine.polished, 1)
+
+    @cached_property
+    def coupling(self) -> Floats:
+        """κ of the edge marginals."""
+        return self._engine.lam(self._engine.msg, 2)
+
+    @cached_property
+    def nodes(self) -> tuple[Floats, ...]:
+        """Node marginals, the current ones first."""
+        engine = self._engine
+        means = (engine.by_node(engine.mean_mu),) if engine.averaged else ()
+        return (engine.by_node(engine.mu), *means)
+
+
+class CudaAnneal(Annealed):
+    """`anneal` on a device: the same passes, in an order that suits it.
+
+    Parameters
+    ----------
+    device : Device, optional
+        The first CUDA device if left out.
+    """
+
+    name = "anneal"
+
+    def __init__(
+        self,
+        *,
+        eta: float | None = None,
+        threads: int = 1,
+        dtype: DTypeLike = np.float32,
+        device: Device | None = None,
+    ) -> None:
+        super().__init__(eta=eta, threads=threads, dtype=dtype)
+        self.device = device or find_device()
+
+    def init(self, model: Model, lam: Floats | None, seed: int) -> CudaState:  # type: ignore[override]
+        self.averaging = easily_coupled(model)
+        self.on_device = judged_on_device(model)
+        self.frugal = self.on_device and model.unary.size > LARGE  # type: ignore[misc]
+        self.cuda = Engine(
+            model, self.device, np.dtype(self.dtype).name,
+            averaging=self.averaging, keeping=self.on_device,
+        )  # fmt: skip
+        self.scale = cost_scale(model)
+        self.cuda.start(lam)
+        eta = self.first_eta or self.rule.first_eta(self.scale)
+        state = CudaState(messages=DeviceMessages(self.cuda), eta=eta)
+        self._set(state)
+        self.cuda.record()
+        return state
+
+    def step(self, state: CudaState, count: int) -> None:  # type: ignore[override]
+        """`count` passes; they may go on while this returns."""
+        self._set(state)
+        self.cuda.passes(count)
+        state.passes, state.samples = self.cuda.passes_done, self.cuda.samples
+        state.work += 2 * self.cuda.model.m * count
+
+    def _set(self, state: CudaState) -> None:
+        engine = self.cuda
+        if (engine.passes_done, engine.samples, engine.eta) != (
+            state.passes, state.samples, state.eta,
+        ):  # fmt: skip
+            engine.set_eta(state.eta, self.rule.longest_momentum(state.eta, self.scale))
+            engine.passes_done, engine.samples = state.passes, state.samples
+
+    def propose(self, state: CudaState, ask: Ask = Ask.EVERYTHING) -> Proposal:  # type: ignore[override]
+        self._set(state)
+        found = self.cuda.look()
+        state.node_entropy, state.smoothed = found.node_entropy, found.smoothed
+        return DeviceProposal(self.cuda, state.eta, found.smoothed)  # type: ignore[return-value]
+
+    def judge_by(self, host: Any) -> Any:
+        """A judge on the device, where it can price all edges; else the host's."""
+        return DeviceJudge(host, self.cuda) if self.on_device else host
+
+    def restart_point(self, state: CudaState) -> Floats:  # type: ignore[override]
+        return self.cuda.lam(self.cuda.msg, 0)
+
+    def rounded(self, state: Any) -> NDArray[np.int64] | None:
+        """The labels of the greatest marginals at the last look, of a large model."""
+        if not self.frugal:
+            return None
+        return self.cuda.labels(self.cuda.label)[: self.cuda.model.num_variables]

@@ -1,0 +1,288 @@
+"""A model on a device: its tiles, costs and edges, as the kernels read them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import DTypeLike, NDArray
+
+from softmap import core
+from softmap.errors import OptionError
+from softmap.methods.cuda.devices import Device
+from softmap.methods.cuda.links import Links
+from softmap.methods.cuda.shapes import NUMBERS, SHARED, Shape, room_of, shape_of
+from softmap.methods.cuda.tiling import LANES, Tiling
+from softmap.model import Model
+
+__all__ = ["Arena"]
+
+TABLE = 13  # the place of `table` among the arrays that every kernel begins with
+
+
+class Arena:
+    """The arrays of one model on a device, and the kernels of its shape.
+
+    Attributes
+    ----------
+    shape : Shape
+        What kernels over all tiles are compiled for.
+    arguments : list
+        The arrays that every kernel begins with.
+    threads : int
+        Of a kernel that visits all nodes.
+    message_size : int
+        Numbers that all messages take up.
+    links : Links or None
+        Where messages lie, if they lie by edge.
+    """
+
+    def __init__(
+        self, model: Model, device: Device, dtype: str, tiling: Tiling | None = None
+    ) -> None:
+        self.model, self.device, self.dtype = model, device, dtype
+        with device.working():
+            self.tiling = tiling or Tiling.of(model)
+            self.message_size, self.links = self.tiling.message_size, None
+            self.shape = shape_of(model, self.tiling, dtype)
+            self._check_room(replace(self.shape, exact=True))
+            raw = _Raw(model, device)
+            if self._tables:
+                self.shape = replace(self.shape, exact=raw.representable(dtype))
+            self._choose_shape()
+            self.links = self._linked()
+            self._check_room(self.shape)
+            self.tiles = len(self.tiling.tiles)
+            self.threads = self.tiles * LANES
+            self.blocks = max(1, -(-self.threads // device.block))
+            self._slots = device.upload(self.tiling.slot)
+            self._offsets: tuple[Any, Any] | None = None
+            self.arguments = self._uploaded(raw)
+            self._arrange_costs()
+            if self._tables:
+                self._arrange_tables()
+
+    def _choose_shape(self) -> None:
+        """The general shape, where the device has no kernels for that of the model."""
+        device = self.device
+        if not device.offers(self.shape):
+            widest = getattr(device, "general", room_of(self.shape.labels))
+            ragged = self.tiling.ragged
+            self.shape = Shape(self.dtype, -1, widest, 0, 0, 0, True, False, ragged=ragged)
+            if not self.tiling.spread:
+                self.tiling = _spread(self.tiling)
+                self.message_size = self.tiling.message_size
+        if self.model.num_labels.max() > self.shape.labels:
+            raise OptionError(f"{device.name}: kernels for {self.shape.labels} labels at most")
+
+    def _linked(self) -> Links | None:
+        """Messages by edge, where the shape has them so; their number does not count lanes."""
+        if not self.shape.linked:
+            return None
+        self.message_size = 2 * self.model.m * self.shape.labels
+        return Links.of(self.tiling, self.model.edges)
+
+    @property
+    def _tables(self) -> bool:
+        return self.shape.kind == core.KINDS.index("tables")
+
+    def kernel(self, name: str, *more: str) -> str:
+        """The name of a kernel for this shape."""
+        return f"{name}<{', '.join([self.shape.name, *more])}>"
+
+    def run(self, name: str, *arguments: Any) -> None:
+        """Launch a kernel over all nodes; its last argument is the number of tiles."""
+        self.device.launch(name, self.threads, [*self.arguments, *arguments, self.tiles])
+
+    def bytes_needed(self, shape: Shape | None = None) -> int:
+        """What a run takes up on the device, costs and messages included."""
+        shape, item = shape or self.shape, np.dtype(self.dtype).itemsize
+        slots, costs = len(self.tiling.mate), self.tiling.cost_size
+        both = item if shape.exact or not self._tables else item + 8
+        tables = self._table_size() * both + 8 * sum(
+            a.size for p in self.model.potentials for a in p.arrays().values()
+        )
+        return int(
+            5 * self.message_size * item  # messages, before, polished, and the best of two
+            + costs * (8 + item + 4 + 3 * 8)
+            + slots * (4 + 4 + 8 * 5)
+            + tables
+        )
+
+    def _check_room(self, shape: Shape) -> None:
+        room, needed = self.device.room(), self.bytes_needed(shape)
+        if room is not None and needed > room:
+            raise OptionError(
+                f"backend='cuda': this model needs {needed:,} bytes on the device, and {room:,} "
+                f"are free on {self.device.name}"
+            )
+
+    def _table_size(self) -> int:
+        if not self._tables:
+            return 1
+        readers = -(-self.model.m // LANES) * LANES if self.shape.linked else len(self.tiling.mate)
+        return readers * self.shape.labels**2
+
+    def _uploaded(self, raw: _Raw) -> list[Any]:
+        """The arrays of `SOFTMAP_ARENA_PARAMETERS` in ``src/core/cuda/arena.hpp``."""
+        put, tiling = self.device.upload, self.tiling
+        dtype = np.dtype(self.dtype)
+        unary = self.device.zeros(tiling.cost_size, np.float64)
+        narrow = self.device.zeros(tiling.cost_size, dtype)
+        general = self.shape.kind < 0
+        truncated = general or self.shape.kind in (2, 3)
+        wanted = {
+            "weight": True, "cut": truncated, "kind": general,
+            "reach": truncated, "place": general or self.shape.kind in (0, SHARED),
+        }  # fmt: skip
+        names = [name for name, keep in wanted.items() if keep]
+        of = raw.by_slot(self._slots, len(tiling.mate), names)
+        none = put(np.zeros(1, dtype=np.int64))
+        self.arranged = self.device.zeros(self._table_size(), dtype)
+        exact = not self._tables or self.shape.exact
+        self.arranged_exact = self.device.zeros(1 if exact else self._table_size(), np.float64)
+        return [
+            put(tiling.tiles), unary, narrow, put(tiling.mate), put(tiling.group_tile),
+            of.get("weight", none), of.get("cut", none), self.arranged, self.arranged_exact,
+            of.get("kind", none), of["side"], of.get("reach", none), of.get("place", none),
+            raw.table, raw.maps, put(tiling.halves),
+            put(self.links.where) if self.links else none, self.model.m,
+        ]  # fmt: skip
+
+    def _arrange_costs(self) -> None:
+        """Costs of the nodes in the order of tiles, in both precisions."""
+        given = self.device.upload(self.model.unary)
+        names = [self.kernel("node_order", kind) for kind in ("double", NUMBERS[self.dtype])]
+        self.device.prepare(names)
+        for name, array in zip(names, self.arguments[1:3], strict=True):
+            self.run(name, self.offsets()[1], array, given, 0)
+        self.device.synchronize()
+
+    def _arrange_tables(self) -> None:
+        """Tables as slots read them; what was uploaded for that is not needed any more."""
+        number = NUMBERS[self.dtype]
+        name, exact = self.kernel("arrange", number), self.kernel("arrange", "double")
+        self.device.prepare([name, exact])
+        self.run(name, self.arranged)
+        if not self.shape.exact:
+            self.run(exact, self.arranged_exact)
+        self.device.synchronize()
+        self.arguments[TABLE] = self.arguments[TABLE + 1]
+
+    def offsets(self) -> tuple[Any, Any]:
+        """Where each slot's and each node's labels begin in the order of the model."""
+        if self._offsets is None:
+            device, model, tiling = self.device, self.model, self.tiling
+            device.prepare([SCATTER["int64"]])
+            half = device.zeros(len(tiling.mate), np.int64)
+            node = device.zeros(self.threads, np.int64)
+            places = device.upload(tiling.place.astype(np.uint32))
+            for offset, at, out in (
+                (model.half_offset, self._slots, half), (model.node_offset, places, node),
+            ):  # fmt: skip
+                scatter(device, device.upload(offset[:-1]), at, out, 1, len(offset) - 1)
+            device.synchronize()  # what was uploaded is not needed any more
+            self._offsets = half, node
+        return self._offsets
+
+
+def _spread(tiling: Tiling) -> Tiling:
+    """The same tiles with equal labels side by side."""
+    from softmap.methods.cuda.tiling import _arrange
+
+    tiles = tiling.tiles.copy()
+    _arrange(tiles, True)
+    degree = tiles["early"].astype(np.int64) + tiles["late"]
+    size = int((degree * tiles["width"] * LANES).sum())
+    return replace(tiling, tiles=tiles, spread=True, message_size=size)
+
+
+SCATTER = {
+    "float64": "scatter<double>", "uint8": "scatter<unsigned char>", "int32": "scatter<int>",
+    "int64": "scatter<long long>",
+}  # fmt: skip
+
+
+def scatter(device: Device, values: Any, at: Any, out: Any, share: int, count: int) -> None:
+    """``out[at[k]] = values[k // share]`` on a device, for `count` numbers."""
+    device.launch(SCATTER[out.dtype.name], count, [values, at, out, share, count])
+
+
+@dataclass(frozen=True)
+class _Column:
+    """A number of every edge: what it is where a family has none."""
+
+    default: float
+    dtype: str
+
+
+COLUMNS = {
+    "weight": _Column(1.0, "float64"), "cut": _Column(0.0, "float64"),
+    "kind": _Column(0, "uint8"), "reach": _Column(1, "int32"), "place": _Column(0, "int64"),
+}  # fmt: skip
+
+
+class _Raw:
+    """The costs of edges as the model has them, on a device, and what every edge is."""
+
+    def __init__(self, model: Model, device: Device) -> None:
+        self.model, self.device = model, device
+        self._edges: list[dict[str, Any]] = []
+        tables: list[NDArray[Any]] = []
+        maps: list[NDArray[Any]] = []
+        for first, last, potential in model.groups():
+            rows, cols = model.end_labels(first, last)
+            data = potential.kernel_data(rows, cols)
+            found: dict[str, Any] = {"kind": core.KINDS.index(data.kind)}
+            if data.weight is not None:
+                found["weight"] = data.weight
+            if data.truncation is not None:
+                found |= {"cut": data.truncation, "reach": potential.tile_key(rows, cols)}
+            own = tables if data.table is not None else maps
+            each = data.offset if data.offset is not None else data.stride * np.arange(last - first)
+            found["place"] = sum(map(len, own)) + np.asarray(each)
+            self._edges.append(found)
+            if data.table is not None:
+                tables.append(data.table)
+            if data.maps is not None:
+                maps.append(data.maps)
+        self.table = _joined(tables, np.float64, device)
+        self.maps = _joined(maps, np.int32, device)
+
+    def by_slot(self, slots: Any, size: int, names: Sequence[str]) -> dict[str, Any]:
+        """What the edges of all slots are, from both ends, and which end (`side`) each is."""
+        device, m = self.device, self.model.m
+        device.prepare([SCATTER[COLUMNS[name].dtype] for name in names] + [SCATTER["uint8"]])
+        out = {"side": device.zeros(size, np.uint8)}
+        ends = device.upload(np.tile(np.array([0, 1], dtype=np.uint8), m))
+        scatter(device, ends, slots, out["side"], 1, 2 * m)
+        for name in names:
+            column = COLUMNS[name]
+            out[name] = device.zeros(size, column.dtype)
+            for (first, last, _), found in zip(self.model.groups(), self._edges, strict=True):
+                values = np.atleast_1d(np.asarray(found.get(name, column.default), column.dtype))
+                halves = 2 * (last - first)
+                share = 2 if len(values) == last - first else halves + 1  # one for all of them
+                given = device.upload(np.ascontiguousarray(values))
+                scatter(device, given, slots[2 * first : 2 * last], out[name], share, halves)
+        device.synchronize()  # what was uploaded is not needed any more
+        return out
+
+    def representable(self, dtype: str, at_once: int = 1 << 24) -> bool:
+        """Whether no table entry changes when it is rounded."""
+        kernel = f"rounded_apart<{NUMBERS[dtype]}>"
+        self.device.prepare([kernel])
+        apart = self.device.zeros(1, np.int32)
+        for k in range(0, len(self.table), at_once):
+            part = self.table[k : k + at_once]
+            self.device.launch(kernel, len(part), [part, apart, len(part)])
+        return not int(self.device.fetch(apart)[0])
+
+
+def _joined(parts: list[NDArray[Any]], dtype: DTypeLike, device: Device) -> Any:
+    """Arrays one after the other on a device; one alone is not copied on the way."""
+    if len(parts) == 1:
+        return device.upload(parts[0].astype(dtype, copy=False))
+    return device.upload(np.concatenate([*parts, np.zeros(1)]).astype(dtype))

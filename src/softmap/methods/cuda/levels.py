@@ -1,0 +1,159 @@
+"""What a half pass launches for the tiles of one level."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import IntEnum
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from softmap.methods.cuda.arena import Arena
+from softmap.methods.cuda.devices import Device, Launch
+from softmap.methods.cuda.links import Links
+from softmap.methods.cuda.shapes import Shape
+from softmap.methods.cuda.tiling import LANES
+
+__all__ = ["Half", "Heat", "Level", "levels_for"]
+
+
+class Heat(IntEnum):
+    """How messages are made; see ``src/core/cuda/edges.hpp``."""
+
+    HARD = 0
+    MILD = 1
+    COLD = 2
+
+
+@dataclass(frozen=True, eq=False)
+class Half:
+    """A half pass: which way, how messages are made, and its arrays."""
+
+    forward: bool
+    heat: Heat
+    msg: Any = None
+    prev: Any = None
+    control: Any = None
+    shift: Any = None
+
+    @property
+    def parameters(self) -> str:
+        """As the kernels are told."""
+        moving = "false" if self.heat is Heat.HARD else "true"
+        return f"{str(self.forward).lower()}, {int(self.heat)}, {moving}"
+
+
+@dataclass(frozen=True, eq=False)
+class Level:
+    """Tiles of one level, the kernels for them, and where their sums go."""
+
+    first: int
+    count: int
+    early: int
+    late: int
+    shape: Shape
+    block: int  # the first of its blocks in a backward half pass, each of which delivers a sum
+    device: Device
+    team: int = 0  # warps that work for a tile together; 0 where each thread works for itself
+
+    def sends(self, forward: bool) -> bool:
+        """Whether it has edges onwards."""
+        return bool(self.late if forward else self.early)
+
+    def kernels(self, half: Half) -> list[str]:
+        """The kernels of a half pass."""
+        if self.team:
+            return [f"half_pass_together<{self.shape.name}, {half.parameters}, {self.team}>"]
+        return [f"half_pass<{self.shape.name}, {half.parameters}>"]
+
+    def launches(self, half: Half, products: Any) -> list[Launch]:
+        """What a half pass does, after the arguments of the arena."""
+        arguments = [half.msg, half.prev, half.control, products, half.shift, self.first]
+        return [(self.kernels(half)[0], self._threads(half.forward), [*arguments, self.count])]
+
+    def _threads(self, forward: bool) -> int:
+        ways = self.shape.ways(forward)
+        if self.team:
+            ways = self.team if self.device.teams else 1
+        return self.count * LANES * ways
+
+    @property
+    def blocks(self) -> int:
+        """Blocks of a backward half pass."""
+        return max(1, -(-self._threads(False) // self.device.block))
+
+
+@dataclass(frozen=True, eq=False)
+class LinkedLevel(Level):
+    """The same where messages lie by edge: nodes add up, then edges send."""
+
+    sums: Any = None
+    receiver: Any = None
+    chunks: tuple[Any, Any] = (None, None)  # backward, forward
+
+    def kernels(self, half: Half) -> list[str]:
+        """The kernels of a half pass."""
+        moved = str(half.forward and half.heat is not Heat.HARD).lower()
+        name = self.shape.name
+        return [f"add_up_nodes<{name}, {moved}>", f"send_along<{name}, {half.parameters}>"]
+
+    def launches(self, half: Half, products: Any) -> list[Launch]:
+        """What a half pass does, after the arguments of the arena."""
+        add, send = self.kernels(half)
+        given = [half.msg, half.prev, half.control]
+        chunks = self.chunks[half.forward]
+        return [
+            (add, self.count * LANES, [*given, self.sums, self.first, self.count]),
+            (send, len(chunks) // 2 * self.device.block,
+             [*given, products, half.shift, self.sums, self.receiver, chunks]),
+        ]  # fmt: skip
+
+    @property
+    def blocks(self) -> int:
+        """Blocks of a backward half pass."""
+        return max(1, len(self.chunks[False]) // 2)
+
+
+def levels_for(arena: Arena) -> list[Level]:
+    """The levels of an arena."""
+    tiles, start = arena.tiling.tiles, arena.tiling.level_start
+    size = arena.threads * arena.shape.labels if arena.links else 1
+    sums = arena.device.zeros(size, arena.dtype)
+    receiver = arena.device.upload(arena.links.receiver) if arena.links else None
+    out: list[Level] = []
+    block = 0
+    for number, (first, last) in enumerate(zip(start[:-1].tolist(), start[1:].tolist())):  # noqa: B905
+        level = _level(arena, tiles[first:last], first, block)
+        if arena.links is not None:
+            level = _linked(arena.links, level, number, sums, receiver)
+        out.append(level)
+        block += level.blocks
+    return out
+
+
+def _level(arena: Arena, tiles: NDArray[np.void], first: int, block: int) -> Level:
+    early, late = (int(tiles[name].max(initial=0)) for name in ("early", "late"))
+    shape = arena.shape.bounded(early, late)
+    if not arena.device.offers(shape):
+        shape = arena.shape
+    team = _team(tiles) if shape.teamed else 0
+    return Level(first, len(tiles), early, late, shape, block, arena.device, team)
+
+
+def _linked(links: Links, level: Level, number: int, sums: Any, receiver: Any) -> LinkedLevel:
+    device = level.device
+    backward, forward = (
+        device.upload(links.chunks(number, way, device.block).reshape(-1)) for way in (False, True)
+    )
+    return LinkedLevel(
+        level.first, level.count, level.early, level.late, level.shape, level.block, device,
+        sums=sums, receiver=receiver, chunks=(backward, forward),
+    )  # fmt: skip
+
+
+def _team(tiles: NDArray[np.void]) -> int:
+    """Warps for each of these tiles: about as many as a node has messages to send."""
+    nodes = max(int(tiles["used"].sum()), 1)
+    sent = max(float((tiles[name] * tiles["used"]).sum()) for name in ("early", "late")) / nodes
+    return 2 if sent <= 2.0 else 4 if sent <= 4.0 else 8

@@ -1,0 +1,136 @@
+"""What a kernel is compiled for: label counts, family, half-edges per node."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from softmap import core
+from softmap.methods.cuda.tiling import Tiling
+from softmap.model import Model
+from softmap.model.potentials import Potential
+
+__all__ = ["NUMBERS", "SHARED", "Shape", "room_of", "shape_of", "steepest"]
+
+Ints = NDArray[np.int64]
+NUMBERS = {"float32": "float", "float64": "double"}  # as C++ names them
+SHARED = len(core.KINDS)  # tables that several edges share
+REGISTERS = 32  # labels up to which nodes and messages are held in registers
+SPLIT = tuple(core.KINDS.index(name) for name in ("tables", "potts", "linear"))  # thread per edge
+TRUNCATED = tuple(core.KINDS.index(name) for name in ("linear", "quadratic"))
+TEAMED = 4  # labels up to which several warps may work for a tile
+LINKED = 16  # labels up to which messages may lie by edge
+MOST_LINKED = 64  # levels up to which they do
+BOUNDS = ((2, 2), (0, 4), (4, 0))  # half-edges to earlier and later levels that are, too
+
+
+@dataclass(frozen=True)
+class Shape:
+    """The parameters of `Shape` in ``src/core/cuda/arena.hpp``."""
+
+    dtype: str
+    kind: int
+    labels: int
+    reach: int
+    early: int
+    late: int
+    spread: bool
+    plain: bool
+    exact: bool = False
+    split: bool = False
+    ragged: bool = False
+    linked: bool = False
+
+    @property
+    def name(self) -> str:
+        """As C++ writes it."""
+        numbers = (self.kind, self.labels, self.reach, self.early, self.late)
+        every = (self.spread, self.plain, self.exact, self.split, self.ragged, self.linked)
+        flags = (str(flag).lower() for flag in every)
+        return f"Shape<{', '.join([NUMBERS[self.dtype], *map(str, numbers), *flags])}>"
+
+    def bounded(self, early: int, late: int) -> Shape:
+        """For nodes with so many half-edges: all of them in registers, where that is possible."""
+        if self.kind >= 0 and self.labels <= REGISTERS and not self.linked:
+            for most in BOUNDS:
+                if early <= most[0] and late <= most[1]:
+                    return replace(self, early=most[0], late=most[1], split=self.kind in SPLIT)
+        return self
+
+    @property
+    def heats(self) -> bool:
+        """Whether closed forms differ by η: those of truncated costs do."""
+        return self.plain and self.kind in TRUNCATED
+
+    @property
+    def teamed(self) -> bool:
+        """Whether several warps may work for a tile: see ``src/core/cuda/together.hpp``."""
+        plain = self.kind >= 0 and not self.linked and not self.early + self.late
+        return plain and self.labels <= TEAMED
+
+    def ways(self, forward: bool) -> int:
+        """Threads that work for one node in a half pass."""
+        return (self.late if forward else self.early) if self.split else 1
+
+
+def room_of(labels: int) -> int:
+    """Labels of a general shape for so many: few shapes, so that few are compiled."""
+    return max(4, 1 << (labels - 1).bit_length())
+
+
+def shape_of(model: Model, tiling: Tiling, dtype: str) -> Shape:
+    """One family and one label count if the model is like that, else the general shape.
+
+    Whether tables are `exact` is for the caller to find out.
+    """
+    widest = int(model.num_labels.max())
+    general = Shape(dtype, -1, room_of(widest), 0, 0, 0, tiling.spread, False, ragged=tiling.ragged)
+    if len(model.potentials) != 1 or model.num_labels.min() != widest:
+        return general
+    potential = model.potentials[0]
+    rows, cols = model.end_labels(0, model.m)
+    data = potential.kernel_data(rows, cols)
+    kind = core.KINDS.index(data.kind)
+    if data.kind == "projection":
+        return general
+    own = data.offset is None and data.stride and data.weight is None
+    if data.kind == "tables" and not own:  # times a weight, which a bound has to round down
+        kind = SHARED
+    reach, plain = 0, False
+    if data.kind in ("linear", "quadratic"):
+        keys = np.unique(potential.tile_key(rows, cols))
+        reach = int(keys[0]) if len(keys) == 1 else 0
+    if data.weight is not None and data.kind != "tables":
+        plain = bool((data.weight >= 0).all() and np.isfinite(data.weight).all())
+    linked = data.kind == "tables" and bool(own) and linkable(tiling, widest)
+    return Shape(
+        dtype, kind, widest, reach, 0, 0, tiling.spread, plain,
+        ragged=tiling.ragged, linked=linked,
+    )  # fmt: skip
+
+
+def linkable(tiling: Tiling, labels: int) -> bool:
+    """Whether messages are to lie by edge: labels are few, and edges lead anywhere."""
+    levels = len(tiling.level_start) - 1
+    plain = not (tiling.spread or tiling.ragged or tiling.ranked)
+    return plain and labels <= LINKED and levels <= MOST_LINKED
+
+
+def steepest(model: Model) -> float:
+    """The largest cost that sums of exponentials of a closed form may meet."""
+    most = 0.0
+    for first, last, potential in model.groups():
+        if last > first:
+            most = max(most, _steepest(potential, *model.end_labels(first, last)))
+    return most
+
+
+def _steepest(potential: Potential, rows: Ints, cols: Ints) -> float:
+    data = potential.kernel_data(rows, cols)
+    if data.weight is None or data.kind == "tables":
+        return 0.0
+    if data.kind == "potts":
+        return float(np.abs(data.weight).max())
+    return float((np.abs(data.weight) * potential.tile_key(rows, cols)).max())

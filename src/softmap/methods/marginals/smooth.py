@@ -1,0 +1,202 @@
+"""The optimum of the smoothed relaxation at one η, its marginals, and their derivatives."""
+
+from __future__ import annotations
+
+import math
+import warnings
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from softmap.arguments import positive
+from softmap.errors import ConvergenceWarning
+from softmap.methods.marginals.curvature import Curvature, Frame
+from softmap.methods.marginals.newton import newton
+from softmap.methods.sweeps.messages import Messages
+from softmap.methods.sweeps.stars import Stars
+from softmap.model import Model
+from softmap.relaxation import polytope
+from softmap.relaxation.consistency import tighten
+from softmap.relaxation.dual import Floats, check_lam, cost_scale
+
+__all__ = ["SoftMarginals", "adjoint", "approached", "smoothed_optimum"]
+
+TOL = 1e-10  # largest |ν| of marginals that count as consistent
+MILD = 8.0  # η from which it is approached in steps, in units of 1 / scale of the costs
+COARSE = 1e-3  # |ν| that suffices on the way
+LOCAL = 0.1  # |ν| from which Newton's method needs no sweeps before it
+SWEEPS = 24  # before the first Newton step; eight times as many in every round that follows
+ROUNDS = 3
+PRODUCTS = 4000  # with the Hessian, for a gradient
+ADJOINT = 1e-11  # relative accuracy of the adjoint solve, in the norm of its preconditioner
+
+
+@dataclass(frozen=True, eq=False)
+class SoftMarginals:
+    """Soft beliefs: μ of the smoothed relaxation `min ⟨C, μ⟩ - H(μ)/η` over the local polytope.
+
+    H is the paper's entropy, that of all nodes plus that of all edges. These are no marginals of
+    `exp(-η energy)`: `softmap.exact_marginals` has those, where a model is small enough.
+
+    Attributes
+    ----------
+    model : Model, with +inf on states that hard constraints rule out
+    eta : float
+    lam : λ at which the marginals were read off; also a warm start
+    curvature : what the marginals and their derivatives are made from
+    """
+
+    model: Model
+    eta: float
+    lam: Floats
+    curvature: Curvature
+
+    @property
+    def nodes(self) -> Floats:
+        """Node marginals, flat over `model.node_offset`."""
+        return self.curvature.nodes
+
+    @cached_property
+    def edges(self) -> Floats:
+        """Edge marginals, flat over `model.edge_offset`."""
+        out = np.empty(int(self.model.edge_offset[-1]))
+        for batch, table in zip(self.curvature.frame.batches, self.curvature.tables, strict=True):
+            out[batch.entries] = table
+        return out
+
+    def of(self, i: int) -> Floats:
+        """The marginal of node `i`."""
+        return self.nodes[self.model.node_slice(i)]
+
+    @property
+    def slack(self) -> float:
+        """The largest difference between a node's marginal and an edge's marginal of that node."""
+        return self.curvature.worst
+
+    @property
+    def value(self) -> float:
+        """-L(λ): a lower bound on the smoothed optimum, and its value up to `gap`."""
+        return -self.curvature.value
+
+    @cached_property
+    def gap(self) -> float:
+        """Cost of a point of the polytope, entropy included, minus `value`: at least 0.
+
+        The smoothed optimum lies between the two. +inf where no such point was found.
+        """
+        try:
+            edges = polytope.proj(self.model, self.nodes, self.edges)
+        except ValueError:
+            return math.inf
+        cost = polytope.cost(self.model, self.nodes, edges)
+        entropy = _entropy(self.nodes) + _entropy(edges)
+        return max(0.0, cost - entropy / self.eta - self.value)
+
+
+def _entropy(mu: Floats) -> float:
+    positive_part = mu[mu > 0]
+    return float(-(positive_part * np.log(positive_part)).sum())
+
+
+def smoothed_optimum(
+    model: Model, eta: float, *, lam: ArrayLike | None = None, tol: float = TOL, threads: int = 1
+) -> SoftMarginals:
+    """Minimise L of (Reg-D) at η until no marginal misses another one by more than `tol`.
+
+    Accelerated star sweeps, then Newton's method with conjugate gradients. Where it ends short of
+    `tol`, a `ConvergenceWarning` says so.
+
+    Parameters
+    ----------
+    lam : λ to begin with; 0 if left out
+    """
+    soft = approached(model, eta, lam=lam, tol=tol, threads=threads)
+    tol = max(tol, _reach(soft.model, soft.eta))
+    if not soft.slack <= tol:
+        warnings.warn(
+            f"marginals at eta={eta:g} agree to {soft.slack:.1g} only, not to {tol:.1g}; "
+            "a smaller eta converges faster",
+            ConvergenceWarning,
+            stacklevel=2,
+        )
+    return soft
+
+
+def approached(
+    model: Model, eta: float, *, lam: ArrayLike | None, tol: float, threads: int = 1
+) -> SoftMarginals:
+    """What `smoothed_optimum` finds, without a warning: `slack` and `gap` say how good it is."""
+    eta, tol = positive("eta", eta), positive("tol", tol)
+    frame = Frame(tighten(model))
+    tol = max(tol, _reach(frame.model, eta))
+    if lam is None:
+        start = _warmed(frame, np.zeros(int(frame.model.half_offset[-1])), eta, threads)
+    else:
+        start = check_lam(frame.model, lam)
+    point = Curvature(frame, start, eta)
+    if point.worst <= LOCAL:
+        point = newton(point, tol)
+    for round in range(ROUNDS):
+        if point.worst <= tol:
+            break
+        point = newton(_swept(point, SWEEPS * 8**round, threads), tol)
+    return SoftMarginals(frame.model, eta, point.lam, point)
+
+
+def _warmed(frame: Frame, lam: Floats, eta: float, threads: int) -> Floats:
+    """λ near the optimum of half of η, reached over smaller ones where η is large."""
+    mild = MILD / cost_scale(frame.model)
+    halvings = math.ceil(math.log2(max(1.0, eta / mild)))
+    for k in range(halvings, 0, -1):
+        point = _swept(Curvature(frame, lam, eta / 2**k), SWEEPS, threads)
+        lam = newton(point, COARSE, steps=4).lam
+    return lam
+
+
+def _reach(model: Model, eta: float) -> float:
+    """What rounding of η C leaves to be reached."""
+    costs = [np.abs(model.unary[np.isfinite(model.unary)]).max(initial=0.0)]
+    for first, last, potential in model.groups():
+        low, high = potential.extremes(*model.end_labels(first, last))
+        costs += [np.abs(low).max(initial=0.0), np.abs(high).max(initial=0.0)]
+    return 16 * float(np.finfo(np.float64).eps) * (1.0 + eta * float(max(costs)))
+
+
+def _swept(point: Curvature, count: int, threads: int) -> Curvature:
+    """After `count` accelerated sweeps over the stars; where that is worse, as it was."""
+    frame = point.frame
+    stars = Stars(frame.model, threads)
+    messages: Messages = stars.start(point.lam)
+    stars.passes(messages, count, point.eta, momentum=True)
+    swept = Curvature(frame, stars.lam(messages.msg), point.eta)
+    return swept if swept.value <= point.value or swept.worst < point.worst else point
+
+
+def adjoint(
+    soft: SoftMarginals, nodes: Floats, edges: Floats, *, tol: float = ADJOINT
+) -> tuple[Floats, Floats]:
+    """The derivative of ⟨nodes, μ_i⟩ + ⟨edges, μ_e⟩ by the costs of nodes and edges.
+
+    From Mᵀ μ(C, λ(C)) = 0: with w = η Cov(μ) g and ∇²L z = Mᵀ w it is -(w - η Cov(μ) M z), one
+    linear solve however many costs there are. Arrays are flat, like the marginals.
+    """
+    point = soft.curvature
+    node_w = point.node_covariance(nodes)
+    table_w = point.table_covariance([edges[batch.entries] for batch in point.frame.batches])
+    rhs = node_w[point.frame.states] - point.sides(table_w)
+    solved = point.solve(rhs, tol, PRODUCTS)
+    if not solved.done:
+        warnings.warn(
+            f"the gradient at eta={soft.eta:g} is not accurate: {solved.products} products with "
+            "the Hessian were not enough; a smaller eta is easier",
+            ConvergenceWarning,
+            stacklevel=2,
+        )
+    by_node = point.node_covariance(point.frame.gather(solved.x)) - node_w
+    by_table = point.table_covariance(point.spread(solved.x))
+    by_edge = np.empty_like(edges)
+    for batch, w, moved in zip(point.frame.batches, table_w, by_table, strict=True):
+        by_edge[batch.entries] = -w - moved
+    return by_node, by_edge

@@ -1,0 +1,81 @@
+"""Methods by name, for `softmap.solve` and the command line."""
+
+from __future__ import annotations
+
+from collections import UserDict
+from importlib import import_module
+from typing import Any
+
+from numpy.typing import DTypeLike
+
+from softmap.errors import OptionError
+from softmap.machine import usable_cores
+from softmap.methods.base import Algorithm
+from softmap.relaxation.dual import check_eta
+
+__all__ = ["METHODS", "find", "make"]
+
+
+class Methods(UserDict[str, Any]):
+    """Methods by name; one that is given as "module:class" is loaded when it is asked for."""
+
+    def __getitem__(self, name: str) -> type[Algorithm]:
+        found = self.data[name]
+        if isinstance(found, str):
+            module, _, kind = found.partition(":")
+            found = self.data[name] = getattr(import_module(f"softmap.methods.{module}"), kind)
+        method: type[Algorithm] = found
+        return method
+
+
+METHODS = Methods(
+    {
+        "anneal": "sweeps.anneal:Anneal",
+        "anneal-star": "sweeps.baselines:AnnealStar",
+        "trws": "sweeps.trws:TRWS",
+        "mplp": "sweeps.baselines:MPLP",
+        "diffusion": "sweeps.baselines:Diffusion",
+        "nesterov": "sweeps.baselines:Nesterov",
+        "emp": "paper.methods:EMP",
+        "smp": "paper.methods:SMP",
+        "accel-emp": "paper.methods:AccelEMP",
+        "accel-smp": "paper.methods:AccelSMP",
+        "accel-emp-printed": "paper.methods:AccelEMPPrinted",
+        "accel-smp-printed": "paper.methods:AccelSMPPrinted",
+        "bcd": "paper.methods:BCD",
+        "accel-bcd": "paper.methods:AccelBCD",
+    }
+)
+
+
+def find(method: str) -> type[Algorithm]:
+    """The class of a method."""
+    if method not in METHODS:
+        raise OptionError(f"unknown method {method!r}; choose one of {', '.join(METHODS)}")
+    return METHODS[method]
+
+
+def make(
+    method: str,
+    *,
+    eta: float | None = None,
+    threads: int | None = None,
+    dtype: DTypeLike = "float64",
+) -> Algorithm:
+    """A method by name, configured.
+
+    Parameters
+    ----------
+    method : str
+        One of `METHODS`.
+    eta : float
+        Inverse temperature; the paper's methods need it, others choose their own.
+    threads : int
+        Threads of the methods that pass over the whole graph.
+    """
+    if eta is not None:
+        check_eta(eta)
+    found = find(method)
+    if found.fixed_eta and eta is None:
+        raise OptionError(f"method {method!r} works at a fixed η: give eta=..., for example 1000.0")
+    return found.configured(eta, threads or usable_cores(), dtype)

@@ -1,0 +1,111 @@
+"""Cut an order of the nodes into levels, strips and blocks (see `schedule.Schedule`)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import DTypeLike, NDArray
+
+from softmap import core
+from softmap.methods.sweeps.ordering import pass_order
+from softmap.methods.sweeps.schedule import Schedule, aligned
+from softmap.model import Model
+from softmap.model.layout import kinds, layout
+
+__all__ = ["chain_schedule", "colour_schedule", "level_schedule"]
+
+Ints = NDArray[np.int64]
+LANES = core.LANES
+REMEMBERED = 1 << 18  # edges up to which the graph keeps its plans
+
+
+def chain_schedule(model: Model, dtype: DTypeLike = np.float64) -> Schedule:
+    """Monotonic chains in the order of `pass_order`, with independent nodes by level.
+
+    Node i lies on `max(#earlier neighbours, #later neighbours)` chains.
+    """
+
+    def make() -> Plan:
+        return _plan(model, *pass_order(model.graph))
+
+    return _remembered(model, "chains", make).filled(model, dtype)
+
+
+def colour_schedule(model: Model, dtype: DTypeLike = np.float64) -> Schedule:
+    """Stars by colour: levels are colours, and nodes keep the whole of their costs."""
+
+    def make() -> Plan:
+        level = model.graph.colouring().astype(np.int64)
+        plan = _plan(model, np.arange(model.n), level, leading=False)
+        plan.arrays["share"] = np.ones_like(plan.arrays["share"])
+        return plan
+
+    return _remembered(model, "colours", make).filled(model, dtype)
+
+
+def level_schedule(model: Model, rank: Ints, level: Ints, dtype: DTypeLike) -> Schedule:
+    """Chains in the order `rank`, for nodes in levels that no edge stays within."""
+    return _plan(model, rank, level).filled(model, dtype)
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What costs cannot change of a schedule: models that share a graph may share it.
+
+    `arrays` are those of `Schedule`, by name; the sizes are those of costs by strip and of tables.
+    """
+
+    arrays: dict[str, NDArray[Any]]
+    cost_size: int
+    table_size: int
+
+    def filled(self, model: Model, dtype: DTypeLike) -> Schedule:
+        """The schedule, with the costs of a model in one precision."""
+        blocks, edge = self.arrays["blocks"], self.arrays["edge"]
+        cuts = any(
+            p.kernel_data(*model.end_labels(a, b)).truncation is not None
+            for a, b, p in model.groups()
+        )
+        weight, truncation = np.zeros(len(edge)), np.zeros(len(edge) if cuts else 0)
+        table = aligned(self.table_size, dtype)
+        core.pack_lanes(layout(model, dtype), blocks.reshape(-1), edge, weight, truncation, table)
+        unary = aligned(self.cost_size + LANES)
+        nodes, at, step = (self.arrays[name] for name in ("nodes", "node_at", "node_step"))
+        core.by_strip(layout(model), nodes, at, step, unary)
+        return Schedule(
+            unary=unary, weight=weight, truncation=truncation, table=table, **self.arrays
+        )
+
+
+def _remembered(model: Model, name: str, make: Callable[[], Plan]) -> Plan:
+    """The plan that was made before for a model with this graph and these shapes, or a new one.
+
+    It is kept with the graph and goes with it. Threads that come at the same time may both make
+    one, which are equal.
+    """
+    if model.m > REMEMBERED:
+        return make()
+    shapes = (model.num_labels, model.group_start, kinds(model), _tile_keys(model))
+    known = model.graph.remembered.get(name)
+    if known is not None and all(map(np.array_equal, known[0], shapes)):
+        plan: Plan = known[1]
+        return plan
+    plan = make()
+    model.graph.remembered[name] = shapes, plan
+    return plan
+
+
+def _plan(model: Model, rank: Ints, level: Ints, *, leading: bool = True) -> Plan:
+    """`leading`: of straight rows, only the places of messages into the first node are kept."""
+    made = core.plan(layout(model), rank, level, _tile_keys(model), leading)
+    sizes = {name: made.pop(name) for name in ("cost_size", "table_size")}
+    return Plan({"rank": rank} | made, **sizes)
+
+
+def _tile_keys(model: Model) -> Ints:
+    """What each edge has to share with those beside it in a tile."""
+    keys = [p.tile_key(*model.end_labels(first, last)) for first, last, p in model.groups()]
+    return np.concatenate([*keys, np.zeros(0, dtype=np.int64)])

@@ -1,0 +1,131 @@
+"""Sweeps over the stars of one model, colour by colour: the engine of `anneal-star` and others."""
+
+from __future__ import annotations
+
+from enum import Enum
+
+import numpy as np
+from numpy.typing import DTypeLike
+
+from softmap import core
+from softmap.methods.base import Floats
+from softmap.methods.pace import Pace
+from softmap.methods.sweeps.chains import POLISH, ChainMarginals, Proved
+from softmap.methods.sweeps.messages import CLOCK, Messages
+from softmap.methods.sweeps.planning import colour_schedule
+from softmap.methods.sweeps.sampling import Sampling, sampled_by_turns
+from softmap.model import Model
+from softmap.model.layout import layout
+from softmap.relaxation.dual import half_states
+
+__all__ = ["Rule", "Stars"]
+
+
+class Rule(Enum):
+    """What a sweep does at each star; the value is the compiled loop."""
+
+    STAR = "star_sweeps"
+    DIFFUSION = "diffusion_sweeps"
+    GRADIENT = "gradient_sweeps"
+
+
+class Stars:
+    """The colours and scratch memory for sweeps over one model.
+
+    Messages m = -λ live in the order in which a sweep reads them (see `schedule`); λ and marginals
+    come out in the order of the model.
+    """
+
+    def __init__(self, model: Model, threads: int, dtype: DTypeLike = np.float64) -> None:
+        self.model, self.threads, self.dtype = model, threads, np.dtype(dtype)
+        self._pace = Pace(threads)
+        self._layout = layout(model, dtype)
+        self.plan = colour_schedule(model, dtype)
+        self._real = self.plan.edge >= 0
+        # L belongs to the entropy Σ_e H_e + Σ_i H_i
+        self.surplus: Floats = np.full(model.n, -1.0)
+        self.barred = np.isposinf(model.unary)
+        self._bar = np.zeros(self.plan.cost_size)
+        i = np.repeat(np.arange(model.n), model.num_labels)[self.barred]
+        x = np.flatnonzero(self.barred) - model.node_offset[i]
+        self._bar[self.plan.node_at[i] + x * self.plan.node_step[i]] = np.inf
+        self._theta = np.zeros_like(self._bar)
+        self._origin = np.zeros(self.plan.message_size, self.dtype)
+
+    def start(self, lam: Floats | None) -> Messages:
+        """Messages that stand for λ (0 if None)."""
+        msg = np.zeros_like(self._origin)
+        if lam is not None:
+            flat = np.where(self.barred[half_states(self.model)], 0.0, lam)
+            core.to_messages(self._layout, self.plan.native, flat, msg)
+        return Messages(msg, msg.copy(), np.array(CLOCK), np.zeros(len(self.plan.edge)))
+
+    def lam(self, messages: Floats) -> Floats:
+        """λ = -m in the order of the model."""
+        flat = np.empty(self.model.half_size)
+        core.to_lam(self._layout, self.plan.native, messages, flat)
+        return flat
+
+    def passes(
+        self, state: Messages, count: int, eta: float, *, momentum: bool, rule: Rule = Rule.STAR
+    ) -> None:
+        """`count` sweeps at η (inf: hard-min) by one rule."""
+        dot, sweep = np.empty(self.model.n), getattr(core, rule.value)
+        self._pace.run(
+            count,
+            lambda threads: sweep(
+                self._layout, self.plan.native, count, state.msg, state.prev, self._origin,
+                self._bar, self._theta, eta, momentum, state.shift, dot, state.clock, threads,
+            ),
+        )  # fmt: skip
+
+    def sampled_passes(self, state: Messages, count: int, eta: float, sampling: Sampling) -> None:
+        """`count` sweeps with momentum; every few of them marginals enter the average."""
+        sampled_by_turns(self, state, count, eta, sampling)
+
+    def nodes(self, messages: Floats, eta: float) -> Floats:
+        """Node marginals `μ_i ∝ exp(-η (C_i - Σ λ))`."""
+        return self._soft_nodes(messages, eta)[0]
+
+    def marginals(self, state: Messages, eta: float) -> ChainMarginals:
+        """Marginals of λ, and -L(λ)."""
+        nodes, entropy = self._soft_nodes(state.msg, eta)
+        return ChainMarginals(nodes, entropy, self.lam(state.msg), self.value(state.msg, eta))
+
+    def value(self, messages: Floats, eta: float) -> float:
+        """-L(λ), the value of the regularised dual (the plain bound at η = inf)."""
+        dot, shift = np.empty(self.model.n), np.zeros(len(self.plan.edge))
+        core.star_values(
+            self._layout, self.plan.native, self.plan.rank, messages.copy(), self._origin,
+            self._bar, self._theta, eta, shift, dot, self.threads,
+        )  # fmt: skip
+        terms = np.concatenate([dot, shift[self._real], [self.model.constant]])
+        return float(core.careful_sum(terms))
+
+    def standing(self, state: Messages, eta: float) -> Floats:
+        """λ where the sweeps of a run stand."""
+        return self.lam(state.msg)
+
+    def resend(self, state: Messages, eta: float) -> None:
+        """Nothing: `prove` leaves messages alone."""
+
+    def prove(self, state: Messages, hard: int = POLISH) -> Proved:
+        """λ after a few hard sweeps; what it proves is left to the judge."""
+        return Proved(self.bounding(state.msg, hard))
+
+    def bounding(self, messages: Floats, hard: int = POLISH) -> Floats:
+        """λ after a few hard sweeps, which never lower its plain bound."""
+        msg = messages.copy()
+        shift = np.empty(len(self.plan.edge))
+        self.passes(Messages(msg, msg, np.ones(3), shift), hard, np.inf, momentum=False)
+        return self.lam(msg)
+
+    def _soft_nodes(self, messages: Floats, eta: float) -> tuple[Floats, Floats]:
+        plan, nodes = self.plan, np.empty(self.model.unary.size)
+        entropy, minima = np.empty(self.model.n), np.empty(self.model.n)
+        core.shares(plan.native, messages, self._theta, self.threads)
+        core.soft_nodes(
+            layout(self.model), plan.node_at, plan.node_step, self._theta, eta, nodes, entropy,
+            minima, self.threads,
+        )  # fmt: skip
+        return nodes, entropy

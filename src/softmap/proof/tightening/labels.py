@@ -1,0 +1,90 @@
+"""Labels from the marginals of a tightened run: rounding, and the tree of the surest pairs."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from softmap import labels as decoding
+from softmap.model import Model
+from softmap.model.graph import spanning_forest
+from softmap.model.potentials import Tables
+from softmap.model.potentials.base import Ints
+from softmap.proof.tightening.regions import Tightened, blocks
+from softmap.relaxation.dual import Floats
+
+__all__ = ["candidates", "load", "polished", "tree_labels"]
+
+TINY = 1e-30  # marginals below count as this
+
+
+def load() -> None:
+    """Import what `tree_labels` needs: it takes long enough to be done before the end is near."""
+    import scipy.sparse.csgraph  # noqa: F401
+
+
+def candidates(tight: Tightened, nodes: Floats) -> list[Ints]:
+    """Labellings of the base for node marginals of the tightened model."""
+    rounded = decoding.round_nodes(tight.base, nodes[: tight.base.unary.size])
+    found = [rounded]
+    if len(tight.pairs):
+        found.append(tree_labels(tight, nodes, rounded))
+    return found
+
+
+def tree_labels(tight: Tightened, nodes: Floats, start: Ints) -> Ints:
+    """The mode of the tree distribution over the pair regions of most mutual information.
+
+    Where single variables are undecided (a domain may be turned over as a whole), pairs are not.
+    Variables in no pair region keep their label of `start`.
+    """
+    base, n = tight.base, tight.base.num_variables
+    logs = np.log(np.maximum(nodes, TINY))
+    information = _information(tight, nodes, logs)
+    chosen = spanning_forest(n, tight.pairs, -information)
+    pairs = tight.pairs[chosen]
+    degree = np.bincount(pairs.ravel(), minlength=n)
+    unary = logs[: int(base.node_offset[n])] * np.repeat(degree - 1, base.num_labels[:n])
+    listed = np.split(unary, base.node_offset[1:n])
+    model = Model(listed, pairs, Tables(_pair_tables(tight, -logs, chosen)))
+    found = decoding.forests(model, start, rounds=1)
+    return np.where(degree > 0, found, start)
+
+
+def _information(tight: Tightened, nodes: Floats, logs: Floats) -> Floats:
+    """Mutual information of each pair region, from the marginals of its variables."""
+    model = tight.model
+    out = np.empty(len(tight.pairs))
+    labels = model.num_labels[tight.pairs]
+    for rows, cols in np.unique(labels, axis=0).tolist():
+        some = np.flatnonzero((labels == (rows, cols)).all(axis=1))
+        at = blocks(model.node_offset, tight.first_pair + some, rows * cols)
+        joint = nodes[at].reshape(-1, rows, cols)
+        first = np.log(np.maximum(joint.sum(axis=2, keepdims=True), TINY))
+        second = np.log(np.maximum(joint.sum(axis=1, keepdims=True), TINY))
+        ratio = logs[at].reshape(-1, rows, cols) - first - second
+        out[some] = (joint * ratio).sum(axis=(1, 2))
+    return out
+
+
+def _pair_tables(tight: Tightened, values: Floats, which: Ints) -> Floats | list[Floats]:
+    model = tight.model
+    labels = model.num_labels[tight.pairs[which]]
+    if (labels == labels[0]).all():
+        rows, cols = labels[0].tolist()
+        at = blocks(model.node_offset, tight.first_pair + which, rows * cols)
+        return values[at].reshape(-1, rows, cols)
+    return [
+        values[model.node_slice(tight.first_pair + int(p))].reshape(rows, cols)
+        for p, (rows, cols) in zip(which, labels.tolist(), strict=True)
+    ]
+
+
+def polished(base: Model, labels: list[Ints], rounds: int, seed: int) -> tuple[Ints, float]:
+    """The best of the labellings after coordinate descent and forests, and its energy."""
+    best, energy = labels[0], np.inf
+    for given in labels:
+        found = decoding.forests(base, decoding.icm(base, given), rounds, 0.0, seed)
+        value = float(base.energy(found))
+        if value < energy:
+            best, energy = found, value
+    return best, energy

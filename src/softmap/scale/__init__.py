@@ -1,0 +1,1 @@
+"""Many models at once, and one model that is too large for a machine."""

@@ -1,0 +1,230 @@
+"""solve_many(): the loop that hands work to a cluster and takes results as they finish."""
+
+from __future__ import annotations
+
+import math
+import os
+import queue
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from typing import Any
+
+from softmap.arguments import count
+from softmap.errors import OptionError, SoftmapError
+from softmap.model import Model
+from softmap.scale.many.cluster import Connection, distributed_module
+from softmap.scale.many.items import Item, batches, listed
+from softmap.scale.many.work import Outcome, Settings, checkpoint_of, work
+from softmap.solving.batch import checked_options
+from softmap.solving.options import MOST_THREADS
+from softmap.solving.result import Result
+from softmap.solving.workers import attached
+
+__all__ = ["outcomes", "shared_folder", "solve_many"]
+
+
+@dataclass(frozen=True)
+class Flow:
+    """How batches are handed to a cluster.
+
+    Attributes
+    ----------
+    ahead : int
+        Batches per thread that are handed over before results are back.
+    recount : float
+        Seconds between two counts of the workers.
+    tick : float
+        Longest wait for a result, in seconds, before the connection is tested.
+    """
+
+    ahead: int = 3
+    recount: float = 1.0
+    tick: float = 0.2
+
+
+def solve_many(
+    models_or_paths: Any,
+    client: Any = None,
+    *,
+    checkpoints: str | os.PathLike[str] | None = None,
+    workers: int | None = None,
+    threads: int | None = None,
+    **options: Any,
+) -> Iterator[tuple[str, Result | Exception]]:
+    """Solve many models on a Dask cluster; results come as they finish.
+
+    A model that fails is reported and costs the others nothing; the models of a worker that is
+    lost are solved by another one. Small models travel in batches.
+
+    Parameters
+    ----------
+    models_or_paths : list of Model or path, or a mapping from names to them
+        Paths are read by the workers. Without names, a file is called by its name without
+        suffixes, a model by its place in the list.
+    client : dask.distributed.Client or str, optional
+        A client or the address of a scheduler; a cluster of processes on this machine if left out
+        (scripts then need `if __name__ == "__main__":`).
+    checkpoints : folder that all workers see, optional
+        Models of a lost worker go on from their checkpoints in it.
+    workers : int
+        Processes of a cluster on this machine; one per core if left out.
+    threads : int
+        Threads for each model that is solved alone; those the worker has to spare if left out.
+    **options
+        Those of `solve` that may hold for many models; limits hold for each model by itself.
+
+    Returns
+    -------
+    iterator of (name, Result or exception)
+    """
+    items = listed(models_or_paths)
+    checked_options("solve_many", options)
+    if workers is not None:
+        workers = count("workers", workers, 1, MOST_THREADS)
+    if threads is not None:
+        options = options | {"threads": count("threads", threads, 1, MOST_THREADS)}
+    folder = shared_folder(checkpoints)
+    connection = Connection(client, workers)
+    return _results(items, Settings(options, checkpoints=folder), connection)
+
+
+def shared_folder(checkpoints: Any) -> str | None:
+    """The folder for checkpoints, as workers find it."""
+    if checkpoints is None:
+        return None
+    if not isinstance(checkpoints, str | os.PathLike) or not os.path.isdir(checkpoints):
+        raise OptionError("checkpoints: expected a folder that exists")
+    return os.path.abspath(checkpoints)
+
+
+def _results(
+    items: list[Item], settings: Settings, connection: Connection
+) -> Iterator[tuple[str, Result | Exception]]:
+    """Outcomes as users see them: models given are put back in place."""
+    given = {item.name: item.source for item in items}
+    for outcome in outcomes(items, settings, connection):
+        source, result = given[outcome.name], outcome.value
+        if outcome.error is not None:
+            yield outcome.name, outcome.error
+        else:
+            yield outcome.name, attached(result, source) if isinstance(source, Model) else result
+
+
+def outcomes(items: list[Item], settings: Settings, connection: Connection) -> Iterator[Outcome]:
+    """What comes of each item, exactly once, in the order in which workers finish."""
+    if not items:
+        return
+    with connection:
+        stream = _Stream(items, settings, connection)
+        try:
+            yield from stream
+        finally:
+            stream.cancel()
+
+
+class _Stream:
+    """Batches that wait, batches that are on their way, and what has come back."""
+
+    flow = Flow()
+
+    def __init__(self, items: list[Item], settings: Settings, connection: Connection) -> None:
+        self._dask, self._connection = distributed_module(), connection
+        threads = connection.workers()
+        self._waiting = batches(items, sum(threads.values()) or 1)[::-1]
+        crowd = -(-len(self._waiting) // max(1, len(threads)))
+        self._settings = replace(settings, crowd=crowd)
+        self._pending: dict[str, tuple[Any, list[Item]]] = {}
+        self._done: queue.SimpleQueue[Any] = queue.SimpleQueue()
+        self._serial = 0
+        self._most, self._counted = self.flow.ahead, -math.inf
+
+    def __iter__(self) -> Iterator[Outcome]:
+        while self._waiting or self._pending:
+            self._hand_over()
+            try:
+                future = self._done.get(timeout=self.flow.tick)
+            except queue.Empty:
+                continue
+            if future.key in self._pending:  # else it was handed over again meanwhile
+                yield from self._arrived(*self._pending.pop(future.key))
+
+    def _hand_over(self) -> None:
+        """Keep every worker busy, and no more than that: batches that wait are cheap to move."""
+        if not self._connection.ready:
+            self._connection.restored()
+            self._recall()
+        try:
+            while self._waiting and len(self._pending) < self._room():
+                self._submit(self._waiting.pop())
+        except (OSError, TimeoutError):
+            return  # the connection broke: looked after in the next turn
+
+    def _room(self) -> int:
+        """Batches that may be on their way; workers are counted now and then."""
+        if time.monotonic() > self._counted + self.flow.recount:
+            self._most = self.flow.ahead * (sum(self._connection.workers().values()) or 1)
+            self._counted = time.monotonic()
+        return self._most
+
+    def _submit(self, batch: list[Item]) -> None:
+        self._serial += 1
+        key = f"softmap-{id(self):x}-{self._serial}"
+        try:
+            future = self._connection.client.submit(
+                work, batch, self._settings, key=key, pure=False
+            )
+        except BaseException:
+            self._waiting.append(batch)
+            raise
+        self._pending[key] = future, batch
+        future.add_done_callback(self._done.put)
+
+    def _recall(self) -> None:
+        """Take back all that a scheduler which is gone was told."""
+        self._waiting += [batch for _, batch in self._pending.values()]
+        self._pending.clear()
+
+    def _arrived(self, future: Any, batch: list[Item]) -> Iterator[Outcome]:
+        """The outcomes of a batch; what got lost on the way is handed over again."""
+        if future.status == "finished":
+            try:
+                found = future.result()
+            except Exception:  # its worker, or the scheduler, was lost before it was fetched
+                self._waiting.append(batch)
+                return
+            self._forget_checkpoints(found)
+            yield from found
+        elif future.status == "error":
+            yield from self._failed(future, batch)
+        else:
+            self._waiting.append(batch)
+
+    def _forget_checkpoints(self, found: list[Outcome]) -> None:
+        """A model that is solved will not be gone on with."""
+        if self._settings.checkpoints is not None:
+            for outcome in found:
+                checkpoint_of(self._settings.checkpoints, outcome.name).unlink(missing_ok=True)
+
+    def _failed(self, future: Any, batch: list[Item]) -> Iterator[Outcome]:
+        """A batch that workers died of is tried item by item; so the one at fault is found."""
+        if len(batch) > 1:
+            self._waiting[:0] = [[item] for item in batch]  # after all that is not suspect
+            return
+        try:
+            error = future.exception()
+        except Exception:  # the connection broke just now
+            self._waiting.append(batch)
+            return
+        if isinstance(error, self._dask.KilledWorker):
+            error = SoftmapError(
+                f"{batch[0].name}: every worker that tried it was lost, "
+                "most likely for want of memory"
+            )
+        yield Outcome(batch[0].name, error=error)
+
+    def cancel(self) -> None:
+        """Leave nothing running for which nobody waits."""
+        futures = [future for future, _ in self._pending.values()]
+        if futures and self._connection.ready:
+            self._connection.client.cancel(futures, force=True)

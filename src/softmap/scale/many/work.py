@@ -1,0 +1,178 @@
+"""What a worker does: reads models, solves them, and says of each what came of it."""
+
+from __future__ import annotations
+
+import os
+import pickle
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+from softmap.errors import CheckpointError, FormatError, SoftmapError
+from softmap.io.formats import read
+from softmap.io.limits import human
+from softmap.machine import usable_cores
+from softmap.model import Model
+from softmap.scale.many.items import Item
+from softmap.solving.batch import solve_batch
+from softmap.solving.memory import memory_needed
+from softmap.solving.result import Result
+from softmap.solving.solve import resume, solve
+from softmap.solving.workers import detached
+
+__all__ = ["Outcome", "Settings", "checkpoint_of", "work"]
+
+
+@dataclass(frozen=True)
+class Settings:
+    """What holds for all items.
+
+    Attributes
+    ----------
+    options
+        Of `solve`; `threads` among them if the user has said how many.
+    values
+        What tables of UAI files hold.
+    checkpoints
+        A folder that all workers see.
+    pick
+        What is sent back of a result: a function that workers can import; the result if None.
+    crowd
+        Batches per worker that may run at the same time.
+    """
+
+    options: dict[str, Any] = field(default_factory=dict)
+    values: Any = None
+    checkpoints: str | None = None
+    pick: Callable[[Result], Any] | None = None
+    crowd: int = 1
+
+
+@dataclass(frozen=True, eq=False)
+class Outcome:
+    """What came of an item: `value`, an `error`, or neither where the model is `unchanged`.
+
+    `resumed` says that the run went on from a checkpoint which a lost worker had left.
+    """
+
+    name: str
+    value: Any = None
+    error: Exception | None = None
+    fingerprint: str = ""
+    unchanged: bool = False
+    resumed: bool = False
+
+
+def work(items: list[Item], settings: Settings) -> list[Outcome]:
+    """Solve a batch on this worker; each model by itself, whatever becomes of the others."""
+    threads, limit = _worker(settings)
+    found: dict[str, Outcome] = {}
+    models: dict[str, Model] = {}
+    for item in items:
+        try:
+            model = _model(item, settings, limit)
+            fingerprint = model.fingerprint() if settings.pick else ""
+            found[item.name] = Outcome(item.name, None, None, fingerprint, unchanged=True)
+            if not item.known or item.known != fingerprint:
+                models[item.name] = model
+        except Exception as error:  # reported with its item
+            found[item.name] = Outcome(item.name, error=_sendable(error))
+    sent = {item.name for item in items if isinstance(item.source, Model)}
+    for name, (answer, resumed) in zip(models, _answers(models, settings, threads), strict=True):
+        known = replace(found[name], resumed=resumed)
+        found[name] = _outcome(known, answer, settings, name in sent)
+    return list(found.values())
+
+
+def _worker(settings: Settings) -> tuple[int, int | None]:
+    """Threads for this batch, and the memory of this worker if it has a limit."""
+    from distributed import get_worker
+
+    try:
+        worker = get_worker()
+    except ValueError:  # called outside a worker
+        return settings.options.get("threads") or usable_cores(), None
+    threads = worker.state.nthreads
+    share = max(1, threads // max(1, min(threads, settings.crowd)))
+    limit = getattr(getattr(worker, "memory_manager", None), "memory_limit", None)
+    return settings.options.get("threads") or share, limit
+
+
+def _model(item: Item, settings: Settings, limit: int | None) -> Model:
+    if isinstance(item.source, Model):
+        model = item.source
+    else:
+        if limit is not None and os.path.getsize(item.source) > limit:
+            raise MemoryError(f"{item.source}: larger than a worker's memory, {human(limit)}")
+        try:
+            model = read(item.source, values=settings.values)
+        except OSError as error:
+            raise FormatError(error.strerror or str(error), item.source) from error
+    need = memory_needed(model, settings.options.get("dtype") or "float64")
+    if limit is not None and need > limit:
+        raise MemoryError(
+            f"{item.name}: a run needs about {human(need)}, a worker has {human(limit)}"
+        )
+    return model
+
+
+def _answers(
+    models: dict[str, Model], settings: Settings, threads: int
+) -> list[tuple[Result | Exception, bool]]:
+    """A result or an exception per model, and whether its run was one that went on."""
+    options = {name: value for name, value in settings.options.items() if name != "threads"}
+    if len(models) > 1 and settings.checkpoints is None:
+        found = solve_batch(
+            models.values(), threads=threads, processes=False, errors="return", **options
+        )
+        return [(answer, False) for answer in found]
+    return [_one(name, model, settings, threads) for name, model in models.items()]
+
+
+def checkpoint_of(folder: str, name: str) -> Path:
+    """Where the run of a model is stored as it goes."""
+    return Path(folder) / f"{name}.checkpoint.npz"
+
+
+def _one(
+    name: str, model: Model, settings: Settings, threads: int
+) -> tuple[Result | Exception, bool]:
+    """One run, from its checkpoint if a lost worker has left one."""
+    options: dict[str, Any] = settings.options | {"threads": threads}
+    try:
+        if settings.checkpoints is None:
+            return solve(model, **options), False
+        path = checkpoint_of(settings.checkpoints, name)
+        if path.exists():
+            limits: dict[str, Any] = {
+                key: options.get(key) for key in ("time_limit", "max_work", "updates")
+            }
+            try:
+                return resume(path, model, threads=threads, checkpoint=path, **limits), True
+            except CheckpointError:  # of another model, or damaged: begin again
+                path.unlink(missing_ok=True)
+        return solve(model, checkpoint=path, **options), False
+    except Exception as error:
+        return error, False
+
+
+def _outcome(before: Outcome, answer: Any, settings: Settings, sent: bool) -> Outcome:
+    """What is sent back; not a model that was sent here, as whoever sent it has it."""
+    if isinstance(answer, Exception):
+        return replace(before, error=_sendable(answer), unchanged=False)
+    if settings.pick is not None:
+        return replace(before, value=settings.pick(answer), unchanged=False)
+    return replace(before, value=detached(answer) if sent else answer, unchanged=False)
+
+
+def _sendable(error: Exception) -> Exception:
+    """An exception that survives the journey; another one with its words where it would not."""
+    for name in ("result", "__notes__"):
+        error.__dict__.pop(name, None)
+    try:
+        if str(pickle.loads(pickle.dumps(error))) == str(error):
+            return error.with_traceback(None)
+    except Exception:  # some exceptions cannot be made again from their arguments
+        pass
+    return SoftmapError(f"{type(error).__name__}: {error}")

@@ -1,6 +1,0 @@
-"""The registered methods by what one of their steps is."""
-
-from softmap.algorithms.registry import METHODS
-
-PASSES = [name for name, method in METHODS.items() if method.sweeping]
-UPDATES = [name for name, method in METHODS.items() if not method.sweeping]

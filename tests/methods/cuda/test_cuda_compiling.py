@@ -1,0 +1,90 @@
+"""Kernels are compiled once on a machine, and whatever happens to the folder they are kept in."""
+
+from __future__ import annotations
+
+import logging
+import re
+from pathlib import Path
+
+import pytest
+
+from softmap.methods.cuda.compiling import HEADERS, Compiler, Store, sources
+
+
+class Counting:
+    """Stands for a compiler; notes what it was asked for."""
+
+    def __init__(self):
+        self.names = []
+
+    def __call__(self, text, name, options):
+        self.names.append(name)
+        return name.upper(), text.encode() + b"\n\0" + " ".join(options).encode()
+
+
+def test_a_second_process_compiles_nothing(tmp_path, caplog):
+    first, second = Counting(), Counting()
+    names = ["tick", "bounds<Shape<float, 1>>"]
+    with caplog.at_level(logging.INFO, "softmap"):
+        one = Compiler(first, ["sm_90", "13.0"], Store(tmp_path))
+        one.begin(names)
+        made = [one.binary(name) for name in names]
+        assert "compiling 2 GPU kernels" in caplog.text
+        caplog.clear()
+        other = Compiler(second, ["sm_90", "13.0"], Store(tmp_path))
+        other.begin(names)
+        assert other.done()
+        assert [other.binary(name) for name in names] == made
+    assert sorted(first.names) == [
+        "softmap::device::bounds<softmap::device::Shape<float, 1>>", "softmap::device::tick"
+    ]  # fmt: skip
+    assert not second.names
+    assert not caplog.text
+
+
+def test_another_device_or_compiler_has_binaries_of_its_own(tmp_path):
+    for facts in (["sm_90", "13.0"], ["sm_80", "13.0"], ["sm_90", "13.1"]):
+        compiler = Counting()
+        Compiler(compiler, facts, Store(tmp_path)).binary("tick")
+        assert compiler.names
+
+
+@pytest.mark.parametrize("harm", ["cut", "changed", "empty"])
+def test_a_damaged_binary_is_compiled_again(tmp_path, harm):
+    made = Compiler(Counting(), [], Store(tmp_path)).binary("tick")
+    (path,) = tmp_path.iterdir()
+    whole = path.read_bytes()
+    path.write_bytes({"cut": whole[:-3], "changed": whole[:-1] + b"?", "empty": b""}[harm])
+    compiler = Counting()
+    assert Compiler(compiler, [], Store(tmp_path)).binary("tick") == made
+    assert compiler.names
+
+
+def test_a_folder_that_cannot_be_used_costs_time_only(tmp_path):
+    blocked = tmp_path / "file"
+    blocked.write_text("")
+    for folder in (blocked / "kernels", None):
+        compiler = Counting()
+        assert Compiler(compiler, [], Store(folder)).binary("tick")
+        assert compiler.names
+
+
+def test_errors_of_the_compiler_reach_who_waits(tmp_path):
+    def broken(text, name, options):
+        raise RuntimeError("tick: expected a ;")
+
+    compiler = Compiler(broken, [], Store(tmp_path))
+    compiler.begin(["tick"])
+    with pytest.raises(RuntimeError, match="expected a ;"):
+        compiler.binary("tick")
+
+
+def test_every_kernel_is_in_the_header_that_is_included_for_it():
+    folder = sources() / "cuda"
+    found = {}
+    for path in folder.glob("*.hpp"):
+        text = Path(path).read_text()
+        for name in re.findall(r"SOFTMAP_(?:MODEL_)?KERNEL\s+(\w+)\(", text):
+            found[name] = path.stem
+    assert found
+    assert {name: HEADERS.get(name, "judging") for name in found} == found

@@ -1,0 +1,182 @@
+"""Chain passes: messages follow the plain recursion, bounds are bounds, threads do not matter."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from softmap import core, generators, lp
+from softmap.methods.sweeps.chains import Chains
+from softmap.methods.sweeps.planning import chain_schedule
+from softmap.model import Model
+from softmap.model.layout import layout
+from softmap.relaxation.bounds import dual_bound
+from softmap.relaxation.consistency import tighten
+from support.families import FAMILIES, Ends, Numbers, single
+
+ONE = 1
+
+
+def many_edges(name: str, seed: int) -> Model:
+    """A small dense graph of one family, label counts mixed: tiles and single blocks occur."""
+    rng = np.random.default_rng(seed)
+    n = int(rng.integers(2, 12))
+    pairs = [(i, j) for i in range(n) for j in range(i + 1, n)]
+    chosen = rng.permutation(len(pairs))[: int(rng.integers(1, len(pairs) + 1))]
+    edges = [pairs[k] if rng.random() < 0.5 else pairs[k][::-1] for k in chosen]
+    labels = np.full(n, rng.integers(1, 6)) if rng.random() < 0.5 else rng.integers(1, 6, n)
+    groups = [
+        (np.array([e]), single(name, rng, int(labels[e[0]]), int(labels[e[1]]))) for e in edges
+    ]
+    return tighten(Model([rng.normal(size=d) for d in labels], None, groups))
+
+
+def higher_order(seed: int) -> Model:
+    """Ternary factors: auxiliary nodes and projections, beside pairs."""
+    rng = np.random.default_rng(seed)
+    n = int(rng.integers(3, 8))
+    labels = rng.integers(1, 4, n)
+    scopes = [rng.permutation(n)[: rng.integers(1, 4)] for _ in range(8)]
+    return Model.from_factors(labels, [(s, rng.normal(size=labels[s])) for s in scopes])
+
+
+def models_of(name: str, seed: int) -> list[Model]:
+    """Models with tiles, with single blocks, and with both."""
+    if FAMILIES[name].ties:
+        return [higher_order(seed)]
+    return [many_edges(name, seed), grid_of(name, seed)]
+
+
+def grid_of(name: str, seed: int) -> Model:
+    """A grid of one group: full tiles."""
+    rng = np.random.default_rng(seed)
+    rows, cols, d = (int(k) for k in rng.integers(2, 9, 3))
+    edges = generators.grid_edges(rows, cols)
+    group = FAMILIES[name].make(Numbers(rng), Ends([d] * len(edges), [d] * len(edges)))
+    return tighten(Model(rng.normal(size=(rows * cols, d)), edges, group))
+
+
+def plain_half_pass(model: Model, lam: np.ndarray, eta: float, forward: bool) -> np.ndarray:
+    """The recursion as it is written, node by node, through the numpy verbs."""
+    graph, msg = model.graph, -lam
+    ahead = graph.node < graph.node[np.arange(2 * model.m) ^ 1]
+    for i in range(model.n) if forward else range(model.n - 1, -1, -1):
+        halves = graph.half[graph.start[i] : graph.start[i + 1]]
+        chains = max(ahead[halves].sum(), (~ahead[halves]).sum(), 1)
+        theta = model.unary_of(i) + sum(msg[model.half_slice(h)] for h in halves)
+        for h in halves[ahead[halves] == forward]:
+            far = h ^ 1
+            g = int(np.searchsorted(model.group_start, h >> 1, side="right")) - 1
+            k, a = (h >> 1) - model.group_start[g], theta / chains - msg[model.half_slice(h)]
+            d = int(model.num_labels[graph.node[far]])
+            potential = model.potentials[g]
+            if np.isinf(eta):
+                new = potential.hard_message(k, far & 1, a, d)
+            else:
+                new = potential.soft_message(k, far & 1, a, eta, d)
+            new = np.where(np.isfinite(new), new - new.min(), 0.0)
+            msg[model.half_slice(far)] = new
+    return -msg
+
+
+@pytest.mark.parametrize("name", FAMILIES)
+@given(seed=st.integers(0, 2**32 - 1), eta=st.sampled_from([0.5, 30.0, 1e4, np.inf]))
+def test_a_pass_is_the_recursion(name, seed, eta):
+    for model in models_of(name, seed):
+        rng = np.random.default_rng(seed)
+        lam = rng.normal(size=int(model.half_offset[-1]))
+        chains = Chains(model, ONE)
+        state = chains.start(lam)
+        chains.passes(state, 1, eta, momentum=False)
+        expected = plain_half_pass(model, lam, eta, forward=True)
+        expected = plain_half_pass(model, expected, eta, forward=False)
+        np.testing.assert_allclose(chains.lam(state.msg), expected, rtol=1e-9, atol=1e-8)
+
+
+@pytest.mark.parametrize("name", FAMILIES)
+@given(seed=st.integers(0, 2**32 - 1))
+def test_hard_passes_never_lower_the_bound(name, seed):
+    model = models_of(name, seed)[0]
+    chains = Chains(model, ONE)
+    state = chains.start(None)
+    bounds = []
+    for _ in range(5):
+        chains.passes(state, 1, np.inf, momentum=False)
+        bounds.append(dual_bound(model, chains.bounding(state.msg)))
+    assert all(b >= a - 1e-9 * (1 + abs(a)) for a, b in pairwise(bounds))
+
+
+@given(seed=st.integers(0, 2**32 - 1), n=st.integers(1, 40))
+def test_hard_passes_are_exact_on_trees(seed, n):
+    model = generators.random_tree(n, 3, seed=seed)
+    chains = Chains(model, ONE)
+    state = chains.start(None)
+    chains.passes(state, 2 * n, np.inf, momentum=False)
+    bound = dual_bound(model, chains.bounding(state.msg))
+    assert bound == pytest.approx(lp.solve(model).value, abs=1e-6)
+
+
+@given(seed=st.integers(0, 2**32 - 1))
+def test_threads_do_not_change_a_bit(seed):
+    model = generators.erdos_renyi(60, 3, seed=seed % 1000)
+    results = []
+    for threads in (1, 2, 3):
+        chains = Chains(model, threads)
+        state = chains.start(None)
+        chains.passes(state, 7, 50.0, momentum=True)
+        results.append(chains.lam(state.msg))
+    np.testing.assert_array_equal(results[0], results[1])
+    np.testing.assert_array_equal(results[0], results[2])
+
+
+@given(seed=st.integers(0, 2**32 - 1), eta=st.sampled_from([1.0, 30.0, 1e4]))
+def test_passes_never_lower_the_smoothed_dual_which_stays_below_the_bound(seed, eta):
+    model = generators.erdos_renyi(30, 3, seed=seed % 1000)
+    chains = Chains(model, ONE)
+    state = chains.start(None)
+    values = []
+    for _ in range(4):
+        chains.passes(state, 1, eta, momentum=False)
+        values.append(chains.marginals(state, eta).smoothed)
+        assert values[-1] <= dual_bound(model, chains.bounding(state.msg)) + 1e-9
+    assert all(b >= a - 1e-9 * abs(a) for a, b in pairwise(values))
+
+
+def test_float32_messages_give_nearly_the_same_bound():
+    model = generators.potts_grid(12, 12, 4, seed=2)
+    bounds = []
+    for dtype in ("float64", "float32"):
+        chains = Chains(model, ONE, dtype)
+        state = chains.start(None)
+        chains.passes(state, 30, 100.0, momentum=True)
+        bounds.append(dual_bound(model, chains.bounding(state.msg).astype(np.float64)))
+    assert bounds[1] == pytest.approx(bounds[0], abs=1e-2)
+
+
+@pytest.mark.parametrize("name", FAMILIES)
+@given(seed=st.integers(0, 2**32 - 1))
+def test_costs_lie_by_strip_and_nothing_else_does(name, seed):
+    for model in models_of(name, seed):
+        plan = chain_schedule(model)
+        node = np.repeat(np.arange(model.n), model.num_labels)
+        label = np.arange(len(node)) - model.node_offset[node]
+        place = plan.node_at[node] + label * plan.node_step[node]
+        np.testing.assert_array_equal(plan.unary[place], model.unary)
+        assert len(np.unique(place)) == len(place)
+        assert not np.delete(plan.unary, place).any()
+
+
+def test_costs_without_room_are_refused():
+    model = generators.random_grid(3, 3, 4, seed=1)
+    plan = chain_schedule(model)
+    arrays = [plan.nodes, plan.node_at, plan.node_step]
+    with pytest.raises(ValueError, match="node 8 has no room"):
+        core.by_strip(layout(model), *arrays, np.zeros(int(plan.node_at[8]) + 1))
+    for k, name in enumerate(("nodes", "at", "step")):
+        cut = [array[:-1] if k == j else array for j, array in enumerate(arrays)]
+        with pytest.raises(ValueError, match=name):
+            core.by_strip(layout(model), *cut, np.zeros(plan.cost_size))

@@ -1,0 +1,233 @@
+"""Pictures in blocks, and passes that begin with what those have learnt."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from tests.oracles import dense_lp
+from tests.relaxed_runs import promised, same_result
+
+import softmap
+from softmap import core
+from softmap.generators import erdos_renyi, grid_edges, potts_grid
+from softmap.methods.sweeps import anneal, coarser
+from softmap.methods.sweeps.anneal import COARSE_PASSES, RULE, Anneal
+from softmap.methods.sweeps.chains import Chains
+from softmap.model import Model, Potts, TruncatedLinear, TruncatedQuadratic
+from softmap.solving.relax import TUNING
+
+FAMILIES = {
+    "potts": Potts,
+    "linear": lambda weights: TruncatedLinear(weights, 2.0),
+    "quadratic": lambda weights: TruncatedQuadratic(weights, 3.5),
+}
+SHAPES = st.tuples(st.integers(2, 7), st.integers(3, 7))
+
+
+@pytest.fixture
+def small_pictures(monkeypatch):
+    """Look ahead in pictures of any size."""
+    monkeypatch.setattr(coarser, "LEAST", 6)
+
+
+def picture(
+    shape: tuple[int, int], family: str, seed: int, *, labels: int = 3, weight: float = 4.0
+) -> Model:
+    """A random picture whose edges come in any order and direction, in two groups."""
+    rng = np.random.default_rng(seed)
+    edges = rng.permutation(grid_edges(*shape))
+    turned = rng.random(len(edges)) < 0.5
+    edges[turned] = edges[turned][:, ::-1]
+    weights, some = weight * rng.uniform(0.5, 1.5, len(edges)), len(edges) // 2
+    groups = [(edges[:some], weights[:some]), (edges[some:], weights[some:])]
+    costs = rng.random((shape[0] * shape[1], labels))
+    made = [(ends, FAMILIES[family](of)) for ends, of in groups if len(ends)]
+    return Model(costs, None, made)
+
+
+def in_blocks(model: Model, width: int) -> np.ndarray:
+    """The block of every pixel, one by one."""
+    across = (width + 1) // 2
+    return np.array([(i // width) // 2 * across + (i % width) // 2 for i in range(model.n)])
+
+
+@pytest.mark.usefixtures("small_pictures")
+@pytest.mark.parametrize("family", FAMILIES)
+@given(shape=SHAPES, seed=st.integers(0, 2**32 - 1))
+def test_blocks_cost_what_their_pixels_cost_with_one_label(family, shape, seed):
+    model = picture(shape, family, seed)
+    small = coarser.coarser(model)
+    assert small is not None
+    block = in_blocks(model, shape[1])
+    assert small.model.n == block.max() + 1
+    for labels in np.random.default_rng(seed).integers(0, 3, (5, small.model.n)):
+        assert small.model.energy(labels) == pytest.approx(model.energy(labels[block]))
+
+
+@pytest.mark.usefixtures("small_pictures")
+@given(shape=SHAPES, seed=st.integers(0, 2**32 - 1))
+def test_lam_comes_from_the_edge_that_leads_the_same_way(shape, seed):
+    model = picture(shape, "potts", seed)
+    small, block = coarser.coarser(model), in_blocks(model, shape[1])
+    across = (shape[1] + 1) // 2
+    ends = {tuple(pair): e for e, pair in enumerate(small.model.edges.tolist())}
+    weights = small.model.potentials[0].arrays()["weights"]
+    own = np.concatenate([p.arrays()["weights"] for p in model.potentials])
+    for h in range(2 * model.m):
+        to, far = (int(model.edges[h >> 1, side]) for side in (h & 1, 1 - (h & 1)))
+        step = {1: 1, shape[1]: across}[abs(far - to)] * (1 if far > to else -1)
+        there = (block[to], block[to] + step)
+        known = ends.get(tuple(sorted(there)), -1)
+        if step in (1, -1) and block[to] // across != there[1] // across:
+            known = -1
+        assert small.source[h] == (-1 if known < 0 else 2 * known + (step < 0))
+        assert small.part[h] == (0.0 if known < 0 else own[h >> 1] / weights[known])
+
+
+@pytest.mark.usefixtures("small_pictures")
+@given(
+    shape=SHAPES,
+    family=st.sampled_from(list(FAMILIES)),
+    dtype=st.sampled_from(["float64", "float32"]),
+    seed=st.integers(0, 2**32 - 1),
+)
+def test_spreading_is_taking_and_packing(shape, family, dtype, seed):
+    model = picture(shape, family, seed)
+    small, chains = coarser.coarser(model), Chains(model, 1, dtype)
+    lam = np.random.default_rng(seed).normal(size=small.model.half_size)
+    state = chains.start(None)
+    chains.begin_with(state, small, lam)
+    taken = lam.reshape(-1, 3)[small.source] * small.part[:, None]
+    expected = chains.start(taken.reshape(-1))
+    np.testing.assert_array_equal(state.prev, expected.prev)
+    np.testing.assert_array_equal(state.msg[: len(state.prev)], expected.prev)
+    assert not state.msg[len(state.prev) :].any()
+
+
+def test_what_is_spread_must_be_there():
+    model = potts_grid(3, 3, 2)
+    chains, halves = Chains(model, 1), 2 * model.m
+    state = chains.start(None)
+    with pytest.raises(ValueError, match="source names half-edges past the end of lam"):
+        core.spread(
+            chains._layout, chains.plan.native, np.zeros(8), np.full(halves, 4), np.ones(halves),
+            state.msg,
+        )  # fmt: skip
+    with pytest.raises(ValueError, match="part"):
+        core.spread(
+            chains._layout, chains.plan.native, np.zeros(8), np.zeros(halves, dtype=np.int64),
+            np.ones(1), state.msg,
+        )  # fmt: skip
+
+
+def others() -> dict[str, Model]:
+    """Models that are not gone through in blocks."""
+    edges, costs = grid_edges(5, 6), np.random.default_rng(0).random((30, 3))
+    uneven = [row[: 2 + k % 2] for k, row in enumerate(costs)]
+    hard = costs.copy()
+    hard[3, 1] = np.inf
+    cuts = np.where(np.arange(len(edges)) % 2, 1.0, 2.0)
+    return {
+        "weak ties": Model(costs, edges, Potts(0.1)),
+        "no edges": Model(costs),
+        "not a grid": erdos_renyi(30, 3, seed=1),
+        "eight neighbours": Model(costs, grid_edges(5, 6, 8), Potts(9.0)),
+        "a chain": Model(costs, np.stack([np.arange(29), np.arange(1, 30)], axis=1), Potts(9.0)),
+        "uneven labels": Model(uneven, edges, Potts(9.0)),
+        "hard constraints": Model(hard, edges, Potts(9.0)),
+        "negative weights": Model(costs, edges, Potts(np.where(np.arange(len(edges)), 9.0, -1.0))),
+        "several truncations": Model(
+            costs, edges, TruncatedLinear(9.0 * np.ones(len(edges)), cuts)
+        ),
+        "several families": Model(
+            costs, None, [(edges[:9], Potts(9.0)), (edges[9:], TruncatedLinear(9.0, 2.0))]
+        ),
+        "tables": Model(costs, edges, 9.0 * (1.0 - np.eye(3))),
+    }
+
+
+@pytest.mark.usefixtures("small_pictures")
+@pytest.mark.parametrize("name", others())
+def test_other_models_have_no_blocks(name):
+    assert coarser.coarser(others()[name]) is None
+
+
+def test_small_pictures_have_no_blocks():
+    assert coarser.coarser(picture((5, 6), "potts", 0)) is None
+
+
+@pytest.mark.usefixtures("small_pictures")
+@pytest.mark.parametrize("family", FAMILIES)
+@settings(max_examples=8)
+@given(shape=SHAPES, seed=st.integers(0, 2**32 - 1))
+def test_runs_that_looked_ahead_keep_their_promises(family, shape, seed):
+    model = picture(shape, family, seed, weight=2.0)
+    relaxed = dense_lp(model)
+    found = softmap.solve(model, goal="lp", lp_gap=1e-6)
+    promised(found, model, relaxed)
+    assert found.bound == pytest.approx(relaxed, rel=1e-5, abs=1e-5)
+    assert softmap.verify(found)
+
+
+@pytest.mark.usefixtures("small_pictures")
+def test_looking_ahead_is_work_and_the_same_with_any_number_of_threads():
+    model = picture((40, 51), "linear", 3)
+    runs = [softmap.solve(model, goal="lp", lp_gap=1e-4, threads=threads) for threads in (1, 2)]
+    same_result(*runs)
+    small = coarser.coarser(model)
+    assert small is not None
+    passes, rest = divmod(runs[0].work, 2 * model.m)
+    assert rest  # passes over blocks are no whole number of passes over pixels
+    assert runs[0].sweeps > passes >= 5
+
+
+def test_a_strongly_tied_picture_takes_less_work(monkeypatch):
+    model = potts_grid(130, 130, 8, weight=1.0, seed=0)
+    ahead = softmap.solve(model, goal="lp", lp_gap=1e-4)
+    monkeypatch.setattr(anneal, "coarser", lambda model: None)
+    plain = softmap.solve(model, goal="lp", lp_gap=1e-4)
+    assert ahead.sweeps < 0.8 * plain.sweeps
+
+
+@pytest.mark.usefixtures("small_pictures")
+def test_whoever_has_no_time_begins_at_zero():
+    model = picture((20, 20), "potts", 0)
+    method = Anneal()
+    state = method.init(model, None, 0)
+    eta = state.eta
+    method.start_coarse(state, lambda: True)
+    assert not state.messages.msg.any()
+    assert (state.work, state.eta) == (0, eta)
+    method.start_coarse(state, lambda: False)
+    assert state.messages.msg.any()
+    small = coarser.coarser(model)
+    assert state.work > 2 * small.model.m * COARSE_PASSES  # and blocks of blocks
+    assert state.eta == RULE.growth * eta
+
+
+@pytest.mark.usefixtures("small_pictures")
+def test_eta_stays_where_it_was_given():
+    model = picture((20, 20), "potts", 0)
+    method = Anneal(eta=7.0)
+    state = method.init(model, None, 0)
+    method.start_coarse(state, lambda: False)
+    assert state.eta == 7.0
+
+
+@pytest.mark.usefixtures("small_pictures")
+@pytest.mark.parametrize("passes", [1, TUNING.coarse_pays - 1, TUNING.coarse_pays])
+def test_short_runs_do_not_start_coarse(passes):
+    model = picture((20, 20), "potts", 0)
+    whole = 2 * model.m
+    found = softmap.solve(model, goal="lp", lp_gap=0.0, max_work=passes * whole)
+    assert (found.work % whole == 0) == (passes < TUNING.coarse_pays)
+    assert found.work <= passes * whole
+
+
+@pytest.mark.usefixtures("small_pictures")
+def test_warm_starts_do_not_start_coarse():
+    model = picture((20, 20), "potts", 0)
+    found = softmap.solve(model, goal="lp", warm_start=np.zeros(model.half_size))
+    assert found.work % (2 * model.m) == 0

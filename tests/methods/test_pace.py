@@ -1,0 +1,57 @@
+"""On how many threads a pass runs: all of them or one, whichever is faster."""
+
+import pytest
+
+from softmap.methods import pace as module
+from softmap.methods.pace import RETRY, Pace
+
+
+class Machine:
+    """Work that takes as long as it is told to, by a clock of its own making."""
+
+    def __init__(self, monkeypatch, many: float, one: float) -> None:
+        self.now, self.seconds, self.calls = 0.0, {2: many, 1: one}, {2: 0, 1: 0}
+        monkeypatch.setattr(module.time, "perf_counter", lambda: self.now)
+
+    def work(self, threads: int) -> None:
+        self.calls[threads] += 1
+        self.now += self.seconds[threads]
+
+
+@pytest.mark.parametrize(("many", "one"), [(1.0, 2.0), (2.0, 1.0)])
+def test_the_faster_way_is_taken_and_the_other_one_tried_again(monkeypatch, many, one):
+    machine, pace = Machine(monkeypatch, many, one), Pace(2)
+    for _ in range(10 * RETRY):
+        pace.run(1, machine.work)
+    slow = 2 if many > one else 1
+    assert sum(machine.calls.values()) == 10 * RETRY
+    assert 10 <= machine.calls[slow] <= 12
+
+
+def test_one_slow_moment_changes_nothing(monkeypatch):
+    machine, pace = Machine(monkeypatch, 2.0, 1.0), Pace(2)
+    for _ in range(5):
+        pace.run(1, machine.work)
+    before, machine.seconds[1] = machine.calls[2], 50.0
+    pace.run(1, machine.work)
+    machine.seconds[1] = 1.0
+    for _ in range(5):
+        pace.run(1, machine.work)
+    assert machine.calls[2] == before
+
+
+def test_a_machine_that_changes_is_followed(monkeypatch):
+    machine, pace = Machine(monkeypatch, 2.0, 1.0), Pace(2)
+    for _ in range(5):
+        pace.run(1, machine.work)
+    machine.seconds[1], before = 10.0, machine.calls[2]
+    for _ in range(40):
+        pace.run(1, machine.work)
+    assert machine.calls[2] - before > 20
+
+
+def test_one_thread_leaves_no_choice():
+    seen = []
+    for _ in range(2 * RETRY):
+        Pace(1).run(1, seen.append)
+    assert set(seen) == {1}

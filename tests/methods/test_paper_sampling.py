@@ -1,0 +1,149 @@
+"""Where the randomness comes from: exact distributions, and the same bits on every road."""
+
+from __future__ import annotations
+
+import math
+from concurrent.futures import ThreadPoolExecutor
+
+import numpy as np
+import numpy_twins as twins
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from scipy.stats import chisquare
+
+from softmap import core, generators
+from softmap.methods.paper.star_order import star_order
+from softmap.methods.registry import make
+from softmap.randomness import seeded
+from softmap.relaxation.consistency import tighten
+from softmap.relaxation.dual import SmoothedDual
+
+NORM = 0  # column of StandardState.half
+PAPER = tuple(twins.TWINS)
+
+
+@given(seed=st.integers(0, 2**64), bound=st.integers(1, 2**40))
+def test_the_generator_is_xoshiro(seed, bound):
+    words = seeded(seed)
+    twin = twins.Xoshiro(words)
+    assert [core.random_word(words) for _ in range(5)] == [twin.word() for _ in range(5)]
+    assert [core.random_below(words, bound) for _ in range(5)] == [
+        twin.below(bound) for _ in range(5)
+    ]
+
+
+def test_the_generator_gives_the_published_numbers():
+    """First outputs of xoshiro256++ from the state (1, 2, 3, 4)."""
+    words = np.array([1, 2, 3, 4], dtype=np.uint64)
+    assert [core.random_word(words) for _ in range(3)] == [41943041, 58720359, 3588806011781223]
+
+
+@pytest.mark.parametrize("stars", [False, True])
+def test_blocks_are_drawn_from_the_papers_distributions(stars):
+    """Uniform over (e, i); vertices with probability |N_i| / N, exactly."""
+    model = generators.erdos_renyi(9, seed=2)
+    order = star_order(model)
+    halves, words = 2 * model.m, seeded(11)
+    seen = np.zeros(halves)
+    for _ in range(20_000):
+        first, size = core.draw_block(order.native, stars, words)
+        block = model.graph.half[first : first + size]
+        node = model.edges.reshape(-1)[block[0]]
+        assert sorted(block) == (twins.halves_of(model, node) if stars else [block[0]])
+        seen[block] += 1
+    degree = twins.degrees(model)
+    observed = seen[[twins.halves_of(model, i)[0] for i in range(model.n)]] if stars else seen
+    p = degree / halves if stars else np.full(halves, 1 / halves)
+    assert observed.sum() == 20_000
+    assert chisquare(observed, 20_000 * p).pvalue > 1e-3
+
+
+def _run(model, name, seed, chunks):
+    algorithm = make(name, eta=50.0)
+    state = algorithm.init(model, None, seed)
+    for count in chunks:
+        algorithm.step(state, count)
+    return algorithm.propose(state).lam, state.work
+
+
+@pytest.mark.parametrize("name", PAPER)
+def test_chunks_and_repetition_change_nothing(name):
+    model = tighten(generators.ragged_constrained(12, seed=4))
+    whole, work = _run(model, name, 7, [300])
+    for chunks in ([300], [1] * 300, [100, 0, 199, 1]):
+        again, same_work = _run(model, name, 7, chunks)
+        np.testing.assert_array_equal(again, whole)
+        assert same_work == work
+    other, _ = _run(model, name, 8, [300])
+    assert not np.array_equal(other, whole)
+
+
+@pytest.mark.parametrize("name", PAPER)
+def test_parallel_trials_equal_serial_ones(name):
+    model = generators.erdos_renyi(30, seed=1)
+    serial = [_run(model, name, seed, [500, 500]) for seed in range(6)]
+    with ThreadPoolExecutor(4) as pool:
+        parallel = list(pool.map(lambda seed: _run(model, name, seed, [500, 500]), range(6)))
+    for (a, work_a), (b, work_b) in zip(serial, parallel, strict=True):
+        np.testing.assert_array_equal(a, b)
+        assert work_a == work_b
+
+
+@pytest.mark.parametrize("name", PAPER)
+def test_work_counts_half_edge_messages(name):
+    model = generators.erdos_renyi(9, seed=0)
+    algorithm = make(name, eta=50.0)
+    state = algorithm.init(model, None, 3)
+    algorithm.step(state, 40)
+    twin = twins.Xoshiro.seeded(3)
+    drawn = [int(model.edges.reshape(-1)[twin.half_edge(model)]) for _ in range(40)]
+    stars = sum(len(twins.halves_of(model, i)) for i in drawn)
+    assert state.work == (stars if "smp" in name else 40)
+
+
+# --- the iterate that Algorithm 1 returns -------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", ["emp", "smp", "bcd"])
+@pytest.mark.parametrize("seed", range(4))
+def test_the_best_of_all_iterates_is_returned(name, seed):
+    model = tighten(generators.ragged_constrained(8, seed=seed))
+    eta = 20.0
+    rough = 3.0 * np.random.default_rng(seed).normal(size=int(model.half_offset[-1]))
+    algorithm = make(name, eta=eta)
+    state = algorithm.init(model, rough, seed)
+    dual = SmoothedDual(model, eta)
+    totals, iterates = [], []
+    for _ in range(150):
+        nu = dual.slack(state.current())
+        norms = np.add.reduceat(np.abs(nu), model.half_offset[:-1]) ** 2
+        np.testing.assert_allclose(state.half[:, NORM], norms[model.graph.half], atol=1e-9)
+        assert state.total[0] == pytest.approx(norms.sum(), rel=1e-9, abs=1e-12)
+        totals.append(state.total[0])
+        iterates.append(state.current())
+        expected = iterates[int(np.argmin(totals))]
+        np.testing.assert_array_equal(algorithm.propose(state).lam, expected)
+        algorithm.step(state, 1)
+    assert 0 < np.argmin(totals)
+
+
+def test_the_running_sum_does_not_drift():
+    """After many updates the sum still is what its terms add up to, to thirty digits."""
+    model = generators.random_tree(12, 3, seed=1)
+    algorithm = make("smp", eta=10.0)
+    state = algorithm.init(model, None, 0)
+    start = state.total[0]
+    algorithm.step(state, 100_000)
+    assert state.total[0] == pytest.approx(math.fsum(state.half[:, NORM]), abs=1e-30 * start)
+
+
+def test_a_warm_start_is_itself_a_candidate():
+    """From a minimiser nothing is better than where one began, whatever rounding does."""
+    model = generators.random_tree(6, 3, seed=2)
+    _, lam = twins.least_dual(model, 5.0)
+    algorithm = make("bcd", eta=5.0)
+    state = algorithm.init(model, lam, 0)
+    algorithm.step(state, 50)
+    proposed = algorithm.propose(state).lam
+    assert twins.slack_total(model, proposed, 5.0) <= twins.slack_total(model, lam, 5.0) + 1e-15
