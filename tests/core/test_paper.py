@@ -7,7 +7,6 @@ import math
 from dataclasses import dataclass
 
 import numpy as np
-import numpy_twins as twins
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -16,6 +15,7 @@ from scipy.stats import chisquare
 from softmap import core, generators
 from softmap.model.layout import layout
 from softmap.relaxation.consistency import tighten
+from support import numpy_twins as twins
 from support.strategies import FAMILIES, Recipe, build, models, random_lam
 
 NORM = 0  # column of `half`

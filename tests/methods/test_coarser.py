@@ -6,8 +6,6 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from tests.oracles import dense_lp
-from tests.relaxed_runs import promised, same_result
 
 import softmap
 from softmap import core
@@ -17,6 +15,8 @@ from softmap.methods.sweeps.anneal import COARSE_PASSES, RULE, Anneal
 from softmap.methods.sweeps.chains import Chains
 from softmap.model import Model, Potts, TruncatedLinear, TruncatedQuadratic
 from softmap.solving.relax import TUNING
+from support.oracles import dense_lp
+from support.relaxed_runs import promised, same_result
 
 FAMILIES = {
     "potts": Potts,

@@ -5,7 +5,6 @@ from __future__ import annotations
 import itertools
 
 import numpy as np
-import numpy_twins as twins
 import pytest
 
 from softmap import generators
@@ -17,6 +16,7 @@ from softmap.methods.registry import METHODS, make
 from softmap.model import Model
 from softmap.relaxation import theory
 from softmap.relaxation.dual import SmoothedDual
+from support import numpy_twins as twins
 
 ETA = 4.0
 PROVED = [

@@ -6,7 +6,6 @@ import math
 from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
-import numpy_twins as twins
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -18,6 +17,7 @@ from softmap.methods.registry import make
 from softmap.randomness import seeded
 from softmap.relaxation.consistency import tighten
 from softmap.relaxation.dual import SmoothedDual
+from support import numpy_twins as twins
 
 NORM = 0  # column of StandardState.half
 PAPER = tuple(twins.TWINS)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import itertools
 
 import numpy as np
-import numpy_twins as twins
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -16,6 +15,7 @@ from softmap.methods.registry import METHODS, make
 from softmap.model import Model
 from softmap.relaxation.consistency import tighten
 from softmap.relaxation.dual import SmoothedDual
+from support import numpy_twins as twins
 from support.strategies import models, random_lam
 
 PAPER = tuple(twins.TWINS)

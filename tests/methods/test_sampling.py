@@ -6,7 +6,6 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.strategies import models
 
 from softmap.generators import potts_grid
 from softmap.methods.sweeps.chains import Chains
@@ -14,6 +13,7 @@ from softmap.methods.sweeps.messages import Messages
 from softmap.methods.sweeps.sampling import RECENT, SAMPLE, Sampling, sampled_by_turns
 from softmap.methods.sweeps.stars import Stars
 from softmap.relaxation.consistency import tighten
+from support.strategies import models
 
 COUNTS = st.lists(st.integers(1, 13), min_size=1, max_size=4)
 

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from cuda.conftest import host_built
-from cuda.pass_twin import Passes
 from hypothesis import given
 from hypothesis import strategies as st
 
 import softmap
+from methods.cuda.conftest import host_built
+from methods.cuda.pass_twin import Passes
 from softmap import core
 from softmap.methods.base import Proposal
 from softmap.methods.cuda import Engine, HostDevice

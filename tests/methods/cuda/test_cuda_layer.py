@@ -6,9 +6,9 @@ import warnings
 
 import numpy as np
 import pytest
-from cuda.conftest import usable
 
 import softmap
+from methods.cuda.conftest import usable
 from softmap.learn import device, soft_map_vjp
 
 EDGES = softmap.generators.grid_edges(5, 6)

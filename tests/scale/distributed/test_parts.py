@@ -1,5 +1,7 @@
 """Passes over parts are passes over the whole, in another order; their certificates hold."""
 
+import itertools
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -11,7 +13,7 @@ from softmap.methods.policy import Ask
 from softmap.methods.sweeps.anneal import Anneal
 from softmap.scale.distributed.judge import judge as judged
 from softmap.scale.distributed.partition import blocks, cut_size, halvings, partition
-from softmap.scale.distributed.parts import Cut, cut_model
+from softmap.scale.distributed.parts import cut_model
 from softmap.solving.judge import Judge
 from softmap.solving.problem import Problem
 from support.oracles import brute_force
@@ -90,9 +92,10 @@ def test_the_cut_does_not_show_where_the_order_is_the_same():
     model = generators.erdos_renyi(60, 3, c=5.0, seed=2)
     found = []
     for parts in (4, 7, 11):
-        cut = Cut.of(model, partition(model, parts, "own"))
-        assert len(set(cut.turns.tolist())) == parts, "the premise: all parts touch each other"
-        assert np.array_equal(cut.phase, model.graph.colouring())
+        part = partition(model, parts, "own")
+        touching = {tuple(sorted(pair)) for pair in part[model.edges].tolist()}
+        pairs = itertools.combinations(range(parts), 2)
+        assert touching >= set(pairs), "the premise: all parts touch each other"
         found.append(
             distributed.solve(
                 model, parts=parts, partition="own", threads=1, max_passes=120, lp_gap=0.0
