@@ -14,7 +14,7 @@ from softmap.methods.cuda.devices import Device
 from softmap.methods.cuda.engine import Engine
 from softmap.methods.cuda.finding import find_device
 from softmap.methods.cuda.judge import DeviceJudge, judged_on_device
-from softmap.methods.policy import Ask, Cooling
+from softmap.methods.policy import Cooling
 from softmap.methods.sweeps.anneal import Annealed, easily_coupled
 from softmap.model import Model
 from softmap.relaxation.dual import cost_scale
@@ -137,7 +137,7 @@ class CudaAnneal(Annealed):
             engine.set_eta(state.eta, self.rule.longest_momentum(state.eta, self.scale))
             engine.passes_done, engine.samples = state.passes, state.samples
 
-    def propose(self, state: CudaState, ask: Ask = Ask.EVERYTHING) -> Proposal:  # type: ignore[override]
+    def propose(self, state: CudaState) -> Proposal:  # type: ignore[override]
         self._set(state)
         found = self.cuda.look()
         state.node_entropy, state.smoothed = found.node_entropy, found.smoothed
