@@ -14,7 +14,7 @@ from softmap.methods.cuda.devices import Device
 from softmap.methods.cuda.engine import Engine
 from softmap.methods.cuda.finding import find_device
 from softmap.methods.cuda.judge import DeviceJudge, judged_on_device
-from softmap.methods.policy import Cooling
+from softmap.methods.policy import Ask, Cooling
 from softmap.methods.sweeps.anneal import Annealed, easily_coupled
 from softmap.model import Model
 from softmap.relaxation.dual import cost_scale
@@ -142,6 +142,10 @@ class CudaAnneal(Annealed):
         found = self.cuda.look()
         state.node_entropy, state.smoothed = found.node_entropy, found.smoothed
         return DeviceProposal(self.cuda, state.eta, found.smoothed)  # type: ignore[return-value]
+
+    def answer(self, state: CudaState, ask: Ask) -> Proposal:  # type: ignore[override]
+        """One look at the device finds all there is."""
+        return self.propose(state)
 
     def judge_by(self, host: Any) -> Any:
         """A judge on the device, where it can price all edges; else the host's."""
