@@ -15,7 +15,7 @@ from softmap import core, generators
 from softmap.model.layout import layout
 from softmap.relaxation.consistency import tighten
 from support import numpy_twins as twins
-from support.strategies import FAMILIES, Recipe, build, models, random_lam
+from support.strategies import FAMILIES, Recipe, build, few, models, random_lam
 
 NORM = 0  # column of `half`
 STANDARD = ("emp", "smp", "bcd")
@@ -153,6 +153,7 @@ def test_blocks_are_drawn_from_the_papers_distributions(stars):
 
 
 @pytest.mark.parametrize("name", twins.TWINS)
+@few
 @given(
     model=models(max_n=4, max_d=4).map(tighten),
     seed=seeds,

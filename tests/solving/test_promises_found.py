@@ -27,7 +27,7 @@ def counted(n: int, seed: int = 0) -> softmap.Model:
 
 @pytest.mark.parametrize("limit", [0.0, 0.05, 0.1])
 def test_labels_of_a_chain_have_the_energy_that_is_stated_under_a_time_limit(limit: float) -> None:
-    model = counted(1000)
+    model = counted(500)
     result = softmap.solve(model, time_limit=limit)
     assert result.energy == model.energy(result.labels) < math.inf
     assert softmap.verify(result)
