@@ -76,8 +76,9 @@ $(VENV)/device: $(CORE) | $(BUILT)
 
 # Each worker begins with a half of its own, so that what a module sets up is set up once. Bytecode is
 # kept even where the environment says otherwise: every command that a test starts would compile ours.
+test: export PYTHONDONTWRITEBYTECODE :=
 test: $(BUILT) $(VENV)/device $(VENV)/installed-test
-	PYTHONDONTWRITEBYTECODE= $(BIN)/python -m pytest -n $(WORKERS) --dist worksteal
+	$(BIN)/python -m pytest -n $(WORKERS) --dist worksteal
 
 # On a machine with a CUDA device; CUDA=cuda12 for drivers of that series.
 CUDA ?= cuda13
