@@ -74,8 +74,11 @@ $(VENV)/device: $(CORE) | $(BUILT)
 	  "$$($(BIN)/python -c 'from softmap import core; print(core.native.__file__.rpartition("/")[0])')"
 	@touch $@
 
+# Each worker begins with a half of its own, so that what a module sets up is set up once. Bytecode is
+# kept even where the environment says otherwise: every command that a test starts would compile ours.
+test: export PYTHONDONTWRITEBYTECODE :=
 test: $(BUILT) $(VENV)/device $(VENV)/installed-test
-	$(BIN)/python -m pytest -n $(WORKERS)
+	$(BIN)/python -m pytest -n $(WORKERS) --dist worksteal
 
 # On a machine with a CUDA device; CUDA=cuda12 for drivers of that series.
 CUDA ?= cuda13

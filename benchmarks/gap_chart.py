@@ -7,11 +7,6 @@ import sys
 from pathlib import Path
 from typing import Any
 
-import matplotlib as mpl
-
-mpl.use("Agg")
-import matplotlib.pyplot as plt
-
 Row = dict[str, Any]
 MARKERS = "osD^v<>P"
 
@@ -28,6 +23,11 @@ def times(rows: list[Row], gap: float) -> dict[str, dict[str, float]]:
 
 def draw(rows: list[Row], out: Path) -> None:
     """A row per instance, a mark per method that certified the gap; left is faster."""
+    import matplotlib as mpl
+
+    mpl.use("Agg")
+    import matplotlib.pyplot as plt
+
     mpl.rcParams["svg.hashsalt"] = "softmap"  # the same rows make the same file
     gaps = sorted({row["gap"] for row in rows if row["gap"] > 0}, reverse=True)
     instances = list(dict.fromkeys(row["instance"] for row in rows))

@@ -27,6 +27,12 @@ if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
+@pytest.hookimpl(wrapper=True)
+def pytest_collect_file():
+    """The examples in docstrings are those of src: here, only functions and classes are tests."""
+    return [found for found in (yield) if type(found) is pytest.Module]
+
+
 @pytest.fixture(autouse=True)
 def no_press_yet():
     """Tests that press Ctrl-C follow each other quickly: none counts as the second press."""

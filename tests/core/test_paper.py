@@ -10,13 +10,12 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from scipy.stats import chisquare
 
 from softmap import core, generators
 from softmap.model.layout import layout
 from softmap.relaxation.consistency import tighten
 from support import numpy_twins as twins
-from support.strategies import FAMILIES, Recipe, build, models, random_lam
+from support.strategies import FAMILIES, Recipe, build, few, models, random_lam
 
 NORM = 0  # column of `half`
 STANDARD = ("emp", "smp", "bcd")
@@ -147,13 +146,14 @@ def test_blocks_are_drawn_from_the_papers_distributions(stars):
     observed = seen[[twins.halves_of(model, i)[0] for i in range(model.n)]] if stars else seen
     p = twins.degrees(model) / halves if stars else np.full(halves, 1 / halves)
     assert observed.sum() == 20_000
-    assert chisquare(observed, 20_000 * p).pvalue > 1e-3
+    assert twins.chance_of(observed, 20_000 * p) > 1e-3
 
 
 # --- updates ------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("name", twins.TWINS)
+@few
 @given(
     model=models(max_n=4, max_d=4).map(tighten),
     seed=seeds,

@@ -1,6 +1,6 @@
 """Small files that would hang a reader or eat the memory: each is read within limits.
 
-The reader runs in a process of its own whose memory and processor time are bounded, so that a
+Each file is read in a process of its own whose memory and processor time are bounded, so that a
 reader that lost its checks fails the test instead of stopping the machine.
 """
 
@@ -18,24 +18,45 @@ parse_cfn, parse_dd, parse_opengm, parse_uai, parse_wcsp = (
     FORMATS[form].parse for form in ("cfn", "dd", "opengm", "uai", "wcsp")
 )
 
-CHILD = """
-import resource, sys
+READER = """
+import os, resource, sys, traceback
 import h5py, softmap, softmap.io
-resource.setrlimit(resource.RLIMIT_AS, (2 << 30, 2 << 30))
-resource.setrlimit(resource.RLIMIT_CPU, (30, 30))
-try:
-    print("read", softmap.read(sys.argv[1]).m)
-except softmap.FormatError as error:
-    print("refused", error)
+for path in sys.stdin:
+    if child := os.fork():
+        print("ended", os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]), flush=True)
+        continue
+    resource.setrlimit(resource.RLIMIT_AS, (2 << 30, 2 << 30))
+    resource.setrlimit(resource.RLIMIT_CPU, (30, 30))
+    try:
+        print("read", softmap.read(path[:-1]).m, flush=True)
+    except softmap.FormatError as error:
+        print("refused", error, flush=True)
+    except BaseException:
+        traceback.print_exc(file=sys.stdout)
+        sys.stdout.flush()
+        os._exit(1)
+    os._exit(0)
 """
 
 
-def within_limits(path):
-    done = subprocess.run(
-        [sys.executable, "-c", CHILD, str(path)], capture_output=True, text=True, check=False
-    )
-    assert done.returncode == 0, done.stderr[-2000:] or f"killed: {done.returncode}"
-    return done.stdout
+@pytest.fixture(scope="module")
+def within_limits():
+    """What becomes of a file in a process of its own; all are forked from one that has begun."""
+    pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "text": True}
+    with subprocess.Popen([sys.executable, "-c", READER], **pipes) as reader:
+
+        def read(path):
+            print(path, file=reader.stdin, flush=True)
+            said = ""
+            for line in iter(reader.stdout.readline, ""):
+                if line.startswith("ended "):
+                    assert line == "ended 0\n", said[-2000:] or f"killed: {line}"
+                    return said
+                said += line
+            pytest.fail("the process that starts readers has died")
+
+        yield read
+        reader.stdin.close()
 
 
 def opengm(header, states, factors, **functions):
@@ -142,14 +163,14 @@ ACCEPTED |= {
 
 
 @pytest.mark.parametrize("name", REFUSED)
-def test_small_files_with_large_claims_are_refused(tmp_path, name):
+def test_small_files_with_large_claims_are_refused(tmp_path, name, within_limits):
     path = tmp_path / name
     path.write_bytes(REFUSED[name]())
     assert within_limits(path).startswith("refused")
 
 
 @pytest.mark.parametrize("name", ACCEPTED)
-def test_odd_files_are_read_in_time(tmp_path, name):
+def test_odd_files_are_read_in_time(tmp_path, name, within_limits):
     path = tmp_path / name
     path.write_bytes(ACCEPTED[name]())
     assert within_limits(path).startswith("read")

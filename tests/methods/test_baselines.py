@@ -21,7 +21,7 @@ from softmap.relaxation.dual import SmoothedDual, half_states, reduced_unary
 from support.families import FAMILIES
 from support.methods import PASSES
 from support.oracles import dense_lp, tree_optimum
-from support.strategies import models, random_lam, seeds
+from support.strategies import few, models, random_lam, seeds
 
 ONE = 1
 RULES = {"star": Rule.STAR, "diffusion": Rule.DIFFUSION, "gradient": Rule.GRADIENT}
@@ -104,6 +104,7 @@ def check_sweep(model: Model, seed: int, rule: str, eta: float) -> None:
 
 @pytest.mark.parametrize("rule", RULES)
 @pytest.mark.parametrize("name", FAMILIES)
+@few
 @given(seed=seeds, eta=st.sampled_from([0.5, 30.0, 1e4, np.inf]))
 def test_a_sweep_is_the_rule_at_every_node(name, rule, seed, eta):
     for model in models_of(name, seed):
@@ -187,6 +188,7 @@ def bounds_of(method: str, model: Model, count: int) -> list[float]:
 
 @pytest.mark.parametrize("method", MONOTONE)
 @pytest.mark.parametrize("name", FAMILIES)
+@few
 @given(seed=seeds)
 def test_bounds_of_hard_sweeps_never_fall(method, name, seed):
     found = bounds_of(method, models_of(name, seed)[0], 5)

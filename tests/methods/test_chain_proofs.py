@@ -32,6 +32,7 @@ from softmap.relaxation.point import couple
 from softmap.solving.judge import Judge
 from softmap.verification.dual import exact_bound
 from support.families import FAMILIES
+from support.strategies import few
 
 SEEDS = st.integers(0, 2**32 - 1)
 DTYPES = st.sampled_from(["float64", "float32"])
@@ -45,7 +46,7 @@ def passed(model: Model, dtype: str, eta: float, count: int = 3) -> tuple[Chains
 
 
 @pytest.mark.parametrize("name", FAMILIES)
-@settings(max_examples=15)
+@few
 @given(seed=SEEDS, dtype=DTYPES, hard=st.integers(0, 1), large=st.booleans())
 def test_the_bound_of_a_half_pass_is_one_of_its_lambda(name, seed, dtype, hard, large):
     for model in models_of(name, seed):

@@ -17,6 +17,7 @@ from softmap.model.layout import layout
 from softmap.relaxation.bounds import dual_bound
 from softmap.relaxation.consistency import tighten
 from support.families import FAMILIES, Ends, Numbers, single
+from support.strategies import few
 
 ONE = 1
 
@@ -84,6 +85,7 @@ def plain_half_pass(model: Model, lam: np.ndarray, eta: float, forward: bool) ->
 
 
 @pytest.mark.parametrize("name", FAMILIES)
+@few
 @given(seed=st.integers(0, 2**32 - 1), eta=st.sampled_from([0.5, 30.0, 1e4, np.inf]))
 def test_a_pass_is_the_recursion(name, seed, eta):
     for model in models_of(name, seed):

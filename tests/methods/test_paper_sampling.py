@@ -9,7 +9,6 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from scipy.stats import chisquare
 
 from softmap import core, generators
 from softmap.methods.paper.star_order import star_order
@@ -56,7 +55,7 @@ def test_blocks_are_drawn_from_the_papers_distributions(stars):
     observed = seen[[twins.halves_of(model, i)[0] for i in range(model.n)]] if stars else seen
     p = degree / halves if stars else np.full(halves, 1 / halves)
     assert observed.sum() == 20_000
-    assert chisquare(observed, 20_000 * p).pvalue > 1e-3
+    assert twins.chance_of(observed, 20_000 * p) > 1e-3
 
 
 def _run(model, name, seed, chunks):

@@ -50,7 +50,7 @@ def test_a_large_model_has_no_copy_of_messages_but_the_best(monkeypatch, dtype, 
     """Both directions, one direction before and one of the best bound; few nodes, many edges."""
     monkeypatch.setattr(chains, "SPARE", spare)
     monkeypatch.setattr(chains, "LARGE", 0)  # so that no λ is made in single precision, either
-    model, peaks = _complete(60, 192), []
+    model, peaks = _complete(40, 192), []
     options = {"goal": "lp", "dtype": dtype, "lp_gap": 0, "gap": 0}
     softmap.solve(_complete(4, 3), **options, max_work=1000)  # imports what there is to import
 
@@ -81,16 +81,16 @@ def test_what_the_machine_says(monkeypatch, tmp_path):
 
 
 def _made(name: str) -> softmap.Model:
-    """Grids that take some tens of megabytes, whose other costs are not what counts."""
+    """Grids that take some megabytes, whose other costs are not what counts."""
     rng, generators = np.random.default_rng(0), softmap.generators
     if name == "potts":
-        return generators.potts_grid(120, 120, 24, seed=0)
+        return generators.potts_grid(72, 72, 24, seed=0)
     if name == "linear":
-        return generators.stereo_grid(120, 120, 24, seed=0)
+        return generators.stereo_grid(96, 96, 24, seed=0)
     if name == "tables":
-        return generators.random_grid(160, 160, 6, seed=0)
-    edges = generators.grid_edges(120, 120)
-    return softmap.Model(rng.random((14400, 24)), edges, softmap.TruncatedQuadratic(0.1, 9.0))
+        return generators.random_grid(96, 96, 6, seed=0)
+    edges = generators.grid_edges(72, 72)
+    return softmap.Model(rng.random((72 * 72, 24)), edges, softmap.TruncatedQuadratic(0.1, 9.0))
 
 
 @pytest.mark.parametrize("dtype", ["float64", "float32"])

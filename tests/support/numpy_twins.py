@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 import numpy as np
 from scipy.optimize import minimize
-from scipy.special import logsumexp
+from scipy.special import chdtrc, logsumexp
 
 from softmap.model import Model
 from softmap.relaxation.dual import SmoothedDual
@@ -137,6 +137,11 @@ class Twin:
     update: object
     step: object = None
     printed: bool = False
+
+
+def chance_of(observed: np.ndarray, expected: np.ndarray) -> float:
+    """The p-value of Pearson's chi-squared test."""
+    return float(chdtrc(observed.size - 1, ((observed - expected) ** 2 / expected).sum()))
 
 
 def degrees(model: Model) -> np.ndarray:

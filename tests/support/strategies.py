@@ -9,6 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
+from hypothesis import settings
 from hypothesis import strategies as st
 
 from softmap.model import Model
@@ -18,6 +19,9 @@ from support.families import PAIRWISE, Ends, Numbers
 
 FAMILIES = (*PAIRWISE, "mix", "factors")
 GRAPHS = ("random", "tree", "single", "parallel", "none")
+
+# For properties that are tried for every family: a third of the usual number of examples for each.
+few = settings(max_examples=settings().max_examples // 3)
 
 
 @dataclass(frozen=True)

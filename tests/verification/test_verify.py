@@ -11,6 +11,7 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
+from hypothesis import settings
 
 import softmap
 from softmap import generators, verify
@@ -119,11 +120,11 @@ def another_trace(result, rng):
 CHANGES = (another_label, another_lam, another_point, another_number, another_status, another_trace)
 
 
-def test_a_thousand_results_with_one_number_changed_are_rejected():
+def test_results_with_one_number_changed_are_rejected():
     rng = np.random.default_rng(0)
     results = [solved(name) for name in MODELS if name != "constant"]
     rejected, accepted = 0, []
-    while rejected + len(accepted) < 1000:
+    while rejected + len(accepted) < 12 * settings().max_examples:
         result = results[int(rng.integers(len(results)))]
         change = CHANGES[int(rng.integers(len(CHANGES)))]
         fields = change(result, rng)

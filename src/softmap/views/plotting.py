@@ -78,6 +78,7 @@ def drawing_for(paths: Sequence[Path], width: float, height: float, style: Any) 
             metadata = {"Date": None} if path.suffix == ".svg" else {}
             with replacing(path) as file:
                 drawing.savefig(file, format=path.suffix[1:], dpi=130, metadata=metadata)
+            drawing.set_layout_engine(None)  # what the first file settled is kept for the others
 
 
 # One array per column of a trace: seconds, work, bound, primal, energy, ...

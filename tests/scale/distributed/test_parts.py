@@ -17,7 +17,7 @@ from softmap.scale.distributed.parts import cut_model
 from softmap.solving.judge import Judge
 from softmap.solving.problem import Problem
 from support.oracles import brute_force
-from support.strategies import models
+from support.strategies import few, models
 from support.whole_runs import check, labels_of, numbers
 
 
@@ -125,6 +125,7 @@ def test_labels_are_as_good_as_the_best_on_small_trees():
     assert found.status.name == "OPTIMAL"
 
 
+@few
 @given(st.integers(2, 9), st.sampled_from(["grid", "tree", "random"]))
 def test_parts_are_even_and_none_is_empty(parts, kind):
     model = {
