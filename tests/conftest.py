@@ -30,7 +30,7 @@ if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
 @pytest.fixture(autouse=True)
 def no_press_yet():
     """Tests that press Ctrl-C follow each other quickly: none counts as the second press."""
-    module = sys.modules.get("softmap.solving.interrupts")
+    module = sys.modules.get("softmap.solving.budget")
     if module is not None:
         module.Interrupts.last = -math.inf
 

@@ -1,5 +1,6 @@
 """`python -m softmap`, and the command `softmap`."""
 
+import gc
 import os
 import sys
 
@@ -8,7 +9,9 @@ def main() -> int:
     """Run the command line; Ctrl-C leaves a sentence from the first moment on.
 
     No command needs the threads of OpenBLAS. Loading numpy would start them, and they wait busily.
+    Modules make many objects that stay, and looking for garbage among them often takes long.
     """
+    gc.set_threshold(50_000)
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
     try:
         from softmap.app.cli.app import main as command

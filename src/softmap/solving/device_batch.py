@@ -19,9 +19,9 @@ from softmap.model import Model
 from softmap.model.joining import Joined, joined
 from softmap.relaxation.gaps import cost_step, stated_primal
 from softmap.relaxation.point import PrimalPoint
-from softmap.solving.finish import cautious
 from softmap.solving.options import Options
 from softmap.solving.proof import Proof
+from softmap.solving.record import cautious
 from softmap.solving.result import Result
 from softmap.solving.trace import PROVED, Row, Status, Trace
 

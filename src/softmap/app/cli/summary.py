@@ -47,6 +47,8 @@ def as_object(result: Result) -> dict[str, Any]:
         "version": __version__,
         "relative_gap": _finite(result.relative_gap(result.gap)),
         "relative_lp_gap": _finite(result.relative_gap(result.lp_gap)),
+        "proof": result.proof.kind.name.lower(),
+        "stated": result.proof.stated,
         "labels": result.labels.reshape(-1).tolist() if result.found else None,
     }
 
