@@ -92,9 +92,9 @@ def _renamed(target: Path) -> Iterator[BinaryIO]:
 
 def _locked(folder: Path, prefix: str) -> tuple[int, str]:
     """A new file, locked: that its writer is alive can be seen by the lock."""
-    while True:
-        import tempfile  # reading needs none
+    import tempfile  # reading needs none
 
+    while True:
         handle, name = tempfile.mkstemp(suffix=_SUFFIX, prefix=prefix, dir=folder)
         if fcntl is None:
             return handle, name
