@@ -27,9 +27,26 @@ from softmap.solving.trace import Status
 
 __all__ = ["RankedLabelling", "solve_mbest"]
 
-FIRST = 0.5  # of the time limit, at most, for the best labelling
-TIGHT = 1e-10  # relative gap at which a search may stop
 EPS = np.finfo(float).eps
+
+
+@dataclass(frozen=True, eq=False)
+class RankTuning:
+    """Numbers of the search for the best labellings.
+
+    Attributes
+    ----------
+    first : float
+        Part of the time limit that the best labelling may take.
+    tight : float
+        Relative gap at which a search may stop.
+    """
+
+    first: float = 0.5
+    tight: float = 1e-10
+
+
+TUNING = RankTuning()
 
 
 @dataclass(frozen=True, eq=False)
@@ -102,7 +119,7 @@ def solve_mbest(
     apart = None if diversity is None else count("diversity", diversity, 1)
     limit = math.inf if time_limit is None else not_negative("time_limit", time_limit)
     deadline = time.perf_counter() + limit
-    share = None if math.isinf(limit) else FIRST * limit
+    share = None if math.isinf(limit) else TUNING.first * limit
     first = solve(model, goal="optimal", gap=gap, threads=threads, seed=seed, time_limit=share)
     if first.status is Status.INTERRUPTED:
         deadline = time.perf_counter()
@@ -269,7 +286,7 @@ class _Partition:
                 incumbent=labels,
                 lam=self.flat_lam,
                 time_limit=min(left, 1e9),
-                relative_gap=min(TIGHT, self.gap),
+                relative_gap=min(TUNING.tight, self.gap),
                 ascent=False,
             )
             if found.infeasible:
