@@ -18,6 +18,7 @@ CLASSES = [name for p in PAGES for name in re.findall(r"autoclass:: (\S+)", p.re
 
 
 def class_of(name):
+    """The class of a public name; packages are attributes of `softmap`, wherever they lie."""
     return pkgutil.resolve_name(name)
 
 
