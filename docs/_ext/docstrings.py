@@ -6,7 +6,7 @@ One entry may name several things, and text after a section's entries belongs to
 import re
 from textwrap import dedent
 
-SECTIONS = ("Parameters", "Attributes", "Returns", "Raises", "Examples", "Notes")
+SECTIONS = ("Parameters", "Attributes", "Returns", "Yields", "Raises", "Examples", "Notes")
 HEAD = re.compile(r"(?P<names>\*{0,2}\w[\w.]*(?:, \*{0,2}\w[\w.]*)*)(?: : (?P<words>.*))?")
 
 

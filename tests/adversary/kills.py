@@ -17,8 +17,9 @@ __all__ = ["killed_and_resumed"]
 CHILD = """
 import sys
 from pathlib import Path
-import softmap, softmap.solving.solve
-sys.modules["softmap.solving.checkpoint"].INTERVAL = 0.0
+import softmap
+from softmap.solving.record import Checkpoints
+Checkpoints.interval = 0.0
 path, most = Path(sys.argv[1]), {"max_work": 2_000_000, "threads": 1, "checkpoint": sys.argv[1]}
 model = softmap.generators.erdos_renyi(40, 3, seed=9)
 print("begun", flush=True)

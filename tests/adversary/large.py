@@ -8,12 +8,12 @@ from dataclasses import replace
 from unittest import mock
 
 from softmap.methods.sweeps import chains, coarser
-from softmap.solving import finish
+from softmap.solving import record
 
 WAYS = (
     (chains, "SPARE", 0),  # the best bound takes the memory of momentum
     (chains, "LARGE", 0),  # messages in single precision prove bounds by themselves
-    (finish, "TUNING", replace(finish.TUNING, lazy=0)),  # λ is handed out as what it is made of
+    (record, "TUNING", replace(record.TUNING, lazy=0)),  # λ is handed out as what it is made of
     (coarser, "LEAST", 5),  # pictures of more than one block begin with these,
     (coarser, "TIED", 0.0),  # whatever their costs are
 )

@@ -49,6 +49,10 @@ def test_a_command_loads_what_it_needs(tmp_path):
     assert not loaded.intersection((*HEAVY, "rich", "softmap.views.page", "softmap.proof.search"))
     others = ("files", "demo", "doctor", "large", "many")
     assert not loaded.intersection(f"softmap.app.cli.{name}" for name in others)
+    unused = ("warm", "checkpoint", "stages", "turns", "tighten", "mbest", "workers")
+    assert not loaded.intersection(f"softmap.solving.{name}" for name in unused)
+    standard = ("numpy.ma", "zipfile", "csv", "html", "hashlib", "tempfile")
+    assert not loaded.intersection(standard)
     methods = ("paper.methods", "sweeps.baselines")
     assert not loaded.intersection(f"softmap.methods.{name}" for name in methods)
 

@@ -13,8 +13,7 @@ import softmap
 from softmap import generators, iterate, solve
 from softmap.errors import CheckpointError
 from softmap.solving import archive, checkpoint
-from softmap.solving.background import Background
-from softmap.solving.relax import Relaxation
+from softmap.solving.relax import Background, Relaxation
 
 
 @pytest.mark.parametrize("threaded", [False, True])
@@ -93,7 +92,7 @@ def test_what_is_awaited_is_part_of_a_checkpoint(monkeypatch, tmp_path):
     path = tmp_path / "run.ckpt"
     whole = solve(MODEL, threads=1, **OPTIONS)
     stopped = iterate(MODEL, threads=2, checkpoint=path, **OPTIONS)
-    monkeypatch.setattr("softmap.solving.checkpoint.INTERVAL", 0.0)
+    monkeypatch.setattr("softmap.solving.record.Checkpoints.interval", 0.0)
     for snapshot in stopped:
         if begun[-1:] == [80] and snapshot.sweeps >= 80:
             break

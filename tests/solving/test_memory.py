@@ -15,7 +15,7 @@ import softmap
 from softmap import machine
 from softmap.later import unmade
 from softmap.methods.sweeps import chains
-from softmap.solving import finish, memory
+from softmap.solving import memory, record
 from softmap.solving.memory import memory_needed
 
 
@@ -126,7 +126,7 @@ def test_a_point_is_the_same_whenever_its_messages_are_made(monkeypatch, dtype):
     model = softmap.Model(rng.random((56, 7)), edges, costs)
     options = {"dtype": dtype, "goal": "lp", "lp_gap": 1e-3}
     at_once = softmap.solve(model, **options)
-    monkeypatch.setattr(finish, "TUNING", replace(finish.TUNING, lazy=0))
+    monkeypatch.setattr(record, "TUNING", replace(record.TUNING, lazy=0))
     asked, sent, beside = (softmap.solve(model, **options) for _ in range(3))
     assert callable(unmade(asked.point, "coupling"))
     others = [asked.point, pickle.loads(pickle.dumps(sent)).point]

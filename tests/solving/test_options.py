@@ -59,6 +59,22 @@ def test_a_typo_is_named_after_solve():
         solve(generators.potts_grid(2, 2, 2), timelimit=1.0)
 
 
+def test_the_keyword_that_was_meant_is_named():
+    with pytest.raises(TypeError, match=r"iterate\(\) got an .*; did you mean 'time_limit'\?"):
+        softmap.iterate(generators.potts_grid(2, 2, 2), timelimit=1.0)
+
+
+def test_options_are_no_positions():
+    with pytest.raises(TypeError, match=r"solve\(\) takes options by keyword only"):
+        softmap.solve(generators.potts_grid(2, 2, 2), "anneal")
+
+
+def test_a_docstring_has_one_entry_per_option():
+    lines = inspect.getdoc(softmap.solve).splitlines()
+    entries = [line.partition(" : ")[0] for line in lines if " : " in line and line[0] != " "]
+    assert entries == ["model", *(f.name for f in dataclasses.fields(Options))]
+
+
 def test_what_is_no_model_is_refused():
     with pytest.raises(OptionError, match=r"needs a Model, got an ndarray; see Model\.grid"):
         solve(np.zeros((3, 2)))

@@ -21,7 +21,7 @@ import pytest
 import softmap
 from softmap import Model, core, generators, solve
 from softmap.later import unmade
-from softmap.solving import finish
+from softmap.solving import record
 
 PASSES = ["anneal", "anneal-star", "trws", "mplp", "diffusion", "nesterov"]
 
@@ -131,7 +131,7 @@ def test_lambda_is_made_for_whichever_thread_asks(monkeypatch):
     model, options = model_of(5), {"threads": 2, "goal": "lp", "lp_gap": 0.0}
     options["max_work"] = 2 * model.m * 25
     made = solve(model, **options)
-    monkeypatch.setattr(finish, "TUNING", replace(finish.TUNING, lazy=0))
+    monkeypatch.setattr(record, "TUNING", replace(record.TUNING, lazy=0))
     found = solve(model, **options)
     makers = [unmade(found, "lam"), unmade(found, "messages")]
     assert all(map(callable, makers))

@@ -92,7 +92,8 @@ def test_a_checkpoint_that_does_not_fit_is_refused(problem, tmp_path):
 
 RUN = """
 import sys, softmap
-sys.modules["softmap.solving.checkpoint"].INTERVAL = 0.0
+from softmap.solving.record import Checkpoints
+Checkpoints.interval = 0.0
 model = softmap.generators.erdos_renyi(40, 3, seed=9)
 show = lambda s: print(s.row.sweeps, flush=True)
 result = softmap.solve(model, goal="lp", lp_gap=0.0, gap=0.0, checkpoint=sys.argv[1],

@@ -11,8 +11,7 @@ from softmap.solving import turns
 from softmap.solving.budget import Budget, Task
 from softmap.solving.options import Options
 from softmap.solving.problem import Problem
-from softmap.solving.stages import TUNING, Improve, Partial, Search
-from softmap.solving.tighten import Tighten
+from softmap.solving.stages import TUNING, Improve, Partial, Search, Tighten
 
 
 @pytest.mark.parametrize("goal", ["map", "labels"])

@@ -13,7 +13,8 @@ from softmap.solving.best import Best
 from softmap.solving.budget import Budget, Share
 from softmap.solving.options import Options
 from softmap.solving.problem import Problem
-from softmap.solving.tighten import Tighten, Tightening, TurnClock
+from softmap.solving.stages import Tighten
+from softmap.solving.tighten import Tightening, TurnClock
 
 __all__ = ["NEVER", "begun", "partly_searched", "tightened", "tightening"]
 

@@ -218,8 +218,10 @@ def test_words_say_what_the_bound_rests_on():
     assert "proved by the dual of the LP relaxation." in words(Proof())
     tightened = Proof(ProofKind.TIGHTENED, ((0, 1, 2),) * 1234)
     assert "tightened by clusters (1,234 of them)." in words(tightened)
-    assert "by an exact search (5,678 nodes)." in words(Proof(ProofKind.SEARCH, nodes=5678))
-    assert "by an exact search (1 node)." in words(Proof(ProofKind.SEARCH, nodes=1))
+    searched = words(Proof(ProofKind.SEARCH, nodes=5678))
+    assert "stated by an exact search (5,678 nodes), which" in searched
+    assert "proved by" not in searched
+    assert "stated by an exact search (1 node), which" in words(Proof(ProofKind.SEARCH, nodes=1))
 
 
 def test_words_without_a_labelling():

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import stat
 import sys
-import tempfile
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -93,6 +92,8 @@ def _renamed(target: Path) -> Iterator[BinaryIO]:
 
 def _locked(folder: Path, prefix: str) -> tuple[int, str]:
     """A new file, locked: that its writer is alive can be seen by the lock."""
+    import tempfile  # reading needs none
+
     while True:
         handle, name = tempfile.mkstemp(suffix=_SUFFIX, prefix=prefix, dir=folder)
         if fcntl is None:

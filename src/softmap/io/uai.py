@@ -108,7 +108,7 @@ def _arities(numbers: Numbers, m: int, n: int) -> Ints:
 
 def _reject_repeats(numbers: Numbers, scopes: Ints, arity: Ints, heads: Ints) -> None:
     layout = _Layout(scopes, arity, heads, arity)
-    for k in np.unique(arity[arity > 1]).tolist():
+    for k in sorted(set(arity[arity > 1].tolist())):
         which = np.flatnonzero(arity == k)
         ordered = np.sort(layout.scope(which, k), axis=1)
         twice = (ordered[:, 1:] == ordered[:, :-1]).any(axis=1)
@@ -209,7 +209,7 @@ def _add_pairs(assembly: Assembly, costs: Costs, layout: _Layout) -> None:
 
 def _by(keys: Ints, which: Ints) -> Iterator[tuple[int, Ints]]:
     """Members of `which` in batches of equal key."""
-    for key in np.unique(keys[which]).tolist():
+    for key in sorted(set(keys[which].tolist())):  # `np.unique` would load masked arrays
         yield key, which[keys[which] == key]
 
 

@@ -295,7 +295,8 @@ def _repeated(parts: list[Ints], n: int) -> Ints:
     if not parts:
         return np.zeros(0, dtype=np.int64)
     keys = np.sort(np.concatenate([_keys(edges, n) for edges in parts]))
-    return np.unique(keys[1:][keys[1:] == keys[:-1]])
+    again = keys[1:][keys[1:] == keys[:-1]]
+    return np.unique(again) if again.size else again
 
 
 def _among(edges: Ints, repeated: Ints, n: int) -> NDArray[np.bool_]:

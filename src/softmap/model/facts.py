@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections import Counter
-from html import escape
 
 import numpy as np
 
@@ -65,6 +64,8 @@ def model_facts(model: Structure) -> dict[str, str]:
 
 def html_table(title: str, facts: dict[str, str], sentence: str = "") -> str:
     """Two columns under a title, for notebooks."""
+    from html import escape  # only notebooks need it
+
     rows = "".join(
         f'<tr><td style="text-align:left">{escape(name)}</td>'
         f'<td style="text-align:left">{escape(value)}</td></tr>'

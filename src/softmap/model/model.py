@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
@@ -338,6 +337,8 @@ class Model(Structure):
 
     def fingerprint(self) -> str:
         """Digest of everything that defines the model: costs, edges, auxiliary variables."""
+        import hashlib  # few runs need one
+
         digest = hashlib.sha256()
         aux = self.auxiliaries
         arrays: list[NDArray[Any]] = [self.unary, self.num_labels, self.edges, self.group_start]

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import hashlib
 import io
 import json
 import os
-import zipfile
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
@@ -32,6 +30,8 @@ def checked_path(path: Any) -> Path:
 
 def digest(header: Mapping[str, Any], arrays: Mapping[str, Any]) -> str:
     """A digest of all numbers of an archive."""
+    import hashlib  # a run that stores nothing needs none
+
     found = hashlib.sha256(json.dumps(header, sort_keys=True).encode())
     for name in sorted(arrays):
         array = np.ascontiguousarray(arrays[name])
@@ -112,6 +112,8 @@ def _open(path: Path) -> BinaryIO:
 
 def _refuse_bombs(raw: BinaryIO) -> None:
     """Refuse an archive that says it unpacks to far more than it is, before it is unpacked."""
+    import zipfile  # a run that reads nothing needs no formats
+
     from softmap.io.limits import available_memory, human
     from softmap.io.streams import implausible
 

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import time
-import warnings
 from collections.abc import Iterator
 from dataclasses import dataclass, fields, is_dataclass
 from pathlib import Path
@@ -13,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from softmap.arguments import count, not_negative
-from softmap.errors import CheckpointError, CheckpointWarning
+from softmap.errors import CheckpointError
 from softmap.model import Model
 from softmap.solving.archive import Arrays, digest, read_archive, under, write_archive
 from softmap.solving.options import Options
@@ -22,64 +20,12 @@ from softmap.solving.relax import Relaxation
 from softmap.solving.result import point_arrays, point_from_arrays
 from softmap.solving.trace import Trace
 
-__all__ = ["Checkpoint", "Checkpoints", "load", "save"]
+__all__ = ["Checkpoint", "load", "save"]
 
 KIND, VERSION = "checkpoint", 9
 # options that are kept
 SETTINGS = ("method", "eta", "dtype", "seed", "updates", "lp_gap", "gap", "goal", "backend")
 MAY_BE_EMPTY = ("messages.prev",)  # parts of states that are made when they are needed
-INTERVAL = 30.0  # seconds between checkpoints
-
-
-class Checkpoints:
-    """Stores a run now and then, at its end and when it is interrupted.
-
-    Parameters
-    ----------
-    path : Path or None
-        Nothing is stored without one.
-    relaxation : Relaxation
-    trace : Trace
-    """
-
-    def __init__(self, path: Any, relaxation: Relaxation, trace: Trace) -> None:
-        self._path, self._relaxation, self._trace = path, relaxation, trace
-        self._saved, self._whole = time.perf_counter(), True
-
-    def suspend(self) -> None:
-        """From here on, a resumed run could not go on where this one stands."""
-        self._whole = False
-
-    def allow(self) -> None:
-        """From here on, it could."""
-        self._whole = True
-
-    def save_if_due(self, *, at_end: bool) -> None:
-        """Store the run if that was long ago, or it has ended."""
-        if at_end or time.perf_counter() - self._saved > INTERVAL:
-            self.save()
-
-    def keep_whole(self) -> None:
-        """Store a run that an exception has ended, if a resumed run could go on from here."""
-        if self._whole:
-            self.save()
-
-    def save(self) -> None:
-        """Store the run. Where that fails, the last checkpoint is whole, and the run goes on."""
-        if self._path is None:
-            return
-        try:
-            with self._relaxation.budget.interrupts.finishing():
-                save(Path(str(self._path)), self._relaxation, self._trace)
-        except (OSError, MemoryError) as error:
-            reason = getattr(error, "reason", None) or str(error) or "out of memory"
-            warnings.warn(
-                f"{self._path}: the checkpoint cannot be written ({reason}); the run goes on, and "
-                "an earlier checkpoint is untouched",
-                CheckpointWarning,
-                stacklevel=2,
-            )
-        self._saved = time.perf_counter()
 
 
 @dataclass(frozen=True)

@@ -7,7 +7,7 @@ import time
 from collections.abc import Sequence
 from dataclasses import replace
 from functools import cached_property
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,9 +19,9 @@ from softmap.model import Model
 from softmap.model.joining import Joined, joined
 from softmap.relaxation.gaps import cost_step, stated_primal
 from softmap.relaxation.point import PrimalPoint
-from softmap.solving.finish import cautious
 from softmap.solving.options import Options
 from softmap.solving.proof import Proof
+from softmap.solving.record import cautious
 from softmap.solving.result import Result
 from softmap.solving.trace import PROVED, Row, Status, Trace
 
@@ -84,6 +84,15 @@ def _ordinary(whole: Joined) -> bool:
     return bool(largest.min() > ORDINARY[0] and largest.max() < ORDINARY[1])
 
 
+class _Asked(NamedTuple):
+    """Limits and tolerances by model."""
+
+    max_work: Floats
+    time_limit: Floats
+    lp_gap: Floats
+    gap: Floats
+
+
 class _Progress:
     """Which models of a batch go on, and why the others do not."""
 
@@ -93,10 +102,12 @@ class _Progress:
         self.status: list[Status | None] = [None] * count
         self.passes = np.zeros(count, dtype=np.int64)
         self.work_of = 2.0 * np.array([model.m for model in models])
-        self.max_work = np.array([_or_inf(o.max_work) for o in each])
-        self.time_limit = np.array([_or_inf(o.time_limit) for o in each])
-        self.lp_gap = np.array([o.lp_gap for o in each])
-        self.gap = np.array([o.gap for o in each])
+        self.asked = _Asked(
+            np.array([_or_inf(o.max_work) for o in each]),
+            np.array([_or_inf(o.time_limit) for o in each]),
+            np.array([o.lp_gap for o in each]),
+            np.array([o.gap for o in each]),
+        )
         self.constant = np.array([model.constant for model in models])
         self.models = models
         self.best_gap, self.improved = np.full(count, np.inf), np.zeros(count)
@@ -105,12 +116,17 @@ class _Progress:
 
     def affordable(self, wanted: int) -> int:
         """Passes until the next check, or until the first limit of work."""
-        left = self.max_work[self.active] / self.work_of[self.active] - self.passes[self.active]
+        active = self.active
+        left = self.asked.max_work[active] / self.work_of[active] - self.passes[active]
         return max(1, int(min(wanted, left.min())))
+
+    def passed(self, count: int) -> None:
+        """Note passes of the models that go on."""
+        self.passes[self.active] += count
 
     def stop(self, seconds: float) -> None:
         """Note what has ended, after a look."""
-        batch, active = self.batch, self.active
+        batch, active, asked = self.batch, self.active, self.asked
         lower = batch.bound[active]
         unit = np.minimum(np.abs(lower), np.abs(lower + self.constant[active]))
         small = unit < batch.scale[active]
@@ -123,14 +139,14 @@ class _Progress:
         self.improved[active[better]] = batch.passes_done
         patience = np.maximum(CHECKS.patience, self.passes[active] // 2)
         reasons = (
-            (Status.OPTIMAL, (gap <= self.gap[active]) & (gap <= PROVED)),
-            (Status.GAP, gap <= self.gap[active]),
-            (Status.LP_GAP, lp_gap <= np.maximum(self.lp_gap[active] - PRICED, 0.0)),
+            (Status.OPTIMAL, (gap <= asked.gap[active]) & (gap <= PROVED)),
+            (Status.GAP, gap <= asked.gap[active]),
+            (Status.LP_GAP, lp_gap <= np.maximum(asked.lp_gap[active] - PRICED, 0.0)),
             (
                 Status.WORK_LIMIT,
-                self.passes[active] * self.work_of[active] >= self.max_work[active],
+                self.passes[active] * self.work_of[active] >= asked.max_work[active],
             ),
-            (Status.TIME_LIMIT, seconds >= self.time_limit[active]),
+            (Status.TIME_LIMIT, seconds >= asked.time_limit[active]),
             (Status.STALLED, batch.passes_done - self.improved[active] > patience),
         )
         for status, holds in reasons:
@@ -155,7 +171,7 @@ def relax_batch(
         done = batch.passes_done
         count = progress.affordable(CHECKS.passes_to_next(done, 1.0))
         batch.step(progress.active, count)
-        progress.passes[progress.active] += count
+        progress.passed(count)
         looks.append(batch.look(progress.active, started))
         progress.stop(time.perf_counter() - started)
     return Relaxations(batch, progress, looks, setup)

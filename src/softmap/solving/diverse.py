@@ -8,7 +8,7 @@ of the differences as additional variables.
 from __future__ import annotations
 
 import time
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -17,12 +17,35 @@ from softmap.proof.search.exact import FlatModel, solve_exact
 
 __all__ = ["next_diverse"]
 
-PRICES = 14  # values of ν that are tried
-SHARE = 0.05  # of the time that is left, for each of them
-ENTRIES = 60_000_000  # table entries up to which counters are added
-RATE = 100_000  # entries of counters per second that is left: preparing them takes time, too
-TIGHT = 1e-10  # relative gap at which a search may stop
 EPS = np.finfo(float).eps
+
+
+@dataclass(frozen=True, eq=False)
+class DiverseTuning:
+    """Numbers of the search for labels that differ from earlier ones.
+
+    Attributes
+    ----------
+    prices : int
+        Values of ν that are tried.
+    share : float
+        Part of the time left that each of them may take.
+    entries : int
+        Table entries up to which counters are added.
+    rate : int
+        Table entries of counters per second that is left: to prepare them takes time, too.
+    tight : float
+        Relative gap at which a search may stop.
+    """
+
+    prices: int = 14
+    share: float = 0.05
+    entries: int = 60_000_000
+    rate: int = 100_000
+    tight: float = 1e-10
+
+
+TUNING = DiverseTuning()
 
 
 def next_diverse(
@@ -37,11 +60,13 @@ def next_diverse(
     best, bound = _by_prices(flat, earlier, distance, deadline)
     size = len(earlier) * int(flat.num_labels.sum()) * (distance + 1) ** 2
     left = deadline - time.perf_counter()
-    if left <= 0 or size > min(ENTRIES, RATE * left):
+    if left <= 0 or size > min(TUNING.entries, TUNING.rate * left):
         return best, bound
     counted = _with_counters(flat, earlier, distance)
     start = None if best is None else _with_counts(best, earlier, distance)
-    found = solve_exact(counted, incumbent=start, time_limit=min(left, 1e9), relative_gap=TIGHT)
+    found = solve_exact(
+        counted, incumbent=start, time_limit=min(left, 1e9), relative_gap=TUNING.tight
+    )
     if found.infeasible:
         return None, np.inf
     labels = best if found.labels is None else found.labels[: len(flat.num_labels)]
@@ -59,11 +84,11 @@ def _by_prices(
     low, high = 0.0, np.inf
     finite = flat.tables[np.isfinite(flat.tables)]
     price = max(float(np.ptp(finite)) if finite.size else 0.0, 1e-3)
-    for _ in range(PRICES):
+    for _ in range(TUNING.prices):
         left = deadline - time.perf_counter()
         if left <= 0:
             break
-        seconds = min(SHARE * left, 1e9)
+        seconds = min(TUNING.share * left, 1e9)
         labels, cost, proved = _at_price(flat, earlier, distance, price, seconds)
         bound = max(bound, proved)
         far = labels is not None and min(_differences(labels, x) for x in earlier) >= distance
@@ -71,7 +96,7 @@ def _by_prices(
             best, energy = labels, cost
         low, high = (low, price) if far else (price, high)
         price = 2 * price if np.isinf(high) else (low + high) / 2
-        if energy - bound <= TIGHT * abs(bound):
+        if energy - bound <= TUNING.tight * abs(bound):
             break
     return best, bound
 
@@ -88,7 +113,7 @@ def _at_price(
     unary = flat.unary.copy()
     for labels in earlier:
         unary[start + labels] += price
-    found = solve_exact(replace(flat, unary=unary), time_limit=seconds, relative_gap=TIGHT)
+    found = solve_exact(replace(flat, unary=unary), time_limit=seconds, relative_gap=TUNING.tight)
     paid = price * len(earlier) * (n - distance)
     sizes = np.abs(unary[np.isfinite(unary)])
     slack = 4 * EPS * (n * len(earlier) * sizes.max(initial=0.0) + paid + abs(found.lower_bound))

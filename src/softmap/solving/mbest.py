@@ -27,9 +27,26 @@ from softmap.solving.trace import Status
 
 __all__ = ["RankedLabelling", "solve_mbest"]
 
-FIRST = 0.5  # of the time limit, at most, for the best labelling
-TIGHT = 1e-10  # relative gap at which a search may stop
 EPS = np.finfo(float).eps
+
+
+@dataclass(frozen=True, eq=False)
+class RankTuning:
+    """Numbers of the search for the best labellings.
+
+    Attributes
+    ----------
+    first : float
+        Part of the time limit that the best labelling may take.
+    tight : float
+        Relative gap at which a search may stop.
+    """
+
+    first: float = 0.5
+    tight: float = 1e-10
+
+
+TUNING = RankTuning()
 
 
 @dataclass(frozen=True, eq=False)
@@ -102,7 +119,7 @@ def solve_mbest(
     apart = None if diversity is None else count("diversity", diversity, 1)
     limit = math.inf if time_limit is None else not_negative("time_limit", time_limit)
     deadline = time.perf_counter() + limit
-    share = None if math.isinf(limit) else FIRST * limit
+    share = None if math.isinf(limit) else TUNING.first * limit
     first = solve(model, goal="optimal", gap=gap, threads=threads, seed=seed, time_limit=share)
     if first.status is Status.INTERRUPTED:
         deadline = time.perf_counter()
@@ -205,19 +222,18 @@ class _Partition:
     """
 
     def __init__(self, first: Result, gap: float, deadline: float, most: int) -> None:
-        self.given, self.gap, self.deadline, self.most = first.model, gap, deadline, most
+        self.gap, self.deadline, self.most = gap, deadline, most
         self.problem = Problem.of(first.model)
-        self.model = self.problem.model
-        self.flat = flatten(self.model)
+        model = self.problem.model
+        self.flat = flatten(model)
         lam = self.problem.lam(first.lam)
-        self.flat_lam = flat_lam(self.model, lam)
-        self.n = self.model.num_variables
-        self.bounds = _PartBounds(self.model, lam)
+        self.flat_lam = flat_lam(model, lam)
+        self.bounds = _PartBounds(model, lam)
         self._order = numbers_from()
         self._waiting: list[tuple[float, int, _Part]] = []
         self._searched: list[tuple[float, int, _Part]] = []
         self._lost = math.inf  # bound of parts in which no labelling was found
-        labels = self.model.with_running(first.labels)
+        labels = model.with_running(first.labels)
         self._push(_Part(labels, 0, frozenset(), first.bound, labels, first.energy))
 
     def __iter__(self) -> Iterator[tuple[Ints, float]]:
@@ -252,7 +268,7 @@ class _Partition:
             bound, _, part = self._waiting[0]
             if self._searched:
                 gap = self._searched[0][0] - bound
-                close = relative_gap(gap, model_unit(self.given, bound)) <= self.gap
+                close = relative_gap(gap, model_unit(self.problem.given, bound)) <= self.gap
                 if close or time.perf_counter() >= self.deadline:
                     return
             heapq.heappop(self._waiting)
@@ -269,7 +285,7 @@ class _Partition:
                 incumbent=labels,
                 lam=self.flat_lam,
                 time_limit=min(left, 1e9),
-                relative_gap=min(TIGHT, self.gap),
+                relative_gap=min(TUNING.tight, self.gap),
                 ascent=False,
             )
             if found.infeasible:
@@ -279,16 +295,16 @@ class _Partition:
         if labels is None:
             self._lost = min(self._lost, part.bound)
             return
-        part.labels, part.energy = labels, float(self.given.energy(labels))
+        part.labels, part.energy = labels, float(self.problem.given.energy(labels))
         self._push(part)
 
     def _unary(self, part: _Part) -> Costs:
         """Unary costs of the variables that forbid every labelling outside the part."""
-        offset, order = self.model.node_offset, self.bounds.order
-        fixed = np.zeros(self.n, dtype=bool)
+        offset, order = self.problem.model.node_offset, self.bounds.order
+        fixed = np.zeros(self.problem.model.num_variables, dtype=bool)
         fixed[order[: part.depth]] = True
         others = np.repeat(fixed, self.flat.num_labels)
-        others[(offset[: self.n] + part.start)[fixed]] = False
+        others[(offset[: len(part.start)] + part.start)[fixed]] = False
         unary: Costs = np.where(others, np.inf, self.flat.unary)
         unary[offset[order[part.depth]] + np.array(sorted(part.barred), dtype=np.int64)] = np.inf
         return unary
@@ -296,13 +312,13 @@ class _Partition:
     def _changed(self, part: _Part, unary: Costs) -> Ints | None:
         """The labelling that the part was split off from, with one label changed."""
         i = int(self.bounds.order[part.depth])
-        allowed = np.flatnonzero(np.isfinite(unary[self.model.node_slice(i)]))
+        allowed = np.flatnonzero(np.isfinite(unary[self.problem.model.node_slice(i)]))
         if not len(allowed):
             return None
         tried = np.repeat(part.start[None], len(allowed), axis=0)
         tried[:, i] = allowed
-        tried = self.model.with_running(tried[:, : self.model.num_visible])
-        energies = self.given.energy(tried)
+        tried = self.problem.model.with_running(tried[:, : self.problem.model.num_visible])
+        energies = self.problem.given.energy(tried)
         best = int(np.argmin(energies))
         return tried[best] if math.isfinite(energies[best]) else None
 

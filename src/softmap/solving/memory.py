@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import numpy as np
 
 from softmap.errors import NotEnoughMemory
@@ -13,17 +15,50 @@ from softmap.relaxation.point import needs_coupling
 
 __all__ = ["memory_needed", "require_memory"]
 
-# Arrays over half-edge states: messages, and of one direction those before and of the best bound; a
-# copy of these on models that are small; and those of two points that depend on them
-MESSAGES, COPY, POINTS = 2.0, 0.5, 1.0
-# The same in double precision: κ of two points that are made of it (by when other arrays are gone),
-# λ to decode, and λ of a bound where messages in single precision do not prove their own
-COUPLED, DECODED, PROVED = 1.5, 1, 1
-EDGE = 80  # bytes per edge: the model, its graph, the schedule of passes
-NODE = 115  # bytes per node: places, orders, labels
-STATE = 44  # bytes per node state: costs in two orders, shares, marginals
-AVERAGE = 20  # more bytes per node state where marginals are averaged
-SMALL = 1 << 24  # bytes that are always there
+
+@dataclass(frozen=True, eq=False)
+class MemoryEstimate:
+    """What is counted; arrays are over half-edge states, the rest are bytes.
+
+    Attributes
+    ----------
+    messages : float
+        Arrays of messages, and of one direction those before and those of the best bound.
+    copy : float
+        Arrays that are a copy of these, on models that are small.
+    points : float
+        Arrays of two points that depend on messages.
+    coupled : float
+        Arrays in double precision of two points that are made of κ, by when others are gone.
+    decoded, proved : float
+        Arrays in double precision: λ to decode; λ of a bound where messages in single precision do
+        not prove their own.
+    edge : int
+        Per edge: the model, its graph, the schedule of passes.
+    node : int
+        Per node: places, orders, labels.
+    state : int
+        Per node state: costs in two orders, shares, marginals.
+    average : int
+        Per node state, where marginals are averaged.
+    small : int
+        What is always there.
+    """
+
+    messages: float = 2.0
+    copy: float = 0.5
+    points: float = 1.0
+    coupled: float = 1.5
+    decoded: float = 1.0
+    proved: float = 1.0
+    edge: int = 80
+    node: int = 115
+    state: int = 44
+    average: int = 20
+    small: int = 1 << 24
+
+
+TAKES = MemoryEstimate()
 
 
 def memory_needed(model: Model, dtype: str = "float64") -> int:
@@ -34,23 +69,23 @@ def memory_needed(model: Model, dtype: str = "float64") -> int:
     """
     item, wide = np.dtype(dtype).itemsize, 0.0
     if model.has_forbidden or len(model.auxiliaries):
-        wide += DECODED
-    sent = MESSAGES + (COPY if model.half_size <= SPARE else 0.0)
+        wide += TAKES.decoded
+    sent = TAKES.messages + (TAKES.copy if model.half_size <= SPARE else 0.0)
     states = int(model.node_offset[-1])
     tables = _in_tables(model)
     if len(model.auxiliaries) or (item < 8 and tables):
-        wide += COUPLED
+        wide += TAKES.coupled
     elif needs_coupling(model):
-        sent += POINTS
+        sent += TAKES.points
     if item < 8 and (tables or model.half_size <= LARGE):
-        wide += PROVED
+        wide += TAKES.proved
     # tables of tiles lie side by side; in single precision, those of the model are made, too
     packed = tables * item // 8 * (1 if item == 8 else 2)
     return int(
         model.half_size * (sent * item + 8 * wide)
-        + EDGE * model.m
-        + NODE * model.n
-        + (STATE + AVERAGE * easily_coupled(model)) * states
+        + TAKES.edge * model.m
+        + TAKES.node * model.n
+        + (TAKES.state + TAKES.average * easily_coupled(model)) * states
         + tables
         + packed
     )
@@ -65,7 +100,7 @@ def _in_tables(model: Model) -> int:
 def require_memory(model: Model, dtype: str) -> None:
     """Raise `NotEnoughMemory` where a run would take more than there is."""
     needed = memory_needed(model, dtype) - model.nbytes
-    if needed <= SMALL:
+    if needed <= TAKES.small:
         return
     available = available_memory()
     if available is not None and needed > available:

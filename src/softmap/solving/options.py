@@ -1,12 +1,17 @@
-"""Every option of a run: its type, its default, and what it may be."""
+"""Every option of a run: its type, its default, and what it may be.
+
+This is the one list of them: `with_options` gives it to the functions that take it as keywords.
+"""
 
 from __future__ import annotations
 
+import inspect
 import os
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import wraps
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any, Concatenate, Literal, ParamSpec, TypeVar
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -14,15 +19,21 @@ from numpy.typing import ArrayLike
 from softmap.arguments import count, flag, not_negative, positive, wrong
 from softmap.errors import OptionError
 from softmap.methods.registry import find
-from softmap.solving.result import Result
-from softmap.solving.trace import Snapshot
 
-__all__ = ["BACKENDS", "DTYPES", "GOALS", "Options"]
+if TYPE_CHECKING:
+    from softmap.model import Model
+    from softmap.solving.result import Result
+    from softmap.solving.trace import Snapshot
+
+__all__ = ["BACKENDS", "DTYPES", "GOALS", "Options", "with_options"]
 
 DTYPES = ("float64", "float32")
 BACKENDS = {"cpu": "float64", "cuda": "float32"}  # with the precision of their iterates
 GOALS = ("map", "lp", "labels", "optimal")
 MOST_THREADS = 4096
+
+Keywords = ParamSpec("Keywords")
+Outcome = TypeVar("Outcome")
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -34,7 +45,7 @@ class Options:
     """
 
     method: str = "anneal"
-    goal: str = "map"
+    goal: Literal["map", "lp", "labels", "optimal"] = "map"
     lp_gap: float = 1e-4
     gap: float = 1e-6
     time_limit: float | None = None
@@ -46,7 +57,7 @@ class Options:
     warm_start: ArrayLike | Result | None = None
     checkpoint: str | Path | None = None
     on_snapshot: Callable[[Snapshot], Any] | None = None
-    backend: str = "cpu"
+    backend: Literal["cpu", "cuda"] = "cpu"
     eta: float | None = None
     verbose: bool = False
     progress: bool = False
@@ -90,6 +101,45 @@ class Options:
             raise OptionError(
                 f"method {self.method!r} works at a fixed η: give eta=..., for example 1000.0"
             )
+
+
+def with_options(
+    kind: Callable[Keywords, Options],
+) -> Callable[
+    [Callable[[Model, Options], Outcome]], Callable[Concatenate[Model, Keywords], Outcome]
+]:
+    """Let a function of a model and its options take each option as a keyword.
+
+    Its signature then lists all of them, for people, `help` and type checkers.
+    """
+    keywords = inspect.signature(kind).parameters
+
+    def decorated(
+        function: Callable[[Model, Options], Outcome],
+    ) -> Callable[Concatenate[Model, Keywords], Outcome]:
+        @wraps(function)
+        def called(model: Model, *none: Keywords.args, **given: Keywords.kwargs) -> Outcome:
+            if none:
+                raise TypeError(f"{function.__name__}() takes options by keyword only")
+            for name in given:
+                if name not in keywords:
+                    raise TypeError(_unexpected(function.__name__, name, list(keywords)))
+            return function(model, kind(*none, **given))
+
+        own = inspect.signature(function)
+        parameters = [own.parameters["model"], *keywords.values()]
+        called.__signature__ = own.replace(parameters=parameters)  # type: ignore[attr-defined]
+        return called  # type: ignore[return-value] # which takes the model by name, too
+
+    return decorated
+
+
+def _unexpected(function: str, name: str, names: list[str]) -> str:
+    """What Python says about a keyword that there is not, and the one that may be meant."""
+    from difflib import get_close_matches  # only after a mistake
+
+    meant = "".join(f"; did you mean {near!r}?" for near in get_close_matches(name, names, 1))
+    return f"{function}() got an unexpected keyword argument {name!r}{meant}"
 
 
 def _choice(names: tuple[str, ...]) -> str:

@@ -50,6 +50,11 @@ class Proof:
     nodes: int = 0
     beliefs: Beliefs | None = None
 
+    @property
+    def stated(self) -> bool:
+        """Whether the bound is only stated: `softmap.verify` does not repeat a search."""
+        return self.kind is ProofKind.SEARCH
+
 
 def proof_arrays(proof: Proof) -> Arrays:
     """The proof as arrays by name."""

@@ -1,24 +1,38 @@
-"""The trace of a run in the user's units, and what the run tells while it goes on."""
+"""What a run leaves: its trace, log and checkpoints, and at the end its result.
+
+A result is the best that was found, in the user's units, and says no more than is proved.
+"""
 
 from __future__ import annotations
 
 import logging
 import math
+import time
+import warnings
 from collections.abc import Callable
-from typing import Any
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
+from softmap import core
+from softmap.errors import CheckpointWarning
+from softmap.later import made, unmade
+from softmap.model.layout import layout
+from softmap.relaxation.gaps import relative_gap
+from softmap.relaxation.point import PrimalPoint
 from softmap.solving.best import Best
 from softmap.solving.budget import Budget
 from softmap.solving.options import Options
 from softmap.solving.problem import Problem
-from softmap.solving.relax import Check, Relaxation
+from softmap.solving.proof import Proof, ProofKind
+from softmap.solving.relax import TUNING, Check, Relaxation
 from softmap.solving.result import Result
-from softmap.solving.trace import Row, Snapshot, StageName, Trace
+from softmap.solving.trace import PROVED, Row, Snapshot, StageName, Status, Trace
 
-__all__ = ["LOG", "Record", "watcher"]
+__all__ = ["LOG", "Checkpoints", "Record", "cautious", "finished", "watcher"]
 
 LOG = logging.getLogger("softmap")
 LOG.addHandler(logging.NullHandler())
@@ -77,6 +91,62 @@ def primal_back(problem: Problem, primal: float, energy: float, energy_back: flo
     return energy_back if primal >= energy else min(problem.cost_back(primal), energy_back)
 
 
+class Checkpoints:
+    """Stores a run now and then, at its end and when it is interrupted.
+
+    Parameters
+    ----------
+    path : str, Path or None
+        Nothing is stored without one.
+    relaxation : Relaxation
+    trace : Trace
+    """
+
+    interval: ClassVar[float] = 30.0  # seconds between two checkpoints
+
+    def __init__(self, path: str | Path | None, relaxation: Relaxation, trace: Trace) -> None:
+        self._path = None if path is None else Path(path)
+        self._relaxation, self._trace = relaxation, trace
+        self._saved, self._whole = time.perf_counter(), True
+
+    def suspend(self) -> None:
+        """From here on, a resumed run could not go on where this one stands."""
+        self._whole = False
+
+    def allow(self) -> None:
+        """From here on, it could."""
+        self._whole = True
+
+    def save_if_due(self, *, at_end: bool) -> None:
+        """Store the run if that was long ago, or it has ended."""
+        if at_end or time.perf_counter() - self._saved > self.interval:
+            self.save()
+
+    def keep_whole(self) -> None:
+        """Store a run that an exception has ended, if a resumed run could go on from here."""
+        if self._whole:
+            self.save()
+
+    def save(self) -> None:
+        """Store the run. Where that fails, the last checkpoint is whole, and the run goes on."""
+        if self._path is None:
+            return
+        from softmap.solving import checkpoint  # few runs are stored
+
+        try:
+            with self._relaxation.budget.interrupts.finishing():
+                checkpoint.save(self._path, self._relaxation, self._trace)
+        except (OSError, MemoryError) as error:
+            reason = getattr(error, "reason", None) or str(error) or "out of memory"
+            warnings.warn(
+                f"{self._path}: the checkpoint cannot be written ({reason}); the run goes on, and "
+                "an earlier checkpoint is untouched",
+                CheckpointWarning,
+                stacklevel=2,
+            )
+        self._saved = time.perf_counter()
+
+
 class Watcher:
     """Shows a run to a person who asked for it."""
 
@@ -103,3 +173,89 @@ def watcher(problem: Problem, options: Options) -> Watcher:
 
 def _log_end(result: Result) -> None:
     LOG.info("%r after %.3g s: %s", result, result.seconds, result.status)
+
+
+def finished(relaxation: Relaxation, record: Record, status: Status) -> Result:
+    """Assemble the result of a run."""
+    best, budget, problem = relaxation.best, relaxation.budget, relaxation.problem
+    _last_labels(relaxation, record, status)
+    point = best.point or PrimalPoint(problem.model, labels=best.labels)
+    lam: Any = best.unmade_lam()
+    messages: Any = relaxation.restart_point
+    if problem.model.half_size <= TUNING.lazy:  # else they are made when somebody asks for them
+        lam, messages = best.lam, relaxation.restart_point()
+        made(point, "coupling")
+    energy = record.energy(best.labels, best.energy)
+    result = Result(
+        model=problem.given,
+        method=relaxation.algorithm.name,
+        status=status,
+        labels=best.labels[: problem.given.num_visible],
+        energy=energy,
+        primal=primal_back(problem, best.primal, best.energy, energy),
+        lam=_lam_back(problem, lam),
+        messages=_lam_back(problem, messages),
+        eta=record.trace[-1].eta,
+        trace=record.trace,
+        work=budget.work,
+        sweeps=relaxation.sweeps,
+        seconds=budget.seconds,
+        setup_seconds=budget.setup_seconds,
+        threads=problem.threads,
+        point=point,
+        tolerances=(relaxation.options.lp_gap, relaxation.options.gap),
+        **_bounds_back(problem, best),
+    )
+    return result if problem.given is problem.scaled else cautious(result)
+
+
+def _last_labels(relaxation: Relaxation, record: Record, status: Status) -> None:
+    """Labels that the background search or a device still has."""
+    if relaxation.take_labels(wait=status is not Status.INTERRUPTED):
+        record.note(relaxation, StageName.LABELS)
+    rounded = relaxation.algorithm.rounded(relaxation.state)
+    if rounded is not None and not relaxation.best.found:
+        relaxation.best.offer_labels(rounded)
+        record.note(relaxation, StageName.LABELS)
+
+
+def _lam_back(problem: Problem, lam: Any) -> Any:
+    """λ in the user's units; where these are the problem's, it may still have to be made."""
+    if not problem.exponent:
+        return lam
+    return problem.lam_back(lam() if callable(lam) else lam)
+
+
+def _bounds_back(problem: Problem, best: Best) -> dict[str, Any]:
+    """Bounds and proof; from λ and the user's costs alone where scaling has rounded either."""
+    if problem.given is problem.scaled:
+        return {"bound": best.bound, "lp_bound": best.lp_bound, "proof": best.proof}
+    exact = problem.costs_survive_scaling() or not math.isfinite(best.bound)
+    if exact and (not problem.exponent or problem.survives_scaling(best.lam)):
+        lower = problem.bound_back(best.lp_bound)
+    else:
+        outer, lam = problem.without_unsupported(), problem.lam_back(best.lam)
+        lower = float(core.dual_bound(layout(outer), lam, outer.constant, problem.threads))
+    proof, bound = best.proof, problem.bound_back(best.bound)
+    if not exact or not problem.survives_scaling(proof.lam) or bound <= lower:
+        proof = Proof()
+    if proof.kind is ProofKind.RELAXATION:
+        return {"bound": lower, "lp_bound": lower, "proof": proof}
+    if proof.lam is not None:
+        beliefs = problem.beliefs_back(proof.beliefs)
+        proof = replace(proof, lam=problem.lam_back(proof.lam), beliefs=beliefs)
+    return {"bound": bound, "lp_bound": lower, "proof": proof}
+
+
+def cautious(result: Result) -> Result:
+    """A result whose trace and status say no more than its bounds prove."""
+    rows = [replace(row, bound=min(row.bound, result.bound)) for row in result.trace]
+    tolerances = dict(zip((Status.LP_GAP, Status.GAP), result.tolerances, strict=True))
+    most = (tolerances | {Status.OPTIMAL: PROVED}).get(result.status, math.inf)
+    gap = result.lp_gap if result.status is Status.LP_GAP else result.gap
+    if math.isfinite(result.bound):
+        gap -= 4 * math.ulp(result.bound)  # the constant was added, which may have rounded
+    held = relative_gap(gap, result.unit) <= most
+    large = {name: unmade(result, name) for name in ("lam", "messages")}
+    status = result.status if held else Status.EXHAUSTED
+    return replace(result, trace=Trace(rows), status=status, **large)

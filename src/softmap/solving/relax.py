@@ -8,9 +8,13 @@ and gaps, never on a clock, unless a time limit is near.
 from __future__ import annotations
 
 import math
+import os
+import threading
+import time
+from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, Generic, NamedTuple, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -26,20 +30,23 @@ from softmap.methods.registry import make
 from softmap.model import Model
 from softmap.model.potentials import Potts, Projection, TruncatedLinear, TruncatedQuadratic
 from softmap.relaxation.bounds import reduced_nodes
-from softmap.solving.background import Background
 from softmap.solving.best import Best, Tolerances
 from softmap.solving.budget import Budget, Task
 from softmap.solving.judge import Judge
 from softmap.solving.options import Options
 from softmap.solving.problem import Problem
 from softmap.solving.trace import StageName, Status, Trace
-from softmap.solving.warm import WarmStart
 
-__all__ = ["Check", "Progress", "Relaxation", "Tuning"]
+if TYPE_CHECKING:
+    from softmap.solving.warm import WarmStart
+
+__all__ = ["Background", "Check", "Progress", "RelaxTuning", "Relaxation"]
+
+Found = TypeVar("Found")
 
 
-@dataclass(frozen=True)
-class Tuning:
+@dataclass(frozen=True, eq=False)
+class RelaxTuning:
     """Numbers of the relaxation stage.
 
     Attributes
@@ -84,7 +91,7 @@ class Tuning:
     lazy: int = 1 << 19
 
 
-TUNING = Tuning()
+TUNING = RelaxTuning()
 CHECKS = Checks()
 
 
@@ -116,6 +123,57 @@ class Check(NamedTuple):
 
     smoothed: float | None = None
     slack: float = math.nan
+
+
+class Background(Generic[Found]):
+    """A computation that runs in a thread, or at once where there is only one thread.
+
+    What it finds must not depend on when it runs: then runs with any number of threads are the same
+    to the bit, because all of them ask for the outcome after the same pass.
+
+    Parameters
+    ----------
+    work : function without arguments
+    threaded : bool
+        Whether to run in a thread.
+
+    Attributes
+    ----------
+    seconds : float
+        How long it took; 0 while it runs.
+    """
+
+    def __init__(self, work: Callable[[], Found], *, threaded: bool) -> None:
+        self._work = work
+        self._found: Found | None = None
+        self._error: BaseException | None = None
+        self.seconds = 0.0
+        self._thread = threading.Thread(target=self._run, name="softmap-labels")
+        self._process = os.getpid()
+        if threaded:
+            self._thread.start()
+        else:
+            self._run()
+
+    def _run(self) -> None:
+        began = time.perf_counter()
+        try:
+            self._found = self._work()
+        except BaseException as error:  # raised where somebody waits for it
+            self._error = error
+        self.seconds = time.perf_counter() - began
+
+    def found(self, timeout: float | None = None) -> Found | None:
+        """The outcome, waiting for it up to `timeout` seconds; None if that is not enough."""
+        if self._process != os.getpid():  # a fork has no threads of its parent
+            return self._work()
+        if self._thread.ident is not None:
+            self._thread.join(timeout)
+            if self._thread.is_alive():
+                return None
+        if self._error is not None:
+            raise self._error
+        return self._found
 
 
 class Relaxation:

@@ -6,81 +6,97 @@ import warnings
 from collections.abc import Callable, Generator
 from contextlib import suppress
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import ArrayLike
 
 from softmap.errors import CheckpointWarning, InfeasibleModel
 from softmap.machine import usable_cores
 from softmap.model import Model, checked_model
-from softmap.solving import checkpoint as storage
 from softmap.solving.archive import checked_path
 from softmap.solving.best import Best
-from softmap.solving.budget import Budget
-from softmap.solving.finish import finished
-from softmap.solving.interrupts import Interrupts
+from softmap.solving.budget import Budget, Interrupts
 from softmap.solving.memory import require_memory
-from softmap.solving.options import Options
+from softmap.solving.options import Options, with_options
 from softmap.solving.problem import Problem
-from softmap.solving.record import Record, watcher
+from softmap.solving.record import Checkpoints, Record, finished, watcher
 from softmap.solving.relax import Relaxation
 from softmap.solving.result import Result
 from softmap.solving.trace import Snapshot, StageName, Status, Trace
-from softmap.solving.turns import Stages
-from softmap.solving.warm import WarmStart, warm_start
+
+if TYPE_CHECKING:
+    from softmap.solving.turns import Stages
+    from softmap.solving.warm import WarmStart
 
 __all__ = ["iterate", "resume", "solve"]
 
 OPEN = (Status.LP_GAP, Status.STALLED, Status.RELAXED)  # the relaxation has done its part
 
 
-def solve(  # noqa: PLR0913 - one keyword per thing a user may want to say
-    model: Model,
-    *,
-    method: str = "anneal",
-    goal: str = "map",
-    lp_gap: float = 1e-4,
-    gap: float = 1e-6,
-    time_limit: float | None = None,
-    max_work: int | None = None,
-    updates: int | None = None,
-    threads: int | None = None,
-    dtype: str | None = None,
-    seed: int = 0,
-    warm_start: ArrayLike | Result | None = None,
-    checkpoint: str | Path | None = None,
-    on_snapshot: Callable[[Snapshot], Any] | None = None,
-    backend: str = "cpu",
-    eta: float | None = None,
-    verbose: bool = False,
-    progress: bool = False,
-) -> Result:
+@with_options(Options)
+def solve(model: Model, options: Options) -> Result:
     """Find a labelling and prove how good it is.
 
     Parameters
     ----------
-    model, method : Model, and the name of a method, one of `softmap.METHODS`
-    goal : "map", "lp", "labels" or "optimal"
-        What follows the LP relaxation: a smaller MAP gap, by a default effort where no limit is
-        given; nothing; better labels only; a proof of optimality, however long it takes.
-    lp_gap, gap : float, relative gap at which the relaxation counts as solved; that ends the run
-    time_limit, max_work, updates
-        Stop after so many seconds, half-edge messages, or updates of a randomised method.
-    threads, seed : int, all threads if left out; of the randomised methods
-    dtype : "float64" ("cpu") or "float32" ("cuda"), of the iterates; bounds are always float64
-    warm_start : λ or an earlier `Result`, also of a model whose costs changed a little
-    checkpoint : path, written at intervals, at the end and when interrupted; see `resume`
-    on_snapshot : function, called with each `Snapshot`; return False to stop
-    backend : "cpu" or "cuda", a GPU (method "anneal" only; extras `cuda12`, `cuda13`)
-    eta : float, inverse temperature: fixed for the paper's methods, the first one for "anneal"
-    verbose, progress : bool, print a line per check; draw a bar
-        Libraries listen to the logger "softmap" instead.
+    model : Model
+        What to minimise.
+    method : str, default "anneal"
+        The method that solves the LP relaxation: one of `softmap.METHODS`.
+    goal : "map", "lp", "labels" or "optimal", default "map"
+        What follows the relaxation. "map": a smaller gap between labelling and bound, by a default
+        effort where no limit is given. "lp": nothing. "labels": better labels only. "optimal": a
+        proof of optimality, however long it takes.
+    lp_gap : float, default 1e-4
+        Relative gap at which the relaxation counts as solved.
+    gap : float, default 1e-6
+        Relative gap between labelling and bound that ends the run.
+    time_limit : float, optional
+        Stop after this many seconds. No limit if left out.
+    max_work : int, optional
+        Stop after this many messages along half-edges. No limit if left out.
+    updates : int, optional
+        Stop after this many updates: passes, or single updates of a randomised method.
+    threads : int, optional
+        Threads of the processor; all that this process may use if left out.
+    dtype : "float64" or "float32", optional
+        Precision of the iterates: "float64" on the processor, "float32" on a GPU if left out.
+        Bounds are always computed in float64.
+    seed : int, default 0
+        Seed of what is random.
+    warm_start : array or Result, optional
+        λ, or an earlier result, also of a model whose costs differ a little.
+    checkpoint : str or Path, optional
+        File to which the run is written at intervals, at the end and when it is interrupted;
+        `softmap.resume` goes on from it.
+    on_snapshot : function, optional
+        Called with a `Snapshot` after each check; the run stops where it returns False.
+    backend : "cpu" or "cuda", default "cpu"
+        Where passes run. "cuda" is a GPU, for the method "anneal" only; it needs the extra `cuda12`
+        or `cuda13`.
+    eta : float, optional
+        Inverse temperature: fixed for the paper's methods, which need one; the first one for
+        "anneal", chosen by the costs if left out.
+    verbose : bool, default False
+        Print a line per check. Libraries listen to the logger "softmap" instead.
+    progress : bool, default False
+        Draw a progress bar.
 
     Returns
     -------
-    Result : whatever stopped the run, the best labelling, bound and primal point it had
+    Result
+        Whatever stopped the run, the best labelling, bound and primal point it had.
+
+    Raises
+    ------
+    OptionError
+        An option has a value that it cannot have.
+    InfeasibleModel
+        No labelling has finite cost.
+    NotEnoughMemory
+        The run would need more memory than there is.
 
     Examples
     --------
@@ -89,39 +105,31 @@ def solve(  # noqa: PLR0913 - one keyword per thing a user may want to say
     >>> result.bound <= result.energy
     True
     """
-    options = Options(
-        method=method, goal=goal, lp_gap=lp_gap, gap=gap, time_limit=time_limit, max_work=max_work,
-        updates=updates, threads=threads, dtype=dtype, seed=seed, warm_start=warm_start,
-        checkpoint=checkpoint, on_snapshot=on_snapshot, backend=backend, eta=eta,
-        verbose=verbose, progress=progress,
-    )  # fmt: skip
-    return _whole(model, options)
+    interrupts = Interrupts()
+    with interrupts:  # Ctrl-C counts from here on, set-up and assembly of the result included
+        return _exhaust(_steps(_begin(checked_model(model, "solve"), options, interrupts)))
 
 
-def iterate(  # noqa: PLR0913 - the keywords of `solve`
-    model: Model,
-    *,
-    method: str = "anneal",
-    goal: str = "map",
-    lp_gap: float = 1e-4,
-    gap: float = 1e-6,
-    time_limit: float | None = None,
-    max_work: int | None = None,
-    updates: int | None = None,
-    threads: int | None = None,
-    dtype: str | None = None,
-    seed: int = 0,
-    warm_start: ArrayLike | Result | None = None,
-    checkpoint: str | Path | None = None,
-    on_snapshot: Callable[[Snapshot], Any] | None = None,
-    backend: str = "cpu",
-    eta: float | None = None,
-    verbose: bool = False,
-    progress: bool = False,
-) -> Generator[Snapshot, None, Result]:
-    """The run of `solve` as a generator of snapshots, one per check; it returns the result.
+@with_options(Options)
+def iterate(model: Model, options: Options) -> Generator[Snapshot, None, Result]:
+    """The run of `solve` as a generator of snapshots, one per check.
 
-    Takes what `solve` takes.
+    Parameters
+    ----------
+    model : Model
+        What to minimise.
+    **options
+        Those of `solve`, with the same meaning and defaults.
+
+    Yields
+    ------
+    Snapshot
+        Where the run stands, and its best labelling so far.
+
+    Returns
+    -------
+    Result
+        What `solve` returns: the value of the generator's `StopIteration`.
 
     Examples
     --------
@@ -131,12 +139,6 @@ def iterate(  # noqa: PLR0913 - the keywords of `solve`
     >>> bounds == sorted(bounds)
     True
     """
-    options = Options(
-        method=method, goal=goal, lp_gap=lp_gap, gap=gap, time_limit=time_limit, max_work=max_work,
-        updates=updates, threads=threads, dtype=dtype, seed=seed, warm_start=warm_start,
-        checkpoint=checkpoint, on_snapshot=on_snapshot, backend=backend, eta=eta,
-        verbose=verbose, progress=progress,
-    )  # fmt: skip
     return _steps(_begin(checked_model(model, "iterate"), options, Interrupts()))
 
 
@@ -157,10 +159,56 @@ def resume(  # noqa: PLR0913 - the limits of `solve`
 ) -> Result:
     """Go on from a checkpoint of this model, to the same result as if never stopped.
 
-    Takes the limits, `threads`, `checkpoint`, `on_snapshot` and displays of `solve`; `lp_gap`,
-    `gap` and `updates` stay what they were if left out. Method, η, precision and seed are those of
-    the run that was stopped.
+    Method, goal, η, precision, backend and seed are those of the run that was stopped.
+
+    Parameters
+    ----------
+    path : str or Path
+        The checkpoint.
+    model : Model
+        The model of the run that was stopped.
+    lp_gap : float, optional
+        Relative gap at which the relaxation counts as solved; as before if left out.
+    gap : float, optional
+        Relative gap between labelling and bound that ends the run; as before if left out.
+    time_limit : float, optional
+        Stop after this many seconds, those of the stopped run included. No limit if left out.
+    max_work : int, optional
+        Stop after this many messages in all. No limit if left out.
+    updates : int, optional
+        Stop after this many updates in all; as before if left out.
+    threads : int, optional
+        Threads of the processor; all that this process may use if left out.
+    checkpoint : str or Path, optional
+        File to which this run is written; it may be `path`. Nothing is written if left out.
+    on_snapshot : function, optional
+        Called with a `Snapshot` after each check; the run stops where it returns False.
+    verbose : bool, default False
+        Print a line per check.
+    progress : bool, default False
+        Draw a progress bar.
+
+    Returns
+    -------
+    Result
+        As that of `solve`.
+
+    Raises
+    ------
+    CheckpointError
+        The file is no whole checkpoint of this model.
+
+    Examples
+    --------
+    >>> import softmap
+    >>> model = softmap.generators.potts_grid(8, 8, 3, seed=1)
+    >>> path = getfixture("tmp_path") / "run.npz"
+    >>> stopped = softmap.solve(model, goal="lp", checkpoint=path, max_work=2_000)
+    >>> softmap.resume(path, model).bound >= stopped.bound
+    True
     """
+    from softmap.solving import checkpoint as storage  # few runs are stored
+
     stored = storage.load(checked_path(path), checked_model(model, "resume"))
     changed = {"lp_gap": lp_gap, "gap": gap, "updates": updates}
     kept = stored.settings | {name: v for name, v in changed.items() if v is not None}
@@ -173,13 +221,6 @@ def resume(  # noqa: PLR0913 - the limits of `solve`
         return _exhaust(_steps(_begin(model, options, interrupts, stored)))
 
 
-def _whole(model: Model, options: Options) -> Result:
-    """A whole run; Ctrl-C counts from here on, set-up and the assembly of the result included."""
-    interrupts = Interrupts()
-    with interrupts:
-        return _exhaust(_steps(_begin(checked_model(model, "solve"), options, interrupts)))
-
-
 @dataclass(frozen=True, eq=False)
 class _Run:
     """The parts of one run; each owns what it changes."""
@@ -190,7 +231,14 @@ class _Run:
     relaxation: Relaxation
     record: Record
     warm: WarmStart | None
-    checkpoints: storage.Checkpoints
+    checkpoints: Checkpoints
+
+    @cached_property
+    def stages(self) -> Stages:
+        """The stages after the relaxation; many small models are solved without them."""
+        from softmap.solving.turns import Stages
+
+        return Stages(self.relaxation.problem, self.options, self.warm)
 
     def note(self, stage: StageName, *check: Any) -> Snapshot:
         """Add a row to the trace."""
@@ -228,14 +276,18 @@ def _begin(model: Model, options: Options, interrupts: Interrupts, stored: Any =
     threads = options.threads or usable_cores()
     problem = Problem.of(model, precision=options.precision, threads=threads)
     best = Best(problem)
-    warm = warm_start(problem, options.warm_start)
+    warm = None
+    if options.warm_start is not None:
+        from softmap.solving.warm import warm_start  # most runs begin without one
+
+        warm = warm_start(problem, options.warm_start)
     relaxation = Relaxation(problem, options, best, budget, warm)
     trace = Trace()
     budget.start()
     if stored is not None:
         trace = stored.restore(relaxation)
     record = Record(problem, best, budget, trace)
-    checkpoints = storage.Checkpoints(options.checkpoint, relaxation, trace)
+    checkpoints = Checkpoints(options.checkpoint, relaxation, trace)
     return _Run(options, best, budget, relaxation, record, warm, checkpoints)
 
 
@@ -270,17 +322,14 @@ def _steps(run: _Run) -> Generator[Snapshot, None, Result]:
 
 def _stages(run: _Run) -> Generator[Snapshot, None, Status]:
     """The LP relaxation, and the stages after it, each between two looks at the callback."""
-    stages = None
-    if run.options.goal != "lp":
-        stages = Stages(run.relaxation.problem, run.options, run.warm)
-    status = yield from _relax(run, stages)
-    if stages is not None and status in OPEN:
+    status = yield from _relax(run)
+    if run.options.goal != "lp" and status in OPEN:
         run.checkpoints.suspend()  # other stages are not stored: a resumed run begins them again
-        status = yield from _take_turns(run, stages)
+        status = yield from _take_turns(run)
     return status
 
 
-def _relax(run: _Run, stages: Stages | None) -> Generator[Snapshot, None, Status]:
+def _relax(run: _Run) -> Generator[Snapshot, None, Status]:
     """Advance, check and store until the LP is solved, or something else stops it."""
     relaxation, trace, interrupts = run.relaxation, run.record.trace, run.budget.interrupts
     status = _ended_before(run)
@@ -298,8 +347,8 @@ def _relax(run: _Run, stages: Stages | None) -> Generator[Snapshot, None, Status
                 run.checkpoints.save()
             check = relaxation.check(last=limited is not None)
             snapshot = run.note(StageName.RELAX, check)
-            if stages is not None and status is None and _search_is_due(run):
-                snapshot = _search_early(run, stages) or snapshot
+            if status is None and _search_is_due(run):
+                snapshot = _search_early(run) or snapshot
             status = relaxation.closed() or status or relaxation.stalled()
             if limited is None:
                 run.checkpoints.allow()
@@ -331,13 +380,16 @@ def _recall(run: _Run, warm: WarmStart) -> tuple[Snapshot, Status | None]:
 def _search_is_due(run: _Run) -> bool:
     """Whether an exact search is tried before the LP is solved."""
     warm = run.warm
+    if run.options.goal == "lp":
+        return False
     if warm is not None and warm.result is not None and not warm.searched:
         return False  # the relaxation will not take long
     return run.relaxation.search_due() and not run.relaxation.closed()
 
 
-def _search_early(run: _Run, stages: Stages) -> Snapshot | None:
+def _search_early(run: _Run) -> Snapshot | None:
     """A short turn of the exact search, from the best labels there are."""
+    stages = run.stages
     search = stages.may_search_early(run.budget)
     if search is None:
         return None
@@ -347,9 +399,9 @@ def _search_early(run: _Run, stages: Stages) -> Snapshot | None:
     return run.note(search.name)
 
 
-def _take_turns(run: _Run, stages: Stages) -> Generator[Snapshot, None, Status]:
+def _take_turns(run: _Run) -> Generator[Snapshot, None, Status]:
     """The stages after the relaxation."""
-    turns = stages.run(run.best, run.budget)
+    turns = run.stages.run(run.best, run.budget)
     while True:
         try:
             with run.budget.interrupts:

@@ -1,15 +1,16 @@
-"""The stages after the relaxation: exact search, of a part or of the whole, and label search.
+"""The stages after the relaxation: exact search, of a part or the whole, labels, and tightening.
 
 A stage is called with a share of the budget and offers what it finds; none may claim a bound that
-it has not proved. `softmap.solving.tighten` has the fourth one, `softmap.solving.turns` the order.
+it has not proved. `softmap.solving.turns` has their order.
 """
 
 from __future__ import annotations
 
 import math
+import time
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 
@@ -25,11 +26,15 @@ from softmap.solving.problem import Problem
 from softmap.solving.proof import Proof, ProofKind
 from softmap.solving.trace import StageName
 
-__all__ = ["Improve", "Partial", "Search", "Stage", "Tuning"]
+if TYPE_CHECKING:
+    from softmap.solving.tighten import Tightening
+    from softmap.solving.warm import Clusters
+
+__all__ = ["Improve", "Partial", "Search", "Stage", "StageTuning", "Tighten"]
 
 
-@dataclass(frozen=True)
-class Tuning:
+@dataclass(frozen=True, eq=False)
+class StageTuning:
     """Numbers of the stages.
 
     Attributes
@@ -72,7 +77,7 @@ class Tuning:
     tight: float = 1e-10
 
 
-TUNING = Tuning()
+TUNING = StageTuning()
 
 
 class Stage(ABC):
@@ -242,3 +247,36 @@ class Improve(Stage):
             )  # fmt: skip
             best.offer_labels(found)
         share.spend()
+
+
+class Tighten(Stage):
+    """The relaxation tightened by clusters, with labels from its marginals."""
+
+    name = StageName.TIGHTEN
+    setup = 200.0
+
+    def applies(self) -> bool:
+        self._run: Tightening | None = None
+        self._clusters: Clusters | None = None
+        model = self.problem.model
+        return model.m > 0 and model.unary.size <= TUNING.clustered
+
+    def start_from(self, clusters: Clusters | None) -> None:
+        """Begin with the clusters of an earlier proof."""
+        self._clusters = clusters
+
+    def __call__(self, best: Best, share: Share) -> None:
+        if not best.found:
+            return
+        from softmap.solving.tighten import Tightening, TurnClock  # many runs end without it
+
+        if self._run is None:
+            self._run = Tightening(self.problem, best)
+            if self._clusters is not None:
+                self._run.adopt(self._clusters)
+        run = self._run
+        before = run.work
+        messages = share.work // max(1, int(run.tight.model.num_labels.mean()))
+        clock = TurnClock(share.deadline, time.perf_counter() + share.end)
+        self.active = run.go_on(clock, before + messages, self.options.gap)
+        share.budget.spend(run.work - before)

@@ -23,19 +23,15 @@ from softmap.relaxation.consistency import tighten
 from softmap.relaxation.dual import Floats, check_lam, cost_scale
 from softmap.relaxation.point import Beliefs
 from softmap.solving.best import Best
-from softmap.solving.budget import Share
 from softmap.solving.problem import Problem
 from softmap.solving.proof import Proof, ProofKind
-from softmap.solving.stages import TUNING as STAGES
-from softmap.solving.stages import Stage
-from softmap.solving.trace import StageName
 from softmap.solving.warm import Clusters
 
-__all__ = ["Tighten", "Tightening", "Tuning", "TurnClock"]
+__all__ = ["TightenTuning", "Tightening", "TurnClock"]
 
 
-@dataclass(frozen=True)
-class Tuning:
+@dataclass(frozen=True, eq=False)
+class TightenTuning:
     """Numbers of the tightening stage.
 
     Attributes
@@ -97,39 +93,8 @@ class Tuning:
     gain: float = 1e-3
 
 
-TUNING = Tuning()
+TUNING = TightenTuning()
 RULE = Annealing(first=30.0, growth=2.0, settled=0.1)
-
-
-class Tighten(Stage):
-    """The relaxation tightened by clusters, with labels from its marginals."""
-
-    name = StageName.TIGHTEN
-    setup = 200.0
-
-    def applies(self) -> bool:
-        self._run: Tightening | None = None
-        self._clusters: Clusters | None = None
-        model = self.problem.model
-        return model.m > 0 and model.unary.size <= STAGES.clustered
-
-    def start_from(self, clusters: Clusters | None) -> None:
-        """Begin with the clusters of an earlier proof."""
-        self._clusters = clusters
-
-    def __call__(self, best: Best, share: Share) -> None:
-        if not best.found:
-            return
-        if self._run is None:
-            self._run = Tightening(self.problem, best)
-            if self._clusters is not None:
-                self._run.adopt(self._clusters)
-        run = self._run
-        before = run.work
-        messages = share.work // max(1, int(run.tight.model.num_labels.mean()))
-        clock = TurnClock(share.deadline, time.perf_counter() + share.end)
-        self.active = run.go_on(clock, before + messages, self.options.gap)
-        share.budget.spend(run.work - before)
 
 
 @dataclass(frozen=True)

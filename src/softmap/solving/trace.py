@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import csv
-import io
 from collections.abc import Iterator
 from dataclasses import astuple, dataclass, field, fields
 from enum import Enum, IntEnum
@@ -132,7 +130,10 @@ class Trace:
 
     def to_csv(self, path: str | Path) -> None:
         """Write the trace with a header line."""
-        from softmap.io.atomic import write_text  # a run that writes nothing needs no formats
+        import csv  # a run that writes nothing needs no formats
+        import io
+
+        from softmap.io.atomic import write_text
 
         text = io.StringIO(newline="")
         writer = csv.writer(text)

@@ -9,20 +9,22 @@ import math
 import time
 from collections.abc import Generator
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from softmap.solving.best import Best, Tolerances
 from softmap.solving.budget import Budget, Share
 from softmap.solving.options import Options
 from softmap.solving.problem import Problem
-from softmap.solving.stages import Improve, Partial, Search, Stage
-from softmap.solving.tighten import Tighten
+from softmap.solving.stages import Improve, Partial, Search, Stage, Tighten
 from softmap.solving.trace import StageName, Status
-from softmap.solving.warm import WarmStart
+
+if TYPE_CHECKING:
+    from softmap.solving.warm import WarmStart
 
 __all__ = ["Stages", "TurnLengths"]
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class TurnLengths:
     """How long turns are, and how many there are.
 

@@ -80,7 +80,7 @@ def _numbers(result: Subject) -> dict[str, str]:
 def _proof(result: Subject) -> dict[str, str]:
     """What the bound rests on, and how much of it there is."""
     proof = result.proof
-    facts = {"bound by": str(proof.kind)}
+    facts = {"bound by": str(proof.kind), "the bound is": "stated" if proof.stated else "proved"}
     if proof.clusters:
         facts["clusters"] = f"{len(proof.clusters):,}"
     if proof.nodes:

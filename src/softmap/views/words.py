@@ -27,7 +27,10 @@ def _labelling(result: Subject) -> str:
 def _bound(result: Subject) -> str:
     if not math.isfinite(result.bound):
         return "No lower bound is proved."
-    return f"No labelling costs less than {result.bound:.10g}: that is proved by {_basis(result)}."
+    least = f"No labelling costs less than {result.bound:.10g}"
+    if result.proof.stated:
+        return f"{least}: that is stated by {_basis(result)}, which softmap verify does not repeat."
+    return f"{least}: that is proved by {_basis(result)}."
 
 
 def _basis(result: Subject) -> str:

@@ -33,6 +33,8 @@ FIELDS = [
     "version",
     "relative_gap",
     "relative_lp_gap",
+    "proof",
+    "stated",
     "labels",
 ]
 
@@ -55,6 +57,7 @@ def test_json_has_the_fields_that_are_promised(grid, capsys):
     assert answer["arity_max"] == 2
     assert answer["bound"] <= answer["primal"] + 1e-9
     assert answer["gap"] == pytest.approx(max(0, answer["energy"] - answer["bound"]))
+    assert answer["stated"] == (answer["proof"] == "search")
 
 
 def test_files_agree_with_the_answer(grid, tmp_path, capsys):
@@ -75,7 +78,7 @@ def test_files_agree_with_the_answer(grid, tmp_path, capsys):
 def test_words_without_json(grid, capsys):
     assert main(["solve", str(grid), "--no-progress"]) == 0
     shown = capsys.readouterr().out
-    assert "that is proved" in shown
+    assert "that is proved by" in shown or "that is stated by an exact search" in shown
     assert "energy" in shown
 
 

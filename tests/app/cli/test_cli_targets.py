@@ -186,6 +186,16 @@ def test_a_large_model_keeps_its_file_and_all_that_can_be_written(folder, monkey
     assert len(softmap.io.read_labels("result/labels.MPE")) == 16
 
 
+def test_a_large_model_is_not_solved_where_its_facts_cannot_be_written(folder, monkeypatch, capsys):
+    monkeypatch.setattr("softmap.scale.distributed.team.world", Solo)
+    (folder / "taken/result.json").mkdir(parents=True)
+    assert main(["solve-large", "a.npz", "--out", "taken", QUIET]) == 2
+    out, err = capsys.readouterr()
+    assert "result.json is a folder" in err
+    assert out == ""
+    assert not (folder / "taken/checkpoint").exists()
+
+
 def shell(words, folder):
     command = f"'{sys.executable}' -m softmap {words}"
     return subprocess.run(["bash", "-c", command], capture_output=True, text=True, cwd=folder)

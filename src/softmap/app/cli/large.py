@@ -73,8 +73,9 @@ def solve_large_command(
         if comm.rank == 0:
             check_folder("--out", out, [model], ("labels*", "result.json"))
         comm.Barrier()
+        targets = Targets({"facts": out / "result.json", "labels": out / "labels.MPE"}, {})
         result = _solved(model, out, comm, parts, resume, values, options, not no_progress)
-        targets = _write(result, out, comm)
+        _write(result, out, comm, targets)
     raise typer.Exit(targets.exit_code(0 if result.found else 3))
 
 
@@ -125,7 +126,7 @@ def _show(row: Row) -> None:
     )
 
 
-def _write(result: DistributedResult, out: Path, comm: Any) -> Targets:
+def _write(result: DistributedResult, out: Path, comm: Any, targets: Targets) -> None:
     """Print the facts, and write them; labels by part, and in one file where that is of use."""
     import numpy as np
 
@@ -133,8 +134,6 @@ def _write(result: DistributedResult, out: Path, comm: Any) -> Targets:
     from softmap.io.results import write_labels
     from softmap.views.console import facts_table, results
 
-    parts = {f"part {number}": out / f"labels-{number:05d}.npz" for number in result.labels}
-    targets = Targets({"facts": out / "result.json", "labels": out / "labels.MPE", **parts}, {})
     facts = _facts(result)
     sent = comm.gather(result.halo_bytes, root=0)
     if comm.rank == 0:
@@ -145,7 +144,8 @@ def _write(result: DistributedResult, out: Path, comm: Any) -> Targets:
         targets.write("facts", lambda path: write_text(path, [json.dumps(facts, indent=1), "\n"]))
     if result.found:
         for number, found in result.labels.items():
-            targets.write(f"part {number}", partial(_write_part, *found))
+            path = out / f"labels-{number:05d}.npz"
+            targets.write_to(f"part {number}", path, partial(_write_part, *found))
         if result.variables <= LARGE.labels:
             gathered = comm.gather(list(result.labels.values()), root=0)
             if comm.rank == 0:
@@ -154,7 +154,6 @@ def _write(result: DistributedResult, out: Path, comm: Any) -> Targets:
                     everything[variables] = labels
                 targets.write("labels", partial(write_labels, everything))
     comm.Barrier()
-    return targets
 
 
 def _write_part(variables: NDArray[np.int64], labels: NDArray[np.int64], path: Path) -> None:

@@ -8,10 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from softmap import __version__
 from softmap.model.facts import arity_max
-from softmap.views.console import facts_table, results
-from softmap.views.facts import result_facts
 from softmap.views.streams import say
-from softmap.views.words import certificate_sentences
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -47,6 +44,8 @@ def as_object(result: Result) -> dict[str, Any]:
         "version": __version__,
         "relative_gap": _finite(result.relative_gap(result.gap)),
         "relative_lp_gap": _finite(result.relative_gap(result.lp_gap)),
+        "proof": result.proof.kind.name.lower(),
+        "stated": result.proof.stated,
         "labels": result.labels.reshape(-1).tolist() if result.found else None,
     }
 
@@ -57,6 +56,10 @@ def _finite(value: float) -> float | None:
 
 def print_result(console: Console, result: Result) -> None:
     """Numbers, then what they prove."""
+    from softmap.views.console import facts_table  # JSON needs no words
+    from softmap.views.facts import result_facts
+    from softmap.views.words import certificate_sentences
+
     console.print(facts_table(result_facts(result)))
     console.print(" ".join(certificate_sentences(result)))
 
@@ -66,6 +69,8 @@ def show_result(result: Result, *, as_json: bool, quiet: bool = False) -> None:
     if as_json:
         print(json.dumps(as_object(result)))
     elif not quiet:
+        from softmap.views.console import results
+
         print_result(results(), result)
     remark(result)
 

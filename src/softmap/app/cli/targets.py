@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import sys
-import tempfile
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from importlib.util import find_spec
@@ -61,9 +60,11 @@ class Targets:
 
     def write(self, name: str, action: Callable[[Path], object]) -> None:
         """Write a target, if it was asked for; report it where that fails."""
-        if name not in self._paths:
-            return
-        path = self._paths[name]
+        if name in self._paths:
+            self.write_to(name, self._paths[name], action)
+
+    def write_to(self, name: str, path: Path, action: Callable[[Path], object]) -> None:
+        """Write a file that was not known before the run; report it where that fails."""
         try:
             action(path)
         except (OSError, SoftmapError) as error:
@@ -126,6 +127,8 @@ def check_folder(
     written : patterns
         Names of the files that the command writes into the folder.
     """
+    import tempfile  # not every command writes files
+
     try:
         folder.mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryFile(dir=folder):
