@@ -6,7 +6,7 @@ from hypothesis import given
 
 import softmap
 from softmap import Model, core, generators, solve
-from softmap.methods.sweeps.ordering import SHORTEST, WIDTH, decoding_order, pass_order
+from softmap.methods.sweeps.planning import SHORTEST, WIDTH, decoding_order, pass_order
 from support.strategies import models
 
 LENGTH = SHORTEST * WIDTH + 5

@@ -9,8 +9,7 @@ from hypothesis import strategies as st
 
 from softmap.generators import potts_grid
 from softmap.methods.sweeps.chains import Chains
-from softmap.methods.sweeps.messages import Messages
-from softmap.methods.sweeps.sampling import RECENT, SAMPLE, Sampling, sampled_by_turns
+from softmap.methods.sweeps.messages import RECENT, SAMPLE, Messages, Sampling, sampled_by_turns
 from softmap.methods.sweeps.stars import Stars
 from softmap.relaxation.consistency import tighten
 from support.strategies import models

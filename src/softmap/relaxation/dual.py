@@ -16,8 +16,7 @@ from numpy.typing import ArrayLike, NDArray
 from softmap.arguments import positive
 from softmap.errors import ModelError, OptionError
 from softmap.model import Model
-from softmap.model.potentials.base import numbers
-from softmap.model.softmin import softmin, softmin_by_block
+from softmap.model.potentials.base import numbers, softmin, softmin_by_block
 from softmap.relaxation.consistency import tighten
 
 __all__ = [

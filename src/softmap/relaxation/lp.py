@@ -14,8 +14,14 @@ from softmap.errors import OptionError, shown
 from softmap.model import Model
 from softmap.relaxation.consistency import tighten
 from softmap.relaxation.dual import Floats
-from softmap.relaxation.lp_files import Imported, read_solution, write
-from softmap.relaxation.program import Program, highs_model, program_of
+from softmap.relaxation.program import (
+    Imported,
+    Program,
+    highs_model,
+    program_of,
+    read_solution,
+    write,
+)
 
 __all__ = ["METHODS", "Imported", "LPSolution", "read_solution", "solve", "write"]
 

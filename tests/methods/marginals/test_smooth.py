@@ -6,8 +6,8 @@ from hypothesis import given, settings
 
 import softmap
 from softmap.methods.marginals import adjoint, smooth, smoothed_optimum
-from softmap.methods.marginals.conjugate import conjugate_gradients
 from softmap.methods.marginals.curvature import Curvature, Frame
+from softmap.methods.marginals.newton import conjugate_gradients
 from softmap.relaxation import polytope
 from softmap.relaxation.consistency import tighten
 from support.strategies import models

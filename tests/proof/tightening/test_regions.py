@@ -8,8 +8,7 @@ from softmap.errors import ModelError
 from softmap.model import Model
 from softmap.model.potentials import Potts, Projection
 from softmap.proof.tightening.carry import base_lam, carry, cluster_gains, drop_idle
-from softmap.proof.tightening.order import arrange, region_order
-from softmap.proof.tightening.regions import build
+from softmap.proof.tightening.regions import arrange, build, region_order
 from softmap.relaxation.bounds import dual_bound
 from support.oracles import brute_force, energy_by_hand
 from support.small_models import cases, random_clusters, random_labels, random_model

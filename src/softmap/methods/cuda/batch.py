@@ -17,7 +17,7 @@ from softmap.methods.cuda.engine import SAFE, START, WIDE, Heat
 from softmap.methods.cuda.shapes import steepest
 from softmap.methods.cuda.tiling import HALVES, Tiling, levels_of
 from softmap.methods.sweeps.anneal import RULE, easily_coupled
-from softmap.methods.sweeps.sampling import RECENT
+from softmap.methods.sweeps.messages import RECENT
 from softmap.model import Model
 from softmap.model.joining import Joined, joined
 from softmap.relaxation.dual import cost_scale

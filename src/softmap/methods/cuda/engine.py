@@ -15,7 +15,7 @@ from softmap.methods.cuda.devices import Device
 from softmap.methods.cuda.levels import Half, Heat, Level, levels_for
 from softmap.methods.cuda.shapes import steepest
 from softmap.methods.cuda.tiling import Tiling
-from softmap.methods.sweeps.sampling import RECENT, SAMPLE
+from softmap.methods.sweeps.messages import RECENT, SAMPLE
 from softmap.model import Model
 
 __all__ = ["CONTROL", "Engine", "Found", "Heat"]

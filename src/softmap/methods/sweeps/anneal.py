@@ -20,9 +20,8 @@ from softmap.methods.sweeps.chains import (
     polish,
 )
 from softmap.methods.sweeps.coarser import coarser
-from softmap.methods.sweeps.messages import CLOCK, Messages
-from softmap.methods.sweeps.ordering import decoding_order
-from softmap.methods.sweeps.sampling import SAMPLE, Sampling
+from softmap.methods.sweeps.messages import CLOCK, SAMPLE, Messages, Sampling
+from softmap.methods.sweeps.planning import decoding_order
 from softmap.model import Model
 from softmap.relaxation.dual import cost_scale
 from softmap.relaxation.point import Coupled

@@ -17,9 +17,8 @@ from softmap.labels.decoding import TIE
 from softmap.methods.base import Floats
 from softmap.methods.pace import Pace
 from softmap.methods.sweeps.coarser import Coarser
-from softmap.methods.sweeps.messages import CLOCK, Messages
+from softmap.methods.sweeps.messages import CLOCK, RECENT, SAMPLE, Messages, Sampling
 from softmap.methods.sweeps.planning import chain_schedule
-from softmap.methods.sweeps.sampling import RECENT, SAMPLE, Sampling
 from softmap.methods.sweeps.schedule import aligned
 from softmap.model import Model
 from softmap.model.layout import layout

@@ -1,4 +1,8 @@
-"""Cut an order of the nodes into levels, strips and blocks (see `schedule.Schedule`)."""
+"""The order in which passes go through the nodes, cut into levels, strips and blocks.
+
+Nodes of one level share no edge, so a vector holds several of them (see `schedule.Schedule`).
+Levels follow the numbers of the nodes, unless these leave hardly more than one node to a level.
+"""
 
 from __future__ import annotations
 
@@ -10,14 +14,42 @@ import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
 from softmap import core
-from softmap.methods.sweeps.ordering import pass_order
 from softmap.methods.sweeps.schedule import Schedule, aligned
 from softmap.model import Model
+from softmap.model.graph import Graph
 from softmap.model.layout import kinds, layout
 
-__all__ = ["chain_schedule", "colour_schedule", "level_schedule"]
+__all__ = ["chain_schedule", "colour_schedule", "decoding_order", "level_schedule", "pass_order"]
 
 Ints = NDArray[np.int64]
+NARROW = core.LANES  # nodes per level under which vectors stay empty
+WIDTH = 2 * core.LANES  # nodes per level that an order of our own aims at
+SHORTEST = 64  # levels that must remain: in fewer, what one pass learns does not get far
+CYCLES = 1.1  # edges per node: one pass in the natural order nearly solves a graph of fewer
+
+
+def pass_order(graph: Graph) -> tuple[Ints, Ints]:
+    """Rank and level of each node.
+
+    The natural order, unless its levels are narrow. Then those levels count modulo K: K stretches
+    of the graph are gone through side by side, and a chain is as long as a stretch.
+    """
+    n = len(graph.start) - 1
+    rank = np.arange(n)
+    level = graph.levels(rank).astype(np.int64)
+    levels, cycle = int(level.max(initial=-1)) + 1, n // WIDTH
+    if NARROW * levels <= n or cycle < SHORTEST or len(graph.node) < 2 * CYCLES * n:
+        return rank, level
+    rank[np.argsort(level % cycle, kind="stable")] = np.arange(n)
+    return rank, graph.levels(rank).astype(np.int64)
+
+
+def decoding_order(graph: Graph, variables: int) -> Ints:
+    """The first `variables` nodes, last of a pass first: λ stands as a forward pass has left it."""
+    rank = pass_order(graph)[0][:variables]
+    return np.argsort(rank)[::-1]
+
+
 LANES = core.LANES
 REMEMBERED = 1 << 18  # edges up to which the graph keeps its plans
 

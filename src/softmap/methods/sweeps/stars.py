@@ -11,9 +11,8 @@ from softmap import core
 from softmap.methods.base import Floats
 from softmap.methods.pace import Pace
 from softmap.methods.sweeps.chains import POLISH, ChainMarginals, Proved
-from softmap.methods.sweeps.messages import CLOCK, Messages
+from softmap.methods.sweeps.messages import CLOCK, Messages, Sampling, sampled_by_turns
 from softmap.methods.sweeps.planning import colour_schedule
-from softmap.methods.sweeps.sampling import Sampling, sampled_by_turns
 from softmap.model import Model
 from softmap.model.layout import layout
 from softmap.relaxation.dual import half_states

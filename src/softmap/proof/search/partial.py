@@ -22,14 +22,49 @@ from softmap.errors import InfeasibleModel
 from softmap.model import Model
 from softmap.model.layout import layout
 from softmap.model.potentials.base import Costs, Ints
-from softmap.proof.search.budget import Budget
 from softmap.proof.search.exact import ExactResult, FlatModel, solve_exact
-from softmap.relaxation.bounds import reduced_nodes
+from softmap.relaxation.bounds import lower_tables, reduced_nodes
 from softmap.relaxation.consistency import tighten
 from softmap.relaxation.dual import check_lam, half_states
-from softmap.relaxation.lower import lower_tables
 
-__all__ = ["PartialResult", "PartialSearch"]
+__all__ = ["Budget", "PartialResult", "PartialSearch"]
+
+FIRST_TIME = 0.1  # seconds for a piece in the first round; more once nothing else can be done
+FIRST_BACKTRACKS = 100  # the same, where backtracks are limited
+
+
+class Budget:
+    """Time and backtracks that all searches have together, and the share of one of them."""
+
+    def __init__(self, deadline: float, backtracks: int) -> None:
+        self.deadline, self.backtracks = deadline, backtracks
+        self.share = 1.0
+
+    @property
+    def seconds(self) -> float:
+        """Time left for all."""
+        return max(0.0, self.deadline - time.perf_counter())
+
+    @property
+    def spent(self) -> bool:
+        """Whether nothing is left."""
+        return self.seconds <= 0.0 or self.backtracks == 0
+
+    @property
+    def piece_seconds(self) -> float:
+        """Time for one piece, in this round; where only backtracks are limited, all there is."""
+        return self.seconds if self.backtracks >= 0 else min(self.seconds, FIRST_TIME * self.share)
+
+    @property
+    def piece_backtracks(self) -> int:
+        """Backtracks for one piece, in this round."""
+        return min(self.backtracks, int(FIRST_BACKTRACKS * self.share))
+
+    def spend(self, backtracks: int) -> None:
+        """Take off what a search has used."""
+        if self.backtracks >= 0:
+            self.backtracks = max(0, self.backtracks - max(1, backtracks))
+
 
 ROUNDING = 1e-12  # of the size of its terms: a reduced cost so close to the minimum is at it
 TIGHT = 1e-10  # relative gap at which the search of a piece may stop

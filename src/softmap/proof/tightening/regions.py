@@ -16,9 +16,39 @@ from softmap.model.auxiliaries import Auxiliaries
 from softmap.model.inputs import Group, offsets
 from softmap.model.potentials import Projection
 from softmap.model.potentials.base import Costs, Ints, frozen
-from softmap.relaxation.lower import lower_stack
+from softmap.relaxation.bounds import lower_stack
 
-__all__ = ["Scope", "Tightened", "blocks", "build", "pair_codes"]
+__all__ = ["Scope", "Tightened", "arrange", "blocks", "build", "pair_codes", "region_order"]
+
+
+def region_order(tight: Tightened) -> Ints:
+    """Nodes by their least variable, then by how many variables they have.
+
+    So a pass goes from variable i to its pairs (i, j), from there to clusters, on to the pairs
+    (j, k) in them and to k: chains are long. With all regions after all variables they would have
+    three nodes at most.
+    """
+    aux, n = tight.model.auxiliaries, tight.model.num_variables
+    arity = np.concatenate([np.ones(n, dtype=np.int64), np.diff(aux.start)])
+    least = np.arange(n)
+    if len(aux):
+        least = np.concatenate([least, np.minimum.reduceat(aux.member, aux.start[:-1])])
+    return np.lexsort((np.arange(tight.model.n), arity, least))
+
+
+def arrange(tight: Tightened) -> tuple[Model, Ints]:
+    """The tightened model in that order, and where its node states lie in the new one.
+
+    Edges stay as they are, so λ is the same for both.
+    """
+    order = region_order(tight)
+    model = tight.arranged(order)
+    place = np.empty(len(order), dtype=np.int64)
+    place[order] = np.arange(len(order))
+    labels = tight.model.num_labels
+    shift = model.node_offset[:-1][place] - tight.model.node_offset[:-1]
+    return model, np.repeat(shift, labels) + np.arange(len(tight.model.unary))
+
 
 ROUNDING = 2.0**-51  # of one addition, as a part of the sizes of its terms, and more
 

@@ -16,13 +16,12 @@ from numpy.typing import NDArray
 
 from softmap.methods.policy import Annealing, Ask, Checks, Cooling, Schedule
 from softmap.methods.sweeps.chains import polish
-from softmap.methods.sweeps.sampling import RECENT, SAMPLE
+from softmap.methods.sweeps.messages import RECENT, SAMPLE
 from softmap.relaxation.gaps import gap_unit, relative_gap, stated_primal
-from softmap.scale.distributed.judge import Judgement, bound_of, judge
+from softmap.scale.distributed.judge import Judgement, bound_of, judge, survey, tightened
 from softmap.scale.distributed.labels import LabelsByParts
 from softmap.scale.distributed.parts import Part, Whole
 from softmap.scale.distributed.passes import Passes
-from softmap.scale.distributed.survey import survey, tightened
 from softmap.scale.distributed.team import Team
 from softmap.solving.best import RelativeGaps, Tolerances
 from softmap.solving.trace import Row, Status, Trace
