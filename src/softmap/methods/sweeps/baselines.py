@@ -1,7 +1,8 @@
 """Methods that users know, for comparison: chain passes at η = ∞, and colour-parallel stars.
 
-TRW-S (Kolmogorov 2006), the annealed method over stars, MPLP (Globerson and Jaakkola 2007, blocks around a node), max-sum diffusion (Werner 2007) and
-Nesterov's gradient method on the smoothed dual (Savchynskyy et al. 2011).
+TRW-S (Kolmogorov 2006), the annealed method over stars, MPLP (Globerson and Jaakkola 2007, blocks
+around a node), max-sum diffusion (Werner 2007) and Nesterov's gradient method on the smoothed dual
+(Savchynskyy et al. 2011).
 """
 
 from __future__ import annotations
