@@ -4,11 +4,28 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
+from dataclasses import dataclass
 
 __all__ = ["Pace"]
 
-RETRY = 25  # calls after which the slower way is tried again
-FORGET = 1.1  # by which the least time seen grows with every call, as machines change
+
+@dataclass(frozen=True)
+class Trials:
+    """How often the slower number of threads is tried again.
+
+    Attributes
+    ----------
+    retry : int
+        Calls after which the slower way is tried again.
+    forget : float
+        Factor by which the least time seen grows with every call, as machines change.
+    """
+
+    retry: int = 25
+    forget: float = 1.1
+
+
+TRIALS = Trials()
 
 
 class Pace:
@@ -31,7 +48,7 @@ class Pace:
         work(self._choices[which])
         taken, known = (time.perf_counter() - began) / max(amount, 1), self._seconds[which]
         # one slow moment of the machine is not held against a way of working
-        self._seconds[which] = min(taken, FORGET * known) if known else taken
+        self._seconds[which] = min(taken, TRIALS.forget * known) if known else taken
         self._calls += 1
 
     def _fastest(self) -> int:
@@ -39,4 +56,8 @@ class Pace:
 
     def _choice(self) -> int:
         best = self._fastest()
-        return (best + 1) % len(self._choices) if self._calls % RETRY == RETRY - 1 else best
+        return (
+            (best + 1) % len(self._choices)
+            if self._calls % TRIALS.retry == TRIALS.retry - 1
+            else best
+        )

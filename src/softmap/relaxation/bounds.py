@@ -14,7 +14,7 @@ from softmap.model.potentials.base import Costs, Ints, Potential
 from softmap.relaxation import polytope
 from softmap.relaxation.consistency import tighten
 from softmap.relaxation.dual import Floats, SmoothedDual, check_lam, edge_batches
-from softmap.relaxation.transport import FEASIBLE, cheapest_coupling
+from softmap.relaxation.transport import MASS, cheapest_coupling
 
 __all__ = ["dual_bound", "lower_stack", "lower_tables", "projected_cost", "reduced_nodes"]
 
@@ -95,7 +95,7 @@ def projected_cost(dual: SmoothedDual, lam: Floats, nodes: Floats, *, exact: boo
         p, q = polytope.batch_targets(batch, nodes, None)
         if exact:
             plan, stranded = cheapest_coupling(batch.cost, p, q)
-            fits = stranded <= FEASIBLE
+            fits = stranded <= MASS.missing
         else:
             mu = batch.marginals(lam, dual.eta)
             plan, fits = polytope.project_batch(batch, mu, p, q)

@@ -19,10 +19,9 @@ from softmap.model.potentials import Potts, TruncatedLinear
 from softmap.model.potentials.base import numbers
 from softmap.model.sums import careful_sums
 from softmap.relaxation.dual import EdgeBatch, Floats, edge_batches, edge_entries
-from softmap.relaxation.transport import FEASIBLE, cheapest_coupling, exchanged, nearest_coupling
+from softmap.relaxation.transport import MASS, cheapest_coupling, exchanged, nearest_coupling
 
 __all__ = [
-    "SPECK",
     "Violation",
     "batch_targets",
     "checked_marginals",
@@ -37,9 +36,6 @@ __all__ = [
     "transport",
     "violation",
 ]
-
-
-SPECK = 1e-15  # mass on a forbidden state or pair that is rounding, not intent
 
 
 def lift(model: Model, node_mu: ArrayLike) -> Floats:
@@ -68,7 +64,7 @@ def lift(model: Model, node_mu: ArrayLike) -> Floats:
     if ties:
         begin = int(model.node_offset[model.num_variables])
         nodes[begin:] = joint[begin:] + rest[begin:]
-        nodes[np.isposinf(model.unary) & (nodes <= SPECK)] = 0.0
+        nodes[np.isposinf(model.unary) & (nodes <= MASS.speck)] = 0.0
     return nodes
 
 
@@ -114,8 +110,6 @@ def _tie(model: Model, t: int, which: NDArray[np.int64]) -> _Tie:
 
 
 Bools = NDArray[np.bool_]
-
-_LOOSE = 1e-9  # by how much given marginals may miss normalisation
 
 
 @dataclass(frozen=True)
@@ -208,7 +202,7 @@ def transport(model: Model, node_mu: ArrayLike, nu: ArrayLike | None = None) -> 
         p, q = batch_targets(batch, nodes, slack)
         _check_targets(batch, p, q)
         out[batch.entries], stranded = cheapest_coupling(batch.cost, p, q)
-        _check_fit(model, batch, stranded <= FEASIBLE)
+        _check_fit(model, batch, stranded <= MASS.missing)
     return out
 
 
@@ -272,11 +266,11 @@ def project_batch(batch: EdgeBatch, mu: Floats, p: Floats, q: Floats) -> tuple[F
     barred = np.isposinf(batch.cost)
     plan = nearest_coupling(np.where(barred, 0.0, np.maximum(mu, 0.0)), p, q)
     fits = np.ones(len(plan), dtype=bool)
-    plan[barred & (plan <= SPECK)] = 0.0
-    redo = ~(_misfit(plan, p, q) <= FEASIBLE) | ((plan > 0) & barred).any(axis=(1, 2))
+    plan[barred & (plan <= MASS.speck)] = 0.0
+    redo = ~(_misfit(plan, p, q) <= MASS.missing) | ((plan > 0) & barred).any(axis=(1, 2))
     if redo.any():
         plan[redo], stranded = cheapest_coupling(batch.cost[redo], p[redo], q[redo])
-        fits[redo] = stranded <= FEASIBLE
+        fits[redo] = stranded <= MASS.missing
     return plan, fits
 
 
@@ -338,8 +332,8 @@ def _sized(name: str, values: ArrayLike, size: int) -> Floats:
 
 def _check_targets(batch: EdgeBatch, p: Floats, q: Floats) -> None:
     mass_p, mass_q = p.sum(axis=1), q.sum(axis=1)
-    fine = (np.abs(mass_p - 1) <= _LOOSE) & (np.abs(mass_q - 1) <= _LOOSE)
-    fine &= (p.min(axis=1) >= -_LOOSE) & (q.min(axis=1) >= -_LOOSE)
+    fine = (np.abs(mass_p - 1) <= MASS.loose) & (np.abs(mass_q - 1) <= MASS.loose)
+    fine &= (p.min(axis=1) >= -MASS.loose) & (q.min(axis=1) >= -MASS.loose)
     if not fine.all():
         e = int(batch.edges[np.argmin(fine)])
         raise OptionError(

@@ -7,7 +7,7 @@ import numpy as np
 from softmap.errors import NotEnoughMemory
 from softmap.machine import available_memory
 from softmap.methods.sweeps.anneal import easily_coupled
-from softmap.methods.sweeps.chains import LARGE, SPARE
+from softmap.methods.sweeps.chains import CHAINS
 from softmap.model import Model
 from softmap.relaxation.point import needs_coupling
 
@@ -35,14 +35,14 @@ def memory_needed(model: Model, dtype: str = "float64") -> int:
     item, wide = np.dtype(dtype).itemsize, 0.0
     if model.has_forbidden or len(model.auxiliaries):
         wide += DECODED
-    sent = MESSAGES + (COPY if model.half_size <= SPARE else 0.0)
+    sent = MESSAGES + (COPY if model.half_size <= CHAINS.spare else 0.0)
     states = int(model.node_offset[-1])
     tables = _in_tables(model)
     if len(model.auxiliaries) or (item < 8 and tables):
         wide += COUPLED
     elif needs_coupling(model):
         sent += POINTS
-    if item < 8 and (tables or model.half_size <= LARGE):
+    if item < 8 and (tables or model.half_size <= CHAINS.large):
         wide += PROVED
     # tables of tiles lie side by side; in single precision, those of the model are made, too
     packed = tables * item // 8 * (1 if item == 8 else 2)

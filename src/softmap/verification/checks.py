@@ -25,6 +25,42 @@ from softmap.verification.statements import Report, Statement, Verdict
 
 __all__ = ["Membership", "energy_terms", "membership", "verify"]
 
+
+@dataclass(frozen=True)
+class Allowances:
+    """By how much a stated number may differ from the one computed here.
+
+    Attributes
+    ----------
+    feasible : float
+        Mass by which a point may miss the polytope.
+    shift : int
+        Numbers below 2**-shift are checked times 2**shift, as their rounding errors are
+        tiny.
+    least : float
+        Costs below are rounded when they are scaled back: gaps say little there.
+    rounding : float
+        Rounding of a primal cost, as a part of the sizes of its terms.
+    doubt : float
+        Part of the sizes of its terms by which a bound is off that lost digits twice.
+    large : int
+        Edges from which on a bound may have been added up in single precision.
+    single : float
+        Part of the terms of such a bound that may be lost.
+    """
+
+    feasible: float = 1e-9
+    shift: int = 400
+    least: float = 1e-290
+    rounding: float = 2.0**-40
+    doubt: float = 2.0**-90
+    large: int = 1 << 18
+    single: float = 2.0**-22
+
+
+ALLOWED = Allowances()
+
+
 Floats = NDArray[np.float64]
 EPSILON = 2.0**-52  # between 1 and the next number
 
@@ -96,15 +132,6 @@ def _price(cost: Floats, mass: Floats, terms: list[float], grains: list[float]) 
     terms += (cost[used] * mass[used]).tolist()
     grains += np.maximum(EPSILON * np.abs(cost[used]), TINIEST).tolist()
     return float(np.abs(mass[barred]).max(initial=0.0))
-
-
-FEASIBLE = 1e-9  # mass by which a point may miss the polytope
-SHIFT = 400  # numbers below 2**-400 are checked times 2**400, as their rounding errors are tiny
-LEAST = 1e-290  # costs below are rounded when they are scaled back: gaps say little there
-ROUNDING = 2.0**-40  # rounding of a primal cost, as a part of the sizes of its terms
-DOUBT = 2.0**-90  # of the sizes of its terms, by which a bound is off that lost digits twice
-LARGE = 1 << 18  # edges from which on a bound may have been added up in single precision
-SINGLE = 2.0**-22  # of the terms of such a bound that may be lost
 
 
 def verify(result: Result | str | Path, model: Model | None = None) -> Report:
@@ -232,7 +259,7 @@ def _relaxed(name: str, model: Model, lam: Any, bound: float, by: str) -> Statem
     if flat.shape != (int(model.half_offset[-1]),) or not np.isfinite(flat).all():
         return Statement(name, Verdict.FALSE, "λ is not a finite number for every half-edge")
     largest = max(float(np.abs(flat).max(initial=abs(bound))), _largest(model))
-    shift = SHIFT if largest < 2.0**-SHIFT else 0
+    shift = ALLOWED.shift if largest < 2.0**-ALLOWED.shift else 0
     with np.errstate(over="ignore", invalid="ignore"):
         terms = bound_terms(model, flat, shift)
     if not all(map(math.isfinite, (bound, *terms))):
@@ -241,9 +268,9 @@ def _relaxed(name: str, model: Model, lam: Any, bound: float, by: str) -> Statem
     size = math.ldexp(math.fsum(map(abs, terms)), -shift) + largest
     lost = math.ldexp(found, -shift) - bound
     proved = sign_of_sum([*terms, -math.ldexp(bound, shift)]) >= 0
-    if not proved and abs(lost) <= 2 * _ulp(bound) + DOUBT * size:
+    if not proved and abs(lost) <= 2 * _ulp(bound) + ALLOWED.doubt * size:
         proved = exact_bound(model, flat) >= Fraction(bound)
-    allowed = SINGLE if model.m > LARGE else ROUNDING
+    allowed = ALLOWED.single if model.m > ALLOWED.large else ALLOWED.rounding
     tight = lost <= allowed * size + len(terms) * TINIEST
     said = f"{bound!r} stated, {by} proves {math.ldexp(found, -shift)!r}"
     return Statement(name, Verdict.of(proved and tight), said)
@@ -265,11 +292,11 @@ def _primal(result: Result) -> Statement:
         found = membership(model, result.node_marginals, result.edge_marginals)
     except (OptionError, ValueError, IndexError) as error:
         return Statement("primal", Verdict.FALSE, f"the point cannot be made ({error})")
-    slack = ROUNDING * found.size + found.grain + 2 * model.unary.size * TINIEST
+    slack = ALLOWED.rounding * found.size + found.grain + 2 * model.unary.size * TINIEST
     if result.primal == result.lp_bound > found.cost:  # stated in place of a cost below it
-        slack += FEASIBLE * found.size
+        slack += ALLOWED.feasible * found.size
     near = abs(found.cost - result.primal) <= slack
-    inside = found.outside <= FEASIBLE
+    inside = found.outside <= ALLOWED.feasible
     said = (
         f"{result.primal!r} stated, the marginals cost {found.cost!r} and miss the polytope "
         f"by {max(found.outside, 0.0):.1g}"
@@ -287,7 +314,7 @@ def _order(result: Result) -> Statement:
     except ValueError as error:
         return Statement("gaps", Verdict.FALSE, str(error))
     size = math.fsum(filter(math.isfinite, (*paid, abs(result.bound))))
-    slack = FEASIBLE * size + len(paid) * TINIEST
+    slack = ALLOWED.feasible * size + len(paid) * TINIEST
     fine = result.bound <= result.energy + slack and result.lp_bound <= result.primal + slack
     fine = fine and result.lp_bound <= result.bound
     fine = fine and result.primal <= result.energy
@@ -301,12 +328,12 @@ def _status(result: Result) -> Statement:
     tolerances[Status.OPTIMAL] = PROVED
     if status not in tolerances:
         return Statement("status", Verdict.CHECKED, f"{status.name} claims no gap")
-    if abs(result.bound) < LEAST:
+    if abs(result.bound) < ALLOWED.least:
         return Statement("status", Verdict.STATED, f"{status.name}: {status}")
     gap = result.lp_gap if status is Status.LP_GAP else result.gap
     # costs near the ends of the range, or beside a large constant, have been rounded on the way out
     rounded = 4 * _ulp(result.bound) + 2 * (result.model.n + result.model.m) * TINIEST
-    relative = relative_gap(gap - rounded, result.unit) * (1.0 - ROUNDING)
+    relative = relative_gap(gap - rounded, result.unit) * (1.0 - ALLOWED.rounding)
     said = f"{status.name}: relative gap {relative:.3g}, tolerance {tolerances[status]:.3g}"
     verdict = Verdict.of(relative <= tolerances[status])
     searched = status is not Status.LP_GAP and result.proof.kind is ProofKind.SEARCH
@@ -330,7 +357,7 @@ def _trace(result: Result) -> Statement:
         last.work == result.work and last.energy == result.energy and last.sweeps == result.sweeps
     )
     # a point whose cost was rounded below the bound is stated at the bound, once that is there
-    digits = ROUNDING * (_largest(result.model) + abs(result.model.constant))
+    digits = ALLOWED.rounding * (_largest(result.model) + abs(result.model.constant))
     near = _close(last.primal, result.primal) or abs(last.primal - result.primal) <= digits
     same = same and _close(last.bound, result.bound) and near
     same = same and last.eta == result.eta and result.seconds >= last.seconds
@@ -340,4 +367,6 @@ def _trace(result: Result) -> Statement:
 
 def _close(a: float, b: float) -> bool:
     """Equal, but for a bound that was computed once more where numbers are too small to scale."""
-    return a == b or (math.isfinite(a) and abs(a - b) <= ROUNDING * (abs(a) + abs(b)) + 1e-290)
+    return a == b or (
+        math.isfinite(a) and abs(a - b) <= ALLOWED.rounding * (abs(a) + abs(b)) + 1e-290
+    )

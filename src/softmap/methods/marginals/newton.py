@@ -12,6 +12,26 @@ from numpy.typing import NDArray
 
 __all__ = ["Smoothed", "Solved", "conjugate_gradients", "newton"]
 
+
+@dataclass(frozen=True)
+class NewtonLimits:
+    """How long Newton's method goes on.
+
+    Attributes
+    ----------
+    steps : int
+        Steps in one round.
+    products : int
+        Products with the Hessian at most, for one step.
+    """
+
+    steps: int = 12
+    products: int = 400
+
+
+NEWTON = NewtonLimits()
+
+
 Floats = NDArray[np.float64]
 Product = Callable[[Floats], Floats]
 
@@ -69,10 +89,6 @@ def conjugate_gradients(
     return Solved(x, limit, bool((rho <= goal).all()))
 
 
-STEPS = 12  # in one round
-PRODUCTS = 400  # with the Hessian, for one step
-
-
 class Smoothed(Protocol):
     """The smoothed dual at one λ: its value, its slack, and the same at another λ."""
 
@@ -101,12 +117,12 @@ class Smoothed(Protocol):
 P = TypeVar("P", bound=Smoothed)
 
 
-def newton(point: P, tol: float, steps: int = STEPS) -> P:
+def newton(point: P, tol: float, steps: int = NEWTON.steps) -> P:
     """Newton steps with backtracking, as long as they help."""
     for _ in range(steps):
         if point.worst <= tol:
             break
-        step = point.solve(point.slack, min(0.1, math.sqrt(point.worst)), PRODUCTS).x
+        step = point.solve(point.slack, min(0.1, math.sqrt(point.worst)), NEWTON.products).x
         better = _along(point, step)
         if better is None:
             break

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from softmap.arguments import count, positive
-from softmap.methods.marginals.exact import ENTRIES, exact_marginals, narrow
+from softmap.methods.marginals.exact import ELIMINATION, exact_marginals, narrow
 from softmap.model import Model, checked_model
 from softmap.model.graph import spanning_forest
 from softmap.relaxation.consistency import tighten
@@ -134,7 +134,6 @@ def _rooted(n: int, pairs: Ints, chosen: Ints) -> Forest:
 
 
 EPS = float(np.finfo(np.float64).eps)
-ROUNDS = 40
 
 
 class PartitionBounds(NamedTuple):
@@ -149,8 +148,8 @@ def log_partition_bounds(
     eta: float = 1.0,
     *,
     labels: ArrayLike | None = None,
-    rounds: int = ROUNDS,
-    entries: int = ENTRIES,
+    rounds: int = 40,
+    entries: int = ELIMINATION.entries,
 ) -> PartitionBounds:
     """Bounds on log Z, where Z is the sum of `exp(-η energy)` over all labellings.
 

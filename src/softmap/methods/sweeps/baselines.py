@@ -24,7 +24,24 @@ from softmap.relaxation.dual import cost_scale
 
 __all__ = ["MPLP", "TRWS", "AnnealStar", "Diffusion", "Nesterov"]
 
-SHARPNESS = 1e4  # η of the marginals that are rounded, in units of 1 / scale of the costs
+
+@dataclass(frozen=True)
+class Sharpness:
+    """η of these methods, in units of 1 / scale of the costs.
+
+    Attributes
+    ----------
+    rounded : float
+        Of the marginals that are rounded.
+    nesterov : float
+        Of Nesterov's method.
+    """
+
+    rounded: float = 1e4
+    nesterov: float = 1e3
+
+
+SHARPNESS = Sharpness()
 
 
 @dataclass(kw_only=True)
@@ -57,7 +74,7 @@ class TRWS(Algorithm):
 
     def init(self, model: Model, lam: Floats | None, seed: int) -> TRWSState:
         self.chains = Chains(model, self.threads, self.dtype)
-        self.eta = self.sharpness or SHARPNESS / cost_scale(model)
+        self.eta = self.sharpness or SHARPNESS.rounded / cost_scale(model)
         return TRWSState(messages=self.chains.start(lam))
 
     def step(self, state: TRWSState, count: int) -> None:
@@ -80,9 +97,6 @@ class TRWS(Algorithm):
 
     def decode_order(self, model: Model) -> NDArray[np.int64]:
         return decoding_order(model.graph, model.num_variables)
-
-
-FIXED_ETA = 1e3  # η of Nesterov's method, in units of 1 / scale of the costs
 
 
 class AnnealStar(Annealed):
@@ -110,7 +124,7 @@ class Sweeping(Algorithm):
 
     sweeping = True
     rule: ClassVar[Rule] = Rule.STAR
-    sharpness: ClassVar[float] = SHARPNESS
+    sharpness: ClassVar[float] = SHARPNESS.rounded
     momentum: ClassVar[bool] = False
 
     def __init__(
@@ -170,7 +184,7 @@ class Nesterov(Sweeping):
 
     name = "nesterov"
     rule = Rule.GRADIENT
-    sharpness = FIXED_ETA
+    sharpness = SHARPNESS.nesterov
     momentum = True
 
     def propose(self, state: SweepState) -> Proposal:

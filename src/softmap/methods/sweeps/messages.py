@@ -7,10 +7,26 @@ from typing import Any
 
 from softmap.methods.base import Floats
 
-__all__ = ["CLOCK", "RECENT", "SAMPLE", "Messages", "Sampling", "sampled_by_turns"]
+__all__ = ["CLOCK", "Messages", "Sampling", "sampled_by_turns"]
 
-SAMPLE = 5  # passes between samples of the averaged marginals
-RECENT = 8.0  # sample k counts like k**RECENT: about the last tenth of all passes
+
+@dataclass(frozen=True)
+class Averaging:
+    """How marginals are averaged over passes.
+
+    Attributes
+    ----------
+    every : int
+        Passes between samples of the averaged marginals.
+    recent : float
+        Sample k counts like k**recent: about the last tenth of all passes.
+    """
+
+    every: int = 5
+    recent: float = 8.0
+
+
+AVERAGING = Averaging()
 
 
 @dataclass(frozen=True)
@@ -20,7 +36,7 @@ class Sampling:
     Attributes
     ----------
     passes, samples : int
-        So far; a sample is due whenever `passes` has become a multiple of `SAMPLE`.
+        So far; a sample is due whenever `passes` has become a multiple of `AVERAGING.every`.
     longest : float
         What Nesterov's t is cut to then.
     before, mean : float arrays over `model.node_offset`
@@ -37,7 +53,7 @@ class Sampling:
     def after(self, count: int) -> tuple[int, int]:
         """Passes and samples after `count` passes."""
         passes = self.passes + count
-        taken = passes // SAMPLE - self.passes // SAMPLE if len(self.mean) else 0
+        taken = passes // AVERAGING.every - self.passes // AVERAGING.every if len(self.mean) else 0
         return passes, self.samples + taken
 
 
@@ -46,15 +62,17 @@ def sampled_by_turns(engine: Any, state: Any, count: int, eta: float, sampling: 
     passes, samples, mean = sampling.passes, sampling.samples, sampling.mean
     mean[:] = sampling.before
     while count > 0:
-        now = min(count, SAMPLE - passes % SAMPLE)
+        now = min(count, AVERAGING.every - passes % AVERAGING.every)
         engine.passes(state, now, eta, momentum=True)
         passes, count = passes + now, count - now
-        if passes % SAMPLE:
+        if passes % AVERAGING.every:
             return
         state.clock[0] = min(state.clock[0], sampling.longest)
         if len(mean):
             samples += 1
-            mean += (engine.nodes(state.msg, eta) - mean) * ((RECENT + 1.0) / (samples + RECENT))
+            mean += (engine.nodes(state.msg, eta) - mean) * (
+                (AVERAGING.recent + 1.0) / (samples + AVERAGING.recent)
+            )
 
 
 CLOCK = (0.0, 0.0, -1.0)  # as `Messages.clock` begins

@@ -21,11 +21,36 @@ from softmap.model.layout import kinds, layout
 
 __all__ = ["chain_schedule", "colour_schedule", "decoding_order", "level_schedule", "pass_order"]
 
+
+@dataclass(frozen=True)
+class PlanLimits:
+    """When passes take an order of their own, and which plans are remembered.
+
+    Attributes
+    ----------
+    narrow : int
+        Nodes per level under which vectors stay empty.
+    width : int
+        Nodes per level that an order of our own aims at.
+    shortest : int
+        Levels that must remain: in fewer, what one pass learns does not get far.
+    cycles : float
+        Edges per node: one pass in the natural order nearly solves a graph of fewer.
+    remembered : int
+        Edges up to which the graph keeps its plans.
+    """
+
+    narrow: int = core.LANES
+    width: int = 2 * core.LANES
+    shortest: int = 64
+    cycles: float = 1.1
+    remembered: int = 1 << 18
+
+
+PLANNING = PlanLimits()
+
+
 Ints = NDArray[np.int64]
-NARROW = core.LANES  # nodes per level under which vectors stay empty
-WIDTH = 2 * core.LANES  # nodes per level that an order of our own aims at
-SHORTEST = 64  # levels that must remain: in fewer, what one pass learns does not get far
-CYCLES = 1.1  # edges per node: one pass in the natural order nearly solves a graph of fewer
 
 
 def pass_order(graph: Graph) -> tuple[Ints, Ints]:
@@ -37,8 +62,12 @@ def pass_order(graph: Graph) -> tuple[Ints, Ints]:
     n = len(graph.start) - 1
     rank = np.arange(n)
     level = graph.levels(rank).astype(np.int64)
-    levels, cycle = int(level.max(initial=-1)) + 1, n // WIDTH
-    if NARROW * levels <= n or cycle < SHORTEST or len(graph.node) < 2 * CYCLES * n:
+    levels, cycle = int(level.max(initial=-1)) + 1, n // PLANNING.width
+    if (
+        PLANNING.narrow * levels <= n
+        or cycle < PLANNING.shortest
+        or len(graph.node) < 2 * PLANNING.cycles * n
+    ):
         return rank, level
     rank[np.argsort(level % cycle, kind="stable")] = np.arange(n)
     return rank, graph.levels(rank).astype(np.int64)
@@ -51,7 +80,6 @@ def decoding_order(graph: Graph, variables: int) -> Ints:
 
 
 LANES = core.LANES
-REMEMBERED = 1 << 18  # edges up to which the graph keeps its plans
 
 
 def chain_schedule(model: Model, dtype: DTypeLike = np.float64) -> Schedule:
@@ -118,7 +146,7 @@ def _remembered(model: Model, name: str, make: Callable[[], Plan]) -> Plan:
     It is kept with the graph and goes with it. Threads that come at the same time may both make
     one, which are equal.
     """
-    if model.m > REMEMBERED:
+    if model.m > PLANNING.remembered:
         return make()
     shapes = (model.num_labels, model.group_start, kinds(model), _tile_keys(model))
     known = model.graph.remembered.get(name)

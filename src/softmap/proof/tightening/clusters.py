@@ -29,6 +29,35 @@ __all__ = [
     "unions",
 ]
 
+
+@dataclass(frozen=True)
+class ClusterLimits:
+    """How many cycles are looked at, and in what pieces.
+
+    Attributes
+    ----------
+    cycles : int
+        Cycles of each length, looked at in one batch.
+    entries : int
+        Joint states of three variables in one batch, if those are fewer.
+    faces : float
+        Short cycles (3 or 4) per edge up to which all are taken: planar graphs have fewer.
+    tiny : float
+        Marginals below count as this.
+    work : int
+        Joint states of three variables between two looks at the clock.
+    """
+
+    cycles: int = 300_000
+    entries: int = 1_000_000_000
+    faces: float = 2.0
+    tiny: float = 1e-30
+    work: int = 1 << 24
+
+
+SEARCHED = ClusterLimits()
+
+
 Bools = NDArray[np.bool_]
 
 
@@ -158,11 +187,6 @@ def _joined(graph: Adjacency, left: Ints, right: Ints, limit: int) -> Ints:
     return np.asarray(cycle[np.sort(once)])
 
 
-CYCLES = 300_000  # of each length, looked at in one batch
-ENTRIES = 1_000_000_000  # or so many joint states of three variables, if those are fewer
-FACES = 2.0  # short cycles (3 or 4) per edge up to which all are taken: planar graphs have fewer
-
-
 @dataclass(frozen=True)
 class Limits:
     """What clusters may cost.
@@ -195,11 +219,11 @@ def select(
     together.
     """
     first = not tight.clusters
-    most = min(CYCLES, ENTRIES // costs.tables.shape[1] ** 3)
-    found = short_cycles(costs.graph, 6 if first else 4, CYCLES)
+    most = min(SEARCHED.cycles, SEARCHED.entries // costs.tables.shape[1] ** 3)
+    found = short_cycles(costs.graph, 6 if first else 4, SEARCHED.cycles)
     found = [_small(tight, cycles, limits)[:most] for cycles in found]
     faces = sum(len(c) for c in found[:2])
-    whole = first and faces <= FACES * max(1, len(costs.graph.code))
+    whole = first and faces <= SEARCHED.faces * max(1, len(costs.graph.code))
     gains = [cycle_gains(costs, c, deadline=deadline, threads=threads) for c in found]
     size = [(c.shape[1] - 2) ** 2 for c in found]
     scores = [np.where(g > least, g, 0.0) / k for g, k in zip(gains, size, strict=True)]
@@ -267,10 +291,6 @@ def unions(tight: Tightened, limits: Limits, most: int) -> tuple[Scope, ...]:
     return tuple(chosen)
 
 
-TINY = 1e-30  # marginals below count as this
-WORK = 1 << 24  # joint states of three variables between two looks at the clock
-
-
 @dataclass(frozen=True)
 class PairCosts:
     """Reparametrised costs of all pairs of variables that have any, for one λ.
@@ -310,7 +330,7 @@ def belief_costs(
     """
     graph, tables = _pairs_of(tight, most_labels)
     _add_shares(tight, np.zeros(len(nodes)), graph, tables)
-    _add_regions(tight, -np.log(np.maximum(nodes, TINY)) / eta, graph, tables)
+    _add_regions(tight, -np.log(np.maximum(nodes, SEARCHED.tiny)) / eta, graph, tables)
     _add_edges(tight, coupling, graph, tables)
     return PairCosts(graph, tables)
 
@@ -378,7 +398,7 @@ def cycle_gains(
     looked at before the deadline (of `time.perf_counter`).
     """
     gains = np.zeros(len(cycles))
-    step = max(1, WORK // costs.tables.shape[1] ** 3)
+    step = max(1, SEARCHED.work // costs.tables.shape[1] ** 3)
     for at in range(0, len(cycles), step):
         if time.perf_counter() > deadline:
             break
