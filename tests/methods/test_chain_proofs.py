@@ -21,8 +21,7 @@ from softmap.methods.sweeps import chains as sweeps
 from softmap.methods.sweeps.anneal import Anneal
 from softmap.methods.sweeps.chains import Chains, Proved
 from softmap.methods.sweeps.messages import Messages
-from softmap.methods.sweeps.planning import chain_schedule, decoding_order
-from softmap.methods.sweeps.schedule import Column
+from softmap.methods.sweeps.planning import Column, chain_schedule, decoding_order
 from softmap.model import Model
 from softmap.model.potentials import SharedTables
 from softmap.relaxation.bounds import dual_bound

@@ -14,12 +14,11 @@ from numpy.typing import DTypeLike, NDArray
 
 from softmap import core
 from softmap.labels.decoding import DECODING
+from softmap.machine import Pace
 from softmap.methods.base import Floats
-from softmap.methods.pace import Pace
 from softmap.methods.sweeps.coarser import Coarser
 from softmap.methods.sweeps.messages import AVERAGING, CLOCK, Messages, Sampling
-from softmap.methods.sweeps.planning import chain_schedule
-from softmap.methods.sweeps.schedule import aligned
+from softmap.methods.sweeps.planning import aligned, chain_schedule
 from softmap.model import Model
 from softmap.model.layout import layout
 from softmap.model.potentials import Potential, Potts, TruncatedLinear, TruncatedQuadratic

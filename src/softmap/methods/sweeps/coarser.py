@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from softmap.methods.base import Floats
 from softmap.model import Model, Potential, Potts, TruncatedLinear, TruncatedQuadratic
-from softmap.model.grids import grid_width, neighbours
+from softmap.model.graph import grid_width, neighbours
 
 __all__ = ["Coarser", "coarser"]
 

@@ -2,8 +2,8 @@
 
 import pytest
 
-from softmap.methods import pace as module
-from softmap.methods.pace import TRIALS, Pace
+from softmap import machine as module
+from softmap.machine import TRIALS, Pace
 
 
 class Machine:
