@@ -31,7 +31,7 @@ class Rule(Enum):
 class Stars:
     """The colours and scratch memory for sweeps over one model.
 
-    Messages m = -λ live in the order in which a sweep reads them (see `schedule`); λ and marginals
+    Messages m = -λ live in the order in which a sweep reads them (see `planning`); λ and marginals
     come out in the order of the model.
     """
 
