@@ -25,7 +25,7 @@ from softmap.app.experiments.settings import spaced
 from softmap.app.experiments.trials import trial_seed
 from softmap.methods.base import Algorithm, Proposal
 from softmap.methods.paper import methods as paper
-from softmap.methods.paper.rules import Blocks, gain
+from softmap.methods.paper.methods import Blocks, gain
 from softmap.model import Model
 from softmap.relaxation import lp
 from softmap.solving.judge import Judge

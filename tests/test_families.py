@@ -1,6 +1,7 @@
-"""Every family of the registry against every part: files, LP, judge, labels, methods.
+"""Every family of the registry against every verb and every part that takes potentials.
 
-Verbs, messages, passes, bounds and couplings are crossed with the registry where they are tested.
+Messages, passes, bounds and couplings of the kernels are crossed with the registry where they are
+tested.
 """
 
 from __future__ import annotations
@@ -18,6 +19,8 @@ from softmap.io.formats import FORMATS
 from softmap.methods.base import Proposal
 from softmap.methods.registry import METHODS
 from softmap.model import Model
+from softmap.model.potentials import Potential
+from softmap.proof.tightening.regions import build
 from softmap.relaxation.consistency import arc_consistency, tighten
 from softmap.solving.certificate import certificate
 from softmap.solving.judge import Judge
@@ -41,6 +44,81 @@ def example(name: str, seed: int, whole: bool = False) -> Model:
     keep = [(int(x), int(y)) for x, y in hidden[EDGES]]
     group = FAMILIES[name].make(numbers, Ends(*counts[EDGES].T.tolist(), keep))
     return Model([numbers.costs(int(d)) for d in counts], EDGES, group, constant=1000.0)
+
+
+def group(name: str, seed: int) -> tuple[Potential, np.ndarray, np.ndarray]:
+    """The potential of the example, and the labels of both ends of its edges."""
+    model = example(name, seed)
+    (_, _, potential), *_ = model.groups()
+    return potential, *model.num_labels[model.edges].T
+
+
+@SEED
+@FAMILY
+def test_five_verbs_agree_with_the_tables(name, seed):
+    potential, rows, cols = group(name, seed)
+    tables = [potential.as_table(k, int(rows[k]), int(cols[k])) for k in range(len(potential))]
+    assert len(potential) == len(EDGES)
+    for k, table in enumerate(tables):
+        x, y = np.ogrid[: rows[k], : cols[k]]
+        np.testing.assert_array_equal(potential.value(k, x, y), table)
+        assert len(potential.arrays()) > 0
+        doubled = potential.scaled(2.0).as_table(k, *table.shape)
+        np.testing.assert_array_equal(doubled, 2.0 * table)
+    for index in ([4, 0, 4], [-1], np.arange(7) % 2 == 0, np.zeros(7, dtype=bool)):
+        part, kept = potential.take(index), np.arange(7)[index]
+        assert len(part) == len(kept)
+        for j, k in enumerate(kept):
+            np.testing.assert_array_equal(part.as_table(j, *tables[k].shape), tables[k])
+    with pytest.raises(ModelError):
+        potential.take([7])
+
+
+@SEED
+@FAMILY
+def test_verbs_with_a_default_agree_with_the_tables(name, seed):
+    potential, rows, cols = group(name, seed)
+    tables = [potential.as_table(k, int(rows[k]), int(cols[k])) for k in range(len(potential))]
+    potential.check(rows, cols)
+    with pytest.raises(ModelError):
+        potential.check(rows[:-1], cols[:-1])
+    assert len(potential.tile_key(rows, cols)) == len(potential)
+    assert potential.has_forbidden() >= any(np.isinf(t).any() for t in tables)
+    low, high = potential.extremes(rows, cols)
+    finite = [t[np.isfinite(t)] for t in tables]
+    assert all(low[k] <= t.min() and high[k] >= t.max() for k, t in enumerate(finite))
+    assert potential.largest(rows, cols) >= max(np.abs(t).max() for t in finite)
+    for k, table in enumerate(tables):
+        shape = table.shape
+        weight, stack = potential.factors(np.array([k]), *shape)
+        np.testing.assert_array_equal(weight[0] * stack[0], table)
+        np.testing.assert_array_equal(potential.stack([k], *shape)[0], table)
+        for spread in range(2):
+            np.testing.assert_array_equal(
+                potential.take([k]).spread(2).as_table(spread, *shape), table
+            )
+        for side, far in enumerate((table, table.T)):
+            a = np.linspace(0.0, 1.0, far.shape[1])
+            hard = potential.hard_message(k, side, a, len(far))
+            np.testing.assert_allclose(hard, (far + a).min(axis=1), atol=1e-12)
+            soft = potential.soft_message(k, side, a, 1e6, len(far))
+            np.testing.assert_allclose(soft, hard, atol=1e-5)
+        distinct = np.unique(table[np.isfinite(table)])
+        if len(distinct) > 1:
+            assert 0.0 < potential.steps(rows, cols)[k] <= distinct[-1] - distinct[0] + 1e-12
+
+
+@SEED
+@FAMILY
+def test_clusters_and_conditions_keep_every_energy(name, seed):
+    model = example(name, seed)
+    tight = build(model, [(0, 1, 2)])
+    best, labels = brute_force(model)
+    assert tight.model.energy(labels) == pytest.approx(best)
+    relaxed = lp.solve(tight.model).value
+    assert dense_lp(model) - 1e-7 <= relaxed <= best + 1e-7
+    fixed = model.condition({0: int(labels[0])})
+    assert brute_force(fixed)[0] == pytest.approx(best)
 
 
 @SEED

@@ -1,4 +1,4 @@
-"""Numbers that users hand over as arguments: plain floats and integers, or an `OptionError`."""
+"""Numbers that users hand over as arguments, seeds among them; or an `OptionError`."""
 
 from __future__ import annotations
 
@@ -7,10 +7,18 @@ import numbers
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from softmap.errors import OptionError, shown
 
-__all__ = ["count", "flag", "not_negative", "positive", "real", "wrong"]
+__all__ = ["count", "flag", "not_negative", "positive", "real", "seeded", "wrong"]
+
+
+def seeded(seed: int) -> NDArray[np.uint64]:
+    """The four words of the generator, from any non-negative integer."""
+    words: NDArray[np.uint64] = np.random.SeedSequence(seed).generate_state(4, np.uint64)  # type: ignore[assignment]
+    return words
+
 
 MOST = 2**63 - 1
 

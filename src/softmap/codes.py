@@ -18,9 +18,28 @@ from softmap.model.potentials.base import Costs, frozen, integers, numbers
 
 __all__ = ["Decoded", "ParityCode"]
 
-LARGEST_RATIO = 1e100
-AT_ONCE = 64  # words between two looks at Ctrl-C, for each thread
-MOST = 1 << 40  # of any number of iterations
+
+@dataclass(frozen=True)
+class CodeLimits:
+    """Ranges of arguments, and pieces of work.
+
+    Attributes
+    ----------
+    ratio : float
+        Largest size of a log-likelihood ratio.
+    at_once : int
+        Words between two looks at Ctrl-C, for each thread.
+    iterations : int
+        Most iterations of any kind.
+    """
+
+    ratio: float = 1e100
+    at_once: int = 64
+    iterations: int = 1 << 40
+
+
+LIMITS = CodeLimits()
+
 
 Bytes = NDArray[np.uint8]
 
@@ -122,14 +141,17 @@ class ParityCode:
         costs = self._ratios(ratios)
         table = np.atleast_2d(costs)
         parities = np.broadcast_to(self._odd(odd, len(table)), (len(table), len(self.checks)))
-        rounds, steps = count("rounds", rounds, 0, MOST), count("steps", steps, 0, MOST)
-        sweeps = count("sweeps", sweeps, 0, MOST)
+        rounds, steps = (
+            count("rounds", rounds, 0, LIMITS.iterations),
+            count("steps", steps, 0, LIMITS.iterations),
+        )
+        sweeps = count("sweeps", sweeps, 0, LIMITS.iterations)
         workers = usable_cores() if threads is None else count("threads", threads, 1, 4096)
         words = np.empty((len(table), self.num_bits), np.uint8)
         lam = np.empty((len(table), len(self._member)))
         found = np.empty((len(table), 4))
-        for first in range(0, len(table), AT_ONCE * workers):
-            own = slice(first, first + AT_ONCE * workers)
+        for first in range(0, len(table), LIMITS.at_once * workers):
+            own = slice(first, first + LIMITS.at_once * workers)
             core.decode(
                 self._start, self._member, self._degree, table[own],
                 np.ascontiguousarray(parities[own]), rounds, steps, sweeps, words[own], lam[own],
@@ -177,8 +199,8 @@ class ParityCode:
         costs = numbers(ratios, "ratios")
         if costs.ndim not in (1, 2) or costs.shape[-1] != self.num_bits:
             raise OptionError(f"expected ratios of {self.num_bits} bits, not {costs.shape}")
-        if not (np.abs(costs) <= LARGEST_RATIO).all():
-            raise OptionError(f"expected ratios within ±{LARGEST_RATIO:g}")
+        if not (np.abs(costs) <= LIMITS.ratio).all():
+            raise OptionError(f"expected ratios within ±{LIMITS.ratio:g}")
         return np.ascontiguousarray(costs)
 
     def _odd(self, odd: ArrayLike | None, words: int) -> Bytes:

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from softmap.arguments import count, not_negative, positive, real
 from softmap.errors import OptionError
 from softmap.model import Model
-from softmap.model.grids import neighbours
+from softmap.model.graph import neighbours
 from softmap.model.potentials import Potts, Tables, TruncatedLinear
 
 __all__ = [

@@ -11,11 +11,11 @@ from softmap.methods.sweeps import chains, coarser
 from softmap.solving import record
 
 WAYS = (
-    (chains, "SPARE", 0),  # the best bound takes the memory of momentum
-    (chains, "LARGE", 0),  # messages in single precision prove bounds by themselves
+    # the best bound takes the memory of momentum; single precision proves bounds by itself
+    (chains, "CHAINS", replace(chains.CHAINS, spare=0, large=0)),
     (record, "TUNING", replace(record.TUNING, lazy=0)),  # λ is handed out as what it is made of
-    (coarser, "LEAST", 5),  # pictures of more than one block begin with these,
-    (coarser, "TIED", 0.0),  # whatever their costs are
+    # pictures of more than one block begin with these, whatever their costs are
+    (coarser, "COARSENING", replace(coarser.COARSENING, least=5, tied=0.0)),
 )
 
 

@@ -10,10 +10,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from softmap import core, generators
+from softmap.arguments import seeded
 from softmap.labels.improving import strides
 from softmap.model import Model
 from softmap.model.layout import layout
-from softmap.randomness import seeded
 from support.oracles import brute_force, energy_by_hand, tree_optimum
 from support.strategies import models, seeds
 

@@ -9,12 +9,12 @@ from hypothesis import strategies as st
 
 import softmap
 from softmap import core
+from softmap.arguments import seeded
 from softmap.errors import ModelError, OptionError
 from softmap.labels import best_labelling, decide, decode, forests, icm, round_nodes
 from softmap.model import Model
 from softmap.model.layout import layout
 from softmap.model.potentials import Tables
-from softmap.randomness import seeded
 from softmap.relaxation.bounds import dual_bound
 from softmap.relaxation.consistency import tighten
 from support.families import PAIRWISE

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from softmap import core
-from softmap.methods.sweeps.schedule import Column, RowColumn, Way
+from softmap.methods.sweeps.planning import Column, RowColumn, Way
 from softmap.model import Model
 from softmap.model.layout import kinds
 

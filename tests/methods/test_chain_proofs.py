@@ -21,9 +21,7 @@ from softmap.methods.sweeps import chains as sweeps
 from softmap.methods.sweeps.anneal import Anneal
 from softmap.methods.sweeps.chains import Chains, Proved
 from softmap.methods.sweeps.messages import Messages
-from softmap.methods.sweeps.ordering import decoding_order
-from softmap.methods.sweeps.planning import chain_schedule
-from softmap.methods.sweeps.schedule import Column
+from softmap.methods.sweeps.planning import Column, chain_schedule, decoding_order
 from softmap.model import Model
 from softmap.model.potentials import SharedTables
 from softmap.relaxation.bounds import dual_bound
@@ -50,7 +48,8 @@ def passed(model: Model, dtype: str, eta: float, count: int = 3) -> tuple[Chains
 @given(seed=SEEDS, dtype=DTYPES, hard=st.integers(0, 1), large=st.booleans())
 def test_the_bound_of_a_half_pass_is_one_of_its_lambda(name, seed, dtype, hard, large):
     for model in models_of(name, seed):
-        with mock.patch.object(sweeps, "LARGE", 0 if large else sweeps.LARGE):
+        limits = replace(sweeps.CHAINS, large=0) if large else sweeps.CHAINS
+        with mock.patch.object(sweeps, "CHAINS", limits):
             chains, state = passed(model, dtype, 20.0)
         back = state.msg[: len(state.prev)].copy()
         proved = chains.prove(state, hard)
@@ -65,8 +64,8 @@ def test_the_bound_of_a_half_pass_is_one_of_its_lambda(name, seed, dtype, hard, 
 @pytest.mark.parametrize("hard", [0, 1])
 def test_the_best_bound_of_a_large_model_takes_the_memory_of_momentum(hard, monkeypatch):
     model, found = generators.random_grid(7, 7, 3, seed=3), []
-    for spare in (0, chains.SPARE):
-        monkeypatch.setattr(chains, "SPARE", spare)
+    for spare in (0, chains.CHAINS.spare):
+        monkeypatch.setattr(chains, "CHAINS", replace(chains.CHAINS, spare=spare))
         passes, state = passed(model, "float64", 30.0)
         room, back = state.prev, state.msg[: passes.plan.back_size].copy()
         first, again = (passes.prove(state, hard) for _ in range(2))
@@ -210,7 +209,7 @@ def other_marginals(model: Model, rng: np.random.Generator) -> np.ndarray:
 @pytest.mark.parametrize("weight", [0.3, 0.7, 1.0])
 def test_tables_times_their_weights_are_not_rounded_in_prices_and_bounds(weight, monkeypatch):
     """Tables are whole numbers, which single precision has; products with a weight are not."""
-    monkeypatch.setattr(sweeps, "LARGE", 0)
+    monkeypatch.setattr(sweeps, "CHAINS", replace(sweeps.CHAINS, large=0))
     rng, edges = np.random.default_rng(2), generators.grid_edges(6, 6)
     tables = rng.integers(-9, 9, (4, 3, 3)).astype(float)
     costs = SharedTables(tables, rng.integers(0, 4, len(edges)), np.full(len(edges), weight))

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -11,7 +13,7 @@ import softmap
 from softmap import core
 from softmap.generators import erdos_renyi, grid_edges, potts_grid
 from softmap.methods.sweeps import anneal, coarser
-from softmap.methods.sweeps.anneal import COARSE_PASSES, RULE, Anneal
+from softmap.methods.sweeps.anneal import RULE, Anneal
 from softmap.methods.sweeps.chains import Chains
 from softmap.model import Model, Potts, TruncatedLinear, TruncatedQuadratic
 from softmap.solving.relax import TUNING
@@ -29,7 +31,7 @@ SHAPES = st.tuples(st.integers(2, 7), st.integers(3, 7))
 @pytest.fixture
 def small_pictures(monkeypatch):
     """Look ahead in pictures of any size."""
-    monkeypatch.setattr(coarser, "LEAST", 6)
+    monkeypatch.setattr(coarser, "COARSENING", replace(coarser.COARSENING, least=6))
 
 
 def picture(
@@ -203,7 +205,7 @@ def test_whoever_has_no_time_begins_at_zero():
     method.start_coarse(state, lambda: False)
     assert state.messages.msg.any()
     small = coarser.coarser(model)
-    assert state.work > 2 * small.model.m * COARSE_PASSES  # and blocks of blocks
+    assert state.work > 2 * small.model.m * coarser.COARSENING.passes  # and blocks of blocks
     assert state.eta == RULE.growth * eta
 
 

@@ -6,10 +6,10 @@ from hypothesis import given
 
 import softmap
 from softmap import Model, core, generators, solve
-from softmap.methods.sweeps.ordering import SHORTEST, WIDTH, decoding_order, pass_order
+from softmap.methods.sweeps.planning import PLANNING, decoding_order, pass_order
 from support.strategies import models
 
-LENGTH = SHORTEST * WIDTH + 5
+LENGTH = PLANNING.shortest * PLANNING.width + 5
 
 
 def band(n: int, seed: int = 0) -> Model:

@@ -11,9 +11,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from softmap import core, generators
-from softmap.methods.paper.star_order import star_order
+from softmap.arguments import seeded
+from softmap.methods.paper.methods import star_order
 from softmap.methods.registry import make
-from softmap.randomness import seeded
 from softmap.relaxation.consistency import tighten
 from softmap.relaxation.dual import SmoothedDual
 from support import numpy_twins as twins

@@ -11,8 +11,7 @@ from test_chains import models_of
 
 import softmap
 from softmap import core, generators
-from softmap.methods.sweeps.ordering import pass_order
-from softmap.methods.sweeps.planning import _tile_keys
+from softmap.methods.sweeps.planning import _tile_keys, pass_order
 from softmap.model import Model
 from softmap.model.layout import layout
 from support.families import FAMILIES

@@ -6,7 +6,7 @@ import gc
 import pickle
 import weakref
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import fields
+from dataclasses import fields, replace
 
 import numpy as np
 import pytest
@@ -65,7 +65,7 @@ def test_runs_have_the_same_bits_with_and_without_it(monkeypatch):
     models = [other_costs(first, seed) for seed in range(4)]
     with ThreadPoolExecutor(4) as pool:
         found = list(pool.map(lambda m: softmap.solve(m, threads=1, goal="lp"), models))
-    monkeypatch.setattr(planning, "REMEMBERED", -1)
+    monkeypatch.setattr(planning, "PLANNING", replace(planning.PLANNING, remembered=-1))
     for model, result in zip(models, found, strict=True):
         again = softmap.solve(alone(model), threads=1, goal="lp")
         np.testing.assert_array_equal(result.lam, again.lam)
@@ -91,7 +91,7 @@ def test_plans_go_with_their_graph_and_are_not_pickled():
 
 
 def test_large_graphs_keep_no_plans(monkeypatch):
-    monkeypatch.setattr(planning, "REMEMBERED", 10)
+    monkeypatch.setattr(planning, "PLANNING", replace(planning.PLANNING, remembered=10))
     model = grid(5)
     chain_schedule(model)
     assert not model.graph.remembered

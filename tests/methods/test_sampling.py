@@ -9,8 +9,7 @@ from hypothesis import strategies as st
 
 from softmap.generators import potts_grid
 from softmap.methods.sweeps.chains import Chains
-from softmap.methods.sweeps.messages import Messages
-from softmap.methods.sweeps.sampling import RECENT, SAMPLE, Sampling, sampled_by_turns
+from softmap.methods.sweeps.messages import AVERAGING, Messages, Sampling, sampled_by_turns
 from softmap.methods.sweeps.stars import Stars
 from softmap.relaxation.consistency import tighten
 from support.strategies import models
@@ -50,7 +49,7 @@ def test_compiled_samples_are_those_taken_turn_by_turn(
             mean = sampling.mean if due[0] < due[1] else mean
         ways.append((mean, state.msg, state.prev, state.clock, state.shift, samples))
     assert passes == sum(counts)
-    assert samples == (passes // SAMPLE if averaging else 0)
+    assert samples == (passes // AVERAGING.every if averaging else 0)
     for compiled, plain in zip(*ways, strict=True):
         np.testing.assert_array_equal(compiled, plain)
 
@@ -62,12 +61,12 @@ def test_the_mean_weighs_samples_by_how_late_they_are(kind):
     state, alike = engine.start(None), plain.start(None)
     mean, nodes, weights = np.zeros(model.unary.size), [], []
     engine.sampled_passes(
-        state, turns * SAMPLE, eta, Sampling(0, 0, np.inf, np.zeros_like(mean), mean)
+        state, turns * AVERAGING.every, eta, Sampling(0, 0, np.inf, np.zeros_like(mean), mean)
     )
     for k in range(1, turns + 1):
-        plain.passes(alike, SAMPLE, eta, momentum=True)
+        plain.passes(alike, AVERAGING.every, eta, momentum=True)
         nodes.append(plain.nodes(alike.msg, eta))
-        newest = (RECENT + 1) / (k + RECENT)
+        newest = (AVERAGING.recent + 1) / (k + AVERAGING.recent)
         weights = [w * (1 - newest) for w in weights] + [newest]
     assert sum(weights) == pytest.approx(1.0)
     assert weights == sorted(weights)

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 import softmap
 from softmap import Model, ModelError, OptionError, Potts, TruncatedLinear
-from softmap.model.grids import neighbours
+from softmap.model.graph import neighbours
 
 RNG = np.random.default_rng(0)
 

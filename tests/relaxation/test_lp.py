@@ -9,7 +9,7 @@ from softmap import lp
 from softmap.errors import InfeasibleModel, OptionError
 from softmap.relaxation import polytope
 from softmap.relaxation.bounds import dual_bound
-from softmap.relaxation.program import program_of
+from softmap.relaxation.lp import program_of
 from support.oracles import brute_force, dense_lp, tree_optimum
 from support.strategies import models
 

@@ -48,8 +48,8 @@ def _complete(nodes: int, labels: int) -> softmap.Model:
 @pytest.mark.parametrize(("spare", "copies"), [(0, 4), (1 << 23, 5)])
 def test_a_large_model_has_no_copy_of_messages_but_the_best(monkeypatch, dtype, spare, copies):
     """Both directions, one direction before and one of the best bound; few nodes, many edges."""
-    monkeypatch.setattr(chains, "SPARE", spare)
-    monkeypatch.setattr(chains, "LARGE", 0)  # so that no λ is made in single precision, either
+    # with `large=0`, no λ is made in single precision, either
+    monkeypatch.setattr(chains, "CHAINS", replace(chains.CHAINS, spare=spare, large=0))
     model, peaks = _complete(40, 192), []
     options = {"goal": "lp", "dtype": dtype, "lp_gap": 0, "gap": 0}
     softmap.solve(_complete(4, 3), **options, max_work=1000)  # imports what there is to import

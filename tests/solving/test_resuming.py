@@ -7,6 +7,7 @@ import signal
 import subprocess
 import sys
 import time
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -37,7 +38,7 @@ def test_resume_goes_on_as_if_never_stopped(method, sweeps, problem, tmp_path):
 def test_resume_where_the_best_bound_has_taken_the_memory_of_momentum(
     method, sweeps, problem, tmp_path, monkeypatch
 ):
-    monkeypatch.setattr(chains, "SPARE", 0)
+    monkeypatch.setattr(chains, "CHAINS", replace(chains.CHAINS, spare=0))
     test_resume_goes_on_as_if_never_stopped(method, sweeps, problem, tmp_path)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -16,8 +17,25 @@ from softmap.relaxation.dual import Floats, check_lam
 
 __all__ = ["cheapest", "decide", "decode", "round_nodes"]
 
-PIECE = 1 << 16  # variables that are looked at together
-TIE = 1e-9  # relative difference under which labels count as equally good
+
+@dataclass(frozen=True)
+class Decoding:
+    """How labels are read off.
+
+    Attributes
+    ----------
+    piece : int
+        Variables that are looked at together.
+    tie : float
+        Relative difference under which labels count as equally good.
+    """
+
+    piece: int = 1 << 16
+    tie: float = 1e-9
+
+
+DECODING = Decoding()
+
 
 Labels = NDArray[np.int64]
 
@@ -34,7 +52,7 @@ def round_nodes(model: Model, node_mu: ArrayLike) -> Labels:
     labels = np.empty(model.num_variables, dtype=np.int64)
     for piece, some, starts, counts in _pieces(model, mu):
         most = np.maximum.reduceat(some, starts)
-        enough = np.minimum(most, (1 - TIE) * most)
+        enough = np.minimum(most, (1 - DECODING.tie) * most)
         labels[piece] = _first(some >= np.repeat(enough, counts), starts)
     return _followed(model, labels)
 
@@ -58,8 +76,8 @@ def _followed(model: Model, labels: Labels) -> Labels:
 
 def _pieces(model: Model, values: Floats) -> Iterator[tuple[slice, Floats, Labels, Labels]]:
     """Variables that are looked at together: which, their values, where each begins, how many."""
-    for begin in range(0, model.num_variables, PIECE):
-        piece = slice(begin, min(begin + PIECE, model.num_variables))
+    for begin in range(0, model.num_variables, DECODING.piece):
+        piece = slice(begin, min(begin + DECODING.piece, model.num_variables))
         starts, counts = model.node_offset[piece], model.num_labels[piece]
         some = values[starts[0] : starts[-1] + counts[-1]]
         yield piece, some, starts - starts[0], counts

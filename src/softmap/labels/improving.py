@@ -6,9 +6,9 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from softmap import core
+from softmap.arguments import seeded
 from softmap.model import Model
 from softmap.model.layout import layout
-from softmap.randomness import seeded
 from softmap.relaxation.dual import cost_scale
 
 __all__ = [

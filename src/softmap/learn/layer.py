@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from softmap.errors import MissingExtra, ModelError
 from softmap.methods.marginals import SoftMarginals, adjoint, smoothed_optimum
 from softmap.methods.marginals.curvature import Curvature, Frame
+from softmap.methods.marginals.smooth import SMOOTHING
 from softmap.model import Model
 from softmap.model.potentials import Tables
 from softmap.model.potentials.base import integers, numbers
@@ -20,7 +21,6 @@ from softmap.relaxation.consistency import tighten
 
 __all__ = ["Beliefs", "Problem", "shapes", "soft_map", "soft_map_vjp"]
 
-TOL = 1e-10
 FRAMEWORKS = {"torch": "torch", "jax": "jax", "jaxlib": "jax"}  # package of an array -> our module
 
 Floats = NDArray[np.float64]
@@ -34,7 +34,9 @@ class Beliefs(NamedTuple):
     edges: Any
 
 
-def soft_map(unary: Any, pairwise: Any, edges: Any, eta: float, *, tol: float = TOL) -> Beliefs:
+def soft_map(
+    unary: Any, pairwise: Any, edges: Any, eta: float, *, tol: float = SMOOTHING.tol
+) -> Beliefs:
     """Marginals of the smoothed optimum: the paper's μ at inverse temperature η.
 
     The arrays may be NumPy's, PyTorch's or JAX's; the answer is of the same kind, and PyTorch and
@@ -72,7 +74,7 @@ def soft_map(unary: Any, pairwise: Any, edges: Any, eta: float, *, tol: float = 
 
 
 def soft_map_vjp(
-    unary: Any, pairwise: Any, edges: Any, eta: float, *, tol: float = TOL
+    unary: Any, pairwise: Any, edges: Any, eta: float, *, tol: float = SMOOTHING.tol
 ) -> tuple[Beliefs, Pull]:
     """`soft_map` of NumPy arrays, and the function that pulls gradients back through it.
 
@@ -111,7 +113,7 @@ class Problem:
 
     edges: NDArray[np.int64]
     eta: float
-    tol: float = TOL
+    tol: float = SMOOTHING.tol
 
     def model(self, unary: Floats, pairwise: Floats) -> Model:
         """All members of a batch side by side, in one model without edges between them."""

@@ -32,7 +32,7 @@ METHODS = Methods(
     {
         "anneal": "sweeps.anneal:Anneal",
         "anneal-star": "sweeps.baselines:AnnealStar",
-        "trws": "sweeps.trws:TRWS",
+        "trws": "sweeps.baselines:TRWS",
         "mplp": "sweeps.baselines:MPLP",
         "diffusion": "sweeps.baselines:Diffusion",
         "nesterov": "sweeps.baselines:Nesterov",

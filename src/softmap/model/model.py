@@ -13,7 +13,7 @@ from softmap.errors import ModelError, OptionError
 from softmap.model.auxiliaries import check_auxiliaries
 from softmap.model.factors import Factor, Pieces, assemble, checked_counts
 from softmap.model.facts import html_table, model_facts
-from softmap.model.grids import grid_costs, neighbours
+from softmap.model.graph import grid_costs, neighbours
 from softmap.model.inputs import (
     LARGEST_SUM,
     Group,

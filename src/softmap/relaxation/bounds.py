@@ -10,12 +10,60 @@ from numpy.typing import ArrayLike
 from softmap import core
 from softmap.model import Model
 from softmap.model.layout import layout
+from softmap.model.potentials.base import Costs, Ints, Potential
 from softmap.relaxation import polytope
 from softmap.relaxation.consistency import tighten
 from softmap.relaxation.dual import Floats, SmoothedDual, check_lam, edge_batches
-from softmap.relaxation.transport import FEASIBLE, cheapest_coupling
+from softmap.relaxation.transport import MASS, cheapest_coupling
 
-__all__ = ["dual_bound", "projected_cost", "reduced_nodes"]
+__all__ = ["dual_bound", "lower_stack", "lower_tables", "projected_cost", "reduced_nodes"]
+
+LEAST = float(np.finfo(np.float64).tiny)  # smallest number with all its digits
+SPLIT = 2.0**27 + 1.0  # halves the digits of a float64
+
+
+def lower_tables(model: Model, edges: Ints) -> Costs:
+    """The tables of edges, row by row, one after the other.
+
+    Entries that are products of a weight and a distance, or a shared table, are rounded down where
+    they are not exact, so that a bound for these costs is one for the costs that were given.
+    """
+    sizes = np.diff(model.edge_offset)[edges]
+    start = np.cumsum(sizes) - sizes
+    labels = model.num_labels[model.edges[edges]]
+    out = np.empty(int(sizes.sum()))
+    for first, last, potential in model.groups():
+        inside = np.flatnonzero((edges >= first) & (edges < last))
+        for rows, cols in np.unique(labels[inside], axis=0).tolist():
+            some = inside[(labels[inside] == (rows, cols)).all(axis=1)]
+            tables = lower_stack(potential, edges[some] - first, rows, cols)
+            out[start[some][:, None] + np.arange(rows * cols)] = tables.reshape(len(some), -1)
+    return out
+
+
+def lower_stack(potential: Potential, k: Ints, rows: int, cols: int) -> Costs:
+    """Tables of edges `k` of one potential, (len(k), rows, cols), rounded down."""
+    weights, stack = potential.factors(k, rows, cols)
+    return stack if (weights == 1).all() else _lower_product(weights[:, None, None], stack)
+
+
+def _lower_product(a: Costs, b: Costs) -> Costs:
+    """a · b rounded down, alike at all scales: mantissas tell whether it was rounded up."""
+    product, (m, _), (n, _) = np.asarray(a * b), np.frexp(a), np.frexp(b)
+    with np.errstate(invalid="ignore"):
+        (m_high, m_low), (n_high, n_low) = _halves(m), _halves(n)
+        error = m_low * n_low - (((m * n - m_high * n_high) - m_low * n_high) - m_high * n_low)
+    # among the least numbers there are, the product has fewer digits
+    known = (np.abs(product) >= LEAST) | (a == 0) | (b == 0)
+    kept = (known & (error >= 0)) | ~np.isfinite(product)
+    return np.where(kept, product, np.nextafter(product, -np.inf))
+
+
+def _halves(a: Costs) -> tuple[Costs, Costs]:
+    """A number as the sum of two with half of its digits each."""
+    shifted = SPLIT * a
+    high = shifted - (shifted - a)
+    return high, a - high
 
 
 def dual_bound(model: Model, lam: ArrayLike) -> float:
@@ -47,7 +95,7 @@ def projected_cost(dual: SmoothedDual, lam: Floats, nodes: Floats, *, exact: boo
         p, q = polytope.batch_targets(batch, nodes, None)
         if exact:
             plan, stranded = cheapest_coupling(batch.cost, p, q)
-            fits = stranded <= FEASIBLE
+            fits = stranded <= MASS.missing
         else:
             mu = batch.marginals(lam, dual.eta)
             plan, fits = polytope.project_batch(batch, mu, p, q)

@@ -16,8 +16,7 @@ from numpy.typing import ArrayLike, NDArray
 from softmap.arguments import positive
 from softmap.errors import ModelError, OptionError
 from softmap.model import Model
-from softmap.model.potentials.base import numbers
-from softmap.model.softmin import softmin, softmin_by_block
+from softmap.model.potentials.base import numbers, softmin, softmin_by_block
 from softmap.relaxation.consistency import tighten
 
 __all__ = [
@@ -33,8 +32,6 @@ __all__ = [
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
-
-_ENTRIES = 1 << 20  # table entries per batch: temporaries of 8 MB, whatever the model
 
 
 @dataclass(frozen=True)
@@ -75,7 +72,7 @@ class EdgeBatch:
         return mu
 
 
-def edge_batches(model: Model, limit: int = _ENTRIES) -> Iterator[EdgeBatch]:
+def edge_batches(model: Model, limit: int = 1 << 20) -> Iterator[EdgeBatch]:
     """All edges of a model, in batches of at most about `limit` table entries."""
     ends = model.num_labels[model.edges]
     for g, potential in enumerate(model.potentials):

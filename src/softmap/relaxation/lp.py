@@ -3,21 +3,244 @@
 from __future__ import annotations
 
 import math
+import re
+import tempfile
 import time
 from dataclasses import dataclass
-from typing import Any
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from numpy.typing import NDArray
 
-from softmap.arguments import count, not_negative, positive
-from softmap.errors import OptionError, shown
-from softmap.model import Model
+from softmap.arguments import count, flag, not_negative, positive
+from softmap.errors import FormatError, OptionError, WriteError, shown
+from softmap.model import Model, checked_model
 from softmap.relaxation.consistency import tighten
-from softmap.relaxation.dual import Floats
-from softmap.relaxation.lp_files import Imported, read_solution, write
-from softmap.relaxation.program import Program, highs_model, program_of
+from softmap.relaxation.dual import Floats, Ints, edge_batches, half_states
 
-__all__ = ["METHODS", "Imported", "LPSolution", "read_solution", "solve", "write"]
+if TYPE_CHECKING:
+    from softmap.io.streams import Source
+
+__all__ = [
+    "METHODS",
+    "Imported",
+    "LPSolution",
+    "Program",
+    "highs_model",
+    "program_of",
+    "read_solution",
+    "solve",
+    "write",
+]
+
+SUFFIXES = (".lp", ".mps")
+_VALUE = re.compile(
+    rb"(?<![^\s\"'=,])x(\d{1,10})_(\d{1,10})[ \t\"'=,]+([-+]?\d[\d.]*(?:[eE][-+]?\d+)?)"
+)
+
+
+@dataclass(frozen=True, eq=False)
+class Imported:
+    """A solution of another solver.
+
+    Attributes
+    ----------
+    node_marginals : flat array over `model.node_offset`
+    labels : int array, or None where a variable has no label of (nearly) weight one
+    energy : float
+        The cost of the labels, by the model; NaN without labels.
+    """
+
+    node_marginals: Floats
+    labels: NDArray[np.int64] | None
+    energy: float
+
+
+def write(model: Model, target: Source, *, integer: bool = False) -> None:
+    """Write the relaxation over the local polytope as an LP or MPS file, by the suffix.
+
+    Column `xi_k` is the weight of label k of node i, `ye_k_l` that of labels k and l on edge e.
+    Labels and pairs that hard constraints exclude have no columns; the model's constant is the
+    objective's.
+
+    Parameters
+    ----------
+    model : Model
+    target : path that ends in .lp or .mps; .gz, .xz and .bz2 are packed
+    integer : bool
+        The integer program, whose optimum is the best labelling: columns `xi_k` are binary.
+    """
+    from softmap.io.atomic import write_bytes  # a run that writes nothing needs no formats
+    from softmap.io.streams import bare_suffixes
+
+    checked_model(model)
+    whole = flag("integer", integer)
+    suffix = (bare_suffixes(target) or [""])[-1]
+    if suffix not in SUFFIXES:
+        raise OptionError(f"expected a path that ends in .lp or .mps, not {shown(target)}")
+    tight = tighten(model)
+    program = program_of(tight)
+    lp = highs_model(program)
+    lp.offset_ = model.constant
+    lp.col_names_ = _names(tight, program)
+    if whole:
+        import highspy
+
+        labels, kinds = len(program.states), highspy.HighsVarType
+        rest = len(program.cost) - labels
+        lp.col_upper_ = np.append(np.ones(labels), np.full(rest, highspy.kHighsInf))
+        lp.integrality_ = [kinds.kInteger] * labels + [kinds.kContinuous] * rest
+    write_bytes(target, [_text(lp, suffix)])
+
+
+def _names(model: Model, program: Program) -> list[str]:
+    node = np.searchsorted(model.node_offset, program.states, side="right") - 1
+    label = program.states - model.node_offset[node]
+    names = [f"x{i}_{k}" for i, k in zip(node.tolist(), label.tolist(), strict=True)]
+    edge = np.searchsorted(model.edge_offset, program.pairs, side="right") - 1
+    entry = program.pairs - model.edge_offset[edge]
+    cols = model.num_labels[model.edges[edge, 1]] if len(edge) else edge
+    pairs = zip(edge.tolist(), (entry // cols).tolist(), (entry % cols).tolist(), strict=True)
+    return names + [f"y{e}_{k}_{j}" for e, k, j in pairs]
+
+
+def _text(lp: Any, suffix: str) -> bytes:
+    """HiGHS writes files only: one of its own, which is read again."""
+    import highspy
+
+    highs: Any = highspy.Highs()  # type: ignore[no-untyped-call]
+    highs.setOptionValue("output_flag", False)
+    highs.passModel(lp)
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / f"model{suffix}"
+        highs.writeModel(str(path))
+        if not path.exists():
+            raise WriteError(path, "HiGHS has not written the program")
+        return path.read_bytes()
+
+
+def read_solution(model: Model, source: Source) -> Imported:
+    """A solution file of HiGHS (raw style), Gurobi, SCIP or another solver of a file by `write`.
+
+    Any text will do in which the names `xi_k` of columns stand before their values; columns that
+    are not named have the value 0.
+    """
+    from softmap.io.streams import load  # a run that reads nothing needs no formats
+
+    checked_model(model)
+    content = load(source)
+    begin = max(content.data.rfind(b"# Primal solution values"), 0)
+    end = content.data.find(b"# Dual solution values", begin)
+    text = content.data[begin : end if end >= 0 else len(content.data)]
+    found = _VALUE.findall(text)
+    if not found:
+        expected = "columns such as x0_1 and their values"
+        raise FormatError(f"expected {expected}, found none", content.name, expected=expected)
+    table = np.array(found, dtype="S40")
+    node, label = table[:, 0].astype(np.int64), table[:, 1].astype(np.int64)
+    try:
+        value = table[:, 2].astype(np.float64)
+    except ValueError as error:
+        raise FormatError(f"expected values of columns: {error}", content.name) from error
+    bad = (node >= model.n) | (label >= model.num_labels[np.minimum(node, model.n - 1)])
+    if bad.any():
+        k = int(np.argmax(bad))
+        found_name = f"x{node[k]}_{label[k]}"
+        raise FormatError(f"expected columns of this model, found {found_name}", content.name)
+    marginals = np.zeros(int(model.node_offset[-1]))
+    marginals[model.node_offset[node] + label] = value
+    sums = np.add.reduceat(marginals, model.node_offset[:-1])
+    if (wrong := ~(np.abs(sums - 1.0) <= 1e-3)).any():
+        i = int(np.argmax(wrong))
+        raise FormatError(
+            f"the values of node {i} sum to {sums[i]:g}; expected 1 (a solution of this model, "
+            "each name before its value)",
+            content.name,
+            expected="values that sum to 1",
+        )
+    labels = _labels(model, marginals)
+    energy = float("nan") if labels is None else float(model.energy(labels))
+    return Imported(marginals, labels, energy)
+
+
+def _labels(model: Model, marginals: Floats) -> NDArray[np.int64] | None:
+    """The labels of weight one of all variables, if each has one."""
+    count = model.num_visible
+    best = np.zeros(count, dtype=np.int64)
+    for i in range(count):
+        own = marginals[model.node_slice(i)]
+        best[i] = int(np.argmax(own))
+        if not own[best[i]] > 1.0 - 1e-4:
+            return None
+    return best
+
+
+@dataclass(frozen=True)
+class Program:
+    """min cost·x, A x = rhs, x ≥ 0, over allowed states and pairs only.
+
+    Rows are a normalisation per node, then `S_{e,i}(x) - μ_i(x) = 0` per allowed half-edge state.
+    """
+
+    cost: Floats
+    matrix: Any
+    rhs: Floats
+    states: Ints  # columns -> node states
+    pairs: Ints  # further columns -> edge entries
+    halves: Ints  # rows after the n normalisations -> half-edge states
+
+
+def program_of(model: Model) -> Program:
+    """Build the sparse LP in bulk; forbidden states and pairs get no columns and rows."""
+    from scipy.sparse import coo_array
+
+    allowed = np.isfinite(model.unary)
+    states = np.flatnonzero(allowed)
+    column = np.cumsum(allowed) - 1
+    owner = np.repeat(np.arange(model.n), model.num_labels)
+    below = half_states(model)
+    halves = np.flatnonzero(allowed[below])
+    row = model.n + np.cumsum(allowed[below]) - 1
+    ones, minus = np.ones(len(states)), -np.ones(len(halves))
+    rows = [owner[states], row[halves]]
+    cols = [np.arange(len(states)), column[below[halves]]]
+    data, cost, pairs = [ones, minus], [model.unary[states]], []
+    width = len(states)
+    for batch in edge_batches(model):
+        k, x, y = np.nonzero(np.isfinite(batch.cost))
+        place = width + np.arange(len(k))
+        width += len(k)
+        rows += [row[batch.rows[k, x]], row[batch.cols[k, y]]]
+        cols += [place, place]
+        data += [np.ones(len(k)), np.ones(len(k))]
+        cost.append(batch.cost[k, x, y])
+        pairs.append(batch.entries[k, x, y])
+    height = model.n + len(halves)
+    entries = (np.concatenate(data), (np.concatenate(rows), np.concatenate(cols)))
+    matrix = coo_array(entries, shape=(height, width)).tocsc()
+    rhs = np.zeros(height)
+    rhs[: model.n] = 1.0
+    joined = np.concatenate(pairs) if pairs else np.zeros(0, np.int64)
+    return Program(np.concatenate(cost), matrix, rhs, states, joined, halves)
+
+
+def highs_model(program: Program) -> Any:
+    """The program as HiGHS takes it."""
+    import highspy
+
+    lp = highspy.HighsLp()
+    height, width = program.matrix.shape
+    lp.num_col_, lp.num_row_ = width, height
+    lp.col_cost_ = program.cost
+    lp.col_lower_, lp.col_upper_ = np.zeros(width), np.full(width, highspy.kHighsInf)
+    lp.row_lower_ = lp.row_upper_ = program.rhs
+    lp.a_matrix_.format_ = highspy.MatrixFormat.kColwise
+    lp.a_matrix_.start_ = program.matrix.indptr
+    lp.a_matrix_.index_ = program.matrix.indices
+    lp.a_matrix_.value_ = program.matrix.data
+    return lp
+
 
 # Our name -> HiGHS's.
 METHODS = {

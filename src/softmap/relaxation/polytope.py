@@ -19,8 +19,7 @@ from softmap.model.potentials import Potts, TruncatedLinear
 from softmap.model.potentials.base import numbers
 from softmap.model.sums import careful_sums
 from softmap.relaxation.dual import EdgeBatch, Floats, edge_batches, edge_entries
-from softmap.relaxation.lifting import SPECK, lift
-from softmap.relaxation.transport import FEASIBLE, cheapest_coupling, exchanged, nearest_coupling
+from softmap.relaxation.transport import MASS, cheapest_coupling, exchanged, nearest_coupling
 
 __all__ = [
     "Violation",
@@ -38,9 +37,79 @@ __all__ = [
     "violation",
 ]
 
-Bools = NDArray[np.bool_]
 
-_LOOSE = 1e-9  # by how much given marginals may miss normalisation
+def lift(model: Model, node_mu: ArrayLike) -> Floats:
+    """Node marginals in which every auxiliary variable agrees with its members.
+
+    The tie of an auxiliary variable leaves one coupling only, so its marginal has to have those of
+    its members. This is Algorithm 2 of Altschuler et al. with one axis per member instead of two:
+    scale down along each, then add the product of what is missing.
+    """
+    nodes = np.array(node_mu, dtype=np.float64)
+    if nodes.shape != model.unary.shape:
+        raise OptionError(f"node marginals must be {model.unary.size} numbers, not {nodes.shape}")
+    ties = _ties(model)
+    joint, rest = nodes.copy(), np.ones_like(nodes)
+    for tie in ties:
+        have = tie.marginals(joint)
+        want = nodes[tie.members]
+        scale = np.divide(want, have, out=np.ones_like(have), where=have > want)
+        joint[tie.states] *= scale[tie.key]
+    for tie in ties:
+        missing = np.maximum(nodes[tie.members] - tie.marginals(joint), 0.0)
+        total = np.add.reduceat(missing, tie.start)
+        share = missing / np.repeat(np.where(total > 0, total, 1.0), tie.counts)
+        # the missing mass comes from the first member, its distribution also from the others
+        rest[tie.states] *= (missing if tie.first else share)[tie.key]
+    if ties:
+        begin = int(model.node_offset[model.num_variables])
+        nodes[begin:] = joint[begin:] + rest[begin:]
+        nodes[np.isposinf(model.unary) & (nodes <= MASS.speck)] = 0.0
+    return nodes
+
+
+@dataclass(frozen=True)
+class _Tie:
+    """The t-th member of every auxiliary variable that has one, as flat index arrays."""
+
+    first: bool
+    states: NDArray[np.int64]  # node states of the auxiliaries
+    key: NDArray[np.int64]  # the entry of the member's marginal that each of them belongs to
+    members: NDArray[np.int64]  # node states of the members, concatenated
+    start: NDArray[np.int64]
+    counts: NDArray[np.int64]
+
+    def marginals(self, joint: Floats) -> Floats:
+        sums = np.bincount(self.key, weights=joint[self.states], minlength=len(self.members))
+        return sums.astype(np.float64, copy=False)
+
+
+def _ties(model: Model) -> list[_Tie]:
+    aux = model.auxiliaries
+    arity = np.diff(aux.start)
+    return [_tie(model, t, np.flatnonzero(arity > t)) for t in range(arity.max(initial=0))]
+
+
+def _tie(model: Model, t: int, which: NDArray[np.int64]) -> _Tie:
+    aux = model.auxiliaries
+    node = model.num_variables + which
+    member, stride = aux.member[aux.start[which] + t], aux.stride[aux.start[which] + t]
+    sizes, counts = model.num_labels[node], model.num_labels[member]
+    start = np.cumsum(counts) - counts
+    local = np.arange(sizes.sum()) - np.repeat(np.cumsum(sizes) - sizes, sizes)
+    label = local // np.repeat(stride, sizes) % np.repeat(counts, sizes)
+    own = np.arange(counts.sum()) - np.repeat(start, counts)
+    return _Tie(
+        first=t == 0,
+        states=np.repeat(model.node_offset[node], sizes) + local,
+        key=np.repeat(start, sizes) + label,
+        members=np.repeat(model.node_offset[member], counts) + own,
+        start=start,
+        counts=counts,
+    )
+
+
+Bools = NDArray[np.bool_]
 
 
 @dataclass(frozen=True)
@@ -133,7 +202,7 @@ def transport(model: Model, node_mu: ArrayLike, nu: ArrayLike | None = None) -> 
         p, q = batch_targets(batch, nodes, slack)
         _check_targets(batch, p, q)
         out[batch.entries], stranded = cheapest_coupling(batch.cost, p, q)
-        _check_fit(model, batch, stranded <= FEASIBLE)
+        _check_fit(model, batch, stranded <= MASS.missing)
     return out
 
 
@@ -197,11 +266,11 @@ def project_batch(batch: EdgeBatch, mu: Floats, p: Floats, q: Floats) -> tuple[F
     barred = np.isposinf(batch.cost)
     plan = nearest_coupling(np.where(barred, 0.0, np.maximum(mu, 0.0)), p, q)
     fits = np.ones(len(plan), dtype=bool)
-    plan[barred & (plan <= SPECK)] = 0.0
-    redo = ~(_misfit(plan, p, q) <= FEASIBLE) | ((plan > 0) & barred).any(axis=(1, 2))
+    plan[barred & (plan <= MASS.speck)] = 0.0
+    redo = ~(_misfit(plan, p, q) <= MASS.missing) | ((plan > 0) & barred).any(axis=(1, 2))
     if redo.any():
         plan[redo], stranded = cheapest_coupling(batch.cost[redo], p[redo], q[redo])
-        fits[redo] = stranded <= FEASIBLE
+        fits[redo] = stranded <= MASS.missing
     return plan, fits
 
 
@@ -263,8 +332,8 @@ def _sized(name: str, values: ArrayLike, size: int) -> Floats:
 
 def _check_targets(batch: EdgeBatch, p: Floats, q: Floats) -> None:
     mass_p, mass_q = p.sum(axis=1), q.sum(axis=1)
-    fine = (np.abs(mass_p - 1) <= _LOOSE) & (np.abs(mass_q - 1) <= _LOOSE)
-    fine &= (p.min(axis=1) >= -_LOOSE) & (q.min(axis=1) >= -_LOOSE)
+    fine = (np.abs(mass_p - 1) <= MASS.loose) & (np.abs(mass_q - 1) <= MASS.loose)
+    fine &= (p.min(axis=1) >= -MASS.loose) & (q.min(axis=1) >= -MASS.loose)
     if not fine.all():
         e = int(batch.edges[np.argmin(fine)])
         raise OptionError(

@@ -18,8 +18,24 @@ from softmap.model.structure import CostSizes
 
 __all__ = ["Scaled", "largest_cost", "scaled"]
 
-ORDINARY = 40  # costs between 2**-40 and 2**40 are taken as they are
-LARGEST = 600  # exponent that costs are scaled up to at most
+
+@dataclass(frozen=True)
+class ScaleLimits:
+    """Exponents of costs that are left as they are.
+
+    Attributes
+    ----------
+    ordinary : int
+        Costs between 2**-ordinary and 2**ordinary are taken as they are.
+    largest : int
+        Exponent that costs are scaled up to at most.
+    """
+
+    ordinary: int = 40
+    largest: int = 600
+
+
+SCALING = ScaleLimits()
 
 
 @dataclass(frozen=True)
@@ -70,11 +86,11 @@ def _times(model: Model, exponent: int) -> Model:
 def _exponent(sizes: CostSizes) -> int:
     """By which power of two to scale: costs of ordinary size by none."""
     if sizes.scale == 0:  # nothing to choose between: only the largest cost counts
-        return 0 if abs(sizes.exponent) <= ORDINARY else -sizes.exponent
+        return 0 if abs(sizes.exponent) <= SCALING.ordinary else -sizes.exponent
     typical = int(np.frexp(sizes.scale)[1]) + sizes.exponent
-    if abs(typical) <= ORDINARY and sizes.exponent <= LARGEST:
+    if abs(typical) <= SCALING.ordinary and sizes.exponent <= SCALING.largest:
         return 0
-    return min(-typical, LARGEST - sizes.exponent)
+    return min(-typical, SCALING.largest - sizes.exponent)
 
 
 def largest_cost(model: Model) -> str:

@@ -5,17 +5,40 @@ Everything works on stacks: costs (k, d_i, d_j), marginals (k, d_i) and (k, d_j)
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import numpy as np
 from numpy.typing import NDArray
 
 from softmap import core
 
-__all__ = ["FEASIBLE", "cheapest_coupling", "exchanged", "nearest_coupling"]
+__all__ = ["cheapest_coupling", "exchanged", "nearest_coupling"]
+
+
+@dataclass(frozen=True)
+class MassLimits:
+    """How much mass counts as none.
+
+    Attributes
+    ----------
+    missing : float
+        Mass that may go missing: far above rounding, far below the promised 1e-9.
+    speck : float
+        Mass on a forbidden state or pair that is rounding, not intent.
+    loose : float
+        By how much given marginals may miss normalisation.
+    """
+
+    missing: float = 1e-12
+    speck: float = 1e-15
+    loose: float = 1e-9
+
+
+MASS = MassLimits()
+
 
 Floats = NDArray[np.float64]
 Bools = NDArray[np.bool_]
-
-FEASIBLE = 1e-12  # mass that may go missing: far above rounding, far below the promised 1e-9
 
 
 def nearest_coupling(mu: Floats, p: Floats, q: Floats) -> Floats:
@@ -48,7 +71,7 @@ def cheapest_coupling(cost: Floats, p: Floats, q: Floats) -> tuple[Floats, Float
     -------
     plan : (k, d_i, d_j)
     stranded : (k,)
-        Mass for which no allowed pair was left; above `FEASIBLE`, no coupling exists.
+        Mass for which no allowed pair was left; above `MASS.missing`, no coupling exists.
     """
     plan, stranded = np.zeros(cost.shape), np.zeros(len(cost))
     todo = np.ones(len(cost), dtype=bool)

@@ -9,7 +9,7 @@ import numpy as np
 from softmap.errors import NotEnoughMemory
 from softmap.machine import available_memory
 from softmap.methods.sweeps.anneal import easily_coupled
-from softmap.methods.sweeps.chains import LARGE, SPARE
+from softmap.methods.sweeps.chains import CHAINS
 from softmap.model import Model
 from softmap.relaxation.point import needs_coupling
 
@@ -70,14 +70,14 @@ def memory_needed(model: Model, dtype: str = "float64") -> int:
     item, wide = np.dtype(dtype).itemsize, 0.0
     if model.has_forbidden or len(model.auxiliaries):
         wide += TAKES.decoded
-    sent = TAKES.messages + (TAKES.copy if model.half_size <= SPARE else 0.0)
+    sent = TAKES.messages + (TAKES.copy if model.half_size <= CHAINS.spare else 0.0)
     states = int(model.node_offset[-1])
     tables = _in_tables(model)
     if len(model.auxiliaries) or (item < 8 and tables):
         wide += TAKES.coupled
     elif needs_coupling(model):
         sent += TAKES.points
-    if item < 8 and (tables or model.half_size <= LARGE):
+    if item < 8 and (tables or model.half_size <= CHAINS.large):
         wide += TAKES.proved
     # tables of tiles lie side by side; in single precision, those of the model are made, too
     packed = tables * item // 8 * (1 if item == 8 else 2)

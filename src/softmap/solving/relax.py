@@ -22,8 +22,7 @@ from numpy.typing import NDArray
 from softmap import core
 from softmap.errors import InfeasibleModel
 from softmap.labels import LabelSearch, cheapest, round_nodes
-from softmap.labels.feasible import find_feasible
-from softmap.labels.search import Priced, Readable
+from softmap.labels.search import Priced, Readable, find_feasible
 from softmap.methods.base import Algorithm, Floats, Proposal, Verdict
 from softmap.methods.policy import Ask, Checks, Schedule
 from softmap.methods.registry import make

@@ -16,7 +16,7 @@ import numpy as np
 
 from softmap.errors import InfeasibleModel
 from softmap.labels import neighbourhoods
-from softmap.labels.feasible import find_feasible
+from softmap.labels.search import find_feasible
 from softmap.proof.search.exact import ExactResult, ExactSearch, FlatModel, flat_lam, flatten
 from softmap.proof.search.partial import PartialSearch
 from softmap.solving.best import Best

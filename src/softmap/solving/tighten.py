@@ -12,12 +12,9 @@ from softmap.methods.policy import Annealing
 from softmap.methods.sweeps.anneal import Anneal, AnnealState
 from softmap.model.layout import layout
 from softmap.model.potentials.base import Ints
-from softmap.proof.tightening.carry import carry
-from softmap.proof.tightening.clusters import belief_costs
+from softmap.proof.tightening.clusters import Limits, belief_costs, select, unions
 from softmap.proof.tightening.labels import candidates, load, polished
-from softmap.proof.tightening.order import arrange
-from softmap.proof.tightening.regions import Scope, Tightened, build
-from softmap.proof.tightening.selection import Limits, select, unions
+from softmap.proof.tightening.regions import Scope, Tightened, arrange, build, carry
 from softmap.relaxation.bounds import dual_bound
 from softmap.relaxation.consistency import tighten
 from softmap.relaxation.dual import Floats, check_lam, cost_scale

@@ -93,7 +93,7 @@ class WarmStart:
         proof = None if self.result is None else self.result.proof
         if proof is None or proof.lam is None or not proof.clusters:
             return None
-        from softmap.proof.tightening.selection import Limits  # many runs need none
+        from softmap.proof.tightening.clusters import Limits  # many runs need none
 
         labels = self.problem.given.num_labels
         if any(not 0 <= i < len(labels) for scope in proof.clusters for i in scope):

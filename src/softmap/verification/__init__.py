@@ -4,7 +4,6 @@ It takes the model and the numbers of a result, and recomputes everything that c
 plain numpy, with sums that lose nothing. It shares no code with the loops that found the result.
 """
 
-from softmap.verification.checks import verify
-from softmap.verification.statements import Report, Statement, Verdict
+from softmap.verification.checks import Report, Statement, Verdict, verify
 
 __all__ = ["Report", "Statement", "Verdict", "verify"]

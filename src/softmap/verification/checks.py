@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass
+from enum import Enum
 from fractions import Fraction
 from itertools import chain
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from softmap.errors import ModelError, OptionError
 from softmap.model import Model
@@ -17,20 +20,217 @@ from softmap.relaxation.gaps import relative_gap
 from softmap.solving.proof import Proof, ProofKind
 from softmap.solving.result import Result, load_result, stored_digest
 from softmap.solving.trace import PROVED, Status
-from softmap.verification.dual import bound_terms, exact_bound
+from softmap.verification.dual import blocks, bound_terms, exact_bound
 from softmap.verification.exact import TINIEST, sign_of_sum
-from softmap.verification.point import energy_terms, membership
-from softmap.verification.statements import Report, Statement, Verdict
 
-__all__ = ["verify"]
+__all__ = ["Membership", "Report", "Statement", "Verdict", "energy_terms", "membership", "verify"]
 
-FEASIBLE = 1e-9  # mass by which a point may miss the polytope
-SHIFT = 400  # numbers below 2**-400 are checked times 2**400, as their rounding errors are tiny
-LEAST = 1e-290  # costs below are rounded when they are scaled back: gaps say little there
-ROUNDING = 2.0**-40  # rounding of a primal cost, as a part of the sizes of its terms
-DOUBT = 2.0**-90  # of the sizes of its terms, by which a bound is off that lost digits twice
-LARGE = 1 << 18  # edges from which on a bound may have been added up in single precision
-SINGLE = 2.0**-22  # of the terms of such a bound that may be lost
+
+class Verdict(Enum):
+    """What became of one statement, or of all together.
+
+    A statement is CHECKED where it was recomputed and is true, FALSE where it is not, and STATED
+    where it cannot be recomputed: it is consistent with the rest, and nobody has proved it again.
+    """
+
+    CHECKED = "checked"
+    STATED = "stated"
+    FALSE = "false"
+
+    @classmethod
+    def of(cls, holds: bool) -> Verdict:
+        """CHECKED or FALSE."""
+        return cls.CHECKED if holds else cls.FALSE
+
+
+_SUMMARY = {
+    Verdict.CHECKED: "every statement was recomputed",
+    Verdict.STATED: "nothing is false, but not everything was recomputed",
+    Verdict.FALSE: "a statement is false",
+}
+
+
+@dataclass(frozen=True)
+class Statement:
+    """One thing that a result says.
+
+    Attributes
+    ----------
+    name
+        What is checked, in a word: "energy", "bound", ...
+    verdict
+    numbers
+        What was stated and what was found, in words.
+    """
+
+    name: str
+    verdict: Verdict
+    numbers: str
+
+
+@dataclass(frozen=True)
+class Report:
+    """All statements of one result; true in a condition where none of them is false.
+
+    True does not mean proved: see `checked`.
+
+    Attributes
+    ----------
+    statements : tuple of statements, each with a name, a verdict and words; `report[name]` is one
+    """
+
+    statements: tuple[Statement, ...]
+
+    @property
+    def holds(self) -> bool:
+        """Whether no statement is false."""
+        return all(one.verdict is not Verdict.FALSE for one in self.statements)
+
+    @property
+    def verdict(self) -> Verdict:
+        """FALSE where a statement is, else STATED where one could not be recomputed."""
+        found = {one.verdict for one in self.statements}
+        worst = (Verdict.FALSE, Verdict.STATED)
+        return next((verdict for verdict in worst if verdict in found), Verdict.CHECKED)
+
+    @property
+    def checked(self) -> bool:
+        """Whether every statement was recomputed and is true."""
+        return self.verdict is Verdict.CHECKED
+
+    def as_dict(self) -> dict[str, Any]:
+        """The verdict and all statements, for JSON."""
+        return {
+            "verdict": self.verdict.value,
+            "statements": [
+                {"name": one.name, "verdict": one.verdict.value, "numbers": one.numbers}
+                for one in self.statements
+            ],
+        }
+
+    def __bool__(self) -> bool:
+        return self.holds
+
+    def __getitem__(self, name: str) -> Statement:
+        for one in self.statements:
+            if one.name == name:
+                return one
+        raise KeyError(name)
+
+    def __str__(self) -> str:
+        whole = Statement("result", self.verdict, _SUMMARY[self.verdict])
+        every = (*self.statements, whole)
+        width = max(len(one.name) for one in every)
+        lines = [f"{one.name:{width}}  {one.verdict.value}: {one.numbers}" for one in every]
+        return "\n".join(lines)
+
+
+@dataclass(frozen=True)
+class Allowances:
+    """By how much a stated number may differ from the one computed here.
+
+    Attributes
+    ----------
+    feasible : float
+        Mass by which a point may miss the polytope.
+    shift : int
+        Numbers below 2**-shift are checked times 2**shift, as their rounding errors are
+        tiny.
+    least : float
+        Costs below are rounded when they are scaled back: gaps say little there.
+    rounding : float
+        Rounding of a primal cost, as a part of the sizes of its terms.
+    doubt : float
+        Part of the sizes of its terms by which a bound is off that lost digits twice.
+    large : int
+        Edges from which on a bound may have been added up in single precision.
+    single : float
+        Part of the terms of such a bound that may be lost.
+    """
+
+    feasible: float = 1e-9
+    shift: int = 400
+    least: float = 1e-290
+    rounding: float = 2.0**-40
+    doubt: float = 2.0**-90
+    large: int = 1 << 18
+    single: float = 2.0**-22
+
+
+ALLOWED = Allowances()
+
+
+Floats = NDArray[np.float64]
+EPSILON = 2.0**-52  # between 1 and the next number
+
+
+def energy_terms(model: Model, labels: NDArray[np.int64]) -> list[float]:
+    """The costs that a labelling of the variables pays, one by one."""
+    states = np.asarray(labels, dtype=np.int64)
+    if len(model.running):
+        states = model.running.follow(states)
+    if len(model.auxiliaries):
+        states = np.concatenate([states, model.auxiliaries.states(states)])
+    terms: list[float] = [model.constant, *model.unary[model.node_offset[:-1] + states].tolist()]
+    for first, last, potential in model.groups():
+        ends = states[model.edges[first:last]]
+        terms += np.asarray(potential.value(np.arange(last - first), *ends.T)).tolist()
+    return terms
+
+
+@dataclass(frozen=True)
+class Membership:
+    """A point: how far it is outside the polytope, its cost, and how exact that is.
+
+    Attributes
+    ----------
+    outside
+        The largest violation of any constraint.
+    cost, size
+        The sum of costs times masses, and of their sizes.
+    grain
+        What the cost may change by when masses are rounded to the numbers near 1, and products.
+    """
+
+    outside: float
+    cost: float
+    size: float
+    grain: float
+
+
+def membership(model: Model, nodes: Floats, edges: Floats) -> Membership:
+    """Normalisation, marginalisation, signs, forbidden states and pairs; and ⟨C, μ⟩."""
+    sums = np.add.reduceat(nodes, model.node_offset[:-1])
+    outside = [float(np.abs(sums - 1).max()), float(-nodes.min())]
+    terms, grains = [model.constant], [0.0]
+    outside.append(_price(model.unary, nodes, terms, grains))
+    for block in blocks(model):
+        mu = edges[block.entries(model)]
+        rows, cols = nodes[block.states(model, 0)], nodes[block.states(model, 1)]
+        outside.append(float(np.abs(mu.sum(axis=2) - rows).max()))
+        outside.append(float(np.abs(mu.sum(axis=1) - cols).max()))
+        outside.append(float(-mu.min()))
+        outside.append(_price(block.cost, mu, terms, grains))
+        grains += _unplaced(block.cost, rows, cols)
+    worst = math.nan if any(map(math.isnan, outside)) else max(outside)
+    grain = math.fsum(grains)
+    return Membership(worst, math.fsum(terms), math.fsum(map(abs, terms)), grain)
+
+
+def _unplaced(cost: Floats, rows: Floats, cols: Floats) -> list[float]:
+    """What one digit of mass may cost on each edge, at the worst pair that can have it."""
+    most = np.minimum(np.minimum(rows[:, :, None], cols[:, None, :]), EPSILON)
+    paid = np.where(np.isfinite(cost), np.abs(cost), 0.0) * np.maximum(most, 0.0)
+    return paid.max(axis=(1, 2), initial=0.0).tolist()
+
+
+def _price(cost: Floats, mass: Floats, terms: list[float], grains: list[float]) -> float:
+    """Add costs times masses to `terms` and what they are exact to; the largest forbidden mass."""
+    barred = np.isposinf(cost)
+    used = ~barred & (mass != 0)
+    terms += (cost[used] * mass[used]).tolist()
+    grains += np.maximum(EPSILON * np.abs(cost[used]), TINIEST).tolist()
+    return float(np.abs(mass[barred]).max(initial=0.0))
 
 
 def verify(result: Result | str | Path, model: Model | None = None) -> Report:
@@ -158,7 +358,7 @@ def _relaxed(name: str, model: Model, lam: Any, bound: float, by: str) -> Statem
     if flat.shape != (int(model.half_offset[-1]),) or not np.isfinite(flat).all():
         return Statement(name, Verdict.FALSE, "λ is not a finite number for every half-edge")
     largest = max(float(np.abs(flat).max(initial=abs(bound))), _largest(model))
-    shift = SHIFT if largest < 2.0**-SHIFT else 0
+    shift = ALLOWED.shift if largest < 2.0**-ALLOWED.shift else 0
     with np.errstate(over="ignore", invalid="ignore"):
         terms = bound_terms(model, flat, shift)
     if not all(map(math.isfinite, (bound, *terms))):
@@ -167,9 +367,9 @@ def _relaxed(name: str, model: Model, lam: Any, bound: float, by: str) -> Statem
     size = math.ldexp(math.fsum(map(abs, terms)), -shift) + largest
     lost = math.ldexp(found, -shift) - bound
     proved = sign_of_sum([*terms, -math.ldexp(bound, shift)]) >= 0
-    if not proved and abs(lost) <= 2 * _ulp(bound) + DOUBT * size:
+    if not proved and abs(lost) <= 2 * _ulp(bound) + ALLOWED.doubt * size:
         proved = exact_bound(model, flat) >= Fraction(bound)
-    allowed = SINGLE if model.m > LARGE else ROUNDING
+    allowed = ALLOWED.single if model.m > ALLOWED.large else ALLOWED.rounding
     tight = lost <= allowed * size + len(terms) * TINIEST
     said = f"{bound!r} stated, {by} proves {math.ldexp(found, -shift)!r}"
     return Statement(name, Verdict.of(proved and tight), said)
@@ -191,11 +391,11 @@ def _primal(result: Result) -> Statement:
         found = membership(model, result.node_marginals, result.edge_marginals)
     except (OptionError, ValueError, IndexError) as error:
         return Statement("primal", Verdict.FALSE, f"the point cannot be made ({error})")
-    slack = ROUNDING * found.size + found.grain + 2 * model.unary.size * TINIEST
+    slack = ALLOWED.rounding * found.size + found.grain + 2 * model.unary.size * TINIEST
     if result.primal == result.lp_bound > found.cost:  # stated in place of a cost below it
-        slack += FEASIBLE * found.size
+        slack += ALLOWED.feasible * found.size
     near = abs(found.cost - result.primal) <= slack
-    inside = found.outside <= FEASIBLE
+    inside = found.outside <= ALLOWED.feasible
     said = (
         f"{result.primal!r} stated, the marginals cost {found.cost!r} and miss the polytope "
         f"by {max(found.outside, 0.0):.1g}"
@@ -213,7 +413,7 @@ def _order(result: Result) -> Statement:
     except ValueError as error:
         return Statement("gaps", Verdict.FALSE, str(error))
     size = math.fsum(filter(math.isfinite, (*paid, abs(result.bound))))
-    slack = FEASIBLE * size + len(paid) * TINIEST
+    slack = ALLOWED.feasible * size + len(paid) * TINIEST
     fine = result.bound <= result.energy + slack and result.lp_bound <= result.primal + slack
     fine = fine and result.lp_bound <= result.bound
     fine = fine and result.primal <= result.energy
@@ -227,12 +427,12 @@ def _status(result: Result) -> Statement:
     tolerances[Status.OPTIMAL] = PROVED
     if status not in tolerances:
         return Statement("status", Verdict.CHECKED, f"{status.name} claims no gap")
-    if abs(result.bound) < LEAST:
+    if abs(result.bound) < ALLOWED.least:
         return Statement("status", Verdict.STATED, f"{status.name}: {status}")
     gap = result.lp_gap if status is Status.LP_GAP else result.gap
     # costs near the ends of the range, or beside a large constant, have been rounded on the way out
     rounded = 4 * _ulp(result.bound) + 2 * (result.model.n + result.model.m) * TINIEST
-    relative = relative_gap(gap - rounded, result.unit) * (1.0 - ROUNDING)
+    relative = relative_gap(gap - rounded, result.unit) * (1.0 - ALLOWED.rounding)
     said = f"{status.name}: relative gap {relative:.3g}, tolerance {tolerances[status]:.3g}"
     verdict = Verdict.of(relative <= tolerances[status])
     searched = status is not Status.LP_GAP and result.proof.kind is ProofKind.SEARCH
@@ -256,7 +456,7 @@ def _trace(result: Result) -> Statement:
         last.work == result.work and last.energy == result.energy and last.sweeps == result.sweeps
     )
     # a point whose cost was rounded below the bound is stated at the bound, once that is there
-    digits = ROUNDING * (_largest(result.model) + abs(result.model.constant))
+    digits = ALLOWED.rounding * (_largest(result.model) + abs(result.model.constant))
     near = _close(last.primal, result.primal) or abs(last.primal - result.primal) <= digits
     same = same and _close(last.bound, result.bound) and near
     same = same and last.eta == result.eta and result.seconds >= last.seconds
@@ -266,4 +466,6 @@ def _trace(result: Result) -> Statement:
 
 def _close(a: float, b: float) -> bool:
     """Equal, but for a bound that was computed once more where numbers are too small to scale."""
-    return a == b or (math.isfinite(a) and abs(a - b) <= ROUNDING * (abs(a) + abs(b)) + 1e-290)
+    return a == b or (
+        math.isfinite(a) and abs(a - b) <= ALLOWED.rounding * (abs(a) + abs(b)) + 1e-290
+    )

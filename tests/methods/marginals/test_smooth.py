@@ -1,13 +1,15 @@
 """Marginals of the smoothed relaxation and their derivatives, against independent oracles."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
 
 import softmap
 from softmap.methods.marginals import adjoint, smooth, smoothed_optimum
-from softmap.methods.marginals.conjugate import conjugate_gradients
 from softmap.methods.marginals.curvature import Curvature, Frame
+from softmap.methods.marginals.newton import conjugate_gradients
 from softmap.relaxation import polytope
 from softmap.relaxation.consistency import tighten
 from support.strategies import models
@@ -160,12 +162,12 @@ def test_a_result_has_soft_marginals_beside_its_point():
 
 
 def test_what_is_not_accurate_is_said(monkeypatch):
-    monkeypatch.setattr(smooth, "ROUNDS", 0)
+    monkeypatch.setattr(smooth, "SMOOTHING", replace(smooth.SMOOTHING, rounds=0))
     with pytest.warns(softmap.ConvergenceWarning, match="smaller eta"):
         soft = smoothed_optimum(GRID, 20.0)
     assert soft.slack > 1e-6
     monkeypatch.undo()
-    monkeypatch.setattr(smooth, "PRODUCTS", 1)
+    monkeypatch.setattr(smooth, "SMOOTHING", replace(smooth.SMOOTHING, products=1))
     with pytest.warns(softmap.ConvergenceWarning, match="gradient"):
         adjoint(smoothed_optimum(GRID, 2.0), GRID.unary, np.zeros(GRID.edge_offset[-1]))
     with pytest.raises(softmap.OptionError, match="eta"):

@@ -7,10 +7,16 @@ import pytest
 
 import softmap
 from softmap import lp
-from softmap.proof.tightening.clusters import cluster_scopes, cycle_gains, pair_costs
-from softmap.proof.tightening.cycles import Adjacency, short_cycles
+from softmap.proof.tightening.clusters import (
+    Adjacency,
+    Limits,
+    cluster_scopes,
+    cycle_gains,
+    pair_costs,
+    short_cycles,
+    unions,
+)
 from softmap.proof.tightening.regions import build
-from softmap.proof.tightening.selection import Limits, unions
 from softmap.relaxation.bounds import dual_bound
 from support.small_models import random_clusters, random_model
 from support.strategies import random_lam

@@ -7,9 +7,7 @@ from softmap import lp
 from softmap.errors import ModelError
 from softmap.model import Model
 from softmap.model.potentials import Potts, Projection
-from softmap.proof.tightening.carry import base_lam, carry, cluster_gains, drop_idle
-from softmap.proof.tightening.order import arrange, region_order
-from softmap.proof.tightening.regions import build
+from softmap.proof.tightening.regions import arrange, build, carry, region_order
 from softmap.relaxation.bounds import dual_bound
 from support.oracles import brute_force, energy_by_hand
 from support.small_models import cases, random_clusters, random_labels, random_model
@@ -41,27 +39,6 @@ def test_carried_lam_keeps_its_bound(family, seed):
     on_some = on_some + random_lam(some.model, seed + 1)
     on_all = carry(some, on_some, all_of_them)
     assert dual_bound(all_of_them.model, on_all) >= dual_bound(some.model, on_some) - 1e-9
-
-
-@pytest.mark.parametrize("seed", range(40))
-def test_dropping_clusters_loses_no_more_than_their_gains(seed):
-    model = random_model("tables", seed, hard=False)
-    first = random_clusters(model, seed)
-    small, large = build(model, first), build(model, first + random_clusters(model, seed + 1))
-    lam = random_lam(large.model, seed)
-    bound, gains = dual_bound(large.model, lam), cluster_gains(large, lam)
-    lost = sum(g for c, g in zip(large.clusters, gains, strict=True) if c not in small.clusters)
-    assert dual_bound(small.model, carry(large, lam, small)) >= bound - lost - 1e-9
-    assert dual_bound(model, base_lam(large, lam)) >= bound - gains.sum() - 1e-9
-
-
-def test_idle_clusters_are_dropped_for_nothing():
-    model = random_model("tables", 3, hard=False)
-    tight = build(model, random_clusters(model, 3))
-    lam = carry(build(model, []), random_lam(model, 3), tight)
-    less, carried = drop_idle(tight, lam, 1e-9)
-    assert less.clusters == ()
-    assert dual_bound(less.model, carried) >= dual_bound(tight.model, lam) - 1e-9
 
 
 def test_a_frustrated_triangle_becomes_tight():

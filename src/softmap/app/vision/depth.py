@@ -11,7 +11,7 @@ from softmap.app.vision.picture import Image, Picture, pixels, solved
 from softmap.arguments import count, not_negative
 from softmap.errors import ModelError
 from softmap.model import Model
-from softmap.model.grids import neighbours
+from softmap.model.graph import neighbours
 from softmap.model.potentials import TruncatedLinear
 
 __all__ = ["matching_cost", "stereo", "stereo_model"]

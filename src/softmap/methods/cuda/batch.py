@@ -17,7 +17,7 @@ from softmap.methods.cuda.engine import SAFE, START, WIDE, Heat
 from softmap.methods.cuda.shapes import steepest
 from softmap.methods.cuda.tiling import HALVES, Tiling, levels_of
 from softmap.methods.sweeps.anneal import RULE, easily_coupled
-from softmap.methods.sweeps.sampling import RECENT
+from softmap.methods.sweeps.messages import AVERAGING
 from softmap.model import Model
 from softmap.model.joining import Joined, joined
 from softmap.relaxation.dual import cost_scale
@@ -148,7 +148,8 @@ class Batch:
             self.arena.kernel("batch_passes", str(int(self.heat))),
             self.device.upload(active.astype(np.int32)),
             [m["msg"], m["prev"], self.controls,
-             self.device.upload(np.stack([eta, longest], axis=1)), self.shift, self.mean, RECENT],
+             self.device.upload(np.stack([eta, longest], axis=1)), self.shift, self.mean,
+             AVERAGING.recent],
             count,
         )  # fmt: skip
         self.passes_done += count

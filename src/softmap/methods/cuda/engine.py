@@ -15,7 +15,7 @@ from softmap.methods.cuda.devices import Device
 from softmap.methods.cuda.levels import Half, Heat, Level, levels_for
 from softmap.methods.cuda.shapes import steepest
 from softmap.methods.cuda.tiling import Tiling
-from softmap.methods.sweeps.sampling import RECENT, SAMPLE
+from softmap.methods.sweeps.messages import AVERAGING
 from softmap.model import Model
 
 __all__ = ["CONTROL", "Engine", "Found", "Heat"]
@@ -211,25 +211,25 @@ class Engine:
         """`count` passes with momentum; every few of them the marginals enter the mean."""
         heat = self.heat
         while count > 0:
-            now = min(count, SAMPLE - self.passes_done % SAMPLE)
-            if now == SAMPLE:
+            now = min(count, AVERAGING.every - self.passes_done % AVERAGING.every)
+            if now == AVERAGING.every:
                 self._several_of(heat)()
             else:
                 for _ in range(now):
                     self._kept(("pass", heat), lambda: self._pass(heat))()
             self.passes_done += now
             count -= now
-            if self.averaging and self.passes_done % SAMPLE == 0:
+            if self.averaging and self.passes_done % AVERAGING.every == 0:
                 self._kept("sample", self._sample)()
                 self.samples += 1
 
     def _several(self, heat: Heat) -> None:
-        for _ in range(SAMPLE):
+        for _ in range(AVERAGING.every):
             self._pass(heat)
 
     def _sample(self) -> None:
         arena = self.arena
-        arena.run(arena.kernel("sample"), self.msg, self.control, self.mean, RECENT)
+        arena.run(arena.kernel("sample"), self.msg, self.control, self.mean, AVERAGING.recent)
         self.device.launch("sampled", 1, [self.control])
 
     # --- judgement ---

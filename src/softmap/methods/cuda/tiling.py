@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from softmap import core
 from softmap.machine import usable_cores
 from softmap.model import Model
-from softmap.model.grids import grid_width
+from softmap.model.graph import grid_width
 
 __all__ = ["LANES", "TILE", "Tiling", "levels_of"]
 

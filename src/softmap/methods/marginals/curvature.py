@@ -11,7 +11,7 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
-from softmap.methods.marginals.conjugate import Solved, conjugate_gradients
+from softmap.methods.marginals.newton import Solved, conjugate_gradients
 from softmap.model import Model
 from softmap.relaxation.dual import EdgeBatch, Floats, edge_batches, half_states
 

@@ -17,7 +17,23 @@ from softmap.relaxation.dual import Floats
 
 __all__ = ["ExactMarginals", "exact_marginals", "narrow"]
 
-ENTRIES = 1 << 22  # of the largest table that elimination may make
+
+@dataclass(frozen=True)
+class EliminationLimits:
+    """How large elimination may become.
+
+    Attributes
+    ----------
+    entries : int
+        Entries of the largest table that elimination may make.
+    """
+
+    entries: int = 1 << 22
+
+
+ELIMINATION = EliminationLimits()
+
+
 Scope = tuple[int, ...]
 
 
@@ -46,7 +62,9 @@ class ExactMarginals:
         return self.nodes[self.model.node_slice(i)]
 
 
-def exact_marginals(model: Model, eta: float = 1.0, *, entries: int = ENTRIES) -> ExactMarginals:
+def exact_marginals(
+    model: Model, eta: float = 1.0, *, entries: int = ELIMINATION.entries
+) -> ExactMarginals:
     """Marginals of the Gibbs distribution at inverse temperature η, and log Z.
 
     Variables are eliminated in a greedy order, up and down a tree of buckets.
@@ -75,7 +93,7 @@ def exact_marginals(model: Model, eta: float = 1.0, *, entries: int = ENTRIES) -
     return _Elimination(model, eta, buckets).marginals()
 
 
-def narrow(model: Model, entries: int = ENTRIES) -> bool:
+def narrow(model: Model, entries: int = ELIMINATION.entries) -> bool:
     """Whether all tables of an elimination have at most so many entries."""
     return all(
         int(np.prod(model.num_labels[list(scope)])) <= entries

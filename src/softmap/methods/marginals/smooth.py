@@ -23,14 +23,42 @@ from softmap.relaxation.dual import Floats, check_lam, cost_scale
 
 __all__ = ["SoftMarginals", "adjoint", "approached", "smoothed_optimum"]
 
-TOL = 1e-10  # largest |ν| of marginals that count as consistent
-MILD = 8.0  # η from which it is approached in steps, in units of 1 / scale of the costs
-COARSE = 1e-3  # |ν| that suffices on the way
-LOCAL = 0.1  # |ν| from which Newton's method needs no sweeps before it
-SWEEPS = 24  # before the first Newton step; eight times as many in every round that follows
-ROUNDS = 3
-PRODUCTS = 4000  # with the Hessian, for a gradient
-ADJOINT = 1e-11  # relative accuracy of the adjoint solve, in the norm of its preconditioner
+
+@dataclass(frozen=True)
+class SmoothLimits:
+    """How the smoothed optimum is approached, and how accurate it is.
+
+    Attributes
+    ----------
+    tol : float
+        Largest |ν| of marginals that count as consistent.
+    mild : float
+        η from which it is approached in steps, in units of 1 / scale of the costs.
+    coarse : float
+        |ν| that suffices on the way.
+    local : float
+        |ν| from which Newton's method needs no sweeps before it.
+    sweeps : int
+        Sweeps before the first Newton step; more of them in every round that follows.
+    rounds : int
+        Rounds of sweeps and Newton steps at most.
+    products : int
+        Products with the Hessian at most, for a gradient.
+    adjoint : float
+        Relative accuracy of the adjoint solve, in the norm of its preconditioner.
+    """
+
+    tol: float = 1e-10
+    mild: float = 8.0
+    coarse: float = 1e-3
+    local: float = 0.1
+    sweeps: int = 24
+    rounds: int = 3
+    products: int = 4000
+    adjoint: float = 1e-11
+
+
+SMOOTHING = SmoothLimits()
 
 
 @dataclass(frozen=True, eq=False)
@@ -101,7 +129,12 @@ def _entropy(mu: Floats) -> float:
 
 
 def smoothed_optimum(
-    model: Model, eta: float, *, lam: ArrayLike | None = None, tol: float = TOL, threads: int = 1
+    model: Model,
+    eta: float,
+    *,
+    lam: ArrayLike | None = None,
+    tol: float = SMOOTHING.tol,
+    threads: int = 1,
 ) -> SoftMarginals:
     """Minimise L of (Reg-D) at η until no marginal misses another one by more than `tol`.
 
@@ -136,22 +169,22 @@ def approached(
     else:
         start = check_lam(frame.model, lam)
     point = Curvature(frame, start, eta)
-    if point.worst <= LOCAL:
+    if point.worst <= SMOOTHING.local:
         point = newton(point, tol)
-    for round in range(ROUNDS):
+    for round in range(SMOOTHING.rounds):
         if point.worst <= tol:
             break
-        point = newton(_swept(point, SWEEPS * 8**round, threads), tol)
+        point = newton(_swept(point, SMOOTHING.sweeps * 8**round, threads), tol)
     return SoftMarginals(frame.model, eta, point.lam, point)
 
 
 def _warmed(frame: Frame, lam: Floats, eta: float, threads: int) -> Floats:
     """λ near the optimum of half of η, reached over smaller ones where η is large."""
-    mild = MILD / cost_scale(frame.model)
+    mild = SMOOTHING.mild / cost_scale(frame.model)
     halvings = math.ceil(math.log2(max(1.0, eta / mild)))
     for k in range(halvings, 0, -1):
-        point = _swept(Curvature(frame, lam, eta / 2**k), SWEEPS, threads)
-        lam = newton(point, COARSE, steps=4).lam
+        point = _swept(Curvature(frame, lam, eta / 2**k), SMOOTHING.sweeps, threads)
+        lam = newton(point, SMOOTHING.coarse, steps=4).lam
     return lam
 
 
@@ -175,7 +208,7 @@ def _swept(point: Curvature, count: int, threads: int) -> Curvature:
 
 
 def adjoint(
-    soft: SoftMarginals, nodes: Floats, edges: Floats, *, tol: float = ADJOINT
+    soft: SoftMarginals, nodes: Floats, edges: Floats, *, tol: float = SMOOTHING.adjoint
 ) -> tuple[Floats, Floats]:
     """The derivative of ⟨nodes, μ_i⟩ + ⟨edges, μ_e⟩ by the costs of nodes and edges.
 
@@ -186,7 +219,7 @@ def adjoint(
     node_w = point.node_covariance(nodes)
     table_w = point.table_covariance([edges[batch.entries] for batch in point.frame.batches])
     rhs = node_w[point.frame.states] - point.sides(table_w)
-    solved = point.solve(rhs, tol, PRODUCTS)
+    solved = point.solve(rhs, tol, SMOOTHING.products)
     if not solved.done:
         warnings.warn(
             f"the gradient at eta={soft.eta:g} is not accurate: {solved.products} products with "

@@ -18,15 +18,7 @@ import numpy as np
 from softmap.errors import ConvergenceWarning
 from softmap.methods.marginals.curvature import LEAST
 from softmap.methods.marginals.newton import newton
-from softmap.methods.marginals.smooth import (
-    ADJOINT,
-    COARSE,
-    LOCAL,
-    MILD,
-    PRODUCTS,
-    ROUNDS,
-    SWEEPS,
-)
+from softmap.methods.marginals.smooth import SMOOTHING
 from softmap.model.graph import Graph
 
 __all__ = ["Costs", "Point", "optimum", "pulled_back"]
@@ -209,16 +201,18 @@ def optimum(costs: Costs, eta: float, tol: float) -> Point:
     """What `smoothed_optimum` finds, λ included."""
     lam = costs.xp.zeros((*costs.node.shape, costs.labels))
     tol = max(tol, 16 * float(np.finfo(np.float64).eps) * (1.0 + eta * costs.largest))
-    halvings = math.ceil(math.log2(max(1.0, eta * costs.scale / MILD)))
+    halvings = math.ceil(math.log2(max(1.0, eta * costs.scale / SMOOTHING.mild)))
     for k in range(halvings, 0, -1):
-        lam = newton(_swept(Point(costs, lam, eta / 2**k), SWEEPS), COARSE, steps=4).lam
+        lam = newton(
+            _swept(Point(costs, lam, eta / 2**k), SMOOTHING.sweeps), SMOOTHING.coarse, steps=4
+        ).lam
     point = Point(costs, lam, eta)
-    if point.worst <= LOCAL:
+    if point.worst <= SMOOTHING.local:
         point = newton(point, tol)
-    for round in range(ROUNDS):
+    for round in range(SMOOTHING.rounds):
         if point.worst <= tol:
             return point
-        point = newton(_swept(point, SWEEPS * 4**round), tol)
+        point = newton(_swept(point, SMOOTHING.sweeps * 4**round), tol)
     if not point.worst <= tol:
         warnings.warn(
             f"marginals at eta={eta:g} agree to {point.worst:.1g} only, not to {tol:.1g}; "
@@ -234,11 +228,11 @@ def pulled_back(point: Point, nodes: Any, tables: Any) -> tuple[Any, Any]:
     xp = point.costs.xp
     node_w, table_w = point.node_covariance(nodes), point.table_covariance(tables)
     sides = xp.stack([table_w.sum(axis=2), table_w.sum(axis=1)], axis=1)
-    solved = point.solve(point.costs.at_ends(node_w) - sides, ADJOINT, PRODUCTS)
+    solved = point.solve(point.costs.at_ends(node_w) - sides, SMOOTHING.adjoint, SMOOTHING.products)
     if not solved.done:
         warnings.warn(
-            f"the gradient at eta={point.eta:g} is not accurate: {PRODUCTS} products with the "
-            "Hessian were not enough; a smaller eta is easier",
+            f"the gradient at eta={point.eta:g} is not accurate: {SMOOTHING.products} products "
+            "with the Hessian were not enough; a smaller eta is easier",
             ConvergenceWarning,
             stacklevel=2,
         )

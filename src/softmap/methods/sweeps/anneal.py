@@ -19,10 +19,9 @@ from softmap.methods.sweeps.chains import (
     Proved,
     polish,
 )
-from softmap.methods.sweeps.coarser import coarser
-from softmap.methods.sweeps.messages import CLOCK, Messages
-from softmap.methods.sweeps.ordering import decoding_order
-from softmap.methods.sweeps.sampling import SAMPLE, Sampling
+from softmap.methods.sweeps.coarser import COARSENING, coarser
+from softmap.methods.sweeps.messages import AVERAGING, CLOCK, Messages, Sampling
+from softmap.methods.sweeps.planning import decoding_order
 from softmap.model import Model
 from softmap.relaxation.dual import cost_scale
 from softmap.relaxation.point import Coupled
@@ -49,7 +48,6 @@ class Recovery:
 
 
 RECOVERY = Recovery()
-COARSE_PASSES = 8  # passes over the coarse model before those over the picture
 
 
 def easily_coupled(model: Model) -> bool:
@@ -170,7 +168,7 @@ class Annealed(Algorithm):
         most = self.rule.longest_momentum(state.eta, self.scale)
         if state.calm < 1.0:
             most = max(state.calm * self.rule.momentum * math.sqrt(state.eta * self.scale), 1.0)
-        due = self.averaging and state.passes % SAMPLE + count >= SAMPLE
+        due = self.averaging and state.passes % AVERAGING.every + count >= AVERAGING.every
         before = state.mean if due else np.zeros(0)  # it may be part of a point that is kept
         sampling = Sampling(state.passes, state.samples, most, before, np.empty_like(before))
         self.engine.sampled_passes(state.messages, count, state.eta, sampling)
@@ -269,10 +267,10 @@ class Anneal(Annealed):
         method = Anneal(threads=self.threads, dtype=self.dtype)
         there = method.init(small.model, None, 0)
         method.start_coarse(there, stop)
-        while there.passes < COARSE_PASSES and not stop():
+        while there.passes < COARSENING.passes and not stop():
             method.step(there, 1)
         state.work += there.work
-        if there.passes < COARSE_PASSES:
+        if there.passes < COARSENING.passes:
             return
         lam = method.restart_point(there)
         del method, there

@@ -1,7 +1,8 @@
-"""Methods over colour-parallel stars: the annealed one, and those that users know.
+"""Methods that users know, for comparison: chain passes at η = ∞, and colour-parallel stars.
 
-MPLP (Globerson and Jaakkola 2007, blocks around a node), max-sum diffusion (Werner 2007) and
-Nesterov's gradient method on the smoothed dual (Savchynskyy et al. 2011).
+TRW-S (Kolmogorov 2006), the annealed method over stars, MPLP (Globerson and Jaakkola 2007, blocks
+around a node), max-sum diffusion (Werner 2007) and Nesterov's gradient method on the smoothed dual
+(Savchynskyy et al. 2011).
 """
 
 from __future__ import annotations
@@ -10,19 +11,92 @@ from dataclasses import dataclass
 from typing import ClassVar, Self
 
 import numpy as np
-from numpy.typing import DTypeLike
+from numpy.typing import DTypeLike, NDArray
 
 from softmap.methods.base import Algorithm, Floats, Proposal, State
 from softmap.methods.sweeps.anneal import Annealed
+from softmap.methods.sweeps.chains import Chains
 from softmap.methods.sweeps.messages import Messages
+from softmap.methods.sweeps.planning import decoding_order
 from softmap.methods.sweeps.stars import Rule, Stars
-from softmap.methods.sweeps.trws import SHARPNESS
 from softmap.model import Model
 from softmap.relaxation.dual import cost_scale
 
-__all__ = ["MPLP", "AnnealStar", "Diffusion", "Nesterov"]
+__all__ = ["MPLP", "TRWS", "AnnealStar", "Diffusion", "Nesterov"]
 
-FIXED_ETA = 1e3  # η of Nesterov's method, in units of 1 / scale of the costs
+
+@dataclass(frozen=True)
+class Sharpness:
+    """η of these methods, in units of 1 / scale of the costs.
+
+    Attributes
+    ----------
+    rounded : float
+        Of the marginals that are rounded.
+    nesterov : float
+        Of Nesterov's method.
+    """
+
+    rounded: float = 1e4
+    nesterov: float = 1e3
+
+
+SHARPNESS = Sharpness()
+
+
+@dataclass(kw_only=True)
+class TRWSState(State):
+    """Messages of the hard-min recursion."""
+
+    messages: Messages
+
+
+class TRWS(Algorithm):
+    """Hard-min passes over monotonic chains: its bound never falls, and may stall below the LP.
+
+    Parameters
+    ----------
+    eta : float, optional
+        Only for the marginals that the judge is shown; the messages know no temperature.
+    """
+
+    name = "trws"
+    sweeping = True
+
+    def __init__(
+        self, *, eta: float | None = None, threads: int = 1, dtype: DTypeLike = np.float64
+    ) -> None:
+        self.sharpness, self.dtype, self.threads = eta, dtype, threads
+
+    @classmethod
+    def configured(cls, eta: float | None, threads: int, dtype: DTypeLike) -> Self:
+        return cls(eta=eta, threads=threads, dtype=dtype)
+
+    def init(self, model: Model, lam: Floats | None, seed: int) -> TRWSState:
+        self.chains = Chains(model, self.threads, self.dtype)
+        self.eta = self.sharpness or SHARPNESS.rounded / cost_scale(model)
+        return TRWSState(messages=self.chains.start(lam))
+
+    def step(self, state: TRWSState, count: int) -> None:
+        """`count` passes, forward and backward each."""
+        self.chains.passes(state.messages, count, np.inf, momentum=False)
+        state.work += 2 * self.chains.model.m * count
+
+    def propose(self, state: TRWSState) -> Proposal:
+        self.chains.resend(state.messages, np.inf)
+        found = self.chains.marginals(state.messages, self.eta)
+        points = () if found.price is None else (found.price(found.nodes, whole=True),)
+        proved = self.chains.prove(state.messages)
+        return Proposal(
+            proved.lam, self.eta, found.coupling, (found.nodes,), None, proved.bound, points,
+            proved.labels,
+        )  # fmt: skip
+
+    def restart_point(self, state: TRWSState) -> Floats:
+        return self.chains.standing(state.messages, np.inf)
+
+    def decode_order(self, model: Model) -> NDArray[np.int64]:
+        return decoding_order(model.graph, model.num_variables)
 
 
 class AnnealStar(Annealed):
@@ -50,7 +124,7 @@ class Sweeping(Algorithm):
 
     sweeping = True
     rule: ClassVar[Rule] = Rule.STAR
-    sharpness: ClassVar[float] = SHARPNESS
+    sharpness: ClassVar[float] = SHARPNESS.rounded
     momentum: ClassVar[bool] = False
 
     def __init__(
@@ -110,7 +184,7 @@ class Nesterov(Sweeping):
 
     name = "nesterov"
     rule = Rule.GRADIENT
-    sharpness = FIXED_ETA
+    sharpness = SHARPNESS.nesterov
     momentum = True
 
     def propose(self, state: SweepState) -> Proposal:

@@ -13,21 +13,44 @@ import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
 from softmap import core
-from softmap.labels.decoding import TIE
+from softmap.labels.decoding import DECODING
+from softmap.machine import Pace
 from softmap.methods.base import Floats
-from softmap.methods.pace import Pace
 from softmap.methods.sweeps.coarser import Coarser
-from softmap.methods.sweeps.messages import CLOCK, Messages
-from softmap.methods.sweeps.planning import chain_schedule
-from softmap.methods.sweeps.sampling import RECENT, SAMPLE, Sampling
-from softmap.methods.sweeps.schedule import aligned
+from softmap.methods.sweeps.messages import AVERAGING, CLOCK, Messages, Sampling
+from softmap.methods.sweeps.planning import aligned, chain_schedule
 from softmap.model import Model
 from softmap.model.layout import layout
 from softmap.model.potentials import Potential, Potts, TruncatedLinear, TruncatedQuadratic
 from softmap.relaxation.point import Coupled, needs_coupling
 from softmap.relaxation.polytope import node_cost
 
-__all__ = ["SPARE", "ChainMarginals", "Chains", "Proved", "polish"]
+__all__ = ["ChainMarginals", "Chains", "Proved", "polish"]
+
+
+@dataclass(frozen=True)
+class ChainLimits:
+    """When chain passes keep a copy, polish, and trust single precision.
+
+    Attributes
+    ----------
+    large : int
+        Numbers in λ from which on a bound in single precision is taken as it is.
+    spare : int
+        Numbers in messages up to which a copy of one direction is kept.
+    polish : int
+        Hard passes before a bound is read off.
+    unpolished : int
+        Passes before which hard ones gain 1 to 3 % of the gap, and cost a third of a check.
+    """
+
+    large: int = 1 << 21
+    spare: int = 1 << 23
+    polish: int = 1
+    unpolished: int = 20
+
+
+CHAINS = ChainLimits()
 
 
 @dataclass(frozen=True)
@@ -54,15 +77,9 @@ class ChainMarginals:
     price: Callable[..., Coupled] | None = None
 
 
-LARGE = 1 << 21  # numbers in λ from which on a bound in single precision is taken as it is
-SPARE = 1 << 23  # numbers in messages up to which there is room for a copy of one direction
-POLISH = 1  # hard passes before a bound is read off
-UNPOLISHED = 20  # passes before which they gain 1 to 3 % of the gap, and cost a third of a check
-
-
 def polish(passes: int) -> int:
     """Hard passes that pay before the bound is read off, after so many passes."""
-    return POLISH if passes >= UNPOLISHED else 0
+    return CHAINS.polish if passes >= CHAINS.unpolished else 0
 
 
 class Chains:
@@ -78,7 +95,7 @@ class Chains:
         self._soft, self._hard = Pace(threads), Pace(threads)
         self._layout = layout(model, dtype)
         self.plan = chain_schedule(model, dtype)
-        self._back, self._roomy = self.plan.back_size, self.plan.message_size <= SPARE
+        self._back, self._roomy = self.plan.back_size, self.plan.message_size <= CHAINS.spare
         self._idle = np.flatnonzero(self.plan.edge < 0)  # lanes
         self.surplus: Floats = model.graph.degree.astype(np.float64)
         self.surplus[self.plan.nodes] -= 1.0 / self.plan.share[: model.n]
@@ -92,7 +109,7 @@ class Chains:
         # costs that passes see are those of the model: a bound of theirs is one of the model's; in
         # single precision it loses some digits that λ still has, which large models do without
         exact = self.dtype == np.float64 or not _rounded(model)
-        large = model.half_size > LARGE and not model.has_forbidden
+        large = model.half_size > CHAINS.large and not model.has_forbidden
         self._true_costs = exact and (self.dtype == np.float64 or large)
         self._reads = not len(model.auxiliaries) and not model.has_forbidden
         self._prices = exact and not len(model.auxiliaries) and all(map(_alike, model.potentials))
@@ -148,8 +165,9 @@ class Chains:
             2 * count,
             lambda threads: core.sampled_passes(
                 self._layout, layout(self.model), self.plan.native, count, state.msg, state.prev,
-                self._theta, eta, state.shift, self._dot, state.clock, sampling.passes, SAMPLE,
-                sampling.longest, sampling.before, sampling.mean, sampling.samples, RECENT, threads,
+                self._theta, eta, state.shift, self._dot, state.clock, sampling.passes,
+                AVERAGING.every, sampling.longest, sampling.before, sampling.mean, sampling.samples,
+                AVERAGING.recent, threads,
             ),
         )  # fmt: skip
         self._came(state, eta, forward=False)
@@ -242,7 +260,7 @@ class Chains:
         terms = np.array([*map(core.careful_sum, parts), self.model.constant])
         return float(core.careful_sum(terms))
 
-    def prove(self, state: Messages, hard: int = POLISH) -> Proved:
+    def prove(self, state: Messages, hard: int = CHAINS.polish) -> Proved:
         """The chain bound after `hard` hard passes and a half, and the λ that proves it.
 
         Hard passes win back part of what the entropy costs the bound. From hard messages they never
@@ -282,7 +300,7 @@ class Chains:
             state.prev = aligned(self._back, self.dtype)
             state.prev[:] = state.msg[: self._back]
 
-    def bounding(self, messages: Floats, hard: int = POLISH) -> Floats:
+    def bounding(self, messages: Floats, hard: int = CHAINS.polish) -> Floats:
         """λ whose plain bound is the chain bound after `hard` hard passes and a half."""
         shift = np.empty(len(self.plan.edge))
         lam = self.prove(Messages(messages, messages[:0], np.ones(3), shift), hard).lam
@@ -330,7 +348,9 @@ class Chains:
         """Labels, the last of a pass decided first, by the messages into early ends."""
         self._send(messages, token)
         labels = np.empty(self.model.n, dtype=np.int64)
-        core.read_labels(layout(self.model), self.plan.native, messages, TIE, labels, self.threads)
+        core.read_labels(
+            layout(self.model), self.plan.native, messages, DECODING.tie, labels, self.threads
+        )
         return labels[: self.model.num_variables]
 
     def _soft_nodes(self, messages: Floats, eta: float) -> tuple[Floats, Floats, Floats]:

@@ -14,13 +14,34 @@ from numpy.typing import NDArray
 
 from softmap.methods.base import Floats
 from softmap.model import Model, Potential, Potts, TruncatedLinear, TruncatedQuadratic
-from softmap.model.grids import grid_width, neighbours
+from softmap.model.graph import grid_width, neighbours
 
 __all__ = ["Coarser", "coarser"]
 
+
+@dataclass(frozen=True)
+class Coarsening:
+    """Which pictures begin with passes over blocks of pixels.
+
+    Attributes
+    ----------
+    least : int
+        Pixels under which passes over a picture are short.
+    tied : float
+        What differing neighbours cost, in units of what pixels cost by themselves.
+    passes : int
+        Passes over the coarse model before those over the picture.
+    """
+
+    least: int = 1 << 14
+    tied: float = 2.5
+    passes: int = 8
+
+
+COARSENING = Coarsening()
+
+
 Ints = NDArray[np.int64]
-LEAST = 1 << 14  # pixels under which passes over a picture are short
-TIED = 2.5  # what differing neighbours cost, in units of what pixels cost by themselves
 
 
 @dataclass(frozen=True, eq=False)
@@ -44,7 +65,7 @@ class Coarser:
 
 def coarser(model: Model) -> Coarser | None:
     """The model in blocks, where it is a large picture whose neighbours are strongly tied."""
-    width = grid_width(model.edges) if model.n >= LEAST else None
+    width = grid_width(model.edges) if model.n >= COARSENING.least else None
     family = _family(model)
     if width is None or model.n % width or family is None or not _tied(model):
         return None
@@ -75,7 +96,7 @@ def _tied(model: Model) -> bool:
         potential.extremes(*model.end_labels(first, last))[1].sum()
         for first, last, potential in model.groups()
     )
-    return bool(sum(apart) >= TIED * (costs.max(axis=1) - costs.min(axis=1)).sum())
+    return bool(sum(apart) >= COARSENING.tied * (costs.max(axis=1) - costs.min(axis=1)).sum())
 
 
 def _in_pairs(costs: Floats) -> Floats:

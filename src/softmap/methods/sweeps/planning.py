@@ -1,25 +1,259 @@
-"""Cut an order of the nodes into levels, strips and blocks (see `schedule.Schedule`)."""
+"""What passes over a graph follow: an order of its nodes, in levels, strips and blocks."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
+from enum import IntEnum
+from functools import cached_property
 from typing import Any
 
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
 from softmap import core
-from softmap.methods.sweeps.ordering import pass_order
-from softmap.methods.sweeps.schedule import Schedule, aligned
 from softmap.model import Model
+from softmap.model.graph import Graph
 from softmap.model.layout import kinds, layout
 
-__all__ = ["chain_schedule", "colour_schedule", "level_schedule"]
+__all__ = [
+    "Column",
+    "RowColumn",
+    "Schedule",
+    "Way",
+    "aligned",
+    "chain_schedule",
+    "colour_schedule",
+    "decoding_order",
+    "level_schedule",
+    "pass_order",
+]
 
 Ints = NDArray[np.int64]
+Steps = NDArray[np.int32]
+Floats = NDArray[np.float64]
+
+
+class Column(IntEnum):
+    """Columns of `Schedule.blocks`: the members of `Block` in `src/core/base/schedule.hpp`."""
+
+    KIND = 0
+    GROUP = 1
+    ORIENTATION = 2
+    EARLY = 3
+    LATE = 4
+    KEY = 5
+    COUNT = 6
+    EARLY_AT = 7
+    LATE_AT = 8
+    STEP = 9
+    TABLE_AT = 10
+    LANE = 11
+    STRAIGHT_EARLY = 12
+    STRAIGHT_LATE = 13
+    EARLY_FROM = 14
+    LATE_FROM = 15
+
+
+class RowColumn(IntEnum):
+    """Columns of `Schedule.rows`: the members of `Row` in `src/core/base/schedule.hpp`."""
+
+    FIRST = 0
+    NODES = 1
+    LABELS = 2
+    DEGREE = 3
+    PLACE = 4
+    STEP = 5
+    WAY = 6
+
+
+class Way(IntEnum):
+    """How the messages into a row's nodes are collected."""
+
+    ALONE = 0
+    GATHERED = 1
+    STRAIGHT = 2
+
+
+@dataclass(frozen=True, eq=False)
+class Schedule:
+    """One order of the nodes; built by `planning`.
+
+    Attributes
+    ----------
+    rank : int64[n]
+        Place of each node in the order; the *early* end of an edge is the one of lower rank.
+    row_start : int64[levels + 1]
+        Where the rows of each level begin.
+    rows : int64[rows, 7]
+        Runs of up to `core.LANES` nodes of one strip and degree; see `RowColumn`.
+    nodes : int64[n]
+        Nodes in the order of strips.
+    node_at, node_step : int64[n]
+        Cost x of node i lies at `node_at[i] + x * node_step[i]` in arrays by strip.
+    unary : float64[by strip]
+        Costs of the nodes.
+    share : float64[n + LANES]
+        1 / n_i for the k-th of `nodes`, n_i being the number of chains through it.
+    pull_start, pull_at, pull_step : int64[n + 1], int64[pulls], int32[pulls]
+        Messages into the k-th of `nodes` lie at `pull_at`, `pull_step` from `pull_start[k]` on. In
+        chain schedules, straight rows have those of their first node only.
+    blocks : int64[blocks, 16]
+        Tiles and single edges; see `Column`.
+    edge : int64[lanes]
+        Edge of each lane, -1 for lanes without one.
+    early_at, late_at : int64[ends]; early_step, late_step : int32[ends]
+        Where the costs of each lane's ends lie in arrays by strip; a spare 0 for idle lanes. Blocks
+        whose lanes lie side by side have that of their first lane only.
+    weight, truncation : float64[lanes]
+        Parameters of each lane's edge, 0 where there are none; no truncation if no edge has one.
+    table : float[packed tables]
+        Tables of tiles, equal entries of all lanes side by side.
+    forward_start, forward, forward_ends : int64[levels + 1], int64[blocks], int32[n]
+        Blocks by level of their early end; chains that end at each node in this direction.
+    backward_start, backward, backward_ends
+        Blocks by level of their late end; likewise.
+
+    Messages into early ends come first.
+    """
+
+    rank: Ints
+    row_start: Ints
+    rows: Ints
+    nodes: Ints
+    node_at: Ints
+    node_step: Ints
+    unary: Floats
+    share: Floats
+    pull_start: Ints
+    pull_at: Ints
+    pull_step: Steps
+    blocks: Ints
+    edge: Ints
+    early_at: Ints
+    early_step: Steps
+    late_at: Ints
+    late_step: Steps
+    weight: Floats
+    truncation: Floats
+    table: NDArray[Any]
+    forward_start: Ints
+    forward: Ints
+    forward_ends: Steps
+    backward_start: Ints
+    backward: Ints
+    backward_ends: Steps
+
+    @cached_property
+    def native(self) -> Any:
+        """The schedule as the compiled loops take it."""
+        make = core.Schedule if self.table.dtype == np.float64 else core.SingleSchedule
+        arrays = {f.name: getattr(self, f.name) for f in fields(self)}
+        return make({name: np.ascontiguousarray(a).reshape(-1) for name, a in arrays.items()})
+
+    @cached_property
+    def half_places(self) -> tuple[Ints, Ints]:
+        """Where the message into each half-edge begins, and how far apart its entries are."""
+        block = np.repeat(np.arange(len(self.blocks)), _lanes_of(self.blocks, len(self.edge)))
+        used = np.flatnonzero(self.edge >= 0)
+        of, edge = self.blocks[block[used]], self.edge[used]
+        half = 2 * edge + of[:, Column.ORIENTATION]
+        at, step = np.empty((2, 2 * len(edge)), dtype=np.int64)
+        within = used - of[:, Column.LANE]
+        at[half] = of[:, Column.EARLY_AT] + within
+        at[half ^ 1] = of[:, Column.LATE_AT] + within
+        step[half] = step[half ^ 1] = of[:, Column.STEP]
+        return at, step
+
+    @property
+    def cost_size(self) -> int:
+        """Length of an array of costs by strip, with a spare 0 that idle lanes look at."""
+        rows = self.rows
+        ends = rows[:, RowColumn.PLACE] + rows[:, RowColumn.LABELS] * rows[:, RowColumn.STEP]
+        return int(ends.max()) + 1 + core.LANES
+
+    @property
+    def message_size(self) -> int:
+        """Length of an array of messages, with room for a vector that begins at the last one."""
+        blocks = self.blocks
+        ends = blocks[:, Column.LATE_AT] + blocks[:, Column.LATE] * blocks[:, Column.STEP]
+        return int(ends.max(initial=0)) + core.LANES
+
+    @property
+    def back_size(self) -> int:
+        """Length of the part that holds the messages into early ends."""
+        return int(self.blocks[:, Column.LATE_AT].min()) if len(self.blocks) else 0
+
+
+def _lanes_of(blocks: Ints, lanes: int) -> Ints:
+    """How many lanes each block has."""
+    begin = blocks[:, Column.LANE]
+    return np.diff(np.append(begin, lanes))
+
+
+def aligned(size: int, dtype: Any = np.float64) -> NDArray[Any]:
+    """Zeros that begin at a cache line, so that no vector lies across two."""
+    item = np.dtype(dtype).itemsize
+    raw = np.zeros(size + 64 // item, dtype)
+    first = -raw.ctypes.data % 64 // item
+    return raw[first : first + size]
+
+
+@dataclass(frozen=True)
+class PlanLimits:
+    """When passes take an order of their own, and which plans are remembered.
+
+    Attributes
+    ----------
+    narrow : int
+        Nodes per level under which vectors stay empty.
+    width : int
+        Nodes per level that an order of our own aims at.
+    shortest : int
+        Levels that must remain: in fewer, what one pass learns does not get far.
+    cycles : float
+        Edges per node: one pass in the natural order nearly solves a graph of fewer.
+    remembered : int
+        Edges up to which the graph keeps its plans.
+    """
+
+    narrow: int = core.LANES
+    width: int = 2 * core.LANES
+    shortest: int = 64
+    cycles: float = 1.1
+    remembered: int = 1 << 18
+
+
+PLANNING = PlanLimits()
+
+
+def pass_order(graph: Graph) -> tuple[Ints, Ints]:
+    """Rank and level of each node.
+
+    The natural order, unless its levels are narrow. Then those levels count modulo K: K stretches
+    of the graph are gone through side by side, and a chain is as long as a stretch.
+    """
+    n = len(graph.start) - 1
+    rank = np.arange(n)
+    level = graph.levels(rank).astype(np.int64)
+    levels, cycle = int(level.max(initial=-1)) + 1, n // PLANNING.width
+    if (
+        PLANNING.narrow * levels <= n
+        or cycle < PLANNING.shortest
+        or len(graph.node) < 2 * PLANNING.cycles * n
+    ):
+        return rank, level
+    rank[np.argsort(level % cycle, kind="stable")] = np.arange(n)
+    return rank, graph.levels(rank).astype(np.int64)
+
+
+def decoding_order(graph: Graph, variables: int) -> Ints:
+    """The first `variables` nodes, last of a pass first: λ stands as a forward pass has left it."""
+    rank = pass_order(graph)[0][:variables]
+    return np.argsort(rank)[::-1]
+
+
 LANES = core.LANES
-REMEMBERED = 1 << 18  # edges up to which the graph keeps its plans
 
 
 def chain_schedule(model: Model, dtype: DTypeLike = np.float64) -> Schedule:
@@ -86,7 +320,7 @@ def _remembered(model: Model, name: str, make: Callable[[], Plan]) -> Plan:
     It is kept with the graph and goes with it. Threads that come at the same time may both make
     one, which are equal.
     """
-    if model.m > REMEMBERED:
+    if model.m > PLANNING.remembered:
         return make()
     shapes = (model.num_labels, model.group_start, kinds(model), _tile_keys(model))
     known = model.graph.remembered.get(name)

@@ -8,12 +8,11 @@ import numpy as np
 from numpy.typing import DTypeLike
 
 from softmap import core
+from softmap.machine import Pace
 from softmap.methods.base import Floats
-from softmap.methods.pace import Pace
-from softmap.methods.sweeps.chains import POLISH, ChainMarginals, Proved
-from softmap.methods.sweeps.messages import CLOCK, Messages
+from softmap.methods.sweeps.chains import CHAINS, ChainMarginals, Proved
+from softmap.methods.sweeps.messages import CLOCK, Messages, Sampling, sampled_by_turns
 from softmap.methods.sweeps.planning import colour_schedule
-from softmap.methods.sweeps.sampling import Sampling, sampled_by_turns
 from softmap.model import Model
 from softmap.model.layout import layout
 from softmap.relaxation.dual import half_states
@@ -32,7 +31,7 @@ class Rule(Enum):
 class Stars:
     """The colours and scratch memory for sweeps over one model.
 
-    Messages m = -λ live in the order in which a sweep reads them (see `schedule`); λ and marginals
+    Messages m = -λ live in the order in which a sweep reads them (see `planning`); λ and marginals
     come out in the order of the model.
     """
 
@@ -109,11 +108,11 @@ class Stars:
     def resend(self, state: Messages, eta: float) -> None:
         """Nothing: `prove` leaves messages alone."""
 
-    def prove(self, state: Messages, hard: int = POLISH) -> Proved:
+    def prove(self, state: Messages, hard: int = CHAINS.polish) -> Proved:
         """λ after a few hard sweeps; what it proves is left to the judge."""
         return Proved(self.bounding(state.msg, hard))
 
-    def bounding(self, messages: Floats, hard: int = POLISH) -> Floats:
+    def bounding(self, messages: Floats, hard: int = CHAINS.polish) -> Floats:
         """λ after a few hard sweeps, which never lower its plain bound."""
         msg = messages.copy()
         shift = np.empty(len(self.plan.edge))

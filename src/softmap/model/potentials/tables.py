@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
@@ -31,8 +32,26 @@ from softmap.model.potentials.base import (
 
 __all__ = ["SharedTables", "Tables"]
 
-NARROW = 16  # entries of a table up to which entries are looked at one by one
-AT_ONCE = 4096  # tables that are then looked at together: they stay in the cache
+
+@dataclass(frozen=True)
+class TableLimits:
+    """How the entries of many tables are looked at.
+
+    Attributes
+    ----------
+    narrow : int
+        Entries of a table up to which entries are looked at one by one.
+    at_once : int
+        Tables that are then looked at together: they stay in the cache.
+    """
+
+    narrow: int = 16
+    at_once: int = 4096
+
+
+TABLES = TableLimits()
+
+
 ORDINARY = (2.0**-30, 2.0**30)  # factors that shared tables leave to their weights
 
 
@@ -123,12 +142,12 @@ class TableStack:
         if not self.stride:
             return np.asarray(op.reduceat(flat, self.offset))
         tables = flat.reshape(-1, self.stride)
-        if self.stride > NARROW:
+        if self.stride > TABLES.narrow:
             return np.asarray(op.reduce(tables, axis=1))
         found = tables[:, 0].copy()  # entry by entry, which is faster than many short rows
-        for first in range(0, len(tables), AT_ONCE):
-            part = found[first : first + AT_ONCE]
-            for column in tables[first : first + AT_ONCE].T[1:]:
+        for first in range(0, len(tables), TABLES.at_once):
+            part = found[first : first + TABLES.at_once]
+            for column in tables[first : first + TABLES.at_once].T[1:]:
                 op(part, column, out=part)
         return found
 

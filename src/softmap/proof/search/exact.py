@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 from softmap import core
 from softmap.model import Model
 from softmap.model.potentials.base import Costs, Ints
-from softmap.relaxation.lower import lower_tables
+from softmap.relaxation.bounds import lower_tables
 
 __all__ = ["ExactResult", "ExactSearch", "FlatModel", "flatten", "solve_exact"]
 

@@ -22,18 +22,77 @@ from softmap.errors import InfeasibleModel
 from softmap.model import Model
 from softmap.model.layout import layout
 from softmap.model.potentials.base import Costs, Ints
-from softmap.proof.search.budget import Budget
 from softmap.proof.search.exact import ExactResult, FlatModel, solve_exact
-from softmap.relaxation.bounds import reduced_nodes
+from softmap.relaxation.bounds import lower_tables, reduced_nodes
 from softmap.relaxation.consistency import tighten
 from softmap.relaxation.dual import check_lam, half_states
-from softmap.relaxation.lower import lower_tables
 
-__all__ = ["PartialResult", "PartialSearch"]
+__all__ = ["Budget", "PartialResult", "PartialSearch"]
 
-ROUNDING = 1e-12  # of the size of its terms: a reduced cost so close to the minimum is at it
-TIGHT = 1e-10  # relative gap at which the search of a piece may stop
-PROVED = 1e-9  # relative gap of the whole that counts as none
+
+@dataclass(frozen=True)
+class PartialLimits:
+    """Tolerances of the search of a part, and what its first round may use.
+
+    Attributes
+    ----------
+    first_time : float
+        Seconds for a piece in the first round; more once nothing else can be done.
+    first_backtracks : int
+        Backtracks for a piece in the first round, where backtracks are limited.
+    rounding : float
+        Part of the size of its terms: a reduced cost so close to the minimum is at it.
+    tight : float
+        Relative gap at which the search of a piece may stop.
+    proved : float
+        Relative gap of the whole that counts as none.
+    """
+
+    first_time: float = 0.1
+    first_backtracks: int = 100
+    rounding: float = 1e-12
+    tight: float = 1e-10
+    proved: float = 1e-9
+
+
+PARTIAL = PartialLimits()
+
+
+class Budget:
+    """Time and backtracks that all searches have together, and the share of one of them."""
+
+    def __init__(self, deadline: float, backtracks: int) -> None:
+        self.deadline, self.backtracks = deadline, backtracks
+        self.share = 1.0
+
+    @property
+    def seconds(self) -> float:
+        """Time left for all."""
+        return max(0.0, self.deadline - time.perf_counter())
+
+    @property
+    def spent(self) -> bool:
+        """Whether nothing is left."""
+        return self.seconds <= 0.0 or self.backtracks == 0
+
+    @property
+    def piece_seconds(self) -> float:
+        """Time for one piece, in this round; where only backtracks are limited, all there is."""
+        return (
+            self.seconds
+            if self.backtracks >= 0
+            else min(self.seconds, PARTIAL.first_time * self.share)
+        )
+
+    @property
+    def piece_backtracks(self) -> int:
+        """Backtracks for one piece, in this round."""
+        return min(self.backtracks, int(PARTIAL.first_backtracks * self.share))
+
+    def spend(self, backtracks: int) -> None:
+        """Take off what a search has used."""
+        if self.backtracks >= 0:
+            self.backtracks = max(0, self.backtracks - max(1, backtracks))
 
 
 @dataclass(frozen=True)
@@ -135,7 +194,9 @@ class PartialSearch:
         if not (math.isfinite(self.energy) and math.isfinite(self.bound)):
             return False
         sizes = float(np.abs(self._node_low).sum() + np.abs(self._edge_low).sum())
-        return self.energy - self.bound <= PROVED * abs(self.energy) + ROUNDING * sizes
+        return (
+            self.energy - self.bound <= PARTIAL.proved * abs(self.energy) + PARTIAL.rounding * sizes
+        )
 
     def _combined(self, pieces: list[_Piece], *, free: bool = False) -> Ints:
         """The labels of all pieces, and those given elsewhere."""
@@ -165,7 +226,7 @@ class PartialSearch:
             cost[a:b] = potential.value(each, x[ends[a:b, 0]], x[ends[a:b, 1]])
         size = np.abs(cost) + np.abs(first) + np.abs(second)
         over = cost + first + second - self._edge_low
-        missed: NDArray[np.bool_] = ~np.isfinite(cost) | (over > ROUNDING * size)
+        missed: NDArray[np.bool_] = ~np.isfinite(cost) | (over > PARTIAL.rounding * size)
         return missed
 
     def _grow(self, pieces: list[_Piece]) -> bool:
@@ -244,7 +305,9 @@ class PartialSearch:
             # labels outside that break a hard constraint may leave none here: that proves nothing
             settled = self._search(nodes, edges, unary + self._beside(nodes), budget)
             labels = settled.labels
-            margin = 2 * TIGHT * abs(found.energy) + ROUNDING * float(np.abs(terms).sum())
+            margin = 2 * PARTIAL.tight * abs(found.energy) + PARTIAL.rounding * float(
+                np.abs(terms).sum()
+            )
             if labels is not None and settled.energy <= found.energy + margin:
                 free = labels
         piece = _Piece(nodes, edges, bound, labels, free, complete=found.complete)
@@ -297,7 +360,7 @@ class PartialSearch:
             lam=lam,
             time_limit=budget.piece_seconds,
             backtrack_limit=budget.piece_backtracks,
-            relative_gap=TIGHT,
+            relative_gap=PARTIAL.tight,
         )
         budget.spend(found.backtracks)
         self.nodes += found.nodes
@@ -318,7 +381,7 @@ def _beyond_least(model: Model, lam: Costs, x: Ints) -> NDArray[np.bool_]:
     reduced, start = reduced_nodes(model, lam), model.node_offset[:-1]
     size = np.bincount(half_states(model), weights=np.abs(lam), minlength=len(reduced))
     at = start + x
-    margin = ROUNDING * (size[at] + np.abs(model.unary[at]))
+    margin = PARTIAL.rounding * (size[at] + np.abs(model.unary[at]))
     least = np.minimum.reduceat(reduced, start)
     beyond: NDArray[np.bool_] = np.isinf(reduced[at]) | (reduced[at] > least + margin)
     return beyond

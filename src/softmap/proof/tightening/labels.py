@@ -9,12 +9,11 @@ from softmap.model import Model
 from softmap.model.graph import spanning_forest
 from softmap.model.potentials import Tables
 from softmap.model.potentials.base import Ints
+from softmap.proof.tightening.clusters import SEARCHED
 from softmap.proof.tightening.regions import Tightened, blocks
 from softmap.relaxation.dual import Floats
 
 __all__ = ["candidates", "load", "polished", "tree_labels"]
-
-TINY = 1e-30  # marginals below count as this
 
 
 def load() -> None:
@@ -38,7 +37,7 @@ def tree_labels(tight: Tightened, nodes: Floats, start: Ints) -> Ints:
     Variables in no pair region keep their label of `start`.
     """
     base, n = tight.base, tight.base.num_variables
-    logs = np.log(np.maximum(nodes, TINY))
+    logs = np.log(np.maximum(nodes, SEARCHED.tiny))
     information = _information(tight, nodes, logs)
     chosen = spanning_forest(n, tight.pairs, -information)
     pairs = tight.pairs[chosen]
@@ -59,8 +58,8 @@ def _information(tight: Tightened, nodes: Floats, logs: Floats) -> Floats:
         some = np.flatnonzero((labels == (rows, cols)).all(axis=1))
         at = blocks(model.node_offset, tight.first_pair + some, rows * cols)
         joint = nodes[at].reshape(-1, rows, cols)
-        first = np.log(np.maximum(joint.sum(axis=2, keepdims=True), TINY))
-        second = np.log(np.maximum(joint.sum(axis=1, keepdims=True), TINY))
+        first = np.log(np.maximum(joint.sum(axis=2, keepdims=True), SEARCHED.tiny))
+        second = np.log(np.maximum(joint.sum(axis=1, keepdims=True), SEARCHED.tiny))
         ratio = logs[at].reshape(-1, rows, cols) - first - second
         out[some] = (joint * ratio).sum(axis=(1, 2))
     return out

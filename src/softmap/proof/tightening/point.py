@@ -27,11 +27,33 @@ from softmap.relaxation.scaling import scaled
 
 __all__ = ["TightenedPoint", "agreeing", "tightened_point"]
 
-ROUNDS = 30  # corrections and cuts at most
-FURTHER = 1.5  # cuts go beyond 0 by half of what is cut off
-ENOUGH = 1e-6  # share of the product that needs no further round
-EVEN = 0.3  # share of the even distribution in the product that corrections are spread by
-SAFE = 1e-12  # by how much more than needed is mixed in: rounding shall leave nothing negative
+
+@dataclass(frozen=True)
+class Corrections:
+    """How marginals of regions are made consistent.
+
+    Attributes
+    ----------
+    rounds : int
+        Corrections and cuts at most.
+    further : float
+        Cuts go beyond 0 by half of what is cut off.
+    enough : float
+        Share of the product that needs no further round.
+    even : float
+        Share of the even distribution in the product that corrections are spread by.
+    safe : float
+        By how much more than needed is mixed in: rounding shall leave nothing negative.
+    """
+
+    rounds: int = 30
+    further: float = 1.5
+    enough: float = 1e-6
+    even: float = 0.3
+    safe: float = 1e-12
+
+
+CORRECTIONS = Corrections()
 
 
 @dataclass(frozen=True, eq=False)
@@ -92,13 +114,17 @@ def agreeing(tight: Tightened, beliefs: Floats) -> Floats | None:
     start, even = tight.model.node_offset[:-1], 1.0 / np.repeat(labels, labels)
     visible = int(tight.model.node_offset[tight.base.num_variables])
     nodes = beliefs
-    for _ in range(ROUNDS):
+    for _ in range(CORRECTIONS.rounds):
         corrected = links.averaged(nodes)
-        product = links.product((1 - EVEN) * corrected[:visible] + EVEN * even[:visible])
+        product = links.product(
+            (1 - CORRECTIONS.even) * corrected[:visible] + CORRECTIONS.even * even[:visible]
+        )
         links.correct(corrected, product)
-        if links.needed(corrected, product).max() <= ENOUGH:
+        if links.needed(corrected, product).max() <= CORRECTIONS.enough:
             break
-        nodes = np.maximum(np.where(corrected < 0, (1 - FURTHER) * corrected, corrected), 0.0)
+        nodes = np.maximum(
+            np.where(corrected < 0, (1 - CORRECTIONS.further) * corrected, corrected), 0.0
+        )
         nodes /= np.repeat(np.add.reduceat(nodes, start), labels)
     return links.mixed(corrected, product)
 
@@ -241,7 +267,9 @@ class _Links:
         count, part = connected_components(links, directed=False)
         of_state, share = np.repeat(part, model.num_labels), np.zeros(count)
         np.maximum.at(share, of_state, self.needed(nodes, product))
-        share = np.where(share > 0, np.minimum(1.0, share * (1 + SAFE) + SAFE), 0.0)[of_state]
+        share = np.where(
+            share > 0, np.minimum(1.0, share * (1 + CORRECTIONS.safe) + CORRECTIONS.safe), 0.0
+        )[of_state]
         return np.maximum((1 - share) * nodes + share * product, 0.0)
 
 

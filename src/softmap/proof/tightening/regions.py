@@ -16,9 +16,49 @@ from softmap.model.auxiliaries import Auxiliaries
 from softmap.model.inputs import Group, offsets
 from softmap.model.potentials import Projection
 from softmap.model.potentials.base import Costs, Ints, frozen
-from softmap.relaxation.lower import lower_stack
+from softmap.relaxation.bounds import lower_stack
+from softmap.relaxation.dual import Floats, check_lam
 
-__all__ = ["Scope", "Tightened", "blocks", "build", "pair_codes"]
+__all__ = [
+    "Scope",
+    "Tightened",
+    "arrange",
+    "blocks",
+    "build",
+    "carry",
+    "pair_codes",
+    "region_order",
+]
+
+
+def region_order(tight: Tightened) -> Ints:
+    """Nodes by their least variable, then by how many variables they have.
+
+    So a pass goes from variable i to its pairs (i, j), from there to clusters, on to the pairs
+    (j, k) in them and to k: chains are long. With all regions after all variables they would have
+    three nodes at most.
+    """
+    aux, n = tight.model.auxiliaries, tight.model.num_variables
+    arity = np.concatenate([np.ones(n, dtype=np.int64), np.diff(aux.start)])
+    least = np.arange(n)
+    if len(aux):
+        least = np.concatenate([least, np.minimum.reduceat(aux.member, aux.start[:-1])])
+    return np.lexsort((np.arange(tight.model.n), arity, least))
+
+
+def arrange(tight: Tightened) -> tuple[Model, Ints]:
+    """The tightened model in that order, and where its node states lie in the new one.
+
+    Edges stay as they are, so λ is the same for both.
+    """
+    order = region_order(tight)
+    model = tight.arranged(order)
+    place = np.empty(len(order), dtype=np.int64)
+    place[order] = np.arange(len(order))
+    labels = tight.model.num_labels
+    shift = model.node_offset[:-1][place] - tight.model.node_offset[:-1]
+    return model, np.repeat(shift, labels) + np.arange(len(tight.model.unary))
+
 
 ROUNDING = 2.0**-51  # of one addition, as a part of the sizes of its terms, and more
 
@@ -321,3 +361,103 @@ def _tie_groups(ties: _Ties) -> list[Group]:
         maps.append((s // stride_i % d_i) * d_j + s // stride_j % d_j)
     labels = ties.rows[:, 4] * ties.rows[:, 6]
     return [(ties.rows[:, :2], Projection(maps, labels, index.reshape(-1)))]
+
+
+def carry(old: Tightened, lam: Floats, new: Tightened) -> Floats:
+    """λ for `new` whose bound is not lower than that of `lam` for `old`.
+
+    That holds where `new` has all clusters of `old`.
+    """
+    flat = check_lam(old.model, lam)
+    out = np.zeros(int(new.model.half_offset[-1]))
+    _copy_ties(old, flat, new, out)
+    by_edge = _edge_lam(old, flat, new)
+    for side in (0, 1):
+        _to_edges(new, by_edge, side, out)
+        _to_pairs(old, new, by_edge, side, out)
+    return out
+
+
+def _copy_ties(old: Tightened, lam: Floats, new: Tightened, out: Floats) -> None:
+    """Ties that both have keep their λ."""
+    node = _node_map(old, new)
+    upper, lower = node[old.upper], node[old.lower]
+    wanted = new.upper * np.int64(new.model.n) + new.lower
+    order = np.argsort(wanted, kind="stable")
+    code = upper * np.int64(new.model.n) + lower
+    at = np.minimum(np.searchsorted(wanted[order], code), max(len(wanted) - 1, 0))
+    same = (upper >= 0) & (lower >= 0) & (len(wanted) > 0)
+    same &= wanted[order[at]] == code if len(wanted) else False
+    source = len(old.kept) + np.flatnonzero(same)
+    target = len(new.kept) + order[at[same]] if len(wanted) else source
+    for side in (0, 1):
+        _move(old.model, lam, 2 * source + side, new.model, out, 2 * target + side)
+
+
+def _move(a: Model, lam: Floats, h: Ints, b: Model, out: Floats, g: Ints) -> None:
+    """`out` at half-edges `g` of b gets `lam` at half-edges `h` of a."""
+    size = a.half_offset[h + 1] - a.half_offset[h]
+    for d in np.unique(size).tolist():
+        some = size == d
+        out[blocks(b.half_offset, g[some], d)] = lam[blocks(a.half_offset, h[some], d)]
+
+
+def _node_map(old: Tightened, new: Tightened) -> Ints:
+    """The node of `new` that is each node of `old`; -1 where there is none."""
+    n = old.base.num_variables
+    have, code = pair_codes(new.pairs, n), pair_codes(old.pairs, n)
+    at = np.minimum(np.searchsorted(have, code), max(len(have) - 1, 0))
+    found = have[at] == code if len(have) else np.zeros(len(code), dtype=bool)
+    pairs = np.where(found, new.first_pair + at, -1)
+    number = new.cluster_number
+    clusters = [number.get(scope, -1 - new.first_cluster) for scope in old.clusters]
+    shifted = new.first_cluster + np.array(clusters, dtype=np.int64)
+    return np.concatenate([np.arange(old.base.n), pairs, shifted])
+
+
+def _edge_lam(old: Tightened, lam: Floats, new: Tightened) -> Floats:
+    """λ on the edges of the base, 0 for those of pairs that are regions in both.
+
+    The ties of a pair region hold what its edge would: C_e + λ_i + λ_j is the sum of the region's
+    costs and of those of its two ties.
+    """
+    base = old.base
+    out = np.zeros(int(base.half_offset[-1]))
+    kept = np.arange(len(old.kept))
+    for side in (0, 1):
+        _move(old.model, lam, 2 * kept + side, base, out, 2 * old.kept + side)
+    alone = np.isin(pair_codes(old.pairs, base.num_variables),
+                    pair_codes(new.pairs, base.num_variables), invert=True)  # fmt: skip
+    first = np.unique(old.region, return_index=True)[1]  # one of parallel edges takes all
+    first = first[alone[old.region[first]]]
+    for side in (0, 1):
+        axis = np.where(old.flipped[first], 1 - side, side)
+        tie = len(old.kept) + 2 * old.region[first] + axis
+        _move(old.model, lam, 2 * tie + 1, base, out, 2 * old.absorbed[first] + side)
+    return out
+
+
+def _to_edges(new: Tightened, by_edge: Floats, side: int, out: Floats) -> None:
+    kept = np.arange(len(new.kept))
+    _move(new.base, by_edge, 2 * new.kept + side, new.model, out, 2 * kept + side)
+
+
+def _to_pairs(old: Tightened, new: Tightened, by_edge: Floats, side: int, out: Floats) -> None:
+    """Edges that became regions: λ_i at the variable, -λ_i at the states of the region."""
+    fresh = np.isin(new.absorbed, old.kept)
+    edge, region = new.absorbed[fresh], new.region[fresh]
+    axis = np.where(new.flipped[fresh], 1 - side, side)
+    tie = len(new.kept) + 2 * region + axis
+    ends = new.base.num_labels[new.pairs[region]]
+    shapes, which = np.unique(
+        np.column_stack([ends, axis]).reshape(-1, 3), axis=0, return_inverse=True
+    )
+    for s, (d_i, d_j, a) in enumerate(shapes.tolist()):
+        some = which.reshape(-1) == s
+        d = d_j if a else d_i
+        label = np.arange(d_i * d_j) % d_j if a else np.arange(d_i * d_j) // d_j
+        value = by_edge[blocks(new.base.half_offset, 2 * edge[some] + side, d)]
+        low = blocks(new.model.half_offset, 2 * tie[some] + 1, d)
+        high = blocks(new.model.half_offset, 2 * tie[some], d_i * d_j)
+        np.add.at(out, low, value)
+        np.add.at(out, high, -value[:, label])

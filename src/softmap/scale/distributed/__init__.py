@@ -5,8 +5,7 @@ over the whole model in an order of its own (`order`), whatever the number of pr
 run on eight processes gives what a run on one gives.
 """
 
-from softmap.scale.distributed.grids import write_grid
 from softmap.scale.distributed.solve import DistributedResult, resume, solve
-from softmap.scale.distributed.storage import write_parts
+from softmap.scale.distributed.storage import write_grid, write_parts
 
 __all__ = ["DistributedResult", "resume", "solve", "write_grid", "write_parts"]

@@ -11,8 +11,7 @@ from numpy.typing import NDArray
 
 from softmap import core
 from softmap.methods.sweeps.messages import CLOCK
-from softmap.methods.sweeps.planning import level_schedule
-from softmap.methods.sweeps.schedule import Schedule, aligned
+from softmap.methods.sweeps.planning import Schedule, aligned, level_schedule
 from softmap.model.layout import layout
 from softmap.scale.distributed.halo import Boundary, message_exchanges
 from softmap.scale.distributed.parts import Part, Whole, spread

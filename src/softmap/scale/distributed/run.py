@@ -16,13 +16,12 @@ from numpy.typing import NDArray
 
 from softmap.methods.policy import Annealing, Ask, Checks, Cooling, Schedule
 from softmap.methods.sweeps.chains import polish
-from softmap.methods.sweeps.sampling import RECENT, SAMPLE
+from softmap.methods.sweeps.messages import AVERAGING
 from softmap.relaxation.gaps import gap_unit, relative_gap, stated_primal
-from softmap.scale.distributed.judge import Judgement, bound_of, judge
+from softmap.scale.distributed.judge import Judgement, bound_of, judge, survey, tightened
 from softmap.scale.distributed.labels import LabelsByParts
 from softmap.scale.distributed.parts import Part, Whole
 from softmap.scale.distributed.passes import Passes
-from softmap.scale.distributed.survey import survey, tightened
 from softmap.scale.distributed.team import Team
 from softmap.solving.best import RelativeGaps, Tolerances
 from softmap.solving.trace import Row, Status, Trace
@@ -114,10 +113,10 @@ class PartsRun:
         if limits.max_passes is not None:
             target = min(target, limits.max_passes)
         while state.passes < target:
-            count = min(target - state.passes, SAMPLE - state.passes % SAMPLE)
+            count = min(target - state.passes, AVERAGING.every - state.passes % AVERAGING.every)
             self.passes.run(count, state.cooling.eta)
             state.passes += count
-            if state.passes % SAMPLE == 0:
+            if state.passes % AVERAGING.every == 0:
                 self._sample()
             if self._late(limits):
                 return Status.TIME_LIMIT
@@ -135,7 +134,7 @@ class PartsRun:
         self.passes.shorten_memory(self.annealing.longest_momentum(eta, self.survey.scale))
         if self.survey.averaging:
             state.samples += 1
-            self.passes.sample(eta, (RECENT + 1.0) / (state.samples + RECENT))
+            self.passes.sample(eta, (AVERAGING.recent + 1.0) / (state.samples + AVERAGING.recent))
 
     # --- checks ---
 

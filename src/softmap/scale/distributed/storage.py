@@ -6,26 +6,141 @@ its own parts into memory, and nobody reads all of them.
 
 from __future__ import annotations
 
+import hashlib
 import json
 import mmap
 import os
 import zipfile
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from softmap.arguments import count
+from softmap.arguments import count, real
 from softmap.errors import FormatError, OptionError, WriteError, shown
 from softmap.io.atomic import replacing, write_text
 from softmap.io.npz import array_of, model_arrays, model_from_arrays
-from softmap.model import Model, checked_model
+from softmap.model import Model, Potts, checked_model
 from softmap.scale.distributed.partition import partition as partitioned
-from softmap.scale.distributed.parts import Part, Whole, cut_model
+from softmap.scale.distributed.parts import Part, Whole, cut_model, part_nodes
 
-__all__ = ["read_parts", "read_whole", "write_folder", "write_parts"]
+__all__ = ["read_parts", "read_whole", "write_folder", "write_grid", "write_parts"]
+
+Ints = NDArray[np.int64]
+
+
+def write_grid(
+    folder: str | os.PathLike[str],
+    rows: int,
+    cols: int,
+    d: int = 8,
+    *,
+    tiles: tuple[int, int] = (2, 2),
+    weight: float = 0.3,
+    seed: int = 0,
+) -> None:
+    """Write a Potts grid in parts: unary costs uniform on [0, 1], one weight for all edges.
+
+    Like `softmap.generators.potts_grid`, but each cost is a function of the seed and of its place,
+    so that parts can be made one by one, and a checkerboard of tiles is the order of a pass.
+
+    Parameters
+    ----------
+    tiles : (int, int)
+        Tiles down and across, one part each.
+    """
+    rows, cols, d = count("rows", rows, 1), count("cols", cols, 1), count("d", d, 1)
+    weight, seed = real("weight", weight), count("seed", seed)
+    try:
+        down, across = (count("tiles", number, 1) for number in tiles)
+    except (TypeError, ValueError) as error:
+        raise OptionError("tiles: expected two whole numbers") from error
+    if down > rows or across > cols or rows * cols >= 1 << 31:
+        raise OptionError(f"{rows} x {cols} variables in {down} x {across} tiles: expected fewer")
+    grid = _Grid(rows, cols, d, down, across, weight, seed)
+    write_folder(folder, grid.whole(), grid.parts())
+
+
+class _Grid:
+    """A grid whose costs are functions of their place."""
+
+    def __init__(
+        self, rows: int, cols: int, d: int, down: int, across: int, weight: float, seed: int
+    ) -> None:
+        self.rows, self.cols, self.d, self.weight, self.seed = rows, cols, d, weight, seed
+        self.down, self.across = down, across
+        self.row_cuts = np.arange(down + 1) * rows // down
+        self.col_cuts = np.arange(across + 1) * cols // across
+
+    def whole(self) -> Whole:
+        """What all parts have in common."""
+        words = f"grid {self.rows} {self.cols} {self.d} {self.weight!r} {self.seed}"
+        return Whole(
+            variables=self.rows * self.cols,
+            edges=self.rows * (self.cols - 1) + (self.rows - 1) * self.cols,
+            parts=self.down * self.across,
+            constant=0.0,
+            phases=min(2, self.down * self.across),
+            turns=self._turn(np.arange(self.down * self.across)),
+            fingerprint=hashlib.sha256(words.encode()).hexdigest(),
+        )
+
+    def _turn(self, part: Ints) -> Ints:
+        return (part // self.across + part % self.across) % 2
+
+    def _home(self, node: Ints) -> Ints:
+        row = np.searchsorted(self.row_cuts, node // self.cols, side="right") - 1
+        col = np.searchsorted(self.col_cuts, node % self.cols, side="right") - 1
+        return np.asarray(row * self.across + col)
+
+    def parts(self) -> Iterator[Part]:
+        """The tiles one by one."""
+        for number in range(self.down * self.across):
+            yield self._part(number)
+
+    def _part(self, number: int) -> Part:
+        tile_row, tile_col = divmod(number, self.across)
+        r0, r1 = self.row_cuts[tile_row], self.row_cuts[tile_row + 1]
+        c0, c1 = self.col_cuts[tile_col], self.col_cuts[tile_col + 1]
+        own = (np.arange(r0, r1)[:, None] * self.cols + np.arange(c0, c1)).reshape(-1)
+        ends, edges = self._edges(int(r0), int(r1), int(c0), int(c1))
+        nodes = part_nodes(number, own, ends, self._home(ends))
+        order = np.argsort(nodes)
+        local = order[np.searchsorted(nodes[order], ends)]
+        home = self._home(nodes)
+        potts = Potts(np.full(len(edges), self.weight))
+        model = Model(self._unary(nodes), local, potts)
+        return Part(number, model, len(own), nodes, edges, home, self._turn(home))
+
+    def _edges(self, r0: int, r1: int, c0: int, c1: int) -> tuple[Ints, Ints]:
+        """Ends and numbers of all edges that touch a tile; numbered as `grid_edges` has them."""
+        row, col = np.meshgrid(
+            np.arange(r0, r1), np.arange(max(c0 - 1, 0), min(c1, self.cols - 1)), indexing="ij"
+        )
+        left = (row * self.cols + col).reshape(-1)
+        across = (row * (self.cols - 1) + col).reshape(-1)
+        row, col = np.meshgrid(
+            np.arange(max(r0 - 1, 0), min(r1, self.rows - 1)), np.arange(c0, c1), indexing="ij"
+        )
+        upper = (row * self.cols + col).reshape(-1)
+        down = self.rows * (self.cols - 1) + upper
+        ends = np.concatenate(
+            [np.stack([left, left + 1], axis=1), np.stack([upper, upper + self.cols], axis=1)]
+        )
+        return ends, np.concatenate([across, down])
+
+    def _unary(self, nodes: Ints) -> NDArray[np.float64]:
+        """Numbers in [0, 1) that depend on seed, variable and label only (SplitMix64's mixing)."""
+        key = np.uint64(self.seed * 0x9E3779B97F4A7C15 % 2**64)
+        state = nodes.astype(np.uint64)[:, None] * np.uint64(self.d)
+        z: Any = (state + np.arange(self.d, dtype=np.uint64)) * np.uint64(0x9E3779B97F4A7C15) + key
+        z = (z ^ (z >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+        z = (z ^ (z >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+        bits: NDArray[np.uint64] = (z ^ (z >> np.uint64(31))) >> np.uint64(11)
+        return bits.astype(np.float64) * 2.0**-53
+
 
 KIND, VERSION = "softmap model in parts", 1
 MANIFEST = "model.json"

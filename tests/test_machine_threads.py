@@ -2,8 +2,8 @@
 
 import pytest
 
-from softmap.methods import pace as module
-from softmap.methods.pace import RETRY, Pace
+from softmap import machine as module
+from softmap.machine import TRIALS, Pace
 
 
 class Machine:
@@ -21,10 +21,10 @@ class Machine:
 @pytest.mark.parametrize(("many", "one"), [(1.0, 2.0), (2.0, 1.0)])
 def test_the_faster_way_is_taken_and_the_other_one_tried_again(monkeypatch, many, one):
     machine, pace = Machine(monkeypatch, many, one), Pace(2)
-    for _ in range(10 * RETRY):
+    for _ in range(10 * TRIALS.retry):
         pace.run(1, machine.work)
     slow = 2 if many > one else 1
-    assert sum(machine.calls.values()) == 10 * RETRY
+    assert sum(machine.calls.values()) == 10 * TRIALS.retry
     assert 10 <= machine.calls[slow] <= 12
 
 
@@ -52,6 +52,6 @@ def test_a_machine_that_changes_is_followed(monkeypatch):
 
 def test_one_thread_leaves_no_choice():
     seen = []
-    for _ in range(2 * RETRY):
+    for _ in range(2 * TRIALS.retry):
         Pace(1).run(1, seen.append)
     assert set(seen) == {1}
