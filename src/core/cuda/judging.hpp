@@ -93,9 +93,8 @@ inline double node_bound(const Arena<typename H::S> &arena, const Node<H> &node,
 }
 
 template <class H>
-SOFTMAP_KERNEL bounds(SOFTMAP_ARENA_PARAMETERS(typename H::S), const typename H::S *msg,
-                      double *partial, int count) {
-    const auto arena = SOFTMAP_ARENA(typename H::S);
+SOFTMAP_KERNEL bounds(Arena<typename H::S> arena, const typename H::S *msg, double *partial,
+                      int count) {
     Node<H> node;
     double sum = 0.0;
     if (node.find(arena, 0, count))
@@ -145,10 +144,9 @@ inline Parts soft_node(const Arena<typename H::S> &arena, const Node<H> &node,
 }
 
 template <class H>
-SOFTMAP_KERNEL soft_nodes(SOFTMAP_ARENA_PARAMETERS(typename H::S), const typename H::S *msg,
+SOFTMAP_KERNEL soft_nodes(Arena<typename H::S> arena, const typename H::S *msg,
                           const Control *control, double *share, double *mu, int *label,
                           double *partial, int blocks, int count) {
-    const auto arena = SOFTMAP_ARENA(typename H::S);
     Node<H> node;
     Parts sum;
     if (node.find(arena, 0, count))
@@ -190,9 +188,8 @@ inline void sample_node(const Arena<typename H::S> &arena, const Node<H> &node,
 }
 
 template <class H>
-SOFTMAP_KERNEL sample(SOFTMAP_ARENA_PARAMETERS(typename H::S), const typename H::S *msg,
-                      const Control *control, float *mean, double recent, int count) {
-    const auto arena = SOFTMAP_ARENA(typename H::S);
+SOFTMAP_KERNEL sample(Arena<typename H::S> arena, const typename H::S *msg, const Control *control,
+                      float *mean, double recent, int count) {
     Node<H> node;
     if (node.find(arena, 0, count))
         sample_node(arena, node, msg, *control, mean, recent);
@@ -219,9 +216,8 @@ inline double mean_node(const Arena<typename H::S> &arena, const Node<H> &node, 
 }
 
 template <class H>
-SOFTMAP_KERNEL mean_nodes(SOFTMAP_ARENA_PARAMETERS(typename H::S), const float *mean, double *mu,
+SOFTMAP_KERNEL mean_nodes(Arena<typename H::S> arena, const float *mean, double *mu,
                           double *partial, int count) {
-    const auto arena = SOFTMAP_ARENA(typename H::S);
     Node<H> node;
     double cost = 0.0;
     if (node.find(arena, 0, count))
@@ -285,11 +281,10 @@ inline Parts couple_node(const Arena<typename H::S> &arena, const Node<H> &node,
 }
 
 template <class H>
-SOFTMAP_KERNEL couple_edges(SOFTMAP_ARENA_PARAMETERS(typename H::S), const typename H::S *msg,
+SOFTMAP_KERNEL couple_edges(Arena<typename H::S> arena, const typename H::S *msg,
                             const Control *control, const double *share, const double *mu,
                             const typename H::S *shift, double *partial, int blocks, int soft,
                             int count) {
-    const auto arena = SOFTMAP_ARENA(typename H::S);
     Node<H> node;
     Parts sum;
     if (node.find(arena, 0, count))
@@ -325,9 +320,7 @@ inline double node_energy(const Arena<typename H::S> &arena, const Node<H> &node
 }
 
 template <class H>
-SOFTMAP_KERNEL energies(SOFTMAP_ARENA_PARAMETERS(typename H::S), const int *label, double *partial,
-                        int count) {
-    const auto arena = SOFTMAP_ARENA(typename H::S);
+SOFTMAP_KERNEL energies(Arena<typename H::S> arena, const int *label, double *partial, int count) {
     Node<H> node;
     double energy = 0.0;
     if (node.find(arena, 0, count))

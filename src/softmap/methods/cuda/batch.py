@@ -126,7 +126,7 @@ class Batch:
         self.device.launch_blocks(
             kernel,
             len(active),
-            [*self.arena.arguments, *arguments, active, self.level_start, self.levels, *more],
+            [self.arena.record, *arguments, active, self.level_start, self.levels, *more],
         )
 
     @property
@@ -223,14 +223,14 @@ class Batch:
     def _lam(self, messages: Any, what: int) -> Floats:
         arena = self.arena
         out = self.device.zeros(int(self.whole.model.half_offset[-1]), np.float64)
-        arena.run(arena.kernel("to_lam"), messages, arena.offsets()[0], out, what)
+        arena.run(arena.kernel("to_lam"), messages, arena.offsets.half, out, what)
         found: Floats = self.device.fetch(out)
         return found
 
     def _by_node(self, array: Any) -> Floats:
         arena = self.arena
         out = self.device.zeros(self.whole.model.unary.size, np.float64)
-        arena.run(arena.kernel("node_order", "double"), arena.offsets()[1], array, out, 1)
+        arena.run(arena.kernel("node_order", "double"), arena.offsets.node, array, out, 1)
         found: Floats = self.device.fetch(out)
         return found
 

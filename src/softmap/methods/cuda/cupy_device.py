@@ -103,6 +103,10 @@ class CupyDevice:
         with self._stream:
             return self._cupy.asnumpy(array, stream=self._stream)
 
+    def address(self, array: Any) -> int:
+        """Where it is on the device."""
+        return int(array.data.ptr)
+
     def copy(self, source: Any, target: Any) -> None:
         """Copy within the device."""
         if self._rehearsing:

@@ -16,7 +16,8 @@ from softmap.methods.cuda.shapes import Shape
 __all__ = ["Device", "HostDevice", "Launch"]
 
 Launch = tuple[str, int, Sequence[Any]]
-"""A kernel by name, the threads it needs, and its arguments: arrays, integers, floats."""
+"""A kernel by name, the threads it needs, and its arguments: arrays, integers, floats, and records
+(numpy arrays of a structured type with one entry), which go by value."""
 
 
 class Device(Protocol):
@@ -58,6 +59,9 @@ class Device(Protocol):
 
     def fetch(self, array: Any) -> NDArray[Any]:
         """A copy of a device's array; waits for everything before it."""
+
+    def address(self, array: Any) -> int:
+        """Where an array begins."""
 
     def copy(self, source: Any, target: Any) -> None:
         """Copy within the device, in the order of launches."""
@@ -129,6 +133,10 @@ class HostDevice:
     def fetch(self, array: NDArray[Any]) -> NDArray[Any]:
         """A copy."""
         return array.copy()
+
+    def address(self, array: NDArray[Any]) -> int:
+        """Where it is."""
+        return array.ctypes.data
 
     def copy(self, source: NDArray[Any], target: NDArray[Any]) -> None:
         """Copy."""

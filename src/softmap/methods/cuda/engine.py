@@ -135,7 +135,7 @@ class Engine:
         for level in levels if forward else levels[::-1]:
             if level.sends(forward):
                 for kernel, threads, given in level.launches(half, self._part(level)):
-                    self.device.launch(kernel, threads, [*self.arena.arguments, *given])
+                    self.device.launch(kernel, threads, [self.arena.record, *given])
 
     def _part(self, level: Level) -> Any:
         """The products of one level's blocks: a view, kept as long as the engine."""
@@ -179,7 +179,7 @@ class Engine:
         device, arena = self.device, self.arena
         if lam is not None:
             given = device.upload(lam)
-            arena.run(arena.kernel("from_lam"), given, arena.offsets()[0], self.msg)
+            arena.run(arena.kernel("from_lam"), given, arena.offsets.half, self.msg)
             device.synchronize()
         device.copy(self.msg, self.prev)
         device.put(self.control, np.array(START))
@@ -296,7 +296,7 @@ class Engine:
         """λ in the order of the model: -M (0), as the bound cuts it (1), or couplings κ (2)."""
         arena, device = self.arena, self.device
         out = device.zeros(int(self.model.half_offset[-1]), np.float64)
-        arena.run(arena.kernel("to_lam"), messages, arena.offsets()[0], out, what)
+        arena.run(arena.kernel("to_lam"), messages, arena.offsets.half, out, what)
         found: Floats = device.fetch(out)
         return found[: int(self.model.half_offset[-1])]
 
@@ -305,7 +305,7 @@ class Engine:
         arena, device = self.arena, self.device
         kind = "float" if array.dtype == np.float32 else "double"
         out = device.zeros(self.model.unary.size, np.float64)
-        arena.run(arena.kernel("node_order", kind), arena.offsets()[1], array, out, 1)
+        arena.run(arena.kernel("node_order", kind), arena.offsets.node, array, out, 1)
         found: Floats = device.fetch(out)
         return found
 

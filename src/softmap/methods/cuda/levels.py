@@ -55,7 +55,7 @@ class Level:
     shape: Shape
     block: int  # the first of its blocks in a backward half pass, each of which delivers a sum
     device: Device
-    team: int = 0  # warps that work for a tile together; 0 where each thread works for itself
+    team: int = 1  # warps that work for a tile together
 
     def sends(self, forward: bool) -> bool:
         """Whether it has edges onwards."""
@@ -63,9 +63,7 @@ class Level:
 
     def kernels(self, half: Half) -> list[str]:
         """The kernels of a half pass."""
-        if self.team:
-            return [f"half_pass_together<{self.shape.name}, {half.parameters}, {self.team}>"]
-        return [f"half_pass<{self.shape.name}, {half.parameters}>"]
+        return [f"half_pass<{self.shape.name}, {half.parameters}, {self.team}>"]
 
     def launches(self, half: Half, products: Any) -> list[Launch]:
         """What a half pass does, after the arguments of the arena."""
@@ -73,10 +71,8 @@ class Level:
         return [(self.kernels(half)[0], self._threads(half.forward), [*arguments, self.count])]
 
     def _threads(self, forward: bool) -> int:
-        ways = self.shape.ways(forward)
-        if self.team:
-            ways = self.team if self.device.teams else 1
-        return self.count * LANES * ways
+        together = self.team if self.device.teams else 1
+        return self.count * LANES * together * self.shape.ways(forward)
 
     @property
     def blocks(self) -> int:
@@ -94,9 +90,8 @@ class LinkedLevel(Level):
 
     def kernels(self, half: Half) -> list[str]:
         """The kernels of a half pass."""
-        moved = str(half.forward and half.heat is not Heat.HARD).lower()
-        name = self.shape.name
-        return [f"add_up_nodes<{name}, {moved}>", f"send_along<{name}, {half.parameters}>"]
+        both = f"<{self.shape.name}, {half.parameters}>"
+        return [f"add_up_nodes{both}", f"send_along{both}"]
 
     def launches(self, half: Half, products: Any) -> list[Launch]:
         """What a half pass does, after the arguments of the arena."""
@@ -137,7 +132,7 @@ def _level(arena: Arena, tiles: NDArray[np.void], first: int, block: int) -> Lev
     shape = arena.shape.bounded(early, late)
     if not arena.device.offers(shape):
         shape = arena.shape
-    team = _team(tiles) if shape.teamed else 0
+    team = _team(tiles) if shape.teamed else 1
     return Level(first, len(tiles), early, late, shape, block, arena.device, team)
 
 

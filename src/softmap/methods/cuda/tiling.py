@@ -8,7 +8,7 @@ labels and of half-edges to earlier and to later levels; the j-th half-edges of 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -82,8 +82,6 @@ class Tiling:
         Whether nodes of a tile may differ in the number of their half-edges.
     cost_size, message_size : int
         Lengths of arrays by node state and of messages.
-    ranked : bool
-        Whether a rank was given: then it is part of a larger model, with a halo.
     """
 
     tiles: NDArray[np.void]
@@ -97,24 +95,18 @@ class Tiling:
     ragged: bool
     cost_size: int
     message_size: int
-    ranked: bool
 
     @classmethod
     def of(
-        cls, model: Model, level: Ints | None = None, *, ragged: bool = False,
-        rank: Ints | None = None, threads: int | None = None,
-    ) -> Tiling:  # fmt: skip
-        """The tiling of a model, for levels that no edge stays within.
-
-        `rank` says which end of an edge is the earlier one where levels do not.
-        """
+        cls, model: Model, level: Ints | None = None, *, ragged: bool = False
+    ) -> Tiling:
+        """The tiling of a model, for levels that no edge stays within."""
         level = levels_of(model) if level is None else level
-        threads, graph = threads or usable_cores(), model.graph
+        threads, graph = usable_cores(), model.graph
         number = np.empty(2 * model.m, dtype=np.int32)
         early = np.empty(model.n, dtype=np.int32)
         core.order_halves(
-            graph.node, graph.start, graph.half, level, level if rank is None else rank,
-            number, early, threads,
+            graph.node, graph.start, graph.half, level, level, number, early, threads,
         )  # fmt: skip
         late = graph.degree - early
         last = late * (int(early.max(initial=0)) + 1) + early if ragged else _around(model, level)
@@ -154,8 +146,17 @@ class Tiling:
             ragged=ragged,
             cost_size=int((tiles["labels"].astype(np.int64) * LANES).sum()),
             message_size=int((degree * tiles["width"] * LANES).sum()),
-            ranked=rank is not None,
         )
+
+    def spread_out(self) -> Tiling:
+        """The same tiles with equal labels side by side."""
+        if self.spread:
+            return self
+        tiles = self.tiles.copy()
+        _arrange(tiles, True)
+        degree = tiles["early"].astype(np.int64) + tiles["late"]
+        size = int((degree * tiles["width"] * LANES).sum())
+        return replace(self, tiles=tiles, spread=True, message_size=size)
 
 
 def _begins(sizes: Ints) -> Ints:
