@@ -141,14 +141,16 @@ template <class Pass, bool Ahead> struct Outgoing {
     S in[N], old[N], before[N], table[table_too ? N * N : 1];
     unsigned slot; // of the sender; the edge, where messages lie by edge
     Place place;
-    int labels;
+
+    // Labels of the receiver: not stored where they are known, so that arrays become registers.
+    int labels() const { return H::uniform ? N : labels_; }
 
     // Along half-edge j of a node.
     void load(const Pass &pass, const Node<H> &node, int j) {
         slot = node.slot(j);
         const Far<H> far(pass.arena, slot);
         place = far.message();
-        labels = far.labels();
+        labels_ = far.labels();
         pass.template receive<Pass::moved>(node.message(j), node.labels(), in);
         if constexpr (table_too) {
             const S *from = pass.arena.arranged + table_place<H>(slot);
@@ -164,7 +166,6 @@ template <class Pass, bool Ahead> struct Outgoing {
     void load_edge(const Pass &pass, unsigned edge) {
         const unsigned own = Pass::Forward ? across(pass.arena, edge) : edge;
         slot = edge;
-        labels = N;
         place = {(long long)across(pass.arena, own) * H::padded, 1};
         pass.template receive<Pass::moved>(Place{(long long)own * H::padded, 1}, N, in);
         load_replaced(pass);
@@ -172,25 +173,28 @@ template <class Pass, bool Ahead> struct Outgoing {
 
     // The message of a sender with this sum, of which `share` is for each edge; it is stored. Part
     // of the restart product.
-    double send(const Pass &pass, const S *sum, S share, int sender_labels) {
+    double send(const Pass &pass, const S *sum, S share, int some_labels) {
+        const int sender_labels = H::uniform ? N : some_labels;
         Pack<W> a[N], out[N];
         SOFTMAP_UNROLL_ALL
         for (int x = 0; x < sender_labels; ++x)
             a[x] = Pack<W>(sum[x] * share - in[x]);
         make(pass, a, sender_labels, out);
-        const double low = normalise<W>(out, labels);
-        if constexpr (!Ahead)
-            load_replaced(pass);
+        const double low = normalise<W>(out, labels());
         if (pass.shift)
             pass.shift[slot] = S(low);
+        if constexpr (!Ahead) // after a store: loaded earlier, it would take registers meanwhile
+            load_replaced(pass);
         return replace(pass, out);
     }
 
   private:
+    int labels_;
+
     void load_replaced(const Pass &pass) {
         if constexpr (Pass::replacing) {
-            read<H>(pass.msg, place, labels, old);
-            read<H>(pass.prev, place, labels, before);
+            read<H>(pass.msg, place, labels(), old);
+            read<H>(pass.prev, place, labels(), before);
         }
     }
 
@@ -205,7 +209,7 @@ template <class Pass, bool Ahead> struct Outgoing {
             else
                 edge_table(pass).message(a, out, work, eta);
         } else {
-            softmap::device::send<H, W, true, Pass::Heat>(pass.arena, slot, sender_labels, labels,
+            softmap::device::send<H, W, true, Pass::Heat>(pass.arena, slot, sender_labels, labels(),
                                                           a, out, eta);
         }
     }
@@ -224,15 +228,15 @@ template <class Pass, bool Ahead> struct Outgoing {
         if constexpr (Pass::replacing) {
             Pack<exact> noted[N];
             SOFTMAP_UNROLL_ALL
-            for (int x = 0; x < (H::uniform ? N : labels); ++x) {
+            for (int x = 0; x < labels(); ++x) {
                 const S y = old[x] + S(pass.beta) * (old[x] - before[x]);
                 const S value = S(out[x].part[0]), step = y - value;
                 product += double(step * (value - old[x] - S(turn) * step));
                 noted[x] = Pack<exact>(old[x] + S(relax) * step);
             }
-            write<H>(pass.prev, place, labels, noted);
+            write<H>(pass.prev, place, labels(), noted);
         }
-        write<H>(pass.msg, place, labels, out);
+        write<H>(pass.msg, place, labels(), out);
         return product;
     }
 };
