@@ -1,8 +1,9 @@
 // What the messages of a run prove: a bound rounded down, a point of the local polytope, labels.
 //
-// The bound is that of λ as core/chains.hpp cuts it: every node's share goes to the edges that lead
-// onwards from it. λ is made of the messages by two operations, each rounded once (`lam_of`), and
-// everything after that is rounded down, so that the sum is certainly no larger than what λ proves.
+// The bound is that of λ as passes/chains.hpp cuts it: every node's share goes to the edges that
+// lead onwards from it. λ is made of the messages by two operations, each rounded once (`lam_of`),
+// and everything after that is rounded down, so that the sum is certainly no larger than what λ
+// proves.
 #pragma once
 
 #include "coupling.hpp"

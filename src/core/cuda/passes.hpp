@@ -10,6 +10,7 @@
 // the sum of a node that another block adds up.
 #pragma once
 
+#include "base/momentum_rule.hpp"
 #include "edges.hpp"
 #include "families/dense.hpp"
 
@@ -19,15 +20,14 @@ namespace device {
 // What a run carries along on the device.
 struct Control {
     double eta;
-    double t, restarts, product; // as Clock in core/momentum.hpp
+    double t, restarts, product; // as Clock in passes/momentum.hpp
     double beta;
     double longest; // t is at most this, looked at every few passes
     double passes;  // so far
     double samples; // of the averaged marginals
 };
 
-inline constexpr double relax = 0.75, turn = 0.3; // chain_momentum of core/momentum.hpp
-inline constexpr int sampling = 5;                // passes between looks at `longest`
+inline constexpr int sampling = 5; // passes between looks at `longest`: SAMPLE of sampling.py
 
 // Before a pass: β from the product of the last one.
 inline void advance(Control &c) {
@@ -231,8 +231,8 @@ template <class Pass, bool Ahead> struct Outgoing {
             for (int x = 0; x < labels(); ++x) {
                 const S y = old[x] + S(pass.beta) * (old[x] - before[x]);
                 const S value = S(out[x].part[0]), step = y - value;
-                product += double(step * (value - old[x] - S(turn) * step));
-                noted[x] = Pack<exact>(old[x] + S(relax) * step);
+                product += double(step * (value - old[x] - S(chain_momentum.turn) * step));
+                noted[x] = Pack<exact>(old[x] + S(chain_momentum.relax) * step);
             }
             write<H>(pass.prev, place, labels(), noted);
         }

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from enum import IntEnum
 from typing import Any
 
 import numpy as np
@@ -17,7 +18,9 @@ from softmap.methods.cuda.shapes import NUMBERS, SHARED, TRUNCATED, Shape, room_
 from softmap.methods.cuda.tiling import LANES, Tiling
 from softmap.model import Model
 
-__all__ = ["Arena", "Offsets"]
+__all__ = ["Arena", "Lam", "Offsets"]
+
+Floats = NDArray[np.float64]
 
 # `Arena` in ``src/core/cuda/arena.hpp``: where the arrays are, and the number of edges
 ARENA = np.dtype(
@@ -34,6 +37,14 @@ ARENA = np.dtype(
     ],
     align=True,
 )  # fmt: skip
+
+
+class Lam(IntEnum):
+    """What messages are handed out as; see ``src/core/cuda/transfer.hpp``."""
+
+    PLAIN = 0  # λ = -M
+    CUT = 1  # λ as the bound cuts it
+    COUPLINGS = 2  # κ of the edge marginals
 
 
 @dataclass(frozen=True, eq=False)
@@ -133,6 +144,25 @@ class Arena:
     def run(self, name: str, *arguments: Any) -> None:
         """Launch a kernel over all nodes; its last argument is the number of tiles."""
         self.device.launch(name, self.threads, [self.record, *arguments, self.tiles])
+
+    def lam(self, messages: Any, what: Lam) -> Floats:
+        """λ, or what else messages are, in the order of the model."""
+        size = int(self.model.half_offset[-1])
+        out = self.device.zeros(size, np.float64)
+        self.run(self.kernel("to_lam"), messages, self.offsets.half, out, int(what))
+        found: Floats = self.device.fetch(out)
+        return found[:size]
+
+    def by_node(self, array: Any) -> Floats:
+        """Marginals, in the order of the model."""
+        out = self.device.zeros(self.model.unary.size, np.float64)
+        self.run(self.kernel("node_order", "double"), self.offsets.node, array, out, 1)
+        found: Floats = self.device.fetch(out)
+        return found
+
+    def labels(self, label: Any) -> NDArray[np.int64]:
+        """Labels of the nodes."""
+        return self.device.fetch(label)[self.tiling.place].astype(np.int64)
 
     def bytes_needed(self, shape: Shape | None = None) -> int:
         """What a run takes up on the device, costs and messages included."""

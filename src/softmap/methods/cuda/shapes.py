@@ -12,17 +12,27 @@ from softmap.methods.cuda.tiling import Tiling
 from softmap.model import Model
 from softmap.model.potentials import Potential
 
-__all__ = ["NUMBERS", "SHARED", "Shape", "room_of", "shape_of", "steepest"]
+__all__ = ["NUMBERS", "SHARED", "TRUNCATED", "Shape", "room_of", "shape_of", "steepest"]
 
 Ints = NDArray[np.int64]
 NUMBERS = {"float32": "float", "float64": "double"}  # as C++ names them
 SHARED = len(core.KINDS)  # tables that several edges share
-REGISTERS = 32  # labels up to which nodes and messages are held in registers
 TRUNCATED = tuple(core.KINDS.index(name) for name in ("linear", "quadratic"))
-TEAMED = 4  # labels up to which several warps may work for a tile
-LINKED = 16  # labels up to which messages may lie by edge
-MOST_LINKED = 64  # levels up to which they do
-BOUNDS = ((2, 2), (0, 4), (4, 0))  # half-edges to earlier and later levels that are, too
+
+
+@dataclass(frozen=True)
+class Choices:
+    """What decides which kernels a model gets."""
+
+    per_edge: int = 32  # labels up to which every edge of a node with few has a thread
+    bounds: tuple[tuple[int, int], ...] = ((2, 2), (0, 4), (4, 0))
+    """Few half-edges: to earlier and to later levels."""
+    teamed: int = 4  # labels up to which several warps work for a tile: `teamed` of batches.hpp
+    linked: int = 16  # labels up to which messages may lie by edge
+    linked_levels: int = 64  # levels up to which they do
+
+
+CHOICES = Choices()
 
 
 @dataclass(frozen=True)
@@ -55,8 +65,8 @@ class Shape:
 
     def bounded(self, early: int, late: int) -> Shape:
         """For nodes with few half-edges to earlier and later levels: a thread for each edge."""
-        if self.kind >= 0 and self.labels <= REGISTERS and not self.linked:
-            for most in BOUNDS:
+        if self.kind >= 0 and self.labels <= CHOICES.per_edge and not self.linked:
+            for most in CHOICES.bounds:
                 if early <= most[0] and late <= most[1]:
                     return replace(self, early=most[0], late=most[1])
         return self
@@ -67,10 +77,16 @@ class Shape:
         return self.plain and self.kind in TRUNCATED
 
     @property
+    def wide(self) -> bool:
+        """Whether passes compute with the range of doubles: `numbers_of_passes` of
+        ``src/core/cuda/edges.hpp``, but that the general shape may read single precision."""
+        return self.doubles or self.kind == core.KINDS.index("linear")
+
+    @property
     def teamed(self) -> bool:
         """Whether several warps may work for a tile: see `Team` in ``src/core/cuda/passes.hpp``."""
         plain = self.kind >= 0 and not self.linked and not self.early + self.late
-        return plain and self.labels <= TEAMED
+        return plain and self.labels <= CHOICES.teamed
 
     def ways(self, forward: bool) -> int:
         """Threads that work for one node in a half pass."""
@@ -116,7 +132,7 @@ def linkable(tiling: Tiling, labels: int) -> bool:
     """Whether messages are to lie by edge: labels are few, and edges lead anywhere."""
     levels = len(tiling.level_start) - 1
     plain = not (tiling.spread or tiling.ragged)
-    return plain and labels <= LINKED and levels <= MOST_LINKED
+    return plain and labels <= CHOICES.linked and levels <= CHOICES.linked_levels
 
 
 def steepest(model: Model) -> float:

@@ -19,17 +19,26 @@ from softmap.machine import usable_cores
 from softmap.model import Model
 from softmap.model.grids import grid_width
 
-__all__ = ["LANES", "TILE", "Tiling", "levels_of"]
+__all__ = ["LANES", "LIMITS", "TILE", "Limits", "Tiling", "levels_of"]
 
 Ints = NDArray[np.int64]
 
 LANES = 32
-CYCLE = 16  # levels of a grid: more of them converge no better, and are less wide
-MOST_LEVELS = 12  # of the natural order; a graph with more of them, and cycles, is coloured
-DEEPEST = 1024  # levels of the natural order of any graph that is not
-FEW_LEVELS = 12  # up to which nodes are sorted by the levels of their neighbours, too
-HALVES = 65536  # half-edges in one direction that a node of a ragged tile has at most
-NEAR = 0.5  # part of the edges whose ends lie side by side, from which on labels are spread
+
+
+@dataclass(frozen=True)
+class Limits:
+    """What decides how nodes are put into levels and tiles."""
+
+    cycle: int = 16  # levels of a grid: more of them converge no better, and are less wide
+    most_levels: int = 12  # of the natural order; with more of them, and cycles: colours
+    deepest: int = 1024  # levels of the natural order of any graph that is not coloured
+    few_levels: int = 12  # up to which nodes are sorted by the levels of their neighbours, too
+    halves: int = 65536  # half-edges in one direction that a node of a ragged tile may have
+    near: float = 0.5  # part of edges with ends side by side, from which on labels are spread
+
+
+LIMITS = Limits()
 
 TILE = np.dtype(
     [
@@ -49,11 +58,11 @@ def levels_of(model: Model) -> Ints:
     width = grid_width(model.edges)
     if width is not None:
         row = np.arange(-(-model.n // width))[:, None]
-        cyclic: Ints = ((row + np.arange(width)) % CYCLE).reshape(-1)[: model.n]
+        cyclic: Ints = ((row + np.arange(width)) % LIMITS.cycle).reshape(-1)[: model.n]
         return cyclic
     level = model.graph.levels(np.arange(model.n))
     levels = int(level.max(initial=0)) + 1
-    if levels > DEEPEST or (levels > MOST_LEVELS and model.m >= 2 * model.n):
+    if levels > LIMITS.deepest or (levels > LIMITS.most_levels and model.m >= 2 * model.n):
         level = model.graph.colouring()
     return level.astype(np.int64)
 
@@ -97,9 +106,7 @@ class Tiling:
     message_size: int
 
     @classmethod
-    def of(
-        cls, model: Model, level: Ints | None = None, *, ragged: bool = False
-    ) -> Tiling:
+    def of(cls, model: Model, level: Ints | None = None, *, ragged: bool = False) -> Tiling:
         """The tiling of a model, for levels that no edge stays within."""
         level = levels_of(model) if level is None else level
         threads, graph = usable_cores(), model.graph
@@ -128,12 +135,12 @@ class Tiling:
         group, most = (np.ascontiguousarray(tiles[name]) for name in ("group", "early"))
         core.place_halves(graph.node, number, early, place, group, most, slot, mate, threads)
         near = int(np.count_nonzero(np.diff(mate.view(np.int32)) == 1))
-        spread = near >= NEAR * 2 * model.m
+        spread = near >= LIMITS.near * 2 * model.m
         _arrange(tiles, spread)
         levels = int(level.max()) + 1 if model.n else 0
         halves = np.zeros(len(first) * LANES if ragged else 1, dtype=np.uint32)
         if ragged:
-            halves[place] = early + HALVES * late
+            halves[place] = early + LIMITS.halves * late
         return cls(
             tiles=tiles,
             level_start=np.searchsorted(level[first], np.arange(levels + 1)),
@@ -179,7 +186,7 @@ def _around(model: Model, level: Ints) -> Ints | None:
     """
     levels = int(level.max(initial=0)) + 1
     degree = int(model.graph.degree.max(initial=0)) + 1
-    if levels > FEW_LEVELS or degree**levels >= 1 << 53:
+    if levels > LIMITS.few_levels or degree**levels >= 1 << 53:
         return None
     weight = float(degree) ** np.arange(levels)
     node = model.graph.node.reshape(-1, 2)
