@@ -58,7 +58,7 @@ class CupyDevice:
     model_block = 256  # for a model of its own: a tile at a time, and more models
 
     def __init__(self, cupy: Any) -> None:
-        self._cupy = self.xp = cupy
+        self._cupy = cupy
         number = cupy.cuda.Device().id
         properties = cupy.cuda.runtime.getDeviceProperties(number)
         self.name = properties["name"].decode()

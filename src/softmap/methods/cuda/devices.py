@@ -30,17 +30,14 @@ class Device(Protocol):
         Threads in a block: sums come out one per block.
     teams : bool
         Whether a tile can have several warps; else a block is one thread.
-    xp : module
-        Makes arrays of the device as numpy makes its own.
     """
 
     name: str
     block: int
     teams: bool
-    xp: Any
 
     def working(self) -> AbstractContextManager[Any]:
-        """Within this, what `xp` does is in the order of launches."""
+        """Within this, arrays are made in the order of launches."""
 
     def offers(self, shape: Shape) -> bool:
         """Whether there are kernels of this shape."""
@@ -91,7 +88,6 @@ class HostDevice:
     name = "host"
     block = 1
     teams = False
-    xp: Any = np
     general = 128  # labels of the general shape
 
     def __init__(self) -> None:
