@@ -81,7 +81,7 @@ def checks() -> Iterator[Row]:
                 for _ in range(5):
                     passes.append(least(lambda m=method, s=state: m.step(s, 1), 1))  # type: ignore[misc]
                     asked.append(
-                        least(lambda m=method, s=state, a=ask, f=look: f(m.propose(s, a)), 1)  # type: ignore[misc]
+                        least(lambda m=method, s=state, a=ask, f=look: f(m.answer(s, a)), 1)  # type: ignore[misc]
                     )
                 row[f"{ask.name.lower()} / pass"] = min(asked) / min(passes)
             yield row

@@ -92,8 +92,8 @@ def test_the_judge_says_what_the_plain_account_says(name, seed):
     judge, proof = Judge.of(model), certificate(model, lam, 20.0)
     verdict = judge.look(Proposal(lam, 20.0))
     assert verdict.bound == pytest.approx(proof.bound, abs=1e-9)
-    assert judge.bound <= dense_lp(model) + 1e-7
-    assert judge.primal >= dense_lp(model) - 1e-7
+    assert judge.best.bound <= dense_lp(model) + 1e-7
+    assert judge.best.primal >= dense_lp(model) - 1e-7
 
 
 def half_states(model: Model) -> np.ndarray:

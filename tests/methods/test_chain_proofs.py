@@ -176,7 +176,7 @@ def test_a_price_is_that_of_the_coupling(name, seed, dtype, eta):
     given = [turned(generators.potts_grid(4, 5, 2), rng)] if name == "turned" else None
     for model in given or models_of(name, seed):
         chains, state = passed(model, dtype, eta)
-        chains.keeps_coupling = True
+        chains.keep_couplings()
         for again in (False, True):
             if again:
                 chains.prove(state, 1)

@@ -29,7 +29,7 @@ def test_a_check_of_the_point_shows_less_of_the_same_point(begun):
     whole, messages = method.propose(state), state.messages.msg.copy()
     state.messages.msg[:] = smooth  # both overwrite what the next pass makes anew
     state.messages.overwritten = False
-    plain = method.propose(state, Ask.POINT)
+    plain = method.answer(state, Ask.POINT)
     np.testing.assert_array_equal(plain.nodes[0], whole.nodes[0])
     np.testing.assert_array_equal(plain.coupling, whole.coupling)
     assert (len(plain.nodes), len(whole.nodes)) == (1, 2)
@@ -43,10 +43,10 @@ def test_a_check_of_the_point_shows_less_of_the_same_point(begun):
 def test_a_check_of_the_bound_has_that_of_the_point(begun):
     _, method, state = begun
     smooth = state.messages.msg.copy()
-    brief = method.propose(state, Ask.BOUND)
+    brief = method.answer(state, Ask.BOUND)
     state.messages.msg[:] = smooth
     state.messages.overwritten = False
-    plain = method.propose(state, Ask.POINT)
+    plain = method.answer(state, Ask.POINT)
     np.testing.assert_array_equal(brief.lam, plain.lam)
     np.testing.assert_array_equal(brief.nodes[0], plain.nodes[0])
 

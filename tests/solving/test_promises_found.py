@@ -11,6 +11,8 @@ import pytest
 
 import softmap
 from softmap.proof.search.exact import ExactSearch, flatten
+from softmap.solving.best import Best
+from softmap.solving.problem import Problem
 from softmap.solving.proof import Proof, ProofKind
 from support.oracles import brute_force, dense_lp
 
@@ -44,12 +46,12 @@ def test_every_way_to_read_labels_off_completes_running_variables() -> None:
 
 def test_labels_that_are_kept_have_the_cost_of_the_visible_ones() -> None:
     model = counted(40)
-    search = softmap.labels.LabelSearch(model)
+    best = Best(Problem.plain(model))
     labels = np.zeros(model.num_variables, dtype=np.int64)
     labels[: model.num_visible] = 1  # all counts are wrong
     assert model.energy(labels) == math.inf
-    search.take(labels)
-    assert search.energy == model.energy(search.labels[: model.num_visible]) < math.inf
+    assert best.offer_labels(labels)
+    assert best.energy == model.energy(best.labels[: model.num_visible]) < math.inf
 
 
 # --- the primal value is the cost of the marginals ------------------------------------------------

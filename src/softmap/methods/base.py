@@ -133,8 +133,12 @@ class Algorithm(ABC):
         """Go on by `count` updates (randomised methods) or passes (sweep methods), in place."""
 
     @abstractmethod
-    def propose(self, state: Any, ask: Ask = Ask.EVERYTHING) -> Proposal:
-        """Where it stands; less than everything where that costs less."""
+    def propose(self, state: Any) -> Proposal:
+        """Where it stands."""
+
+    def answer(self, state: Any, ask: Ask) -> Proposal:
+        """As much of `propose` as a check asks for, where less costs less."""
+        return self.propose(state)
 
     def start_coarse(self, state: Any, stop: Callable[[], bool]) -> None:  # noqa: B027
         """Warm-start from a coarsened model, where there is one; before the first step.

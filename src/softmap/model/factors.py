@@ -160,8 +160,8 @@ class Assembly:
         Of three and more variables, those with a single label drop out.
         """
         if len(scope) > 2 and 1 in costs.shape:
-            scope = [i for i, d in zip(scope, costs.shape, strict=True) if d > 1]
-            costs = costs.reshape([d for d in costs.shape if d > 1])
+            scope = [i for i, d in zip(scope, costs.shape, strict=True) if d > 1] or [scope[0]]
+            costs = costs.reshape([d for d in costs.shape if d > 1] or [1])
         if len(scope) == 0:
             self.add_constant(float(costs.reshape(())))
         elif len(scope) == 1:

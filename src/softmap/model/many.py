@@ -295,8 +295,8 @@ class Linear(Many):
         self.weights = [integers(w, "weights") for w in given]
         if len(given) != len(self.variables):
             raise ModelError(f"expected weights for {len(self.variables)} variables")
-        self.low = -math.inf if low in (None, -math.inf) else _whole("low", low, math.ceil)
-        self.high = math.inf if high in (None, math.inf) else _whole("high", high, math.floor)
+        self.low = -math.inf if low is None else _whole("low", low, math.ceil)
+        self.high = math.inf if high is None else _whole("high", high, math.floor)
         self.penalty = _penalty(penalty)
 
     def automata(self, sizes: Sequence[int]) -> list[Automaton]:
@@ -330,6 +330,8 @@ def _whole(name: str, bound: Any, rounded: Any) -> float:
     value = real(name, bound)
     if math.isnan(value):
         raise ModelError(f"{name} must be a number, not NaN")
+    if math.isinf(value):
+        return value if (value > 0) == (rounded is math.floor) else math.copysign(_BEYOND, value)
     within = min(max(value, -float(_BEYOND)), float(_BEYOND))
     return float(rounded(within))
 

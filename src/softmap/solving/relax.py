@@ -290,7 +290,7 @@ class Relaxation:
         options, budget = self.options, self.budget
         passes = [options.updates or TUNING.coarse_pays]
         if options.max_work is not None:
-            passes.append(budget.affordable(2 * self.problem.model.m, self.at.next_check))
+            passes.append(budget.affordable(2 * self.problem.model.m, TUNING.coarse_pays))
         if options.time_limit is not None:
             fitting = budget.fitting(Task.STEP, budget.left, Task.BRIEF, Task.FINISH)
             passes.append(fitting - TUNING.coarse_cost)
@@ -365,7 +365,7 @@ class Relaxation:
         ratio = self.best.gaps().lp / max(self.options.lp_gap, 1e-300)
         tight = self.best.energy <= self.best.point_cost < math.inf
         ask = self.at.ask(CHECKS, self.at.done, lp_ratio=ratio, tight=tight, last=last)
-        return self._sound(self.algorithm.propose(self.state, ask))
+        return self._sound(self.algorithm.answer(self.state, ask))
 
     def _sound(self, seen: Proposal) -> Proposal:
         """The proposal, or the best λ so far where a method that may diverge has overflowed."""
@@ -376,7 +376,7 @@ class Relaxation:
     def _brief_check(self, *, thorough: bool) -> Check:
         """A check without a point of the polytope: the bound, and labels as they are read off."""
         best, budget = self.best, self.budget
-        proposal = self._sound(self.algorithm.propose(self.state, Ask.BOUND))
+        proposal = self._sound(self.algorithm.answer(self.state, Ask.BOUND))
         self.at.eta = proposal.eta
         self.judge.bound(proposal)
         if proposal.nodes:

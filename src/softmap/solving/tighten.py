@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 
 from softmap import core
 from softmap import labels as decoding
-from softmap.methods.policy import Annealing, Ask
+from softmap.methods.policy import Annealing
 from softmap.methods.sweeps.anneal import Anneal, AnnealState
 from softmap.model.layout import layout
 from softmap.model.potentials.base import Ints
@@ -229,7 +229,7 @@ class Tightening:
     def check(self, clock: TurnClock) -> None:
         """Some passes, then: bound, labels, η."""
         self._pass(TUNING.passes, clock)
-        proposal = self.algorithm.propose(self.state, Ask.EVERYTHING)
+        proposal = self.algorithm.propose(self.state)
         model = self.algorithm.engine.model
         bound = core.dual_bound(layout(model), proposal.lam, model.constant, self.problem.threads)
         before = self._proved
@@ -268,7 +268,7 @@ class Tightening:
     def _chosen(self, clock: TurnClock) -> tuple[Scope, ...]:
         """Cycles that raise the bound; where there are none, once, unions of clusters."""
         have, eta = len(self.tight.clusters), self.state.eta
-        proposal = self.algorithm.propose(self.state, Ask.EVERYTHING)
+        proposal = self.algorithm.propose(self.state)
         assert proposal.coupling is not None
         nodes = proposal.nodes[0][self._at.states]
         costs = belief_costs(self.tight, nodes, proposal.coupling, eta, self.limits.labels)

@@ -11,6 +11,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self, TextIO
 
 from softmap.views.console import messages, number, ratio
+from softmap.views.streams import Forgiving
 from softmap.views.subject import STAGES
 
 if TYPE_CHECKING:
@@ -45,7 +46,7 @@ Display = Silent
 class PlainLines(Silent):
     """One line now and then, for files and pipes."""
 
-    def __init__(self, stream: TextIO, every: float = 2.0) -> None:
+    def __init__(self, stream: TextIO | Forgiving, every: float = 2.0) -> None:
         self._stream = stream
         self._every = every
         self._next = 0.0
@@ -57,7 +58,8 @@ class PlainLines(Silent):
         self._next = snapshot.seconds + self._every
         shown = columns(snapshot, None)
         line = "  ".join(f"{name} {value}" for name, value in shown.items())
-        print(line, file=self._stream, flush=True)
+        self._stream.write(f"{line}\n")
+        self._stream.flush()
 
 
 class LiveDisplay(Silent):
@@ -121,4 +123,4 @@ def display(enabled: bool, time_limit: float | None = None) -> Display:
         return Silent()
     if sys.stderr.isatty():
         return LiveDisplay(messages(), time_limit)
-    return PlainLines(sys.stderr)
+    return PlainLines(Forgiving(sys.stderr))

@@ -80,9 +80,9 @@ def test_a_whole_look_is_that_of_one_machine(monkeypatch):
     for row, question in zip(found.trace, asked, strict=True):
         method.step(state, int(row.sweeps) - state.passes)
         if question is Ask.BOUND:
-            judge.best.offer_lam(method.propose(state, Ask.BOUND).lam)
+            judge.best.offer_lam(method.answer(state, Ask.BOUND).lam)
         else:
-            method.observe(state, judge.look(method.propose(state, question)))
+            method.observe(state, judge.look(method.answer(state, question)))
         assert problem.bound_back(judge.best.lp_bound) == pytest.approx(row.bound, rel=1e-13)
         assert row.primal <= problem.cost_back(judge.best.point_cost)
 

@@ -150,11 +150,15 @@ class CudaAnneal(Annealed):
             clock.set_eta(state.eta, self.rule.longest_momentum(state.eta, self.scale))
             clock.set_counts(state.passes, state.samples)
 
-    def propose(self, state: CudaState, ask: Ask = Ask.EVERYTHING) -> Proposal:  # type: ignore[override]
+    def propose(self, state: CudaState) -> Proposal:  # type: ignore[override]
         self._set(state)
         found = self.cuda.look()
         state.node_entropy, state.smoothed = found.node_entropy, found.smoothed
         return DeviceProposal(self.cuda, state.eta, found.smoothed)  # type: ignore[return-value]
+
+    def answer(self, state: CudaState, ask: Ask) -> Proposal:  # type: ignore[override]
+        """One look at the device finds all there is."""
+        return self.propose(state)
 
     def judge_by(self, host: Any) -> Any:
         """A judge on the device, where it can price all edges; else the host's."""

@@ -16,7 +16,6 @@ from softmap import core
 from softmap.methods.base import Algorithm, Floats, Proposal, State
 from softmap.methods.paper.rules import Blocks, Rule, gain
 from softmap.methods.paper.star_order import star_order
-from softmap.methods.policy import Ask
 from softmap.model import Model
 from softmap.randomness import seeded
 from softmap.relaxation.dual import check_eta, check_lam, half_states
@@ -178,7 +177,7 @@ class Standard(Randomised):
         state.work += run.run(self.eta, self._stars, self._exact, count, state.rng)
         state.updates += count
 
-    def propose(self, state: StandardState, ask: Ask = Ask.EVERYTHING) -> Proposal:
+    def propose(self, state: StandardState) -> Proposal:
         """The iterate of least Σ ‖ν‖₁², λ^(0) and the current one included."""
         return Proposal(state.best(), self.eta)
 
@@ -222,7 +221,7 @@ class Accelerated(Randomised):
         state.work += work
         state.updates += count
 
-    def propose(self, state: AcceleratedState, ask: Ask = Ask.EVERYTHING) -> Proposal:
+    def propose(self, state: AcceleratedState) -> Proposal:
         """λ^(k)."""
         with np.errstate(over="ignore", invalid="ignore"):  # at an η far from costs it may diverge
             lam = state.w if self.printed else state.v + state.theta**2 * state.w

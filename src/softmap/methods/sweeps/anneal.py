@@ -185,7 +185,10 @@ class Annealed(Algorithm):
     def restart_point(self, state: AnnealState) -> Floats:
         return self.engine.standing(state.messages, state.eta)
 
-    def propose(self, state: AnnealState, ask: Ask = Ask.EVERYTHING) -> Proposal:
+    def propose(self, state: AnnealState) -> Proposal:
+        return self.answer(state, Ask.EVERYTHING)
+
+    def answer(self, state: AnnealState, ask: Ask) -> Proposal:
         if ask is Ask.BOUND:
             return self._brief(state)
         if ask is Ask.POINT:

@@ -13,7 +13,6 @@ import numpy as np
 from numpy.typing import DTypeLike
 
 from softmap.methods.base import Algorithm, Floats, Proposal, State
-from softmap.methods.policy import Ask
 from softmap.methods.sweeps.anneal import Annealed
 from softmap.methods.sweeps.messages import Messages
 from softmap.methods.sweeps.stars import Rule, Stars
@@ -79,7 +78,7 @@ class Sweeping(Algorithm):
     def restart_point(self, state: SweepState) -> Floats:
         return self.stars.lam(state.messages.msg)
 
-    def propose(self, state: SweepState, ask: Ask = Ask.EVERYTHING) -> Proposal:
+    def propose(self, state: SweepState) -> Proposal:
         """Where it stands."""
         return Proposal(self.restart_point(state), self.eta)
 
@@ -114,7 +113,7 @@ class Nesterov(Sweeping):
     sharpness = FIXED_ETA
     momentum = True
 
-    def propose(self, state: SweepState, ask: Ask = Ask.EVERYTHING) -> Proposal:
+    def propose(self, state: SweepState) -> Proposal:
         """The last point that a gradient step reached, and its -L."""
         smoothed = self.stars.value(state.messages.msg, self.eta)
         return Proposal(self.restart_point(state), self.eta, smoothed=smoothed)

@@ -9,7 +9,6 @@ import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
 from softmap.methods.base import Algorithm, Floats, Proposal, State
-from softmap.methods.policy import Ask
 from softmap.methods.sweeps.chains import Chains
 from softmap.methods.sweeps.messages import Messages
 from softmap.methods.sweeps.ordering import decoding_order
@@ -59,7 +58,7 @@ class TRWS(Algorithm):
         self.chains.passes(state.messages, count, np.inf, momentum=False)
         state.work += 2 * self.chains.model.m * count
 
-    def propose(self, state: TRWSState, ask: Ask = Ask.EVERYTHING) -> Proposal:
+    def propose(self, state: TRWSState) -> Proposal:
         self.chains.resend(state.messages, np.inf)
         found = self.chains.marginals(state.messages, self.eta)
         points = () if found.price is None else (found.price(found.nodes, whole=True),)

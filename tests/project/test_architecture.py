@@ -1,0 +1,43 @@
+"""The page on the architecture names the packages, files and names that exist."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+PAGE = (ROOT / "docs" / "architecture.md").read_text()
+PACKAGES = {path.parent.name for path in (ROOT / "src" / "softmap").glob("*/__init__.py")}
+
+
+def test_the_table_has_every_package_and_no_other():
+    assert set(re.findall(r"^\| `(\w+)` \|", PAGE, flags=re.MULTILINE)) == PACKAGES
+
+
+def test_the_picture_has_every_package():
+    picture = (ROOT / "docs" / "images" / "architecture.svg").read_text()
+    assert set(re.findall(r'font-weight="bold"[^>]*>(\w+)<', picture)) == PACKAGES
+
+
+@pytest.mark.parametrize("path", sorted(set(re.findall(r"`((?:src|tests)/[\w/.]+)`", PAGE))))
+def test_a_path_that_is_named_exists(path):
+    assert (ROOT / path).exists()
+
+
+@pytest.mark.parametrize("name", sorted(set(re.findall(r"`(\w+\.py)`", PAGE))))
+def test_a_module_of_a_run_exists(name):
+    assert (ROOT / "src" / "softmap" / "solving" / name).is_file()
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["_begin", "_relax", "_take_turns", "finished", "offer_lam", "offer_bound", "offer_point",
+     "offer_labels", "Tolerances", "Share", "Relaxation", "Judge", "Stages", "Partial", "Search",
+     "Improve", "Tighten", "Stage"],
+)  # fmt: skip
+def test_a_name_of_a_run_is_defined(name):
+    sources = (path.read_text() for path in (ROOT / "src" / "softmap" / "solving").glob("*.py"))
+    assert f"`{name}`" in PAGE
+    assert any(re.search(rf"(def|class) {name}\b", source) for source in sources)
