@@ -107,7 +107,7 @@ def passes(model):
     out["operations"] = operations_of_pass(model)
     scale = cost_scale(model)
     for name, eta in (("mild", 100.0 / scale), ("cold", 2700.0 / scale)):
-        engine.set_eta(eta, 10.0)
+        engine.clock.set_eta(eta, 10.0)
         engine.passes(20)
         out[f"pass_s_{name}"] = _seconds(lambda: engine.passes(20), device) / 20
         engine.look()

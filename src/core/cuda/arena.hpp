@@ -8,6 +8,8 @@
 
 #include "base/layout.hpp"
 
+#include <type_traits>
+
 namespace softmap {
 namespace device {
 
@@ -22,28 +24,37 @@ struct Tile {
     double share;             // 1 / n_i
 };
 
-// What is known when a kernel is compiled. Kind >= 0: all edges are of that kind, all nodes have N
-// labels; else N is the largest number of labels. Early and Late > 0 bound the half-edges of every
-// node. Spread: equal labels of the 32 slots of a group lie side by side; else the labels of each
-// slot do, which suits graphs whose edges lead anywhere. Plain: every edge has the closed forms of
-// its family. Exact: tables are the same when rounded to the precision of passes. Split: one thread
-// per edge, not per node. Ragged: nodes of a tile may differ in their half-edges, and the tile has
-// room for those of each direction that the richest of them has. Linked: messages and tables lie by
-// edge, those between the same two levels together; see links.hpp.
-template <class Float, int Kind_, int N_, int Reach_, int Early_, int Late_, bool Spread_,
-          bool Plain_, bool Exact_, bool Split_, bool Ragged_, bool Linked_>
-struct Shape {
-    using S = Float;
-    static constexpr int Kind = Kind_, N = N_, Reach = Reach_, Early = Early_, Late = Late_;
-    static constexpr bool Plain = Plain_, Exact = Exact_, Split = Split_, Ragged = Ragged_;
-    static constexpr bool Linked = Linked_;
-    static constexpr bool Spread = Spread_, uniform = Kind >= 0, bounded = Early + Late > 0;
+// What is known when a kernel is compiled; softmap.methods.cuda.shapes writes it by these names.
+struct Facts {
+    bool doubles = false; // messages are held so
+    int kind = -1;        // of all edges, and all nodes have the same labels; else -1
+    int labels = 0;       // of every node, or at most
+    int reach = 0;        // of truncated costs, if all have the same
+    int early = 0;        // half-edges of every node to earlier levels, at most,
+    int late = 0;         // and to later ones; a thread per edge then. 0, 0: any number
+    bool spread = false;  // equal labels of the slots of a group lie side by side; else the labels
+                          // of each slot do, which suits graphs whose edges lead anywhere
+    bool plain = false;   // every edge has the closed forms of its family
+    bool exact = false;   // tables are the same when rounded to the precision of passes
+    bool ragged = false;  // nodes of a tile may differ in their half-edges; it has room for those
+                          // of each direction that the richest of them has
+    bool linked = false;  // messages and tables lie by edge: see links.hpp
+};
+
+template <Facts F> struct Shape {
+    using S = std::conditional_t<F.doubles, double, float>;
+    static constexpr int Kind = F.kind, N = F.labels, Reach = F.reach;
+    static constexpr int Early = F.early, Late = F.late;
+    static constexpr bool Spread = F.spread, Plain = F.plain, Exact = F.exact;
+    static constexpr bool Ragged = F.ragged, Linked = F.linked;
+    static constexpr bool uniform = Kind >= 0, bounded = Early + Late > 0;
     static constexpr int padded = Spread || Linked || N % 4 == 0 || N < 3 ? N : N + 4 - N % 4;
 };
 
 // Kinds: the places of the families in families/all.hpp, and tables that many edges share.
 enum : int { tables, potts, linear, quadratic, projection, shared_tables };
 
+// Handed to every kernel by value; ARENA of softmap.methods.cuda.arena has the same members.
 template <class S> struct Arena {
     const Tile *tiles;
     const double *unary;   // by tile
@@ -62,18 +73,6 @@ template <class S> struct Arena {
     const unsigned *where;  // by slot, of linked shapes: the message into its node
     int edges;              // message k goes to the later end of an edge, edges + k to the earlier
 };
-
-#define SOFTMAP_ARENA_PARAMETERS(S)                                                                \
-    const Tile *tiles, const double *unary, const S *unary_single, const unsigned *mate,           \
-        const int *group_tile, const double *weight, const double *cut, const S *arranged,         \
-        const double *arranged_exact, const unsigned char *kind, const unsigned char *side,        \
-        const int *reach, const long long *place, const double *table, const int *maps,            \
-        const unsigned *halves, const unsigned *where, int edge_count
-#define SOFTMAP_ARENA(S)                                                                           \
-    Arena<S> {                                                                                     \
-        tiles, unary, unary_single, mate, group_tile, weight, cut, arranged, arranged_exact, kind, \
-            side, reach, place, table, maps, halves, where, edge_count                             \
-    }
 
 // Where the numbers of one slot are: entry x at `at + x * step`.
 struct Place {

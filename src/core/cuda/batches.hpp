@@ -6,7 +6,6 @@
 #pragma once
 
 #include "links.hpp"
-#include "together.hpp"
 #include "transfer.hpp"
 
 namespace softmap {
@@ -56,24 +55,22 @@ inline void each_onward(const Arena<typename H::S> &arena, int first, int last, 
 }
 
 // One half pass of one model; returns this thread's part of the restart product.
-template <class H, bool Forward, int Heat, bool Moving>
-inline double half_of(const Arena<typename H::S> &arena, const int *start, int levels,
-                      typename H::S *msg, typename H::S *prev, double eta, double beta,
-                      typename H::S *shift) {
+template <class Pass> inline double half_of(const Pass &pass, const int *start, int levels) {
+    using H = typename Pass::H;
     double product = 0.0;
     for (int step = 0; step < levels; ++step) {
-        const int level = Forward ? step : levels - 1 - step;
-        if constexpr (teamed<H>)
-            each_team<H>(arena, start[level], start[level + 1],
+        const int level = Pass::Forward ? step : levels - 1 - step;
+        if constexpr (teamed<H>) {
+            const int way = thread_in_block() / tile_size % warps_of<batch_ways>;
+            each_team<H>(pass.arena, start[level], start[level + 1],
                          [&](const Node<H> &node, bool there) {
-                             product += send_together<H, Forward, Heat, Moving, batch_ways>(
-                                 arena, node, there, msg, prev, eta, beta, shift);
+                             product += send_node(pass, Team<batch_ways>{way}, node, there);
                          });
-        else
-            each_node<H>(arena, start[level], start[level + 1], [&](const Node<H> &node) {
-                product +=
-                    send_node<H, Forward, Heat, Moving>(arena, node, msg, prev, eta, beta, shift);
+        } else {
+            each_node<H>(pass.arena, start[level], start[level + 1], [&](const Node<H> &node) {
+                product += send_node(pass, Alone{}, node, true);
             });
+        }
         wait_for_block();
     }
     return product;
@@ -83,10 +80,9 @@ inline double half_of(const Arena<typename H::S> &arena, const int *start, int l
 // for each; marginals enter the mean if there is one.
 template <class H, int Heat>
 SOFTMAP_MODEL_KERNEL
-batch_passes(SOFTMAP_ARENA_PARAMETERS(typename H::S), typename H::S *msg, typename H::S *prev,
-             Control *controls, const double *heats, typename H::S *shift, float *mean,
-             double recent, const int *active, const int *level_start, int levels, int count) {
-    const auto arena = SOFTMAP_ARENA(typename H::S);
+batch_passes(Arena<typename H::S> arena, typename H::S *msg, typename H::S *prev, Control *controls,
+             const double *heats, typename H::S *shift, float *mean, double recent,
+             const int *active, const int *level_start, int levels, int count) {
     const int model = active[block_number()];
     const int *start = level_start + model * levels;
     Control &control = controls[model];
@@ -99,9 +95,10 @@ batch_passes(SOFTMAP_ARENA_PARAMETERS(typename H::S), typename H::S *msg, typena
             advance(control);
         wait_for_block();
         const double eta = control.eta, beta = control.beta;
-        half_of<H, true, Heat, true>(arena, start, levels, msg, prev, eta, beta, nullptr);
-        const double part =
-            half_of<H, false, Heat, true>(arena, start, levels, msg, prev, eta, beta, shift);
+        const HalfPass<H, true, Heat, true> forward{arena, msg, prev, nullptr, eta, beta};
+        const HalfPass<H, false, Heat, true> backward{arena, msg, prev, shift, eta, beta};
+        half_of(forward, start, levels);
+        const double part = half_of(backward, start, levels);
         const double product = block_sum<NearestSum>(part);
         const bool sampled_now = mean && (long long)control.passes % sampling == 0;
         if (sampled_now)
@@ -131,12 +128,11 @@ enum : int {
 };
 
 template <class H>
-SOFTMAP_MODEL_KERNEL batch_look(SOFTMAP_ARENA_PARAMETERS(typename H::S), const typename H::S *msg,
+SOFTMAP_MODEL_KERNEL batch_look(Arena<typename H::S> arena, const typename H::S *msg,
                                 typename H::S *polished, const Control *controls,
                                 const typename H::S *shift, double *share, double *mu, int *label,
                                 const float *mean, double *mean_mu, double *found,
                                 const int *active, const int *level_start, int levels) {
-    const auto arena = SOFTMAP_ARENA(typename H::S);
     const int model = active[block_number()];
     const int *start = level_start + model * levels;
     const int first = start[0], last = start[levels];
@@ -149,9 +145,11 @@ SOFTMAP_MODEL_KERNEL batch_look(SOFTMAP_ARENA_PARAMETERS(typename H::S), const t
             }
     });
     wait_for_block();
-    half_of<H, true, hard, false>(arena, start, levels, polished, polished, eta, 0.0, nullptr);
-    half_of<H, false, hard, false>(arena, start, levels, polished, polished, eta, 0.0, nullptr);
-    half_of<H, true, hard, false>(arena, start, levels, polished, polished, eta, 0.0, nullptr);
+    const HalfPass<H, true, hard, false> forward{arena, polished, polished, nullptr, eta, 0.0};
+    const HalfPass<H, false, hard, false> backward{arena, polished, polished, nullptr, eta, 0.0};
+    half_of(forward, start, levels);
+    half_of(backward, start, levels);
+    half_of(forward, start, levels);
     double bound = 0.0, energy = 0.0, mean_cost = 0.0;
     Parts nodes, edges;
     each_node<H>(arena, first, last, [&](const Node<H> &node) {
@@ -195,11 +193,10 @@ SOFTMAP_MODEL_KERNEL batch_look(SOFTMAP_ARENA_PARAMETERS(typename H::S), const t
 // Keep what was the best of a run so far: λ (1), the point (2, or 4 for the mean), labels (8).
 template <class H>
 SOFTMAP_MODEL_KERNEL
-batch_keep(SOFTMAP_ARENA_PARAMETERS(typename H::S), const typename H::S *msg,
-           const typename H::S *polished, const double *mu, const double *mean_mu, const int *label,
-           typename H::S *best_lam, typename H::S *best_msg, double *best_mu, int *best_label,
-           const int *what, const int *active, const int *level_start, int levels) {
-    const auto arena = SOFTMAP_ARENA(typename H::S);
+batch_keep(Arena<typename H::S> arena, const typename H::S *msg, const typename H::S *polished,
+           const double *mu, const double *mean_mu, const int *label, typename H::S *best_lam,
+           typename H::S *best_msg, double *best_mu, int *best_label, const int *what,
+           const int *active, const int *level_start, int levels) {
     const int number = block_number(), model = active[number], kept = what[number];
     const int *start = level_start + model * levels;
     each_node<H>(arena, start[0], start[levels], [&](const Node<H> &node) {

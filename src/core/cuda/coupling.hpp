@@ -1,4 +1,4 @@
-// Edge marginals for given node marginals, and what they cost: core/couplings.hpp for one edge in
+// Edge marginals for given node marginals, and what they cost: proof/couplings.hpp for one edge in
 // one thread.
 //
 // Masses exp(-η (C + κ_i + κ_j)) are computed again wherever they are needed, so that no table has
@@ -14,10 +14,6 @@
 
 namespace softmap {
 namespace device {
-
-inline constexpr double negligible = 1e-15; // as in core/couplings.hpp
-inline constexpr int exchanged = 36;        // as in core/transport.hpp
-inline constexpr double barred = 1e300;
 
 struct Coupled {
     double cost, entropy, slack;
@@ -62,7 +58,7 @@ template <class Edge> struct Masses {
     }
 };
 
-// Moves of mass among two rows and two columns, as `exchange` of core/transport.hpp.
+// Moves of mass among two rows and two columns, as `exchange` of proof/transport.hpp.
 template <int N, bool Fixed>
 inline void exchange(const double *cost, double *plan, int rows, int cols) {
     SOFTMAP_UNROLL(outer_loop<N, Fixed>)

@@ -18,12 +18,14 @@ namespace softmap {
 namespace device {
 namespace {
 
-using Words = const std::uint64_t *; // the arguments of a launch: pointers, integers and doubles
+using Words = const std::uint64_t *; // the arguments of a launch: pointers, integers, doubles
 using Launch = std::function<void(long long, Words)>;
 
 template <class T> T argument(std::uint64_t word) {
     if constexpr (std::is_pointer_v<T>)
         return reinterpret_cast<T>(word);
+    else if constexpr (std::is_class_v<T>) // handed over by value, its address is known here
+        return *reinterpret_cast<const T *>(word);
     else if constexpr (std::is_floating_point_v<T>)
         return of_bits((long long)word);
     else
@@ -43,32 +45,33 @@ template <class... A> Launch launch_of(void (*kernel)(A...)) {
 
 std::map<std::string, Launch> kernels;
 
-template <class H, bool Forward> void add_passes(const std::string &shape) {
-    const std::string begin = "half_pass<" + shape + (Forward ? ", true, " : ", false, ");
-    kernels[begin + "0, false>"] = launch_of(&half_pass<H, Forward, hard, false>);
-    kernels[begin + "1, true>"] = launch_of(&half_pass<H, Forward, mild, true>);
-    kernels[begin + "2, true>"] = launch_of(&half_pass<H, Forward, cold, true>);
+// Both half passes, each in every way that messages are made; `add` is called for each of them.
+template <class Add> void each_half(const std::string &shape, Add add) {
+    const auto both = [&]<bool Forward>() {
+        const std::string begin = shape + (Forward ? ", true, " : ", false, ");
+        add.template operator()<Forward, hard, false>(begin + "0, false");
+        add.template operator()<Forward, mild, true>(begin + "1, true");
+        add.template operator()<Forward, cold, true>(begin + "2, true");
+    };
+    both.template operator()<true>();
+    both.template operator()<false>();
 }
 
-template <class H, bool Forward> void add_together(const std::string &shape) {
-    const std::string begin = "half_pass_together<" + shape + (Forward ? ", true, " : ", false, ");
-    for (const char *ways : {"2>", "4>", "8>"}) { // all the same, where a block is one thread
-        kernels[begin + "0, false, " + ways] =
-            launch_of(&half_pass_together<H, Forward, hard, false, 8>);
-        kernels[begin + "1, true, " + ways] =
-            launch_of(&half_pass_together<H, Forward, mild, true, 8>);
-        kernels[begin + "2, true, " + ways] =
-            launch_of(&half_pass_together<H, Forward, cold, true, 8>);
-    }
+template <class H> void add_passes(const std::string &shape) {
+    each_half(shape, []<bool Forward, int Heat, bool Moving>(const std::string &half) {
+        const std::string begin = "half_pass<" + half + ", ";
+        kernels[begin + "1>"] = launch_of(&half_pass<H, Forward, Heat, Moving, 1>);
+        if constexpr (teamed<H>)
+            for (const char *ways : {"2>", "4>", "8>"}) // all the same, where a block is one thread
+                kernels[begin + ways] = launch_of(&half_pass<H, Forward, Heat, Moving, 8>);
+    });
 }
 
-template <class H, bool Forward> void add_links(const std::string &shape) {
-    const std::string moved = Forward ? ", true>" : ", false>";
-    kernels["add_up_nodes<" + shape + moved] = launch_of(&add_up_nodes<H, Forward>);
-    const std::string begin = "send_along<" + shape + (Forward ? ", true, " : ", false, ");
-    kernels[begin + "0, false>"] = launch_of(&send_along<H, Forward, hard, false>);
-    kernels[begin + "1, true>"] = launch_of(&send_along<H, Forward, mild, true>);
-    kernels[begin + "2, true>"] = launch_of(&send_along<H, Forward, cold, true>);
+template <class H> void add_links(const std::string &shape) {
+    each_half(shape, []<bool Forward, int Heat, bool Moving>(const std::string &half) {
+        kernels["add_up_nodes<" + half + ">"] = launch_of(&add_up_nodes<H, Forward, Heat, Moving>);
+        kernels["send_along<" + half + ">"] = launch_of(&send_along<H, Forward, Heat, Moving>);
+    });
 }
 
 template <class H> void add_arrangement(const std::string &shape) {
@@ -76,19 +79,11 @@ template <class H> void add_arrangement(const std::string &shape) {
     kernels["arrange<" + shape + ", double>"] = launch_of(&arrange<H, double>);
 }
 
-template <class H> void add(const char *parameters) {
-    const std::string shape = std::string("Shape<") + parameters + ">";
-    if constexpr (!H::Linked) {
-        add_passes<H, true>(shape);
-        add_passes<H, false>(shape);
-    }
-    if constexpr (H::Linked) {
-        add_links<H, true>(shape);
-        add_links<H, false>(shape);
-    } else if constexpr (teamed<H>) {
-        add_together<H, true>(shape);
-        add_together<H, false>(shape);
-    }
+template <class H> void add(const std::string &shape) {
+    if constexpr (H::Linked)
+        add_links<H>(shape);
+    else
+        add_passes<H>(shape);
     if constexpr (!H::bounded) {
         kernels["bounds<" + shape + ">"] = launch_of(&bounds<H>);
         kernels["soft_nodes<" + shape + ">"] = launch_of(&soft_nodes<H>);
@@ -109,7 +104,7 @@ template <class H> void add(const char *parameters) {
     }
 }
 
-#define SOFTMAP_ADD(...) add<Shape<__VA_ARGS__>>(#__VA_ARGS__)
+#define SOFTMAP_ADD(...) add<Shape<Facts{__VA_ARGS__}>>("Shape<Facts{" #__VA_ARGS__ "}>")
 
 // Shapes that tests ask for; every other model runs in the general one.
 void add_all() {
@@ -122,29 +117,32 @@ void add_all() {
     kernels["scatter<long long>"] = launch_of(&scatter<long long>);
     kernels["rounded_apart<float>"] = launch_of(&rounded_apart<float>);
     kernels["rounded_apart<double>"] = launch_of(&rounded_apart<double>);
-    SOFTMAP_ADD(float, -1, 128, 0, 0, 0, true, false, false, false, false, false);
-    SOFTMAP_ADD(double, -1, 128, 0, 0, 0, true, false, false, false, false, false);
-    SOFTMAP_ADD(float, 0, 3, 0, 0, 0, true, false, false, false, false, false);
-    SOFTMAP_ADD(float, 0, 3, 0, 2, 2, true, false, false, true, false, false);
-    SOFTMAP_ADD(float, 0, 3, 0, 0, 0, false, false, true, false, false, true);
-    SOFTMAP_ADD(double, 0, 3, 0, 0, 0, false, false, true, false, false, true);
-    SOFTMAP_ADD(float, 1, 3, 0, 0, 0, true, true, false, false, false, false);
-    SOFTMAP_ADD(float, 1, 3, 0, 0, 0, false, true, false, false, false, false);
-    SOFTMAP_ADD(float, 1, 3, 0, 2, 2, true, true, false, true, false, false);
-    SOFTMAP_ADD(float, 1, 3, 0, 0, 4, true, true, false, true, false, false);
-    SOFTMAP_ADD(float, 1, 3, 0, 4, 0, true, true, false, true, false, false);
-    SOFTMAP_ADD(float, 2, 5, 2, 0, 0, true, true, false, false, false, false);
-    SOFTMAP_ADD(float, 2, 5, 2, 2, 2, true, true, false, true, false, false);
-    SOFTMAP_ADD(float, 2, 32, 3, 0, 0, true, true, false, false, false, false);
-    SOFTMAP_ADD(float, 2, 32, 3, 2, 2, true, true, false, true, false, false);
-    SOFTMAP_ADD(float, 3, 5, 2, 0, 0, true, true, false, false, false, false);
-    SOFTMAP_ADD(float, 3, 5, 2, 2, 2, true, true, false, false, false, false);
-    SOFTMAP_ADD(float, 5, 3, 0, 0, 0, true, false, false, false, false, false);
+    SOFTMAP_ADD(.labels = 128, .spread = true);
+    SOFTMAP_ADD(.doubles = true, .labels = 128, .spread = true);
+    SOFTMAP_ADD(.kind = tables, .labels = 3, .spread = true);
+    SOFTMAP_ADD(.kind = tables, .labels = 3, .early = 2, .late = 2, .spread = true);
+    SOFTMAP_ADD(.kind = tables, .labels = 3, .exact = true, .linked = true);
+    SOFTMAP_ADD(.doubles = true, .kind = tables, .labels = 3, .exact = true, .linked = true);
+    SOFTMAP_ADD(.kind = potts, .labels = 3, .spread = true, .plain = true);
+    SOFTMAP_ADD(.kind = potts, .labels = 3, .plain = true);
+    SOFTMAP_ADD(.kind = potts, .labels = 3, .early = 2, .late = 2, .spread = true, .plain = true);
+    SOFTMAP_ADD(.kind = potts, .labels = 3, .late = 4, .spread = true, .plain = true);
+    SOFTMAP_ADD(.kind = potts, .labels = 3, .early = 4, .spread = true, .plain = true);
+    SOFTMAP_ADD(.kind = linear, .labels = 5, .reach = 2, .spread = true, .plain = true);
+    SOFTMAP_ADD(.kind = linear, .labels = 5, .reach = 2, .early = 2, .late = 2, .spread = true,
+                .plain = true);
+    SOFTMAP_ADD(.kind = linear, .labels = 32, .reach = 3, .spread = true, .plain = true);
+    SOFTMAP_ADD(.kind = linear, .labels = 32, .reach = 3, .early = 2, .late = 2, .spread = true,
+                .plain = true);
+    SOFTMAP_ADD(.kind = quadratic, .labels = 5, .reach = 2, .spread = true, .plain = true);
+    SOFTMAP_ADD(.kind = quadratic, .labels = 5, .reach = 2, .early = 2, .late = 2, .spread = true,
+                .plain = true);
+    SOFTMAP_ADD(.kind = shared_tables, .labels = 3, .spread = true);
     // of batches
-    SOFTMAP_ADD(float, -1, 128, 0, 0, 0, true, false, false, false, true, false);
-    SOFTMAP_ADD(double, -1, 128, 0, 0, 0, true, false, false, false, true, false);
-    SOFTMAP_ADD(float, 0, 3, 0, 0, 0, false, false, true, false, true, false);
-    SOFTMAP_ADD(float, 1, 3, 0, 0, 0, false, true, false, false, true, false);
+    SOFTMAP_ADD(.labels = 128, .spread = true, .ragged = true);
+    SOFTMAP_ADD(.doubles = true, .labels = 128, .spread = true, .ragged = true);
+    SOFTMAP_ADD(.kind = tables, .labels = 3, .exact = true, .ragged = true);
+    SOFTMAP_ADD(.kind = potts, .labels = 3, .plain = true, .ragged = true);
 }
 
 void launch(const std::string &name, long long threads,

@@ -1,8 +1,9 @@
 // What the messages of a run prove: a bound rounded down, a point of the local polytope, labels.
 //
-// The bound is that of λ as core/chains.hpp cuts it: every node's share goes to the edges that lead
-// onwards from it. λ is made of the messages by two operations, each rounded once (`lam_of`), and
-// everything after that is rounded down, so that the sum is certainly no larger than what λ proves.
+// The bound is that of λ as passes/chains.hpp cuts it: every node's share goes to the edges that
+// lead onwards from it. λ is made of the messages by two operations, each rounded once (`lam_of`),
+// and everything after that is rounded down, so that the sum is certainly no larger than what λ
+// proves.
 #pragma once
 
 #include "coupling.hpp"
@@ -93,9 +94,8 @@ inline double node_bound(const Arena<typename H::S> &arena, const Node<H> &node,
 }
 
 template <class H>
-SOFTMAP_KERNEL bounds(SOFTMAP_ARENA_PARAMETERS(typename H::S), const typename H::S *msg,
-                      double *partial, int count) {
-    const auto arena = SOFTMAP_ARENA(typename H::S);
+SOFTMAP_KERNEL bounds(Arena<typename H::S> arena, const typename H::S *msg, double *partial,
+                      int count) {
     Node<H> node;
     double sum = 0.0;
     if (node.find(arena, 0, count))
@@ -145,10 +145,9 @@ inline Parts soft_node(const Arena<typename H::S> &arena, const Node<H> &node,
 }
 
 template <class H>
-SOFTMAP_KERNEL soft_nodes(SOFTMAP_ARENA_PARAMETERS(typename H::S), const typename H::S *msg,
+SOFTMAP_KERNEL soft_nodes(Arena<typename H::S> arena, const typename H::S *msg,
                           const Control *control, double *share, double *mu, int *label,
                           double *partial, int blocks, int count) {
-    const auto arena = SOFTMAP_ARENA(typename H::S);
     Node<H> node;
     Parts sum;
     if (node.find(arena, 0, count))
@@ -190,9 +189,8 @@ inline void sample_node(const Arena<typename H::S> &arena, const Node<H> &node,
 }
 
 template <class H>
-SOFTMAP_KERNEL sample(SOFTMAP_ARENA_PARAMETERS(typename H::S), const typename H::S *msg,
-                      const Control *control, float *mean, double recent, int count) {
-    const auto arena = SOFTMAP_ARENA(typename H::S);
+SOFTMAP_KERNEL sample(Arena<typename H::S> arena, const typename H::S *msg, const Control *control,
+                      float *mean, double recent, int count) {
     Node<H> node;
     if (node.find(arena, 0, count))
         sample_node(arena, node, msg, *control, mean, recent);
@@ -219,9 +217,8 @@ inline double mean_node(const Arena<typename H::S> &arena, const Node<H> &node, 
 }
 
 template <class H>
-SOFTMAP_KERNEL mean_nodes(SOFTMAP_ARENA_PARAMETERS(typename H::S), const float *mean, double *mu,
+SOFTMAP_KERNEL mean_nodes(Arena<typename H::S> arena, const float *mean, double *mu,
                           double *partial, int count) {
-    const auto arena = SOFTMAP_ARENA(typename H::S);
     Node<H> node;
     double cost = 0.0;
     if (node.find(arena, 0, count))
@@ -285,11 +282,10 @@ inline Parts couple_node(const Arena<typename H::S> &arena, const Node<H> &node,
 }
 
 template <class H>
-SOFTMAP_KERNEL couple_edges(SOFTMAP_ARENA_PARAMETERS(typename H::S), const typename H::S *msg,
+SOFTMAP_KERNEL couple_edges(Arena<typename H::S> arena, const typename H::S *msg,
                             const Control *control, const double *share, const double *mu,
                             const typename H::S *shift, double *partial, int blocks, int soft,
                             int count) {
-    const auto arena = SOFTMAP_ARENA(typename H::S);
     Node<H> node;
     Parts sum;
     if (node.find(arena, 0, count))
@@ -325,9 +321,7 @@ inline double node_energy(const Arena<typename H::S> &arena, const Node<H> &node
 }
 
 template <class H>
-SOFTMAP_KERNEL energies(SOFTMAP_ARENA_PARAMETERS(typename H::S), const int *label, double *partial,
-                        int count) {
-    const auto arena = SOFTMAP_ARENA(typename H::S);
+SOFTMAP_KERNEL energies(Arena<typename H::S> arena, const int *label, double *partial, int count) {
     Node<H> node;
     double energy = 0.0;
     if (node.find(arena, 0, count))

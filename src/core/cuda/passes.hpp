@@ -1,12 +1,16 @@
-// Half passes over one level, and the clock of momentum: core/chains.hpp for a GPU.
+// Half passes over one level, and the clock of momentum: passes/chains.hpp for a GPU.
 //
-// One thread serves one node: it adds up its messages and sends along the edges that point onwards.
-// Everything is loaded before the first store, since the compiler cannot know that they do not
-// meet. The messages sent backward take part in momentum: a forward half pass reads
-// y = z + β (z - prev) in their place, and the backward one, which makes them anew, finds y the
-// same way and notes what momentum needs.
+// A node adds up its messages and sends along the edges that lead onwards. The messages sent
+// backward take part in momentum: a forward half pass reads y = z + β (z - prev) in their place,
+// and the backward one, which makes them anew, finds y the same way and notes what momentum needs.
+//
+// There is one way to receive a message (`HalfPass::receive`) and one to send it (`Outgoing`). A
+// policy (`Alone`, `PerEdge`, `Team`) says how the threads of a node share that work. Where
+// messages lie by edge, sums and messages have a kernel each (links.hpp), since an edge then needs
+// the sum of a node that another block adds up.
 #pragma once
 
+#include "base/momentum_rule.hpp"
 #include "edges.hpp"
 #include "families/dense.hpp"
 
@@ -16,15 +20,14 @@ namespace device {
 // What a run carries along on the device.
 struct Control {
     double eta;
-    double t, restarts, product; // as Clock in core/momentum.hpp
+    double t, restarts, product; // as Clock in passes/momentum.hpp
     double beta;
     double longest; // t is at most this, looked at every few passes
     double passes;  // so far
     double samples; // of the averaged marginals
 };
 
-inline constexpr double relax = 0.75, turn = 0.3; // chain_momentum of core/momentum.hpp
-inline constexpr int sampling = 5;                // passes between looks at `longest`
+inline constexpr int sampling = 5; // passes between looks at `longest`: SAMPLE of sampling.py
 
 // Before a pass: β from the product of the last one.
 inline void advance(Control &c) {
@@ -74,253 +77,307 @@ template <int W> inline double normalise(Pack<W> *out, int labels) {
     return double(low.part[0]);
 }
 
-// Messages that a node sends along one edge, and where they go.
-template <class H, int W> struct Sent {
-    Pack<W> value[H::N];
-    Place place;
-    int labels;
-    double shift;
+// A half pass: its direction, how messages are made, and where they are read and written.
+template <class Shape_, bool Forward_, int Heat_, bool Moving_> struct HalfPass {
+    using H = Shape_;
+    using S = typename H::S;
+    static constexpr bool Forward = Forward_;
+    static constexpr int Heat = Heat_, N = H::N, W = numbers_of_passes<H>();
+    static constexpr bool moved = Forward && Moving_;      // reads messages with momentum
+    static constexpr bool replacing = Moving_ && !Forward; // and notes what it replaces
+
+    const Arena<S> &arena;
+    S *msg, *prev, *shift; // shift: what normalising took off each message; null if nobody asks
+    double eta, beta;
+
+    // A message into a node.
+    template <bool Moved> void receive(const Place &place, int labels, S *to) const {
+        read<H>(msg, place, labels, to);
+        if constexpr (Moved) {
+            S before[N];
+            read<H, !H::Linked>(prev, place, labels, before);
+            SOFTMAP_UNROLL_ALL
+            for (int x = 0; x < (H::uniform ? N : labels); ++x)
+                to[x] += S(beta) * (to[x] - before[x]);
+        }
+    }
+
+    // Messages first, first + step, ... before `last` of a node, added to its sum. Most > 0: there
+    // are no more than that; loops are written out. Some of them are on their way at a time.
+    template <bool Moved, int Most, int Some = 1>
+    void add(const Node<H> &node, int first, int last, int step, S *sum) const {
+        constexpr int unrolled_by = Most > 0 ? Most : Some > 1 ? 1 : 4;
+        const int labels = node.labels();
+        SOFTMAP_UNROLL(unrolled_by)
+        for (int k = 0; Most > 0 ? k < Most : first + k * step < last; k += Some) {
+            S in[Some][N];
+            SOFTMAP_UNROLL_ALL
+            for (int l = 0; l < Some; ++l)
+                if (first + (k + l) * step < last)
+                    receive<Moved>(node.message(first + (k + l) * step), labels, in[l]);
+            SOFTMAP_UNROLL_ALL
+            for (int l = 0; l < Some; ++l)
+                if (first + (k + l) * step < last)
+                    SOFTMAP_UNROLL_ALL
+            for (int x = 0; x < labels; ++x)
+                sum[x] += in[l][x];
+        }
+    }
+
+    // All messages of a node, added to its sum.
+    template <int Some = 1> void add_all(const Node<H> &node, S *sum) const {
+        add<false, H::Early, Some>(node, 0, node.early, 1, sum);
+        add<moved, H::Late, Some>(node, node.early, node.early + node.late, 1, sum);
+    }
 };
 
-template <class H, bool Moving, int W>
-double replace(const Sent<H, W> &sent, const typename H::S *old, const typename H::S *before,
-               typename H::S *msg, typename H::S *prev, double beta);
+// A message on its way: what the sender has received along its edge, and what the new one replaces.
+// Ahead: everything that can be known before the sender's sum is loaded before it.
+template <class Pass, bool Ahead> struct Outgoing {
+    using H = typename Pass::H;
+    using S = typename Pass::S;
+    static constexpr int N = Pass::N, W = Pass::W;
+    static constexpr bool table_too = Ahead && !H::Linked && H::Kind == tables && N <= 4;
+    S in[N], old[N], before[N], table[table_too ? N * N : 1];
+    unsigned slot; // of the sender; the edge, where messages lie by edge
+    Place place;
 
-// Store a message; with momentum, note what it replaces and return the part of the restart product.
-template <class H, bool Moving, int W>
-inline double replace(const Sent<H, W> &sent, typename H::S *msg, typename H::S *prev,
-                      double beta) {
-    using S = typename H::S;
-    S old[H::N], before[H::N];
-    if constexpr (Moving) {
-        read<H>(msg, sent.place, sent.labels, old);
-        read<H>(prev, sent.place, sent.labels, before);
-    }
-    return replace<H, Moving>(sent, old, before, msg, prev, beta);
-}
+    // Labels of the receiver: not stored where they are known, so that arrays become registers.
+    int labels() const { return H::uniform ? N : labels_; }
 
-// The same where the old message and what came before it were read already.
-template <class H, bool Moving, int W>
-inline double replace(const Sent<H, W> &sent, const typename H::S *old, const typename H::S *before,
-                      typename H::S *msg, typename H::S *prev, double beta) {
-    using S = typename H::S;
-    double product = 0.0;
-    if constexpr (Moving) {
-        Pack<exact> noted[H::N];
-        SOFTMAP_UNROLL_ALL
-        for (int x = 0; x < (H::uniform ? H::N : sent.labels); ++x) {
-            const S y = old[x] + S(beta) * (old[x] - before[x]);
-            const S value = S(sent.value[x].part[0]), step = y - value;
-            product += double(step * (value - old[x] - S(turn) * step));
-            noted[x] = Pack<exact>(old[x] + S(relax) * step);
+    // Along half-edge j of a node.
+    void load(const Pass &pass, const Node<H> &node, int j) {
+        slot = node.slot(j);
+        const Far<H> far(pass.arena, slot);
+        place = far.message();
+        labels_ = far.labels();
+        pass.template receive<Pass::moved>(node.message(j), node.labels(), in);
+        if constexpr (table_too) {
+            const S *from = pass.arena.arranged + table_place<H>(slot);
+            SOFTMAP_UNROLL_ALL
+            for (int k = 0; k < N * N; ++k)
+                table[k] = read_once(from + k * tile_size);
         }
-        write<H>(prev, sent.place, sent.labels, noted);
+        if constexpr (Ahead)
+            load_replaced(pass);
     }
-    write<H>(msg, sent.place, sent.labels, sent.value);
-    return product;
-}
 
-// For nodes with few half-edges: all of them in registers.
-template <class H, bool Forward, int Heat, bool Moving, int W>
-inline double send_bounded(const Arena<typename H::S> &arena, const Node<H> &node,
-                           typename H::S *msg, typename H::S *prev, double eta, double beta,
-                           typename H::S *shift) {
-    using S = typename H::S;
-    constexpr int N = H::N, most = H::Early > H::Late ? H::Early : H::Late;
-    const int early = node.early, late = node.late;
-    S cost[N], in[H::Early + H::Late][N];
-    SOFTMAP_UNROLL_ALL
-    for (int x = 0; x < N; ++x)
-        cost[x] = arena.unary_single[node.cost(x)];
-    SOFTMAP_UNROLL_ALL
-    for (int k = 0; k < H::Early; ++k)
-        if (k < early)
-            read<H>(msg, node.message(k), N, in[k]);
-    SOFTMAP_UNROLL_ALL
-    for (int k = 0; k < H::Late; ++k)
-        if (k < late) {
-            read<H>(msg, node.message(early + k), N, in[H::Early + k]);
-            if constexpr (Forward && Moving) {
-                S before[N];
-                read<H>(prev, node.message(early + k), N, before);
-                SOFTMAP_UNROLL_ALL
-                for (int x = 0; x < N; ++x)
-                    in[H::Early + k][x] += S(beta) * (in[H::Early + k][x] - before[x]);
+    // Along an edge, to its later end (Forward) or its earlier one, where messages lie by edge.
+    void load_edge(const Pass &pass, unsigned edge) {
+        const unsigned own = Pass::Forward ? across(pass.arena, edge) : edge;
+        slot = edge;
+        place = {(long long)across(pass.arena, own) * H::padded, 1};
+        pass.template receive<Pass::moved>(Place{(long long)own * H::padded, 1}, N, in);
+        load_replaced(pass);
+    }
+
+    // The message of a sender with this sum, of which `share` is for each edge; it is stored. Part
+    // of the restart product.
+    double send(const Pass &pass, const S *sum, S share, int some_labels) {
+        const int sender_labels = H::uniform ? N : some_labels;
+        Pack<W> a[N], out[N];
+        SOFTMAP_UNROLL_ALL
+        for (int x = 0; x < sender_labels; ++x)
+            a[x] = Pack<W>(sum[x] * share - in[x]);
+        make(pass, a, sender_labels, out);
+        const double low = normalise<W>(out, labels());
+        if (pass.shift)
+            pass.shift[slot] = S(low);
+        if constexpr (!Ahead) // after a store: loaded earlier, it would take registers meanwhile
+            load_replaced(pass);
+        return replace(pass, out);
+    }
+
+  private:
+    int labels_;
+
+    void load_replaced(const Pass &pass) {
+        if constexpr (Pass::replacing) {
+            read<H>(pass.msg, place, labels(), old);
+            read<H>(pass.prev, place, labels(), before);
+        }
+    }
+
+    void make(const Pass &pass, const Pack<W> *a, int sender_labels, Pack<W> *out) const {
+        const double eta = Pass::Heat == hard ? infinity : pass.eta;
+        if constexpr (table_too || H::Linked) {
+            Pack<W> room[4 * N + 8];
+            double *work = reinterpret_cast<double *>(room);
+            if constexpr (table_too)
+                TableView<W, S, N, false>{{N, N}, table, N, 1, Pack<W>(1.0), false}.message(
+                    a, out, work, eta);
+            else
+                edge_table(pass).message(a, out, work, eta);
+        } else {
+            softmap::device::send<H, W, true, Pass::Heat>(pass.arena, slot, sender_labels, labels(),
+                                                          a, out, eta);
+        }
+    }
+    TableView<W, S, N, true> edge_table(const Pass &pass) const {
+        constexpr long long row = N * tile_size, column = tile_size;
+        return {{N, N},
+                pass.arena.arranged + table_place<H>(slot),
+                Pass::Forward ? row : column,
+                Pass::Forward ? column : row,
+                Pack<W>(1.0),
+                false};
+    }
+
+    double replace(const Pass &pass, const Pack<W> *out) const {
+        double product = 0.0;
+        if constexpr (Pass::replacing) {
+            Pack<exact> noted[N];
+            SOFTMAP_UNROLL_ALL
+            for (int x = 0; x < labels(); ++x) {
+                const S y = old[x] + S(pass.beta) * (old[x] - before[x]);
+                const S value = S(out[x].part[0]), step = y - value;
+                product += double(step * (value - old[x] - S(chain_momentum.turn) * step));
+                noted[x] = Pack<exact>(old[x] + S(chain_momentum.relax) * step);
             }
+            write<H>(pass.prev, place, labels(), noted);
         }
+        write<H>(pass.msg, place, labels(), out);
+        return product;
+    }
+};
+
+// Costs of a node, in the precision of passes.
+template <class H, class S>
+inline void costs_of(const Arena<S> &arena, const Node<H> &node, S *to) {
     SOFTMAP_UNROLL_ALL
-    for (int k = 0; k < H::Early + H::Late; ++k)
-        if (k < H::Early ? k < early : k - H::Early < late)
+    for (int x = 0; x < node.labels(); ++x)
+        to[x] = arena.unary_single[node.cost(x)];
+}
+
+// Policies: how the threads of a node share its work. Each sends along every `step`-th edge
+// onwards from its `first`, or along that one only (`one`); `add_up` finds the sum of the node, and
+// `ahead` says whether the first message is loaded before.
+
+// One thread does everything.
+struct Alone {
+    static constexpr bool ahead = false, one = false;
+    static constexpr int first = 0, step = 1;
+    template <class Pass, class Out>
+    void add_up(const Pass &pass, const Node<typename Pass::H> &node, bool, Out &,
+                typename Pass::S *sum) const {
+        costs_of(pass.arena, node, sum);
+        pass.add_all(node, sum);
+    }
+};
+
+// A thread for each edge onwards, which adds up all messages by itself: for nodes with few edges.
+struct PerEdge : Alone {
+    static constexpr bool one = true;
+    int first;
+};
+
+#ifdef __CUDACC_RTC__
+template <int Ways> inline constexpr int warps_of = Ways;
+#else
+template <int Ways> inline constexpr int warps_of = 1; // a block is one thread there
+#endif
+inline constexpr int most_warps = 16; // of a block
+
+// Several warps work for a tile: for nodes with many edges and few labels. Each adds up some of the
+// messages, the sums meet in the memory of the block, and each sends along the edges whose messages
+// it has read. All threads of a block come here together.
+template <int Ways> struct Team {
+    static constexpr bool ahead = true, one = false;
+    static constexpr int step = warps_of<Ways>;
+    int first;
+
+    template <class Pass, class Out>
+    void add_up(const Pass &pass, const Node<typename Pass::H> &node, bool there, Out &out,
+                typename Pass::S *sum) const {
+        using S = typename Pass::S;
+        constexpr bool Forward = Pass::Forward;
+        const int early = there ? node.early : 0, late = there ? node.late : 0;
+        const int from = Forward ? early : 0, onwards = Forward ? late : early;
+        const int begin = Forward ? 0 : early, others = Forward ? early : late;
+        SOFTMAP_UNROLL_ALL
+        for (int x = 0; x < Pass::N; ++x)
+            sum[x] = there && first == 0 ? pass.arena.unary_single[node.cost(x)] : S(0);
+        if (first < onwards) {
+            out.load(pass, node, from + first);
             SOFTMAP_UNROLL_ALL
-    for (int x = 0; x < N; ++x)
-        cost[x] += in[k][x];
-    constexpr int begin = Forward ? H::Early : 0, count = Forward ? H::Late : H::Early;
-    const int onwards = Forward ? late : early, from = Forward ? early : 0;
-    Sent<H, W> sent[most];
-    SOFTMAP_UNROLL_ALL
-    for (int k = 0; k < count; ++k)
-        if (k < onwards) {
-            Pack<W> a[N];
-            SOFTMAP_UNROLL_ALL
-            for (int x = 0; x < N; ++x)
-                a[x] = Pack<W>(cost[x] * S(node.share) - in[begin + k][x]);
-            const unsigned slot = node.slot(from + k);
-            send<H, W, true, Heat>(arena, slot, N, N, a, sent[k].value,
-                                   Heat == hard ? infinity : eta);
-            sent[k].shift = normalise<W>(sent[k].value, N);
-            sent[k].place = Far<H>(arena, slot).message();
-            sent[k].labels = N;
+            for (int x = 0; x < Pass::N; ++x)
+                sum[x] += out.in[x];
         }
+        pass.template add<false, 0>(node, begin + first, begin + others, step, sum);
+        pass.template add<Pass::moved, 0>(node, from + first + step, from + onwards, step, sum);
+        meet<Pass::N>(sum);
+    }
+
+    // Σ of what the warps of a team hold, known to all of them.
+    template <int N, class S> static void meet(S *sum) {
+#ifdef __CUDACC_RTC__
+        __shared__ S part[most_warps][N][tile_size];
+        const int warp = thread_in_block() / tile_size, lane = thread_in_block() % tile_size;
+        __syncthreads(); // earlier sums may still be read
+        SOFTMAP_UNROLL_ALL
+        for (int x = 0; x < N; ++x)
+            part[warp][x][lane] = sum[x];
+        __syncthreads();
+        const int leader = warp / Ways * Ways;
+        SOFTMAP_UNROLL_ALL
+        for (int x = 0; x < N; ++x) {
+            sum[x] = part[leader][x][lane];
+            SOFTMAP_UNROLL_ALL
+            for (int w = 1; w < Ways; ++w)
+                sum[x] += part[leader + w][x][lane];
+        }
+#else
+        (void)sum;
+#endif
+    }
+};
+
+// What one thread does for a node in a half pass; `there`: whether it has one. Returns its part of
+// the restart product.
+template <class Pass, class Policy>
+inline double send_node(const Pass &pass, const Policy &policy, const Node<typename Pass::H> &node,
+                        bool there) {
+    using S = typename Pass::S;
+    Outgoing<Pass, Policy::ahead> out;
+    S sum[Pass::N];
+    policy.add_up(pass, node, there, out, sum);
+    const int early = there ? node.early : 0, late = there ? node.late : 0;
+    const int from = Pass::Forward ? early : 0, onwards = Pass::Forward ? late : early;
     double product = 0.0;
-    SOFTMAP_UNROLL_ALL
-    for (int k = 0; k < count; ++k)
-        if (k < onwards) {
-            product += replace < H, Moving && !Forward > (sent[k], msg, prev, beta);
-            if (shift)
-                shift[node.slot(from + k)] = S(sent[k].shift);
-        }
+    for (int j = policy.first; j < onwards; j += Policy::step) {
+        if (!Policy::ahead || j != policy.first)
+            out.load(pass, node, from + j);
+        product += out.send(pass, sum, S(node.share), node.labels());
+        if constexpr (Policy::one)
+            break;
+    }
     return product;
 }
 
-// A message into a node, as a half pass reads it.
-template <class H, bool Moved>
-inline void received(const typename H::S *msg, const typename H::S *prev, const Place &place,
-                     int labels, double beta, typename H::S *to) {
-    using S = typename H::S;
-    read<H>(msg, place, labels, to);
-    if constexpr (Moved) {
-        S before[H::N];
-        read<H, true>(prev, place, labels, before);
-        SOFTMAP_UNROLL_ALL
-        for (int x = 0; x < (H::uniform ? H::N : labels); ++x)
-            to[x] += S(beta) * (to[x] - before[x]);
-    }
-}
-
-// For any number of half-edges.
-template <class H, bool Forward, int Heat, bool Moving, int W>
-inline double send_any(const Arena<typename H::S> &arena, const Node<H> &node, typename H::S *msg,
-                       typename H::S *prev, double eta, double beta, typename H::S *shift) {
-    using S = typename H::S;
-    constexpr int N = H::N;
-    const int early = node.early, late = node.late, d = node.labels();
-    S cost[N], in[N];
-    SOFTMAP_UNROLL_ALL
-    for (int x = 0; x < d; ++x)
-        cost[x] = arena.unary_single[node.cost(x)];
-    SOFTMAP_UNROLL(4)
-    for (int j = 0; j < early; ++j) {
-        received<H, false>(msg, prev, node.message(j), d, beta, in);
-        SOFTMAP_UNROLL_ALL
-        for (int x = 0; x < d; ++x)
-            cost[x] += in[x];
-    }
-    SOFTMAP_UNROLL(4)
-    for (int j = early; j < early + late; ++j) {
-        received<H, Forward && Moving>(msg, prev, node.message(j), d, beta, in);
-        SOFTMAP_UNROLL_ALL
-        for (int x = 0; x < d; ++x)
-            cost[x] += in[x];
-    }
-    double product = 0.0;
-    for (int j = Forward ? early : 0; j < (Forward ? early + late : early); ++j) {
-        received<H, Forward && Moving>(msg, prev, node.message(j), d, beta, in);
-        Pack<W> a[N];
-        SOFTMAP_UNROLL_ALL
-        for (int x = 0; x < d; ++x)
-            a[x] = Pack<W>(cost[x] * S(node.share) - in[x]);
-        const unsigned slot = node.slot(j);
-        const Far<H> far(arena, slot);
-        Sent<H, W> sent;
-        send<H, W, true, Heat>(arena, slot, d, far.labels(), a, sent.value,
-                               Heat == hard ? infinity : eta);
-        sent.shift = normalise<W>(sent.value, far.labels());
-        sent.place = far.message();
-        sent.labels = far.labels();
-        product += replace < H, Moving && !Forward > (sent, msg, prev, beta);
-        if (shift)
-            shift[slot] = S(sent.shift);
-    }
-    return product;
-}
-
-// One of the messages that a node with few half-edges sends: as many threads work for it as it has
-// edges onwards, and each adds up the messages by itself.
-template <class H, bool Forward, int Heat, bool Moving, int W>
-inline double send_split(const Arena<typename H::S> &arena, const Node<H> &node, int which,
-                         typename H::S *msg, typename H::S *prev, double eta, double beta,
-                         typename H::S *shift) {
-    using S = typename H::S;
-    constexpr int N = H::N;
-    const int early = node.early, late = node.late;
-    S cost[N], in[N];
-    SOFTMAP_UNROLL_ALL
-    for (int x = 0; x < N; ++x)
-        cost[x] = arena.unary_single[node.cost(x)];
-    SOFTMAP_UNROLL_ALL
-    for (int k = 0; k < H::Early; ++k)
-        if (k < early) {
-            received<H, false>(msg, prev, node.message(k), N, beta, in);
-            SOFTMAP_UNROLL_ALL
-            for (int x = 0; x < N; ++x)
-                cost[x] += in[x];
-        }
-    SOFTMAP_UNROLL_ALL
-    for (int k = 0; k < H::Late; ++k)
-        if (k < late) {
-            received<H, Forward && Moving>(msg, prev, node.message(early + k), N, beta, in);
-            SOFTMAP_UNROLL_ALL
-            for (int x = 0; x < N; ++x)
-                cost[x] += in[x];
-        }
-    const int j = Forward ? early + which : which;
-    received<H, Forward && Moving>(msg, prev, node.message(j), N, beta, in);
-    Pack<W> a[N];
-    SOFTMAP_UNROLL_ALL
-    for (int x = 0; x < N; ++x)
-        a[x] = Pack<W>(cost[x] * S(node.share) - in[x]);
-    const unsigned slot = node.slot(j);
-    Sent<H, W> sent;
-    send<H, W, true, Heat>(arena, slot, N, N, a, sent.value, Heat == hard ? infinity : eta);
-    sent.shift = normalise<W>(sent.value, N);
-    sent.place = Far<H>(arena, slot).message();
-    sent.labels = N;
-    if (shift)
-        shift[slot] = S(sent.shift);
-    return replace < H, Moving && !Forward > (sent, msg, prev, beta);
-}
-
-// What a node does in a half pass.
-template <class H, bool Forward, int Heat, bool Moving>
-inline double send_node(const Arena<typename H::S> &arena, const Node<H> &node, typename H::S *msg,
-                        typename H::S *prev, double eta, double beta, typename H::S *shift) {
-    constexpr int W = numbers_of_passes<H>();
-    if constexpr (H::bounded)
-        return send_bounded<H, Forward, Heat, Moving, W>(arena, node, msg, prev, eta, beta, shift);
-    else
-        return send_any<H, Forward, Heat, Moving, W>(arena, node, msg, prev, eta, beta, shift);
-}
-
-// One level of a half pass; `partial` receives the parts of the restart product.
-template <class H, bool Forward, int Heat, bool Moving>
-SOFTMAP_KERNEL half_pass(SOFTMAP_ARENA_PARAMETERS(typename H::S), typename H::S *msg,
-                         typename H::S *prev, const Control *control, double *partial,
-                         typename H::S *shift, int first, int count) {
-    const auto arena = SOFTMAP_ARENA(typename H::S);
+// One level of a half pass, `Ways` warps for a tile; `partial` receives the parts of the restart
+// product.
+template <class H, bool Forward, int Heat, bool Moving, int Ways>
+SOFTMAP_KERNEL half_pass(Arena<typename H::S> arena, typename H::S *msg, typename H::S *prev,
+                         const Control *control, double *partial, typename H::S *shift, int first,
+                         int count) {
+    const HalfPass<H, Forward, Heat, Moving> pass{
+        arena, msg, prev, shift, control->eta, Moving ? control->beta : 0.0};
+    constexpr int bound = Forward ? H::Late : H::Early;
+    constexpr int warps = H::bounded ? (bound ? bound : 1) : warps_of<Ways>;
+    const long long warp = thread_number() / tile_size;
+    const int tile = int(warp / warps), way = int(warp % warps);
     Node<H> node;
+    const bool there =
+        tile < count && node.take(arena, first + tile, int(thread_number() % tile_size));
     double product = 0.0;
-    const double eta = control->eta, beta = Moving ? control->beta : 0.0;
-    if constexpr (H::Split) {
-        constexpr int ways = Forward ? H::Late : H::Early, W = numbers_of_passes<H>();
-        const long long warp = thread_number() / tile_size;
-        const int tile = int(warp / (ways ? ways : 1)), which = int(warp % (ways ? ways : 1));
-        if (tile < count && node.take(arena, first + tile, int(thread_number() % tile_size)) &&
-            which < (Forward ? node.late : node.early))
-            product = send_split<H, Forward, Heat, Moving, W>(arena, node, which, msg, prev, eta,
-                                                              beta, shift);
-    } else if (node.find(arena, first, count)) {
-        product = send_node<H, Forward, Heat, Moving>(arena, node, msg, prev, eta, beta, shift);
-    }
+    if constexpr (Ways > 1)
+        product = send_node(pass, Team<Ways>{way}, node, there);
+    else if constexpr (H::bounded)
+        product = there && way < (Forward ? node.late : node.early)
+                      ? send_node(pass, PerEdge{{}, way}, node, true)
+                      : 0.0;
+    else
+        product = there ? send_node(pass, Alone{}, node, true) : 0.0;
     if constexpr (Moving && !Forward)
         deliver<NearestSum>(partial, product);
 }

@@ -11,10 +11,9 @@ namespace device {
 enum : int { plain_lam, cut_lam, couplings_of };
 
 template <class H>
-SOFTMAP_KERNEL to_lam(SOFTMAP_ARENA_PARAMETERS(typename H::S), const typename H::S *msg,
+SOFTMAP_KERNEL to_lam(Arena<typename H::S> arena, const typename H::S *msg,
                       const long long *half_offset, double *out, int what, int count) {
     using S = typename H::S;
-    const auto arena = SOFTMAP_ARENA(S);
     Node<H> node;
     if (!node.find(arena, 0, count))
         return;
@@ -30,10 +29,9 @@ SOFTMAP_KERNEL to_lam(SOFTMAP_ARENA_PARAMETERS(typename H::S), const typename H:
 }
 
 template <class H>
-SOFTMAP_KERNEL from_lam(SOFTMAP_ARENA_PARAMETERS(typename H::S), const double *lam,
-                        const long long *half_offset, typename H::S *msg, int count) {
+SOFTMAP_KERNEL from_lam(Arena<typename H::S> arena, const double *lam, const long long *half_offset,
+                        typename H::S *msg, int count) {
     using S = typename H::S;
-    const auto arena = SOFTMAP_ARENA(S);
     Node<H> node;
     if (!node.find(arena, 0, count))
         return;
@@ -46,9 +44,8 @@ SOFTMAP_KERNEL from_lam(SOFTMAP_ARENA_PARAMETERS(typename H::S), const double *l
 
 // Node arrays: by tile from the order of the model, or back.
 template <class H, class A>
-SOFTMAP_KERNEL node_order(SOFTMAP_ARENA_PARAMETERS(typename H::S), const long long *node_offset,
-                          A *by_tile, double *by_node, int back, int count) {
-    const auto arena = SOFTMAP_ARENA(typename H::S);
+SOFTMAP_KERNEL node_order(Arena<typename H::S> arena, const long long *node_offset, A *by_tile,
+                          double *by_node, int back, int count) {
     Node<H> node;
     if (!node.find(arena, 0, count))
         return;
@@ -63,9 +60,7 @@ SOFTMAP_KERNEL node_order(SOFTMAP_ARENA_PARAMETERS(typename H::S), const long lo
 
 // Tables of all edges as each end reads them, weights included, or once, as the earlier end of each
 // reads it, where messages lie by edge.
-template <class H, class A>
-SOFTMAP_KERNEL arrange(SOFTMAP_ARENA_PARAMETERS(typename H::S), A *out, int count) {
-    const auto arena = SOFTMAP_ARENA(typename H::S);
+template <class H, class A> SOFTMAP_KERNEL arrange(Arena<typename H::S> arena, A *out, int count) {
     Node<H> node;
     if (!node.find(arena, 0, count))
         return;

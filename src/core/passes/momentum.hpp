@@ -6,18 +6,12 @@
 // relax → 1 for gradient steps). Momentum restarts when ⟨y - z, z - prev - turn · (y - z)⟩ > 0.
 #pragma once
 
+#include "base/momentum_rule.hpp"
 #include "base/team.hpp"
 
 #include <cmath>
 
 namespace softmap {
-
-struct MomentumRule {
-    double relax; // at 1 some directions would only swing to and fro
-    double turn;  // how far momentum has to point back for a restart; at 0 noise restarts
-};
-inline constexpr MomentumRule chain_momentum{0.75, 0.3};
-inline constexpr MomentumRule star_momentum{0.0, 0.0};
 
 // Notes the messages that a pass replaces; without `prev` the pass has no momentum.
 template <class S> struct Momentum {

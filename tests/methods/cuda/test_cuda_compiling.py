@@ -4,11 +4,19 @@ from __future__ import annotations
 
 import logging
 import re
+from dataclasses import fields
 from pathlib import Path
 
 import pytest
 
+from softmap import core
+from softmap.methods.cuda.arena import ARENA
 from softmap.methods.cuda.compiling import HEADERS, Compiler, Store, sources
+from softmap.methods.cuda.engine import Clock
+from softmap.methods.cuda.levels import RANGES
+from softmap.methods.cuda.shapes import CHOICES, Shape
+from softmap.methods.cuda.tiling import LANES, LIMITS
+from softmap.methods.sweeps.sampling import SAMPLE
 
 
 class Counting:
@@ -24,7 +32,7 @@ class Counting:
 
 def test_a_second_process_compiles_nothing(tmp_path, caplog):
     first, second = Counting(), Counting()
-    names = ["tick", "bounds<Shape<float, 1>>"]
+    names = ["tick", "bounds<Shape<Facts{.labels = 4}>>"]
     with caplog.at_level(logging.INFO, "softmap"):
         one = Compiler(first, ["sm_90", "13.0"], Store(tmp_path))
         one.begin(names)
@@ -35,9 +43,7 @@ def test_a_second_process_compiles_nothing(tmp_path, caplog):
         other.begin(names)
         assert other.done()
         assert [other.binary(name) for name in names] == made
-    assert sorted(first.names) == [
-        "softmap::device::bounds<softmap::device::Shape<float, 1>>", "softmap::device::tick"
-    ]  # fmt: skip
+    assert sorted(first.names) == sorted(names)
     assert not second.names
     assert not caplog.text
 
@@ -88,3 +94,40 @@ def test_every_kernel_is_in_the_header_that_is_included_for_it():
             found[name] = path.stem
     assert found
     assert {name: HEADERS.get(name, "judging") for name in found} == found
+
+
+@pytest.mark.parametrize(
+    ("header", "text"),
+    [
+        ("arena.hpp", f"tile_size = {LANES};"),
+        ("arena.hpp", f"both % {LIMITS.halves}u"),
+        ("batches.hpp", f"!H::bounded && H::N <= {CHOICES.teamed};"),
+        ("passes.hpp", f"sampling = {SAMPLE};"),
+        ("numbers.hpp", f"safe = {RANGES.single},"),
+        ("numbers.hpp", f"safe = {RANGES.double},"),
+        ("arena.hpp", "enum : int { " + ", ".join([*core.KINDS, "shared_tables"]) + " };"),
+    ],
+)
+def test_the_kernels_and_the_driver_have_the_same_numbers(header, text):
+    assert text in (sources() / "cuda" / header).read_text()
+
+
+def test_the_clock_of_the_driver_is_that_of_the_kernels():
+    text = (sources() / "cuda" / "passes.hpp").read_text()
+    control = re.search(r"struct Control \{(.*?)\};", text, re.DOTALL)
+    plain = re.sub(r"//.*|double|\s", "", control[1])
+    assert tuple(re.split("[,;]", plain.strip(";"))) == Clock.members
+
+
+def test_facts_of_a_shape_are_those_of_the_kernels():
+    text = (sources() / "cuda" / "arena.hpp").read_text()
+    members = re.findall(
+        r"(?:bool|int) (\w+) = (\S+);", re.search(r"Facts \{(.*?)\};", text, re.S)[1]
+    )
+    assert members == [(f.name, str(f.default).lower()) for f in fields(Shape)]
+
+
+def test_an_arena_of_the_driver_is_that_of_the_kernels():
+    text = (sources() / "cuda" / "arena.hpp").read_text()
+    body = re.sub(r"//.*", "", re.search(r"struct Arena \{(.*?)\};", text, re.S)[1])
+    assert tuple(re.findall(r"(\w+)\s*[,;]", body)) == ARENA.names

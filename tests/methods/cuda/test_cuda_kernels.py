@@ -13,9 +13,10 @@ from methods.cuda.pass_twin import Passes
 from softmap import core
 from softmap.methods.base import Proposal
 from softmap.methods.cuda import Engine, HostDevice
+from softmap.methods.cuda.arena import Lam
 from softmap.methods.cuda.judge import judged_on_device
 from softmap.methods.cuda.links import Links
-from softmap.methods.cuda.tiling import LANES, Tiling, levels_of
+from softmap.methods.cuda.tiling import LANES, Limits, Tiling, levels_of
 from softmap.relaxation.bounds import dual_bound
 from softmap.relaxation.consistency import tighten
 from softmap.relaxation.point import couple
@@ -37,7 +38,7 @@ def level_of(engine):
 def run(model, dtype, eta=8.0, passes=7):
     engine = Engine(model, HostDevice(), dtype, averaging=True, keeping=True)
     engine.start()
-    engine.set_eta(eta, 10.0)
+    engine.clock.set_eta(eta, 10.0)
     engine.passes(passes)
     return engine
 
@@ -69,12 +70,20 @@ SHAPES = ("potts", "tables", "linear", "wide", "quadratic", "shared", "random")
 @pytest.mark.parametrize("dtype", DTYPES)
 @pytest.mark.parametrize("eta", [8.0, 900.0])
 @pytest.mark.parametrize("name", SHAPES)
-def test_passes_of_every_shape_follow_the_twin(name, eta, dtype):
+@pytest.mark.parametrize("spread", [True, False])
+def test_passes_of_every_shape_follow_the_twin(name, eta, dtype, spread, monkeypatch):
+    """Equal labels side by side, as on large grids, and the labels of each slot."""
+    monkeypatch.setattr("softmap.methods.cuda.tiling.LIMITS", Limits(near=0.0 if spread else 0.5))
     model = shaped(name)
     engine = run(model, dtype, eta)
+    if spread and dtype == "float32" and name != "random":
+        assert engine.arena.shape.kind >= 0
     twin = Passes(model, level_of(engine))
     twin.passes(7, eta)
-    assert np.abs(engine.lam(engine.msg, 0) - twin.lam()).max() < 10 * DTYPES[dtype]
+    assert (
+        np.abs(engine.arena.lam(engine.messages.msg, Lam.PLAIN) - twin.lam()).max()
+        < 10 * DTYPES[dtype]
+    )
 
 
 @pytest.mark.parametrize("dtype", DTYPES)
@@ -86,18 +95,23 @@ def test_passes_of_every_family_follow_the_twin(family, seed, dtype):
     engine = run(model, dtype, passes=6)
     twin = Passes(model, level_of(engine))
     twin.passes(6, 8.0)
-    assert np.abs(engine.lam(engine.msg, 0) - twin.lam()).max() < DTYPES[dtype]
+    assert (
+        np.abs(engine.arena.lam(engine.messages.msg, Lam.PLAIN) - twin.lam()).max() < DTYPES[dtype]
+    )
     engine._polish()
     for forward in (True, False, True):
         twin.half(forward, np.inf)
-    assert np.abs(engine.lam(engine.polished, 1) - twin.cut()).max() < 10 * DTYPES[dtype]
+    assert (
+        np.abs(engine.arena.lam(engine.messages.polished, Lam.CUT) - twin.cut()).max()
+        < 10 * DTYPES[dtype]
+    )
 
 
 @given(models(max_d=3))
 def test_a_bound_of_the_device_is_proved_by_its_lam(given):
     model = tighten(given)
     engine = run(model, "float32", eta=30.0, passes=3)
-    bound, lam = engine.look().bound, engine.lam(engine.polished, 1)
+    bound, lam = engine.look().bound, engine.arena.lam(engine.messages.polished, Lam.CUT)
     proved = dual_bound(model, lam)
     assert bound <= proved
     assert proved - bound <= 1e-12 * (1.0 + np.abs(lam).sum())
@@ -109,18 +123,23 @@ def test_a_look_is_what_the_judge_of_the_host_finds(name, dtype):
     model = shaped(name)
     engine = run(model, dtype, passes=10)
     found = engine.look()
-    kappa, mu = engine.lam(engine.msg, 2), engine.by_node(engine.mu)
+    kappa, mu = (
+        engine.arena.lam(engine.messages.msg, Lam.COUPLINGS),
+        engine.arena.by_node(engine.points.mu),
+    )
     priced = couple(model, mu, kappa, 8.0)
     size = 1.0 + abs(priced.cost)
     assert found.primals[0] == pytest.approx(priced.cost, abs=1e-12 * size)
     assert found.edge_entropy == pytest.approx(priced.entropy, abs=1e-10 * size)
     assert found.slack == pytest.approx(priced.slack, abs=1e-10 * size)
-    mean = couple(model, engine.by_node(engine.mean_mu), kappa, 8.0)
+    mean = couple(model, engine.arena.by_node(engine.points.mean_mu), kappa, 8.0)
     assert found.primals[1] == pytest.approx(mean.cost, abs=1e-12 * size)
     judge = Judge.of(model)
-    judge.look(Proposal(engine.lam(engine.polished, 1), 8.0, kappa, (mu,)))
+    judge.look(Proposal(engine.arena.lam(engine.messages.polished, Lam.CUT), 8.0, kappa, (mu,)))
     assert 0 <= judge.best.lp_bound - found.bound < 1e-12 * size
-    assert found.energy == pytest.approx(model.energy(engine.labels(engine.label)), abs=1e-12)
+    assert found.energy == pytest.approx(
+        model.energy(engine.arena.labels(engine.points.label)), abs=1e-12
+    )
     assert found.bound <= softmap.lp.solve(model).value <= min(found.primals) + 1e-9
 
 

@@ -11,6 +11,8 @@ from typer.testing import CliRunner
 import softmap
 from softmap.errors import InfeasibleModel, MissingExtra, OptionError
 from softmap.methods.cuda import Engine, describe
+from softmap.methods.cuda.anneal import Sizes
+from softmap.methods.cuda.arena import Arena
 from softmap.relaxation import lp
 from support.small_models import random_model
 from support.strategies import FAMILIES
@@ -53,12 +55,12 @@ def test_results_of_every_family_hold_what_they_say(family, seed, place):
 
 def test_checks_of_a_large_model_leave_its_arrays_on_the_device(place, monkeypatch):
     """λ of a large model takes longer to fetch than all passes between two checks."""
-    monkeypatch.setattr("softmap.methods.cuda.anneal.LARGE", 0)
+    monkeypatch.setattr("softmap.methods.cuda.anneal.SIZES", Sizes(large=0))
     fetched = []
     for name in ("lam", "by_node"):
-        whole = getattr(Engine, name)
+        whole = getattr(Arena, name)
         monkeypatch.setattr(
-            Engine, name, lambda *given, whole=whole: fetched.append(1) or whole(*given)
+            Arena, name, lambda *given, whole=whole: fetched.append(1) or whole(*given)
         )
     snapshots = softmap.iterate(GRIDS["random"](), backend="cuda", goal="lp", lp_gap=1e-4, gap=0.0)
     rows = []
@@ -110,7 +112,7 @@ def test_limits_and_callbacks_stop_a_run(place):
 
 
 def test_a_large_model_gets_its_labels_at_the_end(place, monkeypatch):
-    monkeypatch.setattr("softmap.methods.cuda.anneal.LARGE", 100)
+    monkeypatch.setattr("softmap.methods.cuda.anneal.SIZES", Sizes(large=100))
     model = GRIDS["potts"]()
     seen = []
     result = softmap.solve(

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
 from softmap.methods.base import Floats, Proposal, State
+from softmap.methods.cuda.arena import Lam
 from softmap.methods.cuda.devices import Device
 from softmap.methods.cuda.engine import Engine
 from softmap.methods.cuda.finding import find_device
@@ -21,12 +22,20 @@ from softmap.relaxation.dual import cost_scale
 
 __all__ = ["CudaAnneal", "CudaState"]
 
-LARGE = 1_000_000  # node states from which on a search for labels takes longer than the relaxation
+
+@dataclass(frozen=True)
+class Sizes:
+    """When a run is thrifty."""
+
+    large: int = 1_000_000  # node states from which on a search for labels outlasts the relaxation
+
+
+SIZES = Sizes()
 
 
 @dataclass(init=False, eq=False)
 class DeviceMessages:
-    """The arrays of an engine: read from the device when they are asked for, written when set."""
+    """What a checkpoint keeps: read from the device when it is asked for, written when set."""
 
     msg: Floats
     prev: Floats
@@ -34,20 +43,26 @@ class DeviceMessages:
     mean: Floats
 
     def __init__(self, engine: Engine) -> None:
-        object.__setattr__(self, "_engine", engine)
+        object.__setattr__(self, "_device", engine.device)
+        mean = engine.device.zeros(1, np.float32) if engine.points.mean is None else None
+        arrays = {
+            "msg": engine.messages.msg, "prev": engine.messages.prev,
+            "control": engine.clock.control, "mean": engine.points.mean if mean is None else mean,
+        }  # fmt: skip
+        object.__setattr__(self, "_arrays", arrays)
 
     def __getattr__(self, name: str) -> Any:
         if name not in {f.name for f in fields(DeviceMessages)}:
             raise AttributeError(name)
-        return self._engine.device.fetch(getattr(self._engine, name))
+        return self._device.fetch(self._arrays[name])
 
     def __setattr__(self, name: str, value: NDArray[Any]) -> None:
-        self._engine.device.put(getattr(self._engine, name), value)
+        self._device.put(self._arrays[name], value)
 
 
 @dataclass(kw_only=True)
 class CudaState(Cooling, State):
-    """Where a run on a device stands; see `algorithms.sweeps.anneal.AnnealState`."""
+    """Where a run on a device stands; see `sweeps.anneal.AnnealState`."""
 
     messages: DeviceMessages
     passes: int = 0
@@ -69,19 +84,19 @@ class DeviceProposal:
     @cached_property
     def lam(self) -> Floats:
         """λ of the bound."""
-        return self._engine.lam(self._engine.polished, 1)
+        return self._engine.arena.lam(self._engine.messages.polished, Lam.CUT)
 
     @cached_property
     def coupling(self) -> Floats:
         """κ of the edge marginals."""
-        return self._engine.lam(self._engine.msg, 2)
+        return self._engine.arena.lam(self._engine.messages.msg, Lam.COUPLINGS)
 
     @cached_property
     def nodes(self) -> tuple[Floats, ...]:
         """Node marginals, the current ones first."""
-        engine = self._engine
-        means = (engine.by_node(engine.mean_mu),) if engine.averaged else ()
-        return (engine.by_node(engine.mu), *means)
+        by_node, points = self._engine.arena.by_node, self._engine.points
+        means = (by_node(points.mean_mu),) if self._engine.averaged else ()
+        return (by_node(points.mu), *means)
 
 
 class CudaAnneal(Annealed):
@@ -109,7 +124,7 @@ class CudaAnneal(Annealed):
     def init(self, model: Model, lam: Floats | None, seed: int) -> CudaState:  # type: ignore[override]
         self.averaging = easily_coupled(model)
         self.on_device = judged_on_device(model)
-        self.frugal = self.on_device and model.unary.size > LARGE  # type: ignore[misc]
+        self.frugal = self.on_device and model.unary.size > SIZES.large  # type: ignore[misc]
         self.cuda = Engine(
             model, self.device, np.dtype(self.dtype).name,
             averaging=self.averaging, keeping=self.on_device,
@@ -126,16 +141,14 @@ class CudaAnneal(Annealed):
         """`count` passes; they may go on while this returns."""
         self._set(state)
         self.cuda.passes(count)
-        state.passes, state.samples = self.cuda.passes_done, self.cuda.samples
+        state.passes, state.samples = self.cuda.clock.passes, self.cuda.clock.samples
         state.work += 2 * self.cuda.model.m * count
 
     def _set(self, state: CudaState) -> None:
-        engine = self.cuda
-        if (engine.passes_done, engine.samples, engine.eta) != (
-            state.passes, state.samples, state.eta,
-        ):  # fmt: skip
-            engine.set_eta(state.eta, self.rule.longest_momentum(state.eta, self.scale))
-            engine.passes_done, engine.samples = state.passes, state.samples
+        clock = self.cuda.clock
+        if (clock.passes, clock.samples, clock.eta) != (state.passes, state.samples, state.eta):
+            clock.set_eta(state.eta, self.rule.longest_momentum(state.eta, self.scale))
+            clock.set_counts(state.passes, state.samples)
 
     def propose(self, state: CudaState) -> Proposal:  # type: ignore[override]
         self._set(state)
@@ -149,13 +162,15 @@ class CudaAnneal(Annealed):
 
     def judge_by(self, host: Any) -> Any:
         """A judge on the device, where it can price all edges; else the host's."""
-        return DeviceJudge(host, self.cuda) if self.on_device else host
+        kept = self.cuda.kept
+        return host if kept is None else DeviceJudge(host, self.cuda, kept)
 
     def restart_point(self, state: CudaState) -> Floats:  # type: ignore[override]
-        return self.cuda.lam(self.cuda.msg, 0)
+        return self.cuda.arena.lam(self.cuda.messages.msg, Lam.PLAIN)
 
     def rounded(self, state: Any) -> NDArray[np.int64] | None:
         """The labels of the greatest marginals at the last look, of a large model."""
         if not self.frugal:
             return None
-        return self.cuda.labels(self.cuda.label)[: self.cuda.model.num_variables]
+        labels = self.cuda.arena.labels(self.cuda.points.label)
+        return labels[: self.cuda.model.num_variables]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from enum import IntEnum
 from typing import Any
 
 import numpy as np
@@ -13,13 +14,45 @@ from softmap import core
 from softmap.errors import OptionError
 from softmap.methods.cuda.devices import Device
 from softmap.methods.cuda.links import Links
-from softmap.methods.cuda.shapes import NUMBERS, SHARED, Shape, room_of, shape_of
+from softmap.methods.cuda.shapes import NUMBERS, SHARED, TRUNCATED, Shape, room_of, shape_of
 from softmap.methods.cuda.tiling import LANES, Tiling
 from softmap.model import Model
 
-__all__ = ["Arena"]
+__all__ = ["Arena", "Lam", "Offsets"]
 
-TABLE = 13  # the place of `table` among the arrays that every kernel begins with
+Floats = NDArray[np.float64]
+
+# `Arena` in ``src/core/cuda/arena.hpp``: where the arrays are, and the number of edges
+ARENA = np.dtype(
+    [
+        *(
+            (name, np.uint64)
+            for name in (
+                "tiles", "unary", "unary_single", "mate", "group_tile", "weight", "cut",
+                "arranged", "arranged_exact", "kind", "side", "reach", "place", "table", "maps",
+                "halves", "where",
+            )
+        ),
+        ("edges", np.int32),
+    ],
+    align=True,
+)  # fmt: skip
+
+
+class Lam(IntEnum):
+    """What messages are handed out as; see ``src/core/cuda/transfer.hpp``."""
+
+    PLAIN = 0  # λ = -M
+    CUT = 1  # λ as the bound cuts it
+    COUPLINGS = 2  # κ of the edge marginals
+
+
+@dataclass(frozen=True, eq=False)
+class Offsets:
+    """Where each slot's and each place's labels begin in the order of the model."""
+
+    half: Any
+    node: Any
 
 
 class Arena:
@@ -29,37 +62,34 @@ class Arena:
     ----------
     shape : Shape
         What kernels over all tiles are compiled for.
-    arguments : list
-        The arrays that every kernel begins with.
-    threads : int
-        Of a kernel that visits all nodes.
-    message_size : int
-        Numbers that all messages take up.
     links : Links or None
         Where messages lie, if they lie by edge.
+    arrays : dict
+        The arrays that every kernel reads, by name.
+    record : ARENA[]
+        Where they are: the first argument of every kernel.
+    offsets : Offsets
     """
 
     def __init__(
         self, model: Model, device: Device, dtype: str, tiling: Tiling | None = None
     ) -> None:
-        self.model, self.device, self.dtype = model, device, dtype
+        self.model, self.device = model, device
         with device.working():
-            self.tiling = tiling or Tiling.of(model)
-            self.message_size, self.links = self.tiling.message_size, None
+            self.tiling, self.links = tiling or Tiling.of(model), None
             self.shape = shape_of(model, self.tiling, dtype)
             self._check_room(replace(self.shape, exact=True))
             raw = _Raw(model, device)
             if self._tables:
                 self.shape = replace(self.shape, exact=raw.representable(dtype))
             self._choose_shape()
-            self.links = self._linked()
+            if self.shape.linked:
+                self.links = Links.of(self.tiling, model.edges)
             self._check_room(self.shape)
-            self.tiles = len(self.tiling.tiles)
-            self.threads = self.tiles * LANES
-            self.blocks = max(1, -(-self.threads // device.block))
-            self._slots = device.upload(self.tiling.slot)
-            self._offsets: tuple[Any, Any] | None = None
-            self.arguments = self._uploaded(raw)
+            slots = device.upload(self.tiling.slot)
+            self.arrays = self._uploaded(raw, slots)
+            self.record = self._recorded()
+            self.offsets = self._offsets(slots)
             self._arrange_costs()
             if self._tables:
                 self._arrange_tables()
@@ -69,20 +99,39 @@ class Arena:
         device = self.device
         if not device.offers(self.shape):
             widest = getattr(device, "general", room_of(self.shape.labels))
-            ragged = self.tiling.ragged
-            self.shape = Shape(self.dtype, -1, widest, 0, 0, 0, True, False, ragged=ragged)
-            if not self.tiling.spread:
-                self.tiling = _spread(self.tiling)
-                self.message_size = self.tiling.message_size
+            self.shape = Shape(
+                self.shape.doubles, labels=widest, spread=True, ragged=self.tiling.ragged
+            )
+            self.tiling = self.tiling.spread_out()
         if self.model.num_labels.max() > self.shape.labels:
             raise OptionError(f"{device.name}: kernels for {self.shape.labels} labels at most")
 
-    def _linked(self) -> Links | None:
-        """Messages by edge, where the shape has them so; their number does not count lanes."""
-        if not self.shape.linked:
-            return None
-        self.message_size = 2 * self.model.m * self.shape.labels
-        return Links.of(self.tiling, self.model.edges)
+    @property
+    def dtype(self) -> str:
+        """The precision of passes."""
+        return "float64" if self.shape.doubles else "float32"
+
+    @property
+    def tiles(self) -> int:
+        """Their number."""
+        return len(self.tiling.tiles)
+
+    @property
+    def threads(self) -> int:
+        """Of a kernel that visits all nodes."""
+        return self.tiles * LANES
+
+    @property
+    def blocks(self) -> int:
+        """Of a kernel that visits all nodes."""
+        return max(1, -(-self.threads // self.device.block))
+
+    @property
+    def message_size(self) -> int:
+        """Numbers that all messages take up; where they lie by edge, no lane is unused."""
+        if self.links is None:
+            return self.tiling.message_size
+        return 2 * self.model.m * self.shape.labels
 
     @property
     def _tables(self) -> bool:
@@ -94,7 +143,26 @@ class Arena:
 
     def run(self, name: str, *arguments: Any) -> None:
         """Launch a kernel over all nodes; its last argument is the number of tiles."""
-        self.device.launch(name, self.threads, [*self.arguments, *arguments, self.tiles])
+        self.device.launch(name, self.threads, [self.record, *arguments, self.tiles])
+
+    def lam(self, messages: Any, what: Lam) -> Floats:
+        """λ, or what else messages are, in the order of the model."""
+        size = int(self.model.half_offset[-1])
+        out = self.device.zeros(size, np.float64)
+        self.run(self.kernel("to_lam"), messages, self.offsets.half, out, int(what))
+        found: Floats = self.device.fetch(out)
+        return found[:size]
+
+    def by_node(self, array: Any) -> Floats:
+        """Marginals, in the order of the model."""
+        out = self.device.zeros(self.model.unary.size, np.float64)
+        self.run(self.kernel("node_order", "double"), self.offsets.node, array, out, 1)
+        found: Floats = self.device.fetch(out)
+        return found
+
+    def labels(self, label: Any) -> NDArray[np.int64]:
+        """Labels of the nodes."""
+        return self.device.fetch(label)[self.tiling.place].astype(np.int64)
 
     def bytes_needed(self, shape: Shape | None = None) -> int:
         """What a run takes up on the device, costs and messages included."""
@@ -125,39 +193,43 @@ class Arena:
         readers = -(-self.model.m // LANES) * LANES if self.shape.linked else len(self.tiling.mate)
         return readers * self.shape.labels**2
 
-    def _uploaded(self, raw: _Raw) -> list[Any]:
-        """The arrays of `SOFTMAP_ARENA_PARAMETERS` in ``src/core/cuda/arena.hpp``."""
-        put, tiling = self.device.upload, self.tiling
-        dtype = np.dtype(self.dtype)
-        unary = self.device.zeros(tiling.cost_size, np.float64)
-        narrow = self.device.zeros(tiling.cost_size, dtype)
-        general = self.shape.kind < 0
-        truncated = general or self.shape.kind in (2, 3)
+    def _uploaded(self, raw: _Raw, slots: Any) -> dict[str, Any]:
+        """The arrays that `ARENA` points to; what no kernel of this shape reads is left out."""
+        device, tiling, kind = self.device, self.tiling, self.shape.kind
+        zeros, put = device.zeros, device.upload
+        truncated = kind < 0 or kind in TRUNCATED
         wanted = {
-            "weight": True, "cut": truncated, "kind": general,
-            "reach": truncated, "place": general or self.shape.kind in (0, SHARED),
+            "weight": True, "cut": truncated, "kind": kind < 0, "reach": truncated,
+            "place": kind < 0 or kind == SHARED or self._tables,
         }  # fmt: skip
         names = [name for name, keep in wanted.items() if keep]
-        of = raw.by_slot(self._slots, len(tiling.mate), names)
-        none = put(np.zeros(1, dtype=np.int64))
-        self.arranged = self.device.zeros(self._table_size(), dtype)
-        exact = not self._tables or self.shape.exact
-        self.arranged_exact = self.device.zeros(1 if exact else self._table_size(), np.float64)
-        return [
-            put(tiling.tiles), unary, narrow, put(tiling.mate), put(tiling.group_tile),
-            of.get("weight", none), of.get("cut", none), self.arranged, self.arranged_exact,
-            of.get("kind", none), of["side"], of.get("reach", none), of.get("place", none),
-            raw.table, raw.maps, put(tiling.halves),
-            put(self.links.where) if self.links else none, self.model.m,
-        ]  # fmt: skip
+        rounded = self._tables and not self.shape.exact
+        return {
+            "tiles": put(tiling.tiles), "mate": put(tiling.mate),
+            "group_tile": put(tiling.group_tile), "halves": put(tiling.halves),
+            "unary": zeros(tiling.cost_size, np.float64),
+            "unary_single": zeros(tiling.cost_size, self.dtype),
+            "arranged": zeros(self._table_size(), self.dtype),
+            "arranged_exact": zeros(self._table_size() if rounded else 1, np.float64),
+            "table": raw.table, "maps": raw.maps,
+            **({"where": put(self.links.where)} if self.links else {}),
+            **raw.by_slot(slots, len(tiling.mate), names),
+        }  # fmt: skip
+
+    def _recorded(self) -> NDArray[np.void]:
+        record = np.zeros((), ARENA)
+        for name, array in self.arrays.items():
+            record[name] = self.device.address(array)
+        record["edges"] = self.model.m
+        return record
 
     def _arrange_costs(self) -> None:
         """Costs of the nodes in the order of tiles, in both precisions."""
         given = self.device.upload(self.model.unary)
         names = [self.kernel("node_order", kind) for kind in ("double", NUMBERS[self.dtype])]
         self.device.prepare(names)
-        for name, array in zip(names, self.arguments[1:3], strict=True):
-            self.run(name, self.offsets()[1], array, given, 0)
+        for name, array in zip(names, ("unary", "unary_single"), strict=True):
+            self.run(name, self.offsets.node, self.arrays[array], given, 0)
         self.device.synchronize()
 
     def _arrange_tables(self) -> None:
@@ -165,38 +237,25 @@ class Arena:
         number = NUMBERS[self.dtype]
         name, exact = self.kernel("arrange", number), self.kernel("arrange", "double")
         self.device.prepare([name, exact])
-        self.run(name, self.arranged)
+        self.run(name, self.arrays["arranged"])
         if not self.shape.exact:
-            self.run(exact, self.arranged_exact)
+            self.run(exact, self.arrays["arranged_exact"])
         self.device.synchronize()
-        self.arguments[TABLE] = self.arguments[TABLE + 1]
+        del self.arrays["table"]
+        self.record = self._recorded()
 
-    def offsets(self) -> tuple[Any, Any]:
-        """Where each slot's and each node's labels begin in the order of the model."""
-        if self._offsets is None:
-            device, model, tiling = self.device, self.model, self.tiling
-            device.prepare([SCATTER["int64"]])
-            half = device.zeros(len(tiling.mate), np.int64)
-            node = device.zeros(self.threads, np.int64)
-            places = device.upload(tiling.place.astype(np.uint32))
-            for offset, at, out in (
-                (model.half_offset, self._slots, half), (model.node_offset, places, node),
-            ):  # fmt: skip
-                scatter(device, device.upload(offset[:-1]), at, out, 1, len(offset) - 1)
-            device.synchronize()  # what was uploaded is not needed any more
-            self._offsets = half, node
-        return self._offsets
-
-
-def _spread(tiling: Tiling) -> Tiling:
-    """The same tiles with equal labels side by side."""
-    from softmap.methods.cuda.tiling import _arrange
-
-    tiles = tiling.tiles.copy()
-    _arrange(tiles, True)
-    degree = tiles["early"].astype(np.int64) + tiles["late"]
-    size = int((degree * tiles["width"] * LANES).sum())
-    return replace(tiling, tiles=tiles, spread=True, message_size=size)
+    def _offsets(self, slots: Any) -> Offsets:
+        device, model, tiling = self.device, self.model, self.tiling
+        device.prepare([SCATTER["int64"]])
+        half = device.zeros(len(tiling.mate), np.int64)
+        node = device.zeros(self.threads, np.int64)
+        places = device.upload(tiling.place.astype(np.uint32))
+        for offset, at, out in (
+            (model.half_offset, slots, half), (model.node_offset, places, node),
+        ):  # fmt: skip
+            scatter(device, device.upload(offset[:-1]), at, out, 1, len(offset) - 1)
+        device.synchronize()  # what was uploaded is not needed any more
+        return Offsets(half, node)
 
 
 SCATTER = {

@@ -5,17 +5,18 @@ from __future__ import annotations
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
-from enum import IntEnum
+from enum import IntEnum, IntFlag
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from softmap.methods.cuda.arena import Arena
+from softmap.methods.cuda.arena import Arena, Lam
+from softmap.methods.cuda.arrays import Kept, Messages, Points
 from softmap.methods.cuda.devices import Device
-from softmap.methods.cuda.engine import SAFE, START, WIDE, Heat
-from softmap.methods.cuda.shapes import steepest
-from softmap.methods.cuda.tiling import HALVES, Tiling, levels_of
+from softmap.methods.cuda.engine import Clock
+from softmap.methods.cuda.levels import Heat, Heats
+from softmap.methods.cuda.tiling import LIMITS, Tiling, levels_of
 from softmap.methods.sweeps.anneal import RULE, easily_coupled
 from softmap.methods.sweeps.messages import AVERAGING
 from softmap.model import Model
@@ -26,7 +27,15 @@ __all__ = ["Batch", "Judged", "Relaxed"]
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
-LAM, POINT, MEAN, LABELS = 1, 2, 4, 8  # what `batch_keep` keeps
+
+
+class Keep(IntFlag):
+    """What `batch_keep` keeps; see ``src/core/cuda/batches.hpp``."""
+
+    LAM = 1
+    POINT = 2
+    MEAN = 4
+    LABELS = 8
 
 
 class Sum(IntEnum):
@@ -73,131 +82,166 @@ class Relaxed:
     coupling: Floats
 
 
+class _Blocks:
+    """Launches with one block of threads per model.
+
+    Attributes
+    ----------
+    controls : array
+        The clock of every model: `Control` of ``src/core/cuda/passes.hpp``.
+    """
+
+    def __init__(self, arena: Arena, count: int, levels: int) -> None:
+        self._arena, self._levels = arena, levels
+        start = np.full(count * levels + 1, arena.tiles)
+        known = arena.tiling.level_start  # up to the last level that has a node
+        start[: len(known)] = known
+        self._start = arena.device.upload(start.astype(np.int32))
+        self.controls = arena.device.upload(np.tile(Clock.first, count))
+
+    def launch(self, kernel: str, active: Any, arguments: Sequence[Any], *more: Any) -> None:
+        """A kernel with one block per active model."""
+        given = [self._arena.record, *arguments, active, self._start, self._levels, *more]
+        self._arena.device.launch_blocks(kernel, len(active), given)
+
+
+@dataclass(frozen=True, eq=False)
+class _Bests:
+    """The best of every model so far, and η of its point."""
+
+    bound: Floats
+    primal: Floats
+    energy: Floats
+    eta: Floats
+
+    @classmethod
+    def of(cls, count: int) -> _Bests:
+        """Nothing yet."""
+        high = np.full(count, np.inf)
+        return cls(-high, high.copy(), high, np.ones(count))
+
+    def offer(self, active: Ints, found: Floats, means: Floats, eta: Floats) -> Ints:
+        """What is better than before is noted; says what to `Keep` of each model."""
+        best = np.minimum(found[:, Sum.COST], means)
+        what = np.where(found[:, Sum.BOUND] > self.bound[active], Keep.LAM, 0)
+        better = best < self.primal[active]
+        point = np.where(means < found[:, Sum.COST], Keep.MEAN, Keep.POINT)
+        what |= np.where(better, point, 0)
+        what |= np.where(found[:, Sum.ENERGY] < self.energy[active], Keep.LABELS, 0)
+        self.bound[active] = np.maximum(self.bound[active], found[:, Sum.BOUND])
+        self.primal[active] = np.minimum(self.primal[active], best)
+        self.energy[active] = np.minimum(self.energy[active], found[:, Sum.ENERGY])
+        self.eta[active[better]] = eta[active[better]]
+        return what
+
+
 class Batch:
-    """Models on a device, annealed and judged each by itself."""
+    """Models on a device, annealed and judged each by itself.
+
+    Attributes
+    ----------
+    best : bounds, costs and energies of every model so far
+    scale : float array
+        The scale of the costs of every model.
+    passes_done : int
+    """
 
     def __init__(
         self, models: Sequence[Model], device: Device, dtype: str, whole: Joined | None = None
     ) -> None:
-        self.device, self.count = device, len(models)
-        self.whole = whole = whole or joined(models)
-        part = np.repeat(np.arange(self.count), np.diff(whole.node))
+        self._whole = whole = whole or joined(models)
+        count = len(models)
+        part = np.repeat(np.arange(count), np.diff(whole.node))
         level = _levels(whole.model)
-        self.levels = int(level.max()) + 1
-        tiling = Tiling.of(whole.model, part * self.levels + level, ragged=_few_halves(whole))
+        levels = int(level.max()) + 1
+        tiling = Tiling.of(whole.model, part * levels + level, ragged=_few_halves(whole))
         self.arena = arena = Arena(whole.model, device, dtype, tiling)
-        size, costs = arena.message_size, arena.tiling.cost_size
-        self.averaging = easily_coupled(whole.model)
-        names = ("msg", "prev", "polished", "best_lam", "best_msg")
-        self.messages = {name: device.zeros(size, dtype) for name in names}
-        self.shift = device.zeros(len(arena.tiling.mate), dtype)
-        self.share, self.mu, self.best_mu = (device.zeros(costs, np.float64) for _ in range(3))
-        self.mean = device.zeros(costs, np.float32) if self.averaging else None
-        self.mean_mu = device.zeros(costs, np.float64) if self.averaging else None
-        self.label, self.best_label = (device.zeros(arena.threads, np.int32) for _ in range(2))
-        self.found = device.zeros(self.count * len(Sum), np.float64)
-        start = np.full(self.count * self.levels + 1, len(arena.tiling.tiles))
-        known = arena.tiling.level_start  # up to the last level that has a node
-        start[: len(known)] = known
-        self.level_start = device.upload(start.astype(np.int32))
+        self._messages, self._kept = Messages.of(arena), Kept.of(arena)
+        self._points = Points.of(arena, easily_coupled(whole.model))
+        self._heats, self._blocks = Heats.of(arena), _Blocks(arena, count, levels)
+        self._found = device.zeros(count * len(Sum), np.float64)
         self.scale = _scales(models, whole)
-        self._steepest = steepest(whole.model)
-        self._begin()
+        self._eta = RULE.first_eta(self.scale)
+        self.best, self.passes_done = _Bests.of(count), 0
+        device.synchronize()
         device.prepare(self._kernels())
 
-    def _begin(self) -> None:
-        count = self.count
-        self.eta = RULE.first_eta(self.scale)
-        self.passes_done = 0
-        self.bound, self.primal = np.full(count, -np.inf), np.full(count, np.inf)
-        self.energy, self.point_eta = np.full(count, np.inf), np.ones(count)
-        self.controls = self.device.upload(np.tile(START, count))
-        self.device.synchronize()
+    @property
+    def bound(self) -> Floats:
+        """The best bounds."""
+        return self.best.bound
+
+    @property
+    def primal(self) -> Floats:
+        """The least costs of points."""
+        return self.best.primal
+
+    @property
+    def energy(self) -> Floats:
+        """The least energies."""
+        return self.best.energy
 
     def _kernels(self) -> list[str]:
         kernel = self.arena.kernel
-        names = [kernel("batch_passes", str(int(self.heat)))]
+        names = [self._passes(self._heat)]
         names += [kernel(name) for name in ("batch_look", "batch_keep", "to_lam")]
-        names += [kernel("node_order", "double")]
-        return [*names, kernel("batch_passes", str(int(self.coldest)))]
+        return [*names, kernel("node_order", "double"), self._passes(self._heats.coldest)]
 
-    def _launch(self, kernel: str, active: Any, arguments: Sequence[Any], *more: Any) -> None:
-        """A kernel with one block per active model."""
-        self.device.launch_blocks(
-            kernel,
-            len(active),
-            [*self.arena.arguments, *arguments, active, self.level_start, self.levels, *more],
-        )
+    def _passes(self, heat: Heat) -> str:
+        return self.arena.kernel("batch_passes", str(int(heat)))
 
     @property
-    def coldest(self) -> Heat:
-        """The last of the ways to make messages."""
-        return Heat.COLD if self.arena.shape.heats else Heat.MILD
-
-    @property
-    def heat(self) -> Heat:
-        """Whether all closed forms are within the range of numbers."""
-        safe = WIDE if self.arena.shape.kind == 2 else SAFE[self.arena.dtype]
-        return Heat.MILD if float(self.eta.max()) * self._steepest <= safe else self.coldest
+    def _heat(self) -> Heat:
+        return self._heats.at(float(self._eta.max()))
 
     def step(self, active: Ints, count: int) -> None:
         """`count` passes of the active models, at η as the last judgement has set it."""
-        eta, m = self.eta[active], self.messages
+        eta, m, upload = self._eta[active], self._messages, self.arena.device.upload
         longest = RULE.longest_momentum(eta, self.scale[active])
-        self._launch(
-            self.arena.kernel("batch_passes", str(int(self.heat))),
-            self.device.upload(active.astype(np.int32)),
-            [m["msg"], m["prev"], self.controls,
-             self.device.upload(np.stack([eta, longest], axis=1)), self.shift, self.mean,
-             AVERAGING.recent],
+        heats = upload(np.stack([eta, longest], axis=1))
+        self._blocks.launch(
+            self._passes(self._heat),
+            upload(active.astype(np.int32)),
+            [m.msg, m.prev, self._blocks.controls, heats, m.shift, self._points.mean, AVERAGING.recent],
             count,
-        )  # fmt: skip
+        )
         self.passes_done += count
 
     def look(self, active: Ints, began: float) -> Judged:
         """Judge the active models, keep the best, and raise η where it is time."""
-        m, chosen = self.messages, self.device.upload(active.astype(np.int32))
-        self._launch(
+        m, p, device = self._messages, self._points, self.arena.device
+        chosen = device.upload(active.astype(np.int32))
+        self._blocks.launch(
             self.arena.kernel("batch_look"),
             chosen,
-            [m["msg"], m["polished"], self.controls, self.shift, self.share, self.mu, self.label,
-             self.mean, self.mean_mu, self.found],
+            [m.msg, m.polished, self._blocks.controls, m.shift, p.share, p.mu, p.label, p.mean,
+             p.mean_mu, self._found],
         )  # fmt: skip
-        found = self.device.fetch(self.found).reshape(self.count, len(Sum))[active]
-        averaged = self.averaging and self.passes_done >= 10
+        found = device.fetch(self._found).reshape(-1, len(Sum))[active]
+        averaged = p.mean is not None and self.passes_done >= 2 * AVERAGING.every
         means = found[:, Sum.MEAN_COST] if averaged else np.full(len(active), np.inf)
-        self._keep(active, chosen, found, means)
+        self._keep(chosen, self.best.offer(active, found, means, self._eta))
         judged = Judged(
-            active, self.passes_done, time.perf_counter() - began, self.eta[active].copy(),
+            active, self.passes_done, time.perf_counter() - began, self._eta[active].copy(),
             found[:, Sum.SMOOTHED], found[:, Sum.SLACK], self.bound[active], self.primal[active],
             self.energy[active],
         )  # fmt: skip
         self._heed(active, found, np.minimum(found[:, Sum.COST], means))
         return judged
 
-    def _keep(self, active: Ints, chosen: Any, found: Floats, means: Floats) -> None:
-        best = np.minimum(found[:, Sum.COST], means)
-        what = np.where(found[:, Sum.BOUND] > self.bound[active], LAM, 0)
-        better = best < self.primal[active]
-        what |= np.where(better, np.where(means < found[:, Sum.COST], MEAN, POINT), 0)
-        what |= np.where(found[:, Sum.ENERGY] < self.energy[active], LABELS, 0)
-        self.bound[active] = np.maximum(self.bound[active], found[:, Sum.BOUND])
-        self.primal[active] = np.minimum(self.primal[active], best)
-        self.energy[active] = np.minimum(self.energy[active], found[:, Sum.ENERGY])
-        self.point_eta[active[better]] = self.eta[active[better]]
-        m = self.messages
-        self._launch(
+    def _keep(self, chosen: Any, what: Ints) -> None:
+        m, p, kept = self._messages, self._points, self._kept
+        self._blocks.launch(
             self.arena.kernel("batch_keep"),
             chosen,
-            [m["msg"], m["polished"], self.mu, self.mean_mu, self.label, m["best_lam"],
-             m["best_msg"], self.best_mu, self.best_label,
-             self.device.upload(what.astype(np.int32))],
+            [m.msg, m.polished, p.mu, p.mean_mu, p.label, kept.lam, kept.msg, kept.mu, kept.label,
+             self.arena.device.upload(what.astype(np.int32))],
         )  # fmt: skip
 
     def _heed(self, active: Ints, found: Floats, best: Floats) -> None:
         """As `Annealed.heed`, for all models at once."""
         due = RULE.due(
-            self.eta[active],
+            self._eta[active],
             bound=found[:, Sum.BOUND],
             smoothed=found[:, Sum.SMOOTHED],
             previous=-np.inf,  # η waits for a point
@@ -205,35 +249,17 @@ class Batch:
             gap=best - found[:, Sum.BOUND],
             entropy=found[:, Sum.EDGE_ENTROPY] - found[:, Sum.NODE_ENTROPY],
         )
-        self.eta[active[due]] *= RULE.growth
+        self._eta[active[due]] *= RULE.growth
 
     def relaxed(self) -> Relaxed:
         """Everything found, on the host."""
-        m = self.messages
+        arena, kept, best = self.arena, self._kept, self.best
         return Relaxed(
-            self.whole, self.bound, self.primal, self.energy, self.point_eta,
-            self._lam(m["best_lam"], 1), self._lam(m["msg"], 0),
-            self._labels(),
-            self._by_node(self.best_mu), self._lam(m["best_msg"], 2),
+            self._whole, best.bound, best.primal, best.energy, best.eta,
+            arena.lam(kept.lam, Lam.CUT), arena.lam(self._messages.msg, Lam.PLAIN),
+            arena.labels(kept.label), arena.by_node(kept.mu),
+            arena.lam(kept.msg, Lam.COUPLINGS),
         )  # fmt: skip
-
-    def _labels(self) -> Ints:
-        found: Ints = self.device.fetch(self.best_label)[self.arena.tiling.place]
-        return found.astype(np.int64)
-
-    def _lam(self, messages: Any, what: int) -> Floats:
-        arena = self.arena
-        out = self.device.zeros(int(self.whole.model.half_offset[-1]), np.float64)
-        arena.run(arena.kernel("to_lam"), messages, arena.offsets()[0], out, what)
-        found: Floats = self.device.fetch(out)
-        return found
-
-    def _by_node(self, array: Any) -> Floats:
-        arena = self.arena
-        out = self.device.zeros(self.whole.model.unary.size, np.float64)
-        arena.run(arena.kernel("node_order", "double"), arena.offsets()[1], array, out, 1)
-        found: Floats = self.device.fetch(out)
-        return found
 
 
 def _levels(model: Model) -> Ints:
@@ -245,7 +271,7 @@ def _levels(model: Model) -> Ints:
 
 def _few_halves(whole: Joined) -> bool:
     """Whether tiles may be ragged: no node has more half-edges than they can count."""
-    return int(whole.model.graph.degree.max(initial=0)) < HALVES
+    return int(whole.model.graph.degree.max(initial=0)) < LIMITS.halves
 
 
 def _scales(models: Sequence[Model], whole: Joined) -> Floats:

@@ -23,14 +23,13 @@ from softmap.machine import usable_cores
 __all__ = ["Binary", "Compiler", "Store", "sources"]
 
 LOG = logging.getLogger("softmap")
-NAMESPACE = "softmap::device::"
 FOLDER = "SOFTMAP_CACHE"
 
 Binary = tuple[str, bytes]
 """The name of a kernel in its binary, and the binary."""
 
 HEADERS = {
-    "tick": "passes", "half_pass": "passes", "half_pass_together": "together",
+    "tick": "passes", "half_pass": "passes",
     "add_up_nodes": "links", "send_along": "links", "batch_passes": "batches",
     "batch_look": "batches", "batch_keep": "batches", "to_lam": "transfer", "from_lam": "transfer",
     "scatter": "placing", "rounded_apart": "placing", "node_order": "transfer",
@@ -53,11 +52,6 @@ def digest() -> str:
         if path.parent.name in ("base", "cuda", "families", "proof"):
             found.update(path.read_bytes())
     return found.hexdigest()
-
-
-def qualified(name: str) -> str:
-    """A kernel's name with its namespaces."""
-    return NAMESPACE + name.replace("Shape<", NAMESPACE + "Shape<")
 
 
 class Store:
@@ -109,7 +103,7 @@ class Compiler:
     Parameters
     ----------
     compile_one : callable
-        From a text, the qualified name of a kernel and options to its binary.
+        From a text, the name of a kernel and options to its binary.
     facts : sequence of str
         What else a binary depends on: the architecture, the compiler.
     store : Store, optional
@@ -151,12 +145,13 @@ class Compiler:
         return self._found[name].result()
 
     def _make(self, name: str) -> Binary:
-        made = self._compile(self._text(name), qualified(name), self._options())
+        made = self._compile(self._text(name), name, self._options())
         self._store.save(self._key(name), made)
         return made
 
     def _text(self, name: str) -> str:
-        return f'#include "cuda/{HEADERS.get(name.split("<")[0], "judging")}.hpp"\n'
+        header = HEADERS.get(name.split("<")[0], "judging")
+        return f'#include "cuda/{header}.hpp"\nusing namespace softmap::device;\n'
 
     def _options(self) -> list[str]:
         folder = sources()

@@ -58,7 +58,7 @@ class CupyDevice:
     model_block = 256  # for a model of its own: a tile at a time, and more models
 
     def __init__(self, cupy: Any) -> None:
-        self._cupy = self.xp = cupy
+        self._cupy = cupy
         number = cupy.cuda.Device().id
         properties = cupy.cuda.runtime.getDeviceProperties(number)
         self.name = properties["name"].decode()
@@ -102,6 +102,10 @@ class CupyDevice:
         """A copy on the host."""
         with self._stream:
             return self._cupy.asnumpy(array, stream=self._stream)
+
+    def address(self, array: Any) -> int:
+        """Where it is on the device."""
+        return int(array.data.ptr)
 
     def copy(self, source: Any, target: Any) -> None:
         """Copy within the device."""

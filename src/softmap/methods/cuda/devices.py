@@ -16,7 +16,8 @@ from softmap.methods.cuda.shapes import Shape
 __all__ = ["Device", "HostDevice", "Launch"]
 
 Launch = tuple[str, int, Sequence[Any]]
-"""A kernel by name, the threads it needs, and its arguments: arrays, integers, floats."""
+"""A kernel by name, the threads it needs, and its arguments: arrays, integers, floats, and records
+(numpy arrays of a structured type with one entry), which go by value."""
 
 
 class Device(Protocol):
@@ -29,17 +30,14 @@ class Device(Protocol):
         Threads in a block: sums come out one per block.
     teams : bool
         Whether a tile can have several warps; else a block is one thread.
-    xp : module
-        Makes arrays of the device as numpy makes its own.
     """
 
     name: str
     block: int
     teams: bool
-    xp: Any
 
     def working(self) -> AbstractContextManager[Any]:
-        """Within this, what `xp` does is in the order of launches."""
+        """Within this, arrays are made in the order of launches."""
 
     def offers(self, shape: Shape) -> bool:
         """Whether there are kernels of this shape."""
@@ -58,6 +56,9 @@ class Device(Protocol):
 
     def fetch(self, array: Any) -> NDArray[Any]:
         """A copy of a device's array; waits for everything before it."""
+
+    def address(self, array: Any) -> int:
+        """Where an array begins."""
 
     def copy(self, source: Any, target: Any) -> None:
         """Copy within the device, in the order of launches."""
@@ -87,7 +88,6 @@ class HostDevice:
     name = "host"
     block = 1
     teams = False
-    xp: Any = np
     general = 128  # labels of the general shape
 
     def __init__(self) -> None:
@@ -129,6 +129,10 @@ class HostDevice:
     def fetch(self, array: NDArray[Any]) -> NDArray[Any]:
         """A copy."""
         return array.copy()
+
+    def address(self, array: NDArray[Any]) -> int:
+        """Where it is."""
+        return array.ctypes.data
 
     def copy(self, source: NDArray[Any], target: NDArray[Any]) -> None:
         """Copy."""

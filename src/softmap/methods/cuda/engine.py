@@ -11,22 +11,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from softmap.methods.cuda.arena import Arena
+from softmap.methods.cuda.arrays import Kept, Messages, Points, Sums
 from softmap.methods.cuda.devices import Device
-from softmap.methods.cuda.levels import Half, Heat, Level, levels_for
-from softmap.methods.cuda.shapes import steepest
-from softmap.methods.cuda.tiling import Tiling
+from softmap.methods.cuda.levels import Half, Heat, Heats, Levels
 from softmap.methods.sweeps.messages import AVERAGING
 from softmap.model import Model
 
-__all__ = ["CONTROL", "Engine", "Found", "Heat"]
+__all__ = ["Clock", "Engine", "Found"]
 
 Floats = NDArray[np.float64]
-
-# the members of `Control` in src/core/cuda/passes.hpp
-CONTROL = ("eta", "t", "restarts", "product", "beta", "longest", "passes", "samples")
-START = (1.0, 0.0, 0.0, -1.0, 0.0, 10.0, 0.0, 0.0)
-SAFE = {"float32": 80.0, "float64": 600.0}  # `safe` of src/core/cuda/numbers.hpp, at worst
-WIDE = 600.0
 
 
 class Row(IntEnum):
@@ -45,9 +38,6 @@ class Row(IntEnum):
     BOUND = 13  # those of couple_edges take four
 
 
-ROWS = 14
-
-
 @dataclass(frozen=True)
 class Found:
     """What the messages of a run prove, as the device computed it.
@@ -64,8 +54,81 @@ class Found:
     energy: float
 
 
+class Clock:
+    """η, momentum and the passes of a run, on the device and as far as the host has to know.
+
+    Attributes
+    ----------
+    control : array
+        `Control` of ``src/core/cuda/passes.hpp``.
+    eta : float
+    passes, samples : int
+        So far.
+    """
+
+    members = ("eta", "t", "restarts", "product", "beta", "longest", "passes", "samples")
+    first = (1.0, 0.0, 0.0, -1.0, 0.0, 10.0, 0.0, 0.0)
+
+    def __init__(self, device: Device) -> None:
+        self._device, self.control = device, device.zeros(len(self.members), np.float64)
+        self.eta, self.passes, self.samples = self.first[0], 0, 0
+
+    def start(self) -> None:
+        """From the first pass on."""
+        self._device.put(self.control, np.array(self.first))
+        self.passes = self.samples = 0
+
+    def set_eta(self, eta: float, longest: float) -> None:
+        """The inverse temperature of the passes to come, and how long momentum may remember."""
+        self.eta = eta
+        for name, value in (("eta", eta), ("longest", longest)):
+            self._device.put(self.control[self.members.index(name) :], np.array([value]))
+
+    def set_counts(self, passes: int, samples: int) -> None:
+        """Where a run goes on that was stopped."""
+        self.passes, self.samples = passes, samples
+
+
+class Recorder:
+    """Work that a run repeats, recorded the first time."""
+
+    def __init__(self, device: Device) -> None:
+        self._device = device
+        self._known: dict[Any, Callable[[], None]] = {}
+
+    def of(self, key: Any, work: Callable[[], None]) -> Callable[[], None]:
+        """The recorded work of this name."""
+        if key not in self._known:
+            self._known[key] = self._device.recorded(work)
+        return self._known[key]
+
+
 class Engine:
-    """Messages of one model on a device."""
+    """Messages of one model on a device.
+
+    Parameters
+    ----------
+    model : Model
+    device : Device
+    dtype : {"float32", "float64"}
+        The precision of passes.
+    averaging : bool
+        Whether marginals are averaged over the run.
+    keeping : bool
+        Whether the best of the run is kept on the device.
+
+    Attributes
+    ----------
+    arena : Arena
+    messages : Messages
+    points : Points
+    kept : Kept or None
+    clock : Clock
+    found : Found
+        What the last look has found.
+    """
+
+    found: Found
 
     def __init__(
         self,
@@ -75,102 +138,64 @@ class Engine:
         *,
         averaging: bool = False,
         keeping: bool = False,
-        tiling: Tiling | None = None,
     ) -> None:
-        self.model, self.device, self.averaging = model, device, averaging
-        self.arena = arena = Arena(model, device, dtype, tiling)
-        size, costs = arena.message_size, arena.tiling.cost_size
-        self.msg, self.prev, self.polished = (device.zeros(size, dtype) for _ in range(3))
-        self.shift = device.zeros(len(arena.tiling.mate), dtype)
-        self.control = device.zeros(len(CONTROL), np.float64)
-        self.share, self.mu = device.zeros(costs, np.float64), device.zeros(costs, np.float64)
-        self.mean = device.zeros(costs if averaging else 1, np.float32)
-        self.mean_mu = device.zeros(costs if averaging else 1, np.float64)
-        self.label = device.zeros(arena.threads, np.int32)
-        if keeping:
-            self.best_lam, self.best_msg = (device.zeros(size, dtype) for _ in range(2))
-            self.best_mu = device.zeros(costs, np.float64)
-        self._steepest = steepest(model)
-        self._levels = levels_for(arena)
-        products = sum(level.blocks for level in self._levels)
-        self._products = device.zeros(products, np.float64)
-        self._sums = device.zeros(ROWS * arena.blocks, np.float64)
-        self._totals = device.zeros(ROWS, np.float64)
-        self._recorded: dict[Any, Callable[[], None]] = {}
-        self._parts: dict[int, Any] = {}
-        self.eta = START[0]
-        self.passes_done = self.samples = 0
+        self.arena = arena = Arena(model, device, dtype)
+        self.messages, self.points = Messages.of(arena), Points.of(arena, averaging)
+        self.kept = Kept.of(arena) if keeping else None
+        self.clock = Clock(device)
+        self._heats, self._levels = Heats.of(arena), Levels(arena)
+        self._sums = Sums(arena, Row.BOUND + 1, Row.BOUND)
+        self._recorder = Recorder(device)
         device.prepare(self._kernels())
+
+    @property
+    def model(self) -> Model:
+        """The model."""
+        return self.arena.model
+
+    @property
+    def device(self) -> Device:
+        """Where it runs."""
+        return self.arena.device
 
     # --- what is launched ---
 
     def _kernels(self) -> list[str]:
         """What a run may launch, in the order in which it will: passes, checks, colder passes."""
-        arena = self.arena
-
-        def passes(heat: Heat) -> list[str]:
-            halves = (Half(forward, heat) for forward in (True, False))
-            return [
-                name for half in halves for level in self._levels if level.sends(half.forward)
-                for name in level.kernels(half)
-            ]  # fmt: skip
-
-        names = ["tick", *passes(self.heat)]
-        if self.averaging:
+        arena, passes = self.arena, self._levels.kernels
+        averaging = self.points.mean is not None
+        names = ["tick", *passes(self._heats.at(self.clock.eta))]
+        if averaging:
             names += [arena.kernel("sample"), "sampled"]
         every = ["couple_edges", "soft_nodes", "bounds", "energies"]
-        every += ["mean_nodes"] if self.averaging else []
+        every += ["mean_nodes"] if averaging else []
         names += [*(arena.kernel(name) for name in every), "totals", *passes(Heat.HARD)]
         names += [arena.kernel(name) for name in ("to_lam", "from_lam")]
-        names += [arena.kernel("node_order", "double"), *passes(self.coldest)]
+        names += [arena.kernel("node_order", "double"), *passes(self._heats.coldest)]
         return list(dict.fromkeys(names))
 
-    def _half(
-        self, forward: bool, heat: Heat, msg: Any, prev: Any, levels: list[Level] | None = None
-    ) -> None:
-        """A half pass: the levels (or some) in turn; those that send nothing are left out."""
-        shift = None if forward or heat is Heat.HARD else self.shift
-        half = Half(forward, heat, msg, prev, self.control, shift)
-        levels = self._levels if levels is None else levels
-        for level in levels if forward else levels[::-1]:
-            if level.sends(forward):
-                for kernel, threads, given in level.launches(half, self._part(level)):
-                    self.device.launch(kernel, threads, [*self.arena.arguments, *given])
-
-    def _part(self, level: Level) -> Any:
-        """The products of one level's blocks: a view, kept as long as the engine."""
-        if level.block not in self._parts:
-            last = level.block + level.blocks
-            self._parts[level.block] = self._products[level.block : last]
-        return self._parts[level.block]
-
     def _pass(self, heat: Heat) -> None:
-        products = self._products
-        self.device.launch("tick", 1, [self.control, products, len(products)])
-        self._half(True, heat, self.msg, self.prev)
-        self._half(False, heat, self.msg, self.prev)
+        m, control, products = self.messages, self.clock.control, self._levels.products
+        self.device.launch("tick", 1, [control, products, len(products)])
+        self._levels.run(Half(True, heat, m.msg, m.prev, control))
+        self._levels.run(Half(False, heat, m.msg, m.prev, control, m.shift))
 
     def record(self) -> None:
         """Record what a run will repeat, so that it does not have to wait for that."""
-        self._several_of(self.heat)
+        self._several_of(self._heats.at(self.clock.eta))
         if not self.device.prepared():  # passes begin while the rest is still being compiled
             return
-        for averaged in {False, self.averaging}:
+        averaging = self.points.mean is not None
+        for averaged in {False, averaging}:
             self._look_of(averaged)
-        if self.averaging:
-            self._kept("sample", self._sample)
-
-    def _kept(self, key: Any, work: Callable[[], None]) -> Callable[[], None]:
-        """Work, recorded the first time."""
-        if key not in self._recorded:
-            self._recorded[key] = self.device.recorded(work)
-        return self._recorded[key]
+        if averaging:
+            self._recorder.of("sample", self._sample)
 
     def _several_of(self, heat: Heat) -> Callable[[], None]:
-        return self._kept(("passes", heat), lambda: self._several(heat))
+        return self._recorder.of(("passes", heat), lambda: self._several(heat))
 
     def _look_of(self, averaged: bool) -> Callable[[], None]:
-        return self._kept(("look", averaged), lambda: self._judge(averaged))
+        return self._recorder.of(("look", averaged), lambda: self._judge(averaged))
 
     # --- a run ---
 
@@ -179,71 +204,48 @@ class Engine:
         device, arena = self.device, self.arena
         if lam is not None:
             given = device.upload(lam)
-            arena.run(arena.kernel("from_lam"), given, arena.offsets()[0], self.msg)
+            arena.run(arena.kernel("from_lam"), given, arena.offsets.half, self.messages.msg)
             device.synchronize()
-        device.copy(self.msg, self.prev)
-        device.put(self.control, np.array(START))
-        self.passes_done = self.samples = 0
-
-    def set_eta(self, eta: float, longest: float) -> None:
-        """The inverse temperature of the passes to come, and how long momentum may remember."""
-        self.eta = eta
-        self._set("eta", eta)
-        self._set("longest", longest)
-
-    def _set(self, name: str, value: float) -> None:
-        place = CONTROL.index(name)
-        self.device.put(self.control[place:], np.array([value]))
-
-    @property
-    def coldest(self) -> Heat:
-        """The last of the ways to make messages; for most families there is one for every η."""
-        return Heat.COLD if self.arena.shape.heats else Heat.MILD
-
-    @property
-    def heat(self) -> Heat:
-        """Whether all closed forms are within the range of numbers at this η."""
-        linear = self.arena.shape.kind == 2
-        safe = WIDE if linear else SAFE[self.arena.dtype]
-        return Heat.MILD if self.eta * self._steepest <= safe else self.coldest
+        device.copy(self.messages.msg, self.messages.prev)
+        self.clock.start()
 
     def passes(self, count: int) -> None:
         """`count` passes with momentum; every few of them the marginals enter the mean."""
-        heat = self.heat
+        clock, heat = self.clock, self._heats.at(self.clock.eta)
         while count > 0:
-            now = min(count, AVERAGING.every - self.passes_done % AVERAGING.every)
+            now = min(count, AVERAGING.every - clock.passes % AVERAGING.every)
             if now == AVERAGING.every:
                 self._several_of(heat)()
             else:
                 for _ in range(now):
-                    self._kept(("pass", heat), lambda: self._pass(heat))()
-            self.passes_done += now
+                    self._recorder.of(("pass", heat), lambda: self._pass(heat))()
             count -= now
-            if self.averaging and self.passes_done % AVERAGING.every == 0:
-                self._kept("sample", self._sample)()
-                self.samples += 1
+            sampled = self.points.mean is not None and (clock.passes + now) % AVERAGING.every == 0
+            if sampled:
+                self._recorder.of("sample", self._sample)()
+            clock.set_counts(clock.passes + now, clock.samples + sampled)
 
     def _several(self, heat: Heat) -> None:
         for _ in range(AVERAGING.every):
             self._pass(heat)
 
     def _sample(self) -> None:
-        arena = self.arena
-        arena.run(arena.kernel("sample"), self.msg, self.control, self.mean, AVERAGING.recent)
-        self.device.launch("sampled", 1, [self.control])
+        arena, control = self.arena, self.clock.control
+        arena.run(arena.kernel("sample"), self.messages.msg, control, self.points.mean, AVERAGING.recent)
+        self.device.launch("sampled", 1, [control])
 
     # --- judgement ---
 
     @property
     def averaged(self) -> bool:
         """Whether there is a mean of marginals worth a look."""
-        return self.averaging and self.samples > 1
+        return self.points.mean is not None and self.clock.samples > 1
 
     def look(self) -> Found:
         """Judge where the messages stand; the answer is kept as `found`."""
         averaged = self.averaged
         self._look_of(averaged)()
-        total = self.device.fetch(self._totals)
+        total = self._sums.totals()
         constant = self.model.constant
         primals = [total[Row.NODE_COST] + total[Row.EDGE_COST] + constant]
         if averaged:
@@ -261,57 +263,32 @@ class Engine:
 
     def _judge(self, averaged: bool) -> None:
         self._polish()
-        arena, blocks, device = self.arena, self.arena.blocks, self.device
-        rows = [self._sums[k * blocks :] for k in range(ROWS)]
-        arena.run(arena.kernel("bounds"), self.polished, rows[Row.BOUND])
+        arena, blocks, row = self.arena, self.arena.blocks, self._sums.row
+        m, p, control = self.messages, self.points, self.clock.control
+        arena.run(arena.kernel("bounds"), m.polished, row(Row.BOUND))
         arena.run(
-            arena.kernel("soft_nodes"), self.msg, self.control, self.share, self.mu, self.label,
-            rows[Row.NODE_COST], blocks,
+            arena.kernel("soft_nodes"), m.msg, control, p.share, p.mu, p.label,
+            row(Row.NODE_COST), blocks,
         )  # fmt: skip
         couple = arena.kernel("couple_edges")
         arena.run(
-            couple, self.msg, self.control, self.share, self.mu, self.shift,
-            rows[Row.EDGE_COST], blocks, 1,
+            couple, m.msg, control, p.share, p.mu, m.shift, row(Row.EDGE_COST), blocks, 1
         )  # fmt: skip
-        arena.run(arena.kernel("energies"), self.label, rows[Row.ENERGY])
+        arena.run(arena.kernel("energies"), p.label, row(Row.ENERGY))
         if averaged:
-            arena.run(arena.kernel("mean_nodes"), self.mean, self.mean_mu, rows[Row.MEAN_NODE_COST])
+            arena.run(arena.kernel("mean_nodes"), p.mean, p.mean_mu, row(Row.MEAN_NODE_COST))
             arena.run(
-                couple, self.msg, self.control, self.share, self.mean_mu, self.shift,
-                rows[Row.MEAN_EDGE_COST], blocks, 0,
+                couple, m.msg, control, p.share, p.mean_mu, m.shift,
+                row(Row.MEAN_EDGE_COST), blocks, 0,
             )  # fmt: skip
-        device.launch(
-            "totals", ROWS * device.block, [self._sums, self._totals, blocks, ROWS, int(Row.BOUND)]
-        )
+        self._sums.add_up()
 
     def _polish(self) -> None:
         """Hard passes, and half of one, on a copy of the messages: what the bound is read off."""
-        self.device.copy(self.msg, self.polished)
+        m = self.messages
+        self.device.copy(m.msg, m.polished)
         for forward in (True, False, True):
-            self._half(forward, Heat.HARD, self.polished, self.polished)
-
-    # --- to the host ---
-
-    def lam(self, messages: Any, what: int) -> Floats:
-        """λ in the order of the model: -M (0), as the bound cuts it (1), or couplings κ (2)."""
-        arena, device = self.arena, self.device
-        out = device.zeros(int(self.model.half_offset[-1]), np.float64)
-        arena.run(arena.kernel("to_lam"), messages, arena.offsets()[0], out, what)
-        found: Floats = device.fetch(out)
-        return found[: int(self.model.half_offset[-1])]
-
-    def by_node(self, array: Any) -> Floats:
-        """An array over node states, in the order of the model."""
-        arena, device = self.arena, self.device
-        kind = "float" if array.dtype == np.float32 else "double"
-        out = device.zeros(self.model.unary.size, np.float64)
-        arena.run(arena.kernel("node_order", kind), arena.offsets()[1], array, out, 1)
-        found: Floats = device.fetch(out)
-        return found
-
-    def labels(self, label: Any) -> NDArray[np.int64]:
-        """Labels of the nodes."""
-        return self.device.fetch(label)[self.arena.tiling.place].astype(np.int64)
+            self._levels.run(Half(forward, Heat.HARD, m.polished, m.polished, self.clock.control))
 
 
 def _lower(value: float, constant: float) -> float:

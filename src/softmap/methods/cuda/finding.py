@@ -8,7 +8,7 @@ from typing import Any
 from softmap.errors import MissingExtra, OptionError
 from softmap.methods.cuda.devices import Device, HostDevice
 
-__all__ = ["cupy_or_none", "describe", "device_number", "find_device"]
+__all__ = ["cupy_or_none", "describe", "find_device"]
 
 EXTRA = "cuda13"  # or cuda12, by the driver
 SWITCH = "SOFTMAP_CUDA"  # "host" runs the kernels without a device
@@ -31,19 +31,6 @@ def find_device() -> Device:
     from softmap.methods.cuda.cupy_device import CupyDevice
 
     return CupyDevice(cupy)
-
-
-def device_number(number: int) -> Device:
-    """The device for the process of this number on its machine: one each, as far as they go."""
-    cupy = cupy_or_none()
-    if cupy is not None:
-        try:
-            count = cupy.cuda.runtime.getDeviceCount()
-        except Exception:  # no driver, or one that is too old: `find_device` says so
-            count = 0
-        if count:
-            cupy.cuda.Device(number % count).use()
-    return find_device()
 
 
 def cupy_or_none() -> Any:

@@ -9,6 +9,8 @@ from typing import Any
 import numpy as np
 
 from softmap.methods.base import Proposal, Verdict
+from softmap.methods.cuda.arena import Lam
+from softmap.methods.cuda.arrays import Kept
 from softmap.methods.cuda.engine import Engine
 from softmap.model import Model
 from softmap.relaxation.point import PrimalPoint, needs_coupling
@@ -34,7 +36,8 @@ class _Nodes(Sequence[Any]):
     def __getitem__(self, k: Any) -> Any:
         if k >= len(self):
             raise IndexError(k)
-        return self._engine.by_node(self._engine.mean_mu if k else self._engine.mu)
+        points = self._engine.points
+        return self._engine.arena.by_node(points.mean_mu if k else points.mu)
 
 
 class DeviceJudge:
@@ -46,10 +49,12 @@ class DeviceJudge:
     ----------
     host : Judge
     engine : Engine
+    kept : Kept
+        Where the engine keeps the best.
     """
 
-    def __init__(self, host: Any, engine: Engine) -> None:
-        self._host, self._engine, self.best = host, engine, host.best
+    def __init__(self, host: Any, engine: Engine, kept: Kept) -> None:
+        self._host, self._engine, self._kept, self.best = host, engine, kept, host.best
         self.solution = host.solution
 
     def bound(self, proposal: Any) -> float:
@@ -61,20 +66,21 @@ class DeviceJudge:
         if isinstance(proposal, Proposal):
             verdict: Verdict = self._host.look(proposal)
             return verdict
-        engine, found = self._engine, self._engine.found
+        engine, found, kept = self._engine, self._engine.found, self._kept
+        copy, messages, points = engine.device.copy, engine.messages, engine.points
         if found.bound > self.best.lp_bound:
-            engine.device.copy(engine.polished, engine.best_lam)
-            self.best.offer_lp_bound(found.bound, lambda: engine.lam(engine.best_lam, 1))
+            copy(messages.polished, kept.lam)
+            self.best.offer_lp_bound(found.bound, lambda: engine.arena.lam(kept.lam, Lam.CUT))
         least = int(np.argmin(found.primals))
         if found.primals[least] < self.best.point_cost:
-            engine.device.copy(engine.mean_mu if least else engine.mu, engine.best_mu)
-            engine.device.copy(engine.msg, engine.best_msg)
+            copy(points.mean_mu if least else points.mu, kept.mu)
+            copy(messages.msg, kept.msg)
             self.best.offer_point(found.primals[least], partial(self._point, proposal.eta))
         nodes: Any = _Nodes(engine)
         return Verdict(found.bound, found.primals, found.edge_entropy, found.slack, nodes)
 
     def _point(self, eta: float) -> PrimalPoint:
-        engine = self._engine
-        model, nodes = engine.model, engine.by_node(engine.best_mu)
-        coupling = engine.lam(engine.best_msg, 2) if needs_coupling(model) else None
+        arena, kept = self._engine.arena, self._kept
+        model, nodes = arena.model, arena.by_node(kept.mu)
+        coupling = arena.lam(kept.msg, Lam.COUPLINGS) if needs_coupling(model) else None
         return PrimalPoint(model, nodes, None, coupling, eta)

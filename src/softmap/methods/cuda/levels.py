@@ -12,10 +12,10 @@ from numpy.typing import NDArray
 from softmap.methods.cuda.arena import Arena
 from softmap.methods.cuda.devices import Device, Launch
 from softmap.methods.cuda.links import Links
-from softmap.methods.cuda.shapes import Shape
+from softmap.methods.cuda.shapes import Shape, steepest
 from softmap.methods.cuda.tiling import LANES
 
-__all__ = ["Half", "Heat", "Level", "levels_for"]
+__all__ = ["Half", "Heat", "Heats", "Level", "Levels"]
 
 
 class Heat(IntEnum):
@@ -24,6 +24,48 @@ class Heat(IntEnum):
     HARD = 0
     MILD = 1
     COLD = 2
+
+
+@dataclass(frozen=True)
+class Ranges:
+    """The largest exponents that numbers hold: `safe` of ``src/core/cuda/numbers.hpp``."""
+
+    single: float = 80.0  # of single precision
+    double: float = 600.0  # of double precision
+
+
+RANGES = Ranges()
+
+
+@dataclass(frozen=True)
+class Heats:
+    """Which way to make messages is safe at an η.
+
+    Attributes
+    ----------
+    steepest : float
+        The largest cost that sums of exponentials of a closed form may meet.
+    safe : float
+        The largest exponent that the numbers of passes hold.
+    coldest : Heat
+        The last of the ways; for most families there is one for every η.
+    """
+
+    steepest: float
+    safe: float
+    coldest: Heat
+
+    @classmethod
+    def of(cls, arena: Arena) -> Heats:
+        """Those of a model."""
+        shape = arena.shape
+        coldest = Heat.COLD if shape.heats else Heat.MILD
+        safe = RANGES.double if shape.wide else RANGES.single
+        return cls(steepest(arena.model), safe, coldest)
+
+    def at(self, eta: float) -> Heat:
+        """The way at η."""
+        return Heat.MILD if eta * self.steepest <= self.safe else self.coldest
 
 
 @dataclass(frozen=True, eq=False)
@@ -55,7 +97,7 @@ class Level:
     shape: Shape
     block: int  # the first of its blocks in a backward half pass, each of which delivers a sum
     device: Device
-    team: int = 0  # warps that work for a tile together; 0 where each thread works for itself
+    team: int = 1  # warps that work for a tile together
 
     def sends(self, forward: bool) -> bool:
         """Whether it has edges onwards."""
@@ -63,9 +105,7 @@ class Level:
 
     def kernels(self, half: Half) -> list[str]:
         """The kernels of a half pass."""
-        if self.team:
-            return [f"half_pass_together<{self.shape.name}, {half.parameters}, {self.team}>"]
-        return [f"half_pass<{self.shape.name}, {half.parameters}>"]
+        return [f"half_pass<{self.shape.name}, {half.parameters}, {self.team}>"]
 
     def launches(self, half: Half, products: Any) -> list[Launch]:
         """What a half pass does, after the arguments of the arena."""
@@ -73,10 +113,8 @@ class Level:
         return [(self.kernels(half)[0], self._threads(half.forward), [*arguments, self.count])]
 
     def _threads(self, forward: bool) -> int:
-        ways = self.shape.ways(forward)
-        if self.team:
-            ways = self.team if self.device.teams else 1
-        return self.count * LANES * ways
+        together = self.team if self.device.teams else 1
+        return self.count * LANES * together * self.shape.ways(forward)
 
     @property
     def blocks(self) -> int:
@@ -94,9 +132,8 @@ class LinkedLevel(Level):
 
     def kernels(self, half: Half) -> list[str]:
         """The kernels of a half pass."""
-        moved = str(half.forward and half.heat is not Heat.HARD).lower()
-        name = self.shape.name
-        return [f"add_up_nodes<{name}, {moved}>", f"send_along<{name}, {half.parameters}>"]
+        both = f"<{self.shape.name}, {half.parameters}>"
+        return [f"add_up_nodes{both}", f"send_along{both}"]
 
     def launches(self, half: Half, products: Any) -> list[Launch]:
         """What a half pass does, after the arguments of the arena."""
@@ -115,8 +152,34 @@ class LinkedLevel(Level):
         return max(1, len(self.chunks[False]) // 2)
 
 
-def levels_for(arena: Arena) -> list[Level]:
-    """The levels of an arena."""
+class Levels:
+    """The levels of an arena, and the parts of the restart product that their blocks deliver."""
+
+    def __init__(self, arena: Arena) -> None:
+        self._arena, self._levels = arena, _levels_of(arena)
+        blocks = sum(level.blocks for level in self._levels)
+        self.products = arena.device.zeros(blocks, np.float64)
+        self._parts = [self.products[k.block : k.block + k.blocks] for k in self._levels]
+
+    def kernels(self, heat: Heat) -> list[str]:
+        """What a pass launches, in the order in which it does."""
+        halves = (Half(forward, heat) for forward in (True, False))
+        return [
+            name for half in halves for level in self._levels if level.sends(half.forward)
+            for name in level.kernels(half)
+        ]  # fmt: skip
+
+    def run(self, half: Half) -> None:
+        """A half pass: the levels in turn; those that send nothing are left out."""
+        arena = self._arena
+        both = list(zip(self._levels, self._parts, strict=True))
+        for level, products in both if half.forward else both[::-1]:
+            if level.sends(half.forward):
+                for kernel, threads, given in level.launches(half, products):
+                    arena.device.launch(kernel, threads, [arena.record, *given])
+
+
+def _levels_of(arena: Arena) -> list[Level]:
     tiles, start = arena.tiling.tiles, arena.tiling.level_start
     size = arena.threads * arena.shape.labels if arena.links else 1
     sums = arena.device.zeros(size, arena.dtype)
@@ -137,7 +200,7 @@ def _level(arena: Arena, tiles: NDArray[np.void], first: int, block: int) -> Lev
     shape = arena.shape.bounded(early, late)
     if not arena.device.offers(shape):
         shape = arena.shape
-    team = _team(tiles) if shape.teamed else 0
+    team = _team(tiles) if shape.teamed else 1
     return Level(first, len(tiles), early, late, shape, block, arena.device, team)
 
 

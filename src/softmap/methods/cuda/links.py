@@ -35,11 +35,6 @@ class Links:
     receiver: NDArray[np.uint32]
     starts: Ints
 
-    @property
-    def edges(self) -> int:
-        """Their number."""
-        return len(self.receiver) // 2
-
     @classmethod
     def of(cls, tiling: Tiling, edges: NDArray[np.int32]) -> Links:
         """The links of a tiling."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,51 +12,63 @@ from softmap.methods.cuda.tiling import Tiling
 from softmap.model import Model
 from softmap.model.potentials import Potential
 
-__all__ = ["NUMBERS", "SHARED", "Shape", "room_of", "shape_of", "steepest"]
+__all__ = ["NUMBERS", "SHARED", "TRUNCATED", "Shape", "room_of", "shape_of", "steepest"]
 
 Ints = NDArray[np.int64]
 NUMBERS = {"float32": "float", "float64": "double"}  # as C++ names them
 SHARED = len(core.KINDS)  # tables that several edges share
-REGISTERS = 32  # labels up to which nodes and messages are held in registers
-SPLIT = tuple(core.KINDS.index(name) for name in ("tables", "potts", "linear"))  # thread per edge
 TRUNCATED = tuple(core.KINDS.index(name) for name in ("linear", "quadratic"))
-TEAMED = 4  # labels up to which several warps may work for a tile
-LINKED = 16  # labels up to which messages may lie by edge
-MOST_LINKED = 64  # levels up to which they do
-BOUNDS = ((2, 2), (0, 4), (4, 0))  # half-edges to earlier and later levels that are, too
+
+
+@dataclass(frozen=True)
+class Choices:
+    """What decides which kernels a model gets."""
+
+    per_edge: int = 32  # labels up to which every edge of a node with few has a thread
+    bounds: tuple[tuple[int, int], ...] = ((2, 2), (0, 4), (4, 0))
+    """Few half-edges: to earlier and to later levels."""
+    teamed: int = 4  # labels up to which several warps work for a tile: `teamed` of batches.hpp
+    linked: int = 16  # labels up to which messages may lie by edge
+    linked_levels: int = 64  # levels up to which they do
+
+
+CHOICES = Choices()
 
 
 @dataclass(frozen=True)
 class Shape:
-    """The parameters of `Shape` in ``src/core/cuda/arena.hpp``."""
+    """What kernels are compiled for: `Facts` in ``src/core/cuda/arena.hpp``, member by member."""
 
-    dtype: str
-    kind: int
-    labels: int
-    reach: int
-    early: int
-    late: int
-    spread: bool
-    plain: bool
+    doubles: bool = False
+    kind: int = -1
+    labels: int = 0
+    reach: int = 0
+    early: int = 0
+    late: int = 0
+    spread: bool = False
+    plain: bool = False
     exact: bool = False
-    split: bool = False
     ragged: bool = False
     linked: bool = False
 
     @property
     def name(self) -> str:
-        """As C++ writes it."""
-        numbers = (self.kind, self.labels, self.reach, self.early, self.late)
-        every = (self.spread, self.plain, self.exact, self.split, self.ragged, self.linked)
-        flags = (str(flag).lower() for flag in every)
-        return f"Shape<{', '.join([NUMBERS[self.dtype], *map(str, numbers), *flags])}>"
+        """As C++ writes it: what differs from the defaults."""
+        told = (f for f in fields(self) if getattr(self, f.name) != f.default)
+        facts = (f".{f.name} = {self._told(f.name)}" for f in told)
+        return f"Shape<Facts{{{', '.join(facts)}}}>"
+
+    def _told(self, name: str) -> str:
+        if name == "kind":
+            return (*core.KINDS, "shared_tables")[self.kind]
+        return str(getattr(self, name)).lower()
 
     def bounded(self, early: int, late: int) -> Shape:
-        """For nodes with so many half-edges: all of them in registers, where that is possible."""
-        if self.kind >= 0 and self.labels <= REGISTERS and not self.linked:
-            for most in BOUNDS:
+        """For nodes with few half-edges to earlier and later levels: a thread for each edge."""
+        if self.kind >= 0 and self.labels <= CHOICES.per_edge and not self.linked:
+            for most in CHOICES.bounds:
                 if early <= most[0] and late <= most[1]:
-                    return replace(self, early=most[0], late=most[1], split=self.kind in SPLIT)
+                    return replace(self, early=most[0], late=most[1])
         return self
 
     @property
@@ -65,14 +77,20 @@ class Shape:
         return self.plain and self.kind in TRUNCATED
 
     @property
+    def wide(self) -> bool:
+        """Whether passes compute with the range of doubles: `numbers_of_passes` of
+        ``src/core/cuda/edges.hpp``, but that the general shape may read single precision."""
+        return self.doubles or self.kind == core.KINDS.index("linear")
+
+    @property
     def teamed(self) -> bool:
-        """Whether several warps may work for a tile: see ``src/core/cuda/together.hpp``."""
+        """Whether several warps may work for a tile: see `Team` in ``src/core/cuda/passes.hpp``."""
         plain = self.kind >= 0 and not self.linked and not self.early + self.late
-        return plain and self.labels <= TEAMED
+        return plain and self.labels <= CHOICES.teamed
 
     def ways(self, forward: bool) -> int:
         """Threads that work for one node in a half pass."""
-        return (self.late if forward else self.early) if self.split else 1
+        return (self.late if forward else self.early) or 1
 
 
 def room_of(labels: int) -> int:
@@ -86,7 +104,9 @@ def shape_of(model: Model, tiling: Tiling, dtype: str) -> Shape:
     Whether tables are `exact` is for the caller to find out.
     """
     widest = int(model.num_labels.max())
-    general = Shape(dtype, -1, room_of(widest), 0, 0, 0, tiling.spread, False, ragged=tiling.ragged)
+    general = Shape(
+        dtype == "float64", labels=room_of(widest), spread=tiling.spread, ragged=tiling.ragged
+    )
     if len(model.potentials) != 1 or model.num_labels.min() != widest:
         return general
     potential = model.potentials[0]
@@ -105,17 +125,14 @@ def shape_of(model: Model, tiling: Tiling, dtype: str) -> Shape:
     if data.weight is not None and data.kind != "tables":
         plain = bool((data.weight >= 0).all() and np.isfinite(data.weight).all())
     linked = data.kind == "tables" and bool(own) and linkable(tiling, widest)
-    return Shape(
-        dtype, kind, widest, reach, 0, 0, tiling.spread, plain,
-        ragged=tiling.ragged, linked=linked,
-    )  # fmt: skip
+    return replace(general, kind=kind, labels=widest, reach=reach, plain=plain, linked=linked)
 
 
 def linkable(tiling: Tiling, labels: int) -> bool:
     """Whether messages are to lie by edge: labels are few, and edges lead anywhere."""
     levels = len(tiling.level_start) - 1
-    plain = not (tiling.spread or tiling.ragged or tiling.ranked)
-    return plain and labels <= LINKED and levels <= MOST_LINKED
+    plain = not (tiling.spread or tiling.ragged)
+    return plain and labels <= CHOICES.linked and levels <= CHOICES.linked_levels
 
 
 def steepest(model: Model) -> float:

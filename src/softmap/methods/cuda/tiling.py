@@ -8,7 +8,7 @@ labels and of half-edges to earlier and to later levels; the j-th half-edges of 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -19,17 +19,26 @@ from softmap.machine import usable_cores
 from softmap.model import Model
 from softmap.model.graph import grid_width
 
-__all__ = ["LANES", "TILE", "Tiling", "levels_of"]
+__all__ = ["LANES", "LIMITS", "TILE", "Limits", "Tiling", "levels_of"]
 
 Ints = NDArray[np.int64]
 
 LANES = 32
-CYCLE = 16  # levels of a grid: more of them converge no better, and are less wide
-MOST_LEVELS = 12  # of the natural order; a graph with more of them, and cycles, is coloured
-DEEPEST = 1024  # levels of the natural order of any graph that is not
-FEW_LEVELS = 12  # up to which nodes are sorted by the levels of their neighbours, too
-HALVES = 65536  # half-edges in one direction that a node of a ragged tile has at most
-NEAR = 0.5  # part of the edges whose ends lie side by side, from which on labels are spread
+
+
+@dataclass(frozen=True)
+class Limits:
+    """What decides how nodes are put into levels and tiles."""
+
+    cycle: int = 16  # levels of a grid: more of them converge no better, and are less wide
+    most_levels: int = 12  # of the natural order; with more of them, and cycles: colours
+    deepest: int = 1024  # levels of the natural order of any graph that is not coloured
+    few_levels: int = 12  # up to which nodes are sorted by the levels of their neighbours, too
+    halves: int = 65536  # half-edges in one direction that a node of a ragged tile may have
+    near: float = 0.5  # part of edges with ends side by side, from which on labels are spread
+
+
+LIMITS = Limits()
 
 TILE = np.dtype(
     [
@@ -49,11 +58,11 @@ def levels_of(model: Model) -> Ints:
     width = grid_width(model.edges)
     if width is not None:
         row = np.arange(-(-model.n // width))[:, None]
-        cyclic: Ints = ((row + np.arange(width)) % CYCLE).reshape(-1)[: model.n]
+        cyclic: Ints = ((row + np.arange(width)) % LIMITS.cycle).reshape(-1)[: model.n]
         return cyclic
     level = model.graph.levels(np.arange(model.n))
     levels = int(level.max(initial=0)) + 1
-    if levels > DEEPEST or (levels > MOST_LEVELS and model.m >= 2 * model.n):
+    if levels > LIMITS.deepest or (levels > LIMITS.most_levels and model.m >= 2 * model.n):
         level = model.graph.colouring()
     return level.astype(np.int64)
 
@@ -82,8 +91,6 @@ class Tiling:
         Whether nodes of a tile may differ in the number of their half-edges.
     cost_size, message_size : int
         Lengths of arrays by node state and of messages.
-    ranked : bool
-        Whether a rank was given: then it is part of a larger model, with a halo.
     """
 
     tiles: NDArray[np.void]
@@ -97,24 +104,16 @@ class Tiling:
     ragged: bool
     cost_size: int
     message_size: int
-    ranked: bool
 
     @classmethod
-    def of(
-        cls, model: Model, level: Ints | None = None, *, ragged: bool = False,
-        rank: Ints | None = None, threads: int | None = None,
-    ) -> Tiling:  # fmt: skip
-        """The tiling of a model, for levels that no edge stays within.
-
-        `rank` says which end of an edge is the earlier one where levels do not.
-        """
+    def of(cls, model: Model, level: Ints | None = None, *, ragged: bool = False) -> Tiling:
+        """The tiling of a model, for levels that no edge stays within."""
         level = levels_of(model) if level is None else level
-        threads, graph = threads or usable_cores(), model.graph
+        threads, graph = usable_cores(), model.graph
         number = np.empty(2 * model.m, dtype=np.int32)
         early = np.empty(model.n, dtype=np.int32)
         core.order_halves(
-            graph.node, graph.start, graph.half, level, level if rank is None else rank,
-            number, early, threads,
+            graph.node, graph.start, graph.half, level, level, number, early, threads,
         )  # fmt: skip
         late = graph.degree - early
         last = late * (int(early.max(initial=0)) + 1) + early if ragged else _around(model, level)
@@ -136,12 +135,12 @@ class Tiling:
         group, most = (np.ascontiguousarray(tiles[name]) for name in ("group", "early"))
         core.place_halves(graph.node, number, early, place, group, most, slot, mate, threads)
         near = int(np.count_nonzero(np.diff(mate.view(np.int32)) == 1))
-        spread = near >= NEAR * 2 * model.m
+        spread = near >= LIMITS.near * 2 * model.m
         _arrange(tiles, spread)
         levels = int(level.max()) + 1 if model.n else 0
         halves = np.zeros(len(first) * LANES if ragged else 1, dtype=np.uint32)
         if ragged:
-            halves[place] = early + HALVES * late
+            halves[place] = early + LIMITS.halves * late
         return cls(
             tiles=tiles,
             level_start=np.searchsorted(level[first], np.arange(levels + 1)),
@@ -154,8 +153,17 @@ class Tiling:
             ragged=ragged,
             cost_size=int((tiles["labels"].astype(np.int64) * LANES).sum()),
             message_size=int((degree * tiles["width"] * LANES).sum()),
-            ranked=rank is not None,
         )
+
+    def spread_out(self) -> Tiling:
+        """The same tiles with equal labels side by side."""
+        if self.spread:
+            return self
+        tiles = self.tiles.copy()
+        _arrange(tiles, True)
+        degree = tiles["early"].astype(np.int64) + tiles["late"]
+        size = int((degree * tiles["width"] * LANES).sum())
+        return replace(self, tiles=tiles, spread=True, message_size=size)
 
 
 def _begins(sizes: Ints) -> Ints:
@@ -178,7 +186,7 @@ def _around(model: Model, level: Ints) -> Ints | None:
     """
     levels = int(level.max(initial=0)) + 1
     degree = int(model.graph.degree.max(initial=0)) + 1
-    if levels > FEW_LEVELS or degree**levels >= 1 << 53:
+    if levels > LIMITS.few_levels or degree**levels >= 1 << 53:
         return None
     weight = float(degree) ** np.arange(levels)
     node = model.graph.node.reshape(-1, 2)
