@@ -7,12 +7,8 @@ from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
-from softmap import core, generators
-from softmap.arguments import seeded
-from softmap.methods.paper.methods import star_order
+from softmap import generators
 from softmap.methods.registry import make
 from softmap.relaxation.consistency import tighten
 from softmap.relaxation.dual import SmoothedDual
@@ -20,42 +16,6 @@ from support import numpy_twins as twins
 
 NORM = 0  # column of StandardState.half
 PAPER = tuple(twins.TWINS)
-
-
-@given(seed=st.integers(0, 2**64), bound=st.integers(1, 2**40))
-def test_the_generator_is_xoshiro(seed, bound):
-    words = seeded(seed)
-    twin = twins.Xoshiro(words)
-    assert [core.random_word(words) for _ in range(5)] == [twin.word() for _ in range(5)]
-    assert [core.random_below(words, bound) for _ in range(5)] == [
-        twin.below(bound) for _ in range(5)
-    ]
-
-
-def test_the_generator_gives_the_published_numbers():
-    """First outputs of xoshiro256++ from the state (1, 2, 3, 4)."""
-    words = np.array([1, 2, 3, 4], dtype=np.uint64)
-    assert [core.random_word(words) for _ in range(3)] == [41943041, 58720359, 3588806011781223]
-
-
-@pytest.mark.parametrize("stars", [False, True])
-def test_blocks_are_drawn_from_the_papers_distributions(stars):
-    """Uniform over (e, i); vertices with probability |N_i| / N, exactly."""
-    model = generators.erdos_renyi(9, seed=2)
-    order = star_order(model)
-    halves, words = 2 * model.m, seeded(11)
-    seen = np.zeros(halves)
-    for _ in range(20_000):
-        first, size = core.draw_block(order.native, stars, words)
-        block = model.graph.half[first : first + size]
-        node = model.edges.reshape(-1)[block[0]]
-        assert sorted(block) == (twins.halves_of(model, node) if stars else [block[0]])
-        seen[block] += 1
-    degree = twins.degrees(model)
-    observed = seen[[twins.halves_of(model, i)[0] for i in range(model.n)]] if stars else seen
-    p = degree / halves if stars else np.full(halves, 1 / halves)
-    assert observed.sum() == 20_000
-    assert twins.chance_of(observed, 20_000 * p) > 1e-3
 
 
 def _run(model, name, seed, chunks):

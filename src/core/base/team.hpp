@@ -89,7 +89,7 @@ class Member {
     Member(int thread, Team &team) : thread(thread), team_(team) {}
 
     // work(part) for all parts of the next phase, together with the others; its own part first.
-    template <class Work> void phase(Work work) {
+    template <class F> void phase(F work) {
         const int parts = team_.threads();
         if (parts == 1)
             return work(Part{0, 1});
@@ -104,7 +104,7 @@ class Member {
     }
 
     // A phase of one part only.
-    template <class Work> void once(Work work) {
+    template <class F> void once(F work) {
         phase([&](Part part) {
             if (part.index == 0)
                 work();
@@ -118,8 +118,24 @@ class Member {
     std::uint32_t phase_ = 0;
 };
 
-// work(member) on so many threads, the calling one among them.
-template <class Work> void together(int threads, Work work) {
+// A function of the caller's, held by its address: what takes one is compiled once, not once for
+// each function that it is given.
+template <class... Given> class Task {
+  public:
+    template <class F>
+    Task(const F &function)
+        : function_(&function),
+          call_([](const void *f, Given... given) { (*static_cast<const F *>(f))(given...); }) {}
+
+    void operator()(Given... given) const { call_(function_, given...); }
+
+  private:
+    const void *function_;
+    void (*call_)(const void *, Given...);
+};
+
+// work(member) on that many threads, the calling one among them.
+[[gnu::noinline]] inline void together(int threads, Task<Member &> work) {
     Team team(threads);
     const auto run = [&](int thread) {
         Member me(thread, team);
@@ -137,7 +153,7 @@ inline constexpr Index worthwhile =
     8192; // items under which a second thread costs more than it saves
 
 // work(first, last) over `count` independent items, in one part per thread.
-template <class Work> void split(int threads, Index count, Work work) {
+[[gnu::noinline]] inline void split(int threads, Index count, Task<Index, Index> work) {
     if (threads < 2 || count < worthwhile) {
         work(Index(0), count);
         return;

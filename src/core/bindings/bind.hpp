@@ -7,7 +7,9 @@
 #include <nanobind/ndarray.h>
 #include <nanobind/stl/string.h>
 
-#include <sstream>
+#include <concepts>
+#include <initializer_list>
+#include <stdexcept>
 #include <string>
 #include <type_traits>
 #include <vector>
@@ -85,20 +87,34 @@ using Unlocked = nb::call_guard<nb::gil_scoped_release>;
 // An argument that is used as it is, never converted (a converted copy would be written in vain).
 inline auto arg(const char *name) { return nb::arg(name).noconvert(); }
 
-template <class... Parts> [[noreturn, gnu::cold]] void refuse(const Parts &...what) {
-    std::ostringstream text;
-    (text << ... << what);
-    throw std::invalid_argument(text.str());
+// One part of a message: a text or a number.
+struct Said {
+    Said(const char *text) : text(text) {}
+    Said(const std::string &text) : text(text.c_str()) {}
+    template <std::integral T> Said(T number) : number(Index(number)) {}
+
+    const char *text = nullptr;
+    Index number = 0;
+};
+
+[[noreturn, gnu::cold, gnu::noinline]] inline void refuse(std::initializer_list<Said> message) {
+    std::string text;
+    for (const Said &said : message)
+        text += said.text ? std::string(said.text) : std::to_string(said.number);
+    throw std::invalid_argument(text);
 }
 
 // The parts of the message are put together only where it is needed: many of these are in loops.
 template <class... Parts> void require(bool holds, const Parts &...what) {
-    if (!holds)
-        refuse(what...);
+    if (!holds) [[unlikely]]
+        refuse({what...});
 }
 
+[[gnu::noinline]] inline void require_size(std::size_t given, Index size, const char *name) {
+    require(Index(given) == size, name, " must have ", size, " entries, not ", given);
+}
 template <class A> void require_size(const A &array, Index size, const char *name) {
-    require(Index(array.size()) == size, name, " must have ", size, " entries, not ", array.size());
+    require_size(array.size(), size, name);
 }
 
 // The state of the generator, in place (see base/random.hpp).

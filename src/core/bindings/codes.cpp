@@ -17,7 +17,7 @@ void require_rows(const OutMatrix<double> &values, const Bytes &odd) {
 }
 
 // work(row, odd) for each row of a matrix.
-template <class Work> void for_rows(const OutMatrix<double> &values, const Bytes &odd, Work work) {
+template <class F> void for_rows(const OutMatrix<double> &values, const Bytes &odd, F work) {
     const Index k = Index(values.shape(1));
     for (Index r = 0; r < Index(values.shape(0)); ++r)
         work(values.data() + r * k, k, odd.data()[r] != 0);

@@ -197,7 +197,7 @@ template <int W, class Distance> class TableBand {
     static Index width(Index count, Index reach) { return std::min(count, 2 * reach - 1); }
     P cost(Index x, Index y) const { return weight_ * P(Distance::of(x < y ? y - x : x - y)); }
 
-    template <class Work> void near(Index x, Work work) const {
+    template <class F> void near(Index x, F work) const {
         const Index last = std::min(count_, x + reach_);
         for (Index y = first(x); y < last; ++y)
             work(y, table_[x * stride_ + y - first(x)]);

@@ -182,6 +182,8 @@ double least_rest(const Schedule<S> &plan, const Row &row, Index k, const double
     }
     if (least == 0.0 && most == 0.0) // all of it went onwards, whatever it is
         return spoilt;
+    // Each product is rounded down by itself, and only a zero or NaN is added to the least of them:
+    // rest is at most the true product, which is least at a corner of least..most × low..high.
     const double rest =
         std::min(std::min(least * low, most * low), std::min(least * high, most * high));
     return rest + spoilt;
@@ -198,7 +200,8 @@ void least_rests(const Schedule<S> &plan, const double *theta, double *out, Inde
 }
 
 // A number certainly <= the plain bound of λ of `cut_chains`: from the shifts of `lowered_half` and
-// the rests at the nodes.
+// the rests at the nodes. Those products are rounded down already: here numbers are only added, and
+// `LowerSum` takes off more than the additions can be wrong by.
 template <class S>
 double chain_bound(const Schedule<S> &plan, const double *rest, Index nodes, const double *shift,
                    double constant) {
@@ -227,7 +230,8 @@ void by_node(const Layout<S> &lay, const Schedule<S> &plan, const double *theta,
 }
 
 // λ of the edges of blocks first..last-1 whose plain bound is the chain bound, after a hard forward
-// half pass; rounded down, as in `lowered_half`.
+// half pass; rounded down, as in `lowered_half`. There is no product here: λ is one
+// difference, rounded down, the same that `lowered_half` sends from.
 //
 // Each node's share θ̂_i / n_i goes to the edges that lead onwards from it: then every such edge has
 // the least cost that its message took off, whatever the label of its far end. `theta` holds the

@@ -41,7 +41,9 @@ void each_half(const Layout<S> &lay, const Schedule<S> &plan, const S *msg, Inde
 }
 
 // What tiles read instead of the model's arrays: packed tables, and parameters by lane. Entries are
-// rounded down where they are products, or in single precision: bounds rest on them.
+// rounded down where they are products, or in single precision: bounds rest on them. An entry is
+// one product that nothing is added to, stored at once: with contraction off it is rounded once,
+// and once more, down again, where it becomes a single.
 template <class S>
 void pack_lanes(const Layout<S> &lay, const Block *blocks, Index count, const Index *edge,
                 double *weight, double *truncation, S *table) {

@@ -47,9 +47,9 @@ Run run_from(const Layout<double> &lay, const EdgeList &list, Index g, Index fir
 // work(view, run) for runs that cover positions first..last-1. The view is of all lanes, or of a
 // single edge (run.count = 1). Runs end at multiples of `lanes`, so that what is done together, and
 // with it every rounding, does not depend on how positions were split among threads.
-template <class Work>
+template <class F>
 void each_run(const Layout<double> &lay, const EdgeList &list, Index first, Index last,
-              int receiver, Work work) {
+              int receiver, F work) {
     while (first < last) {
         const Index end = std::min(last, (first / lanes + 1) * lanes);
         const Index g = lay.group_of(list[first]);
@@ -66,7 +66,7 @@ void each_run(const Layout<double> &lay, const EdgeList &list, Index first, Inde
 }
 
 // work(first, last) on parts of the items 0..count-1 that begin at multiples of `lanes`.
-template <class Work> void split_by_lanes(int threads, Index count, Work work) {
+inline void split_by_lanes(int threads, Index count, Task<Index, Index> work) {
     const auto up = [&](Index k) { return std::min(count, (k + lanes - 1) / lanes * lanes); };
     split(threads, count, [&](Index first, Index last) { work(up(first), up(last)); });
 }

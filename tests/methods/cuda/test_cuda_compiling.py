@@ -16,7 +16,7 @@ from softmap.methods.cuda.engine import Clock
 from softmap.methods.cuda.levels import RANGES
 from softmap.methods.cuda.shapes import CHOICES, Shape
 from softmap.methods.cuda.tiling import LANES, LIMITS
-from softmap.methods.sweeps.sampling import SAMPLE
+from softmap.methods.sweeps.messages import AVERAGING
 
 
 class Counting:
@@ -102,7 +102,7 @@ def test_every_kernel_is_in_the_header_that_is_included_for_it():
         ("arena.hpp", f"tile_size = {LANES};"),
         ("arena.hpp", f"both % {LIMITS.halves}u"),
         ("batches.hpp", f"!H::bounded && H::N <= {CHOICES.teamed};"),
-        ("passes.hpp", f"sampling = {SAMPLE};"),
+        ("passes.hpp", f"sampling = {AVERAGING.every};"),
         ("numbers.hpp", f"safe = {RANGES.single},"),
         ("numbers.hpp", f"safe = {RANGES.double},"),
         ("arena.hpp", "enum : int { " + ", ".join([*core.KINDS, "shared_tables"]) + " };"),

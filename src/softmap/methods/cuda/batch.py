@@ -202,7 +202,15 @@ class Batch:
         self._blocks.launch(
             self._passes(self._heat),
             upload(active.astype(np.int32)),
-            [m.msg, m.prev, self._blocks.controls, heats, m.shift, self._points.mean, AVERAGING.recent],
+            [
+                m.msg,
+                m.prev,
+                self._blocks.controls,
+                heats,
+                m.shift,
+                self._points.mean,
+                AVERAGING.recent,
+            ],
             count,
         )
         self.passes_done += count

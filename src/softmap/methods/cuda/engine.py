@@ -231,7 +231,9 @@ class Engine:
 
     def _sample(self) -> None:
         arena, control = self.arena, self.clock.control
-        arena.run(arena.kernel("sample"), self.messages.msg, control, self.points.mean, AVERAGING.recent)
+        arena.run(
+            arena.kernel("sample"), self.messages.msg, control, self.points.mean, AVERAGING.recent
+        )
         self.device.launch("sampled", 1, [control])
 
     # --- judgement ---
