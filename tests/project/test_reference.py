@@ -1,8 +1,8 @@
 """The reference pages: attribute lists name every field, and docstrings become the lists meant."""
 
 import dataclasses
-import importlib
 import inspect
+import pkgutil
 import re
 import sys
 
@@ -18,8 +18,8 @@ CLASSES = [name for p in PAGES for name in re.findall(r"autoclass:: (\S+)", p.re
 
 
 def class_of(name):
-    module, _, own = name.rpartition(".")
-    return getattr(importlib.import_module(module), own)
+    """The class of a public name; packages are attributes of `softmap`, wherever they lie."""
+    return pkgutil.resolve_name(name)
 
 
 def listed(cls) -> list[str]:
