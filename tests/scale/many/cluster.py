@@ -21,7 +21,8 @@ import numpy.random, softmap.scale.many.work, softmap.app.cli.summary
 from distributed import Scheduler, Worker
 from distributed.security import Security
 
-sys.modules["softmap.solving.checkpoint"].INTERVAL = 0.05
+from softmap.solving.record import Checkpoints
+Checkpoints.interval = 0.05
 
 def security(folder):
     key, cert = f"{folder}/key.pem", f"{folder}/cert.pem"
