@@ -311,3 +311,15 @@ def test_the_command_says_what_was_stated(tmp_path, capsys):
     found = json.loads(capsys.readouterr().out)
     assert found["verdict"] == "stated"
     assert {one["name"]: one["verdict"] for one in found["statements"]}["bound"] == "stated"
+
+
+def test_a_bound_among_the_least_numbers_is_checked_beside_a_larger_lam():
+    """Products of the least numbers were taken for rounded, and honest bounds were rejected."""
+    least = 5e-324
+    unary = [np.zeros(4), np.array([0.0] * 5 + [least])]
+    quadratic = softmap.TruncatedQuadratic([least], [0.5])
+    model = softmap.Model(unary, None, [([(0, 1)], quadratic)])
+    result = softmap.solve(model, goal="lp", threads=1)
+    shifted = replace(result, lam=np.array([2.0**-161] * 4 + [0.0] * 6))
+    assert softmap.verify(shifted)
+    assert not softmap.verify(replace(shifted, lp_bound=2 * least, bound=2 * least))

@@ -368,7 +368,8 @@ def _relaxed(name: str, model: Model, lam: Any, bound: float, by: str) -> Statem
     lost = math.ldexp(found, -shift) - bound
     proved = sign_of_sum([*terms, -math.ldexp(bound, shift)]) >= 0
     if not proved and abs(lost) <= 2 * _ulp(bound) + ALLOWED.doubt * size:
-        proved = exact_bound(model, flat) >= Fraction(bound)
+        small = ALLOWED.shift if _largest(model) < 2.0**-ALLOWED.shift else 0
+        proved = exact_bound(model, flat, small) >= Fraction(bound)
     allowed = ALLOWED.single if model.m > ALLOWED.large else ALLOWED.rounding
     tight = lost <= allowed * size + len(terms) * TINIEST
     said = f"{bound!r} stated, {by} proves {math.ldexp(found, -shift)!r}"

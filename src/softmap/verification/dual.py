@@ -145,17 +145,21 @@ def _edge_terms(block: Block, model: Model, lam: Floats, allowed: Bools) -> list
     return flat.least(start, open_pairs.ravel())
 
 
-def exact_bound(model: Model, lam: Floats) -> Fraction:
-    """The dual value at λ in rational numbers: slow, for where float64 leaves a doubt."""
+def exact_bound(model: Model, lam: Floats, shift: int = 0) -> Fraction:
+    """The dual value at λ in rational numbers: slow, for where float64 leaves a doubt.
+
+    Products of weights and tables are taken times 2**shift, so that those of the least numbers are
+    exact, too, and divided by it again.
+    """
     allowed = allowed_states(model)
     reduced = [Fraction(c) if ok else None for c, ok in zip(model.unary, allowed, strict=True)]
     total = Fraction(model.constant)
-    for block in blocks(model):
+    for block in blocks(model, shift):
         rows, cols = block.states(model, 0), block.states(model, 1)
         ends = lam[block.halves(model, 0)], lam[block.halves(model, 1)]
         for k in range(len(block.edges)):
             own = [end[k] for end in ends]
-            total += _exact_edge(block, k, own, allowed[rows[k]], allowed[cols[k]])
+            total += _exact_edge(block, k, own, (allowed[rows[k]], allowed[cols[k]]), shift)
             for states, end in zip((rows[k], cols[k]), ends, strict=True):
                 for state, value in zip(states.tolist(), end[k].tolist(), strict=True):
                     cost = reduced[state]
@@ -165,14 +169,18 @@ def exact_bound(model: Model, lam: Floats) -> Fraction:
     return total
 
 
-def _exact_edge(block: Block, k: int, ends: list[Floats], rows: Bools, cols: Bools) -> Fraction:
+def _exact_edge(
+    block: Block, k: int, ends: list[Floats], allowed: tuple[Bools, Bools], shift: int
+) -> Fraction:
     """The least cost of one edge and λ at its ends, over allowed pairs."""
     first, second = ([Fraction(value) for value in end.tolist()] for end in ends)
     exact = block.exact
     high, low, rest = (part[k].tolist() for part in (exact.high, exact.low, exact.rest))
     return min(
-        Fraction(high[x][y]) + Fraction(low[x][y]) - Fraction(rest[x][y]) + first[x] + second[y]
-        for x in np.flatnonzero(rows).tolist()
-        for y in np.flatnonzero(cols).tolist()
+        (Fraction(high[x][y]) + Fraction(low[x][y]) - Fraction(rest[x][y])) / 2**shift
+        + first[x]
+        + second[y]
+        for x in np.flatnonzero(allowed[0]).tolist()
+        for y in np.flatnonzero(allowed[1]).tolist()
         if math.isfinite(block.cost[k, x, y])
     )
