@@ -320,6 +320,6 @@ def test_a_bound_among_the_least_numbers_is_checked_beside_a_larger_lam():
     quadratic = softmap.TruncatedQuadratic([least], [0.5])
     model = softmap.Model(unary, None, [([(0, 1)], quadratic)])
     result = softmap.solve(model, goal="lp", threads=1)
-    shifted = replace(result, lam=np.array([2.0**-161] * 4 + [0.0] * 6))
+    shifted = dataclasses.replace(result, lam=np.array([2.0**-161] * 4 + [0.0] * 6))
     assert softmap.verify(shifted)
-    assert not softmap.verify(replace(shifted, lp_bound=2 * least, bound=2 * least))
+    assert not softmap.verify(dataclasses.replace(shifted, lp_bound=2 * least, bound=2 * least))
