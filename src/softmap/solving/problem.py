@@ -174,7 +174,10 @@ class Problem:
             return float(np.ldexp(value, -self.exponent))
 
     def _within(self, eta: float) -> float:
-        return _within(eta, 1e30 if self.precision == "float32" else 1e290)
+        """η that the precision of the iterates can work with, beside costs of this scale."""
+        if self.precision == "float32" and 0 < self.scale < math.inf:
+            eta = min(max(eta, 1e-30 / self.scale), 1e30 / self.scale)
+        return _within(eta)
 
 
 def _within(eta: float, largest: float = 1e290) -> float:
