@@ -1,11 +1,11 @@
 // Every number of small runs, as digests: the same for any number of threads, and on every
 // instruction set with a fused multiply-add those stored in digests.hpp.
-#include "proof/couplings.hpp"
 #include "digests.hpp"
-#include "proof/minima.hpp"
 #include "models.hpp"
-#include "proof/nodes.hpp"
 #include "passes/stars.hpp"
+#include "proof/couplings.hpp"
+#include "proof/minima.hpp"
+#include "proof/nodes.hpp"
 
 using namespace softmap;
 

@@ -1,6 +1,6 @@
 // Checks of what proofs rest on, for one instruction set; `--digests` prints those to be stored.
-#include "check.hpp"
 #include "base/cpu.hpp"
+#include "check.hpp"
 
 #include <cstring>
 

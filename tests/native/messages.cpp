@@ -1,6 +1,6 @@
 // Messages of every family against long double, and bounds against whole numbers.
-#include "proof/minima.hpp"
 #include "models.hpp"
+#include "proof/minima.hpp"
 
 using namespace softmap;
 

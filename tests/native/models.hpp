@@ -1,8 +1,8 @@
 // Small models of one family each, whose costs are binary fractions, with schedules of passes.
 #pragma once
 
-#include "passes/chains.hpp"
 #include "check.hpp"
+#include "passes/chains.hpp"
 #include "passes/planning.hpp"
 
 #include <algorithm>

@@ -1,8 +1,8 @@
 // Rounding, exact sums, and the functions of lanes.
-#include "check.hpp"
 #include "base/lanes.hpp"
 #include "base/rounding.hpp"
 #include "base/sums.hpp"
+#include "check.hpp"
 
 #include <vector>
 
