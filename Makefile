@@ -69,7 +69,7 @@ demo: $(BUILT)
 
 # The kernels of the CUDA backend, compiled for the host.
 $(VENV)/device: $(CORE) | $(BUILT)
-	PATH="$(abspath $(BIN)):$$PATH" cmake --build $(VENV)/build --target _device
+	$(CMAKE) --build $(VENV)/build --target _device
 	cp $(VENV)/build/_device.* \
 	  "$$($(BIN)/python -c 'from softmap import core; print(core.native.__file__.rpartition("/")[0])')"
 	@touch $@
@@ -93,11 +93,12 @@ check:
 # Rounding, sums, lanes, messages and threads without Python, for this machine: `make native-checks`,
 # with LEVELS=all on every instruction set that it has. `make other-machine` compiles them for the
 # other architecture, and runs them there by emulation.
-CHECKS = $(BIN)/cmake -S . -G Ninja -DCMAKE_MAKE_PROGRAM=$(abspath $(BIN))/ninja \
+CMAKE = PATH="$(abspath $(BIN)):$$PATH" cmake
+CHECKS = $(CMAKE) -S . -G Ninja \
   -DSOFTMAP_CHECKS_ONLY=ON $(if $(STRICT),-DSOFTMAP_WERROR=ON)
 native-checks: $(VENV)/tools $(if $(ZIG),$(ZIG)/c++)
 	$(CHECKS) -B $(VENV)/checks -DSOFTMAP_LEVELS=$(or $(LEVELS),machine)
-	$(BIN)/cmake --build $(VENV)/checks --target softmap_checks
+	$(CMAKE) --build $(VENV)/checks --target softmap_checks
 	set -e; for program in $(VENV)/checks/checks/*; do $$program; done
 
 OTHER := $(if $(filter aarch64 arm64,$(shell uname -m)),x86_64,aarch64)
@@ -110,7 +111,7 @@ other-machine: $(VENV)/tools
 	$(CHECKS) -B $(VENV)/checks-$(OTHER) -DCMAKE_SYSTEM_NAME=Linux \
 	  -DCMAKE_SYSTEM_PROCESSOR=$(OTHER) -DCMAKE_CXX_COMPILER=$(OTHER_CXX) \
 	  -DCMAKE_EXE_LINKER_FLAGS=-static -DSOFTMAP_LEVELS=v3
-	$(BIN)/cmake --build $(VENV)/checks-$(OTHER) --target softmap_checks
+	$(CMAKE) --build $(VENV)/checks-$(OTHER) --target softmap_checks
 	set -e; for program in $(VENV)/checks-$(OTHER)/checks/*; do $(OTHER_QEMU) -cpu max $$program; done
 
 # Random models against enumeration and HiGHS for SECONDS; what breaks a promise is made small and printed.
