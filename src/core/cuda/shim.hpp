@@ -1,7 +1,7 @@
 // What differs between a GPU and the host: threads, sums over a block, directed rounding, fast
 // functions.
 //
-// On the host a block is one thread, and `launch` (host.hpp) calls a kernel once per thread, so
+// On the host a block is one thread, and `launch` (host.cpp) calls a kernel once per thread, so
 // that the kernels can be tested, and debugged, without a device.
 #pragma once
 

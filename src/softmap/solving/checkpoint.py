@@ -46,8 +46,8 @@ class Checkpoint:
         try:
             self._restore_state(relaxation)
             self._restore_best(relaxation)
-            for f in fields(relaxation.at):
-                setattr(relaxation.at, f.name, _like_number(f.name, self.header[f.name]))
+            names = [f.name for f in fields(relaxation.at)]
+            relaxation.resume({name: _like_number(name, self.header[name]) for name in names})
             seconds = not_negative("seconds", self.header["seconds"])
             relaxation.budget.resume(seconds, count("work", self.header["work"]))
             return Trace.from_array(self.arrays["trace"])

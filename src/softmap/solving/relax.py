@@ -284,6 +284,10 @@ class Relaxation:
             self._restart = at.done, lam if np.isfinite(lam).all() else best.lam
         return self._restart[1]
 
+    def resume(self, numbers: dict[str, Any]) -> None:
+        """Go on from the counts of a stored run; `numbers` are the fields of `Progress`."""
+        self.at = Progress(**numbers)
+
     # --- steps ------------------------------------------------------------------------------------
 
     def advance(self, trace: Trace) -> Status | None:
