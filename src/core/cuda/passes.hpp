@@ -106,7 +106,7 @@ template <class Shape_, bool Forward_, int Heat_, bool Moving_> struct HalfPass 
     // are no more than that; loops are written out. Some of them are on their way at a time.
     template <bool Moved, int Most, int Some = 1>
     void add(const Node<H> &node, int first, int last, int step, S *sum) const {
-        constexpr int unrolled_by = Most > 0 ? Most : Some > 1 ? 1 : 4;
+        [[maybe_unused]] constexpr int unrolled_by = Most > 0 ? Most : Some > 1 ? 1 : 4;
         const int labels = node.labels();
         SOFTMAP_UNROLL(unrolled_by)
         for (int k = 0; Most > 0 ? k < Most : first + k * step < last; k += Some) {
