@@ -124,7 +124,7 @@ def _stem(source: str | os.PathLike[str]) -> str:
     path = Path(source)
     while path.suffix.lower() in COMPRESSED:
         path = path.with_suffix("")
-    known = {suffix for form in FORMATS.values() for suffix in form.suffixes}
+    known = {suffix for form in FORMATS.values() if form.reader for suffix in form.suffixes}
     return path.stem if path.suffix.lower() in known else path.name
 
 
