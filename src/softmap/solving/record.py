@@ -204,9 +204,14 @@ def finished(relaxation: Relaxation, record: Record, status: Status) -> Result:
         threads=problem.threads,
         point=point,
         tolerances=(relaxation.options.lp_gap, relaxation.options.gap),
+        upper_bound=_infinite(relaxation.options.upper_bound),
         **_bounds_back(problem, best),
     )
     return result if problem.given is problem.scaled else cautious(result)
+
+
+def _infinite(upper_bound: float | None) -> float:
+    return math.inf if upper_bound is None else upper_bound
 
 
 def _last_labels(relaxation: Relaxation, record: Record, status: Status) -> None:
@@ -251,8 +256,8 @@ def cautious(result: Result) -> Result:
     """A result whose trace and status say no more than its bounds prove."""
     rows = [replace(row, bound=min(row.bound, result.bound)) for row in result.trace]
     tolerances = dict(zip((Status.LP_GAP, Status.GAP), result.tolerances, strict=True))
-    most = (tolerances | {Status.OPTIMAL: PROVED}).get(result.status, math.inf)
-    gap = result.lp_gap if result.status is Status.LP_GAP else result.gap
+    tolerances |= {Status.OPTIMAL: PROVED, Status.NONE_BELOW: result.tolerances[1]}
+    most, gap = tolerances.get(result.status, math.inf), result.claimed_gap
     if math.isfinite(result.bound):
         gap -= 4 * math.ulp(result.bound)  # the constant was added, which may have rounded
     held = relative_gap(gap, result.unit) <= most

@@ -236,7 +236,7 @@ class Relaxation:
 
     def closed(self) -> Status | None:
         """Whether a gap is small enough; the LP's counts unless passes may prove the labels."""
-        status = self.tolerances.met(self.best.gaps())
+        status = self.best.met(self.tolerances)
         return None if status is Status.LP_GAP and self._proving() else status
 
     def _proving(self) -> bool:

@@ -66,8 +66,15 @@ def solve(model: Model, options: Options) -> Result:
         Bounds are always computed in float64.
     seed : int, default 0
         Seed of what is random.
-    warm_start : array or Result, optional
-        λ, or an earlier result, also of a model whose costs differ a little.
+    warm_start : array, mapping or Result, optional
+        An earlier result, also of a model whose costs differ a little; λ; or a labelling (integers,
+        or a mapping from names to states), which is what `labels` is.
+    labels : int array or mapping, optional
+        A labelling to begin with, by number or by name. Its cost is the first upper bound.
+    upper_bound : float, optional
+        Look only for labellings that cost less. The run stops when it has proved that there is
+        none (status NONE_BELOW), or as it does without one. Bounds hold for all labellings, also if
+        no labelling costs as little as this.
     checkpoint : str or Path, optional
         File to which the run is written at intervals, at the end and when it is interrupted;
         `softmap.resume` goes on from it.
@@ -275,13 +282,16 @@ def _begin(model: Model, options: Options, interrupts: Interrupts, stored: Any =
         require_memory(model, options.precision)
     threads = options.threads or usable_cores()
     problem = Problem.of(model, precision=options.precision, threads=threads)
-    best = Best(problem)
-    warm = None
-    if options.warm_start is not None:
-        from softmap.solving.warm import warm_start  # most runs begin without one
+    best = Best(problem, options.upper_bound)
+    warm = labels = None
+    if options.warm_start is not None or options.labels is not None:
+        from softmap.solving.warm import start_labels, warm_start  # most runs begin without one
 
-        warm = warm_start(problem, options.warm_start)
+        labels = start_labels(problem.given, options.labels, options.warm_start)
+        warm = None if labels is not None else warm_start(problem, options.warm_start)
     relaxation = Relaxation(problem, options, best, budget, warm)
+    if labels is not None:
+        best.offer_labels(labels)
     trace = Trace()
     budget.start()
     if stored is not None:

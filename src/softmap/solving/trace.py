@@ -32,6 +32,7 @@ class Status(Enum):
     INTERRUPTED = "interrupted; this is the best found so far"
     STALLED = "neither gap has improved for long"
     OPTIMAL = "the labelling is proved optimal"
+    NONE_BELOW = "no labelling costs less than the upper bound, within the tolerance"
     RELAXED = "the relaxation had its share of the time"
     EFFORT = "the default effort is spent; a time limit or goal='optimal' goes on"
     EXHAUSTED = "no stage can do more"
