@@ -7,6 +7,7 @@ or written. Names and contents are told apart without it.
 from __future__ import annotations
 
 import inspect
+import os
 import re
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
@@ -16,7 +17,7 @@ from typing import Any
 from softmap.errors import FormatError, ModelError, OptionError, shown
 from softmap.io.atomic import write_bytes
 from softmap.io.named import Named
-from softmap.io.results import read_evidence
+from softmap.io.results import inline_evidence, read_evidence
 from softmap.io.streams import Content, Source, bare_suffixes, load, open_content
 from softmap.model import Model, checked_model
 
@@ -225,8 +226,9 @@ def read(
     source : path, "-" or binary file; .gz, .xz and .bz2 are unpacked
     values : {"potential", "log", "cost"}, optional
         What the tables of a UAI file hold. Default: potentials, or logarithms for `.LG`.
-    evidence : path or mapping, optional
-        Observed labels by variable.
+    evidence : path, text or mapping, optional
+        Observed labels by variable: an evidence file, a mapping, or text such as "0=3,x7=1" with
+        variables and labels by number or by name.
     format : str, optional
         One of `softmap.io.FORMATS`, where name and content do not tell.
     block : int
@@ -243,10 +245,16 @@ def read(
     model = form.parse(content, **_options(form, content.name, options | {"values": values}))
     if evidence is None:
         return model
-    observed = evidence if isinstance(evidence, Mapping) else read_evidence(evidence)
+    inline = isinstance(evidence, str) and "=" in evidence and not os.path.exists(evidence)
     try:
-        return model.condition(observed)
+        if inline:
+            return model.condition(inline_evidence(model, str(evidence)))
+        return model.condition(
+            evidence if isinstance(evidence, Mapping) else read_evidence(evidence)
+        )
     except ModelError as error:
+        if inline:
+            raise OptionError(f"evidence={evidence}: {error}") from error
         name = None if isinstance(evidence, Mapping) else evidence
         raise FormatError(str(error), name) from error
 

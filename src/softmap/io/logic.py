@@ -340,8 +340,8 @@ class _Reader:
             raise FormatError("expected at least one variable", self.content.name)
         numbers, names = self._numbers()
         terms = [self.objective, *(constraint[0] for constraint in self.constraints)]
-        for _, literals in (term for part in terms for term in part):
-            literals[:] = [numbers[v] if v > 0 else -numbers[-v] for v in literals]
+        for _, own in (term for part in terms for term in part):
+            own[:] = [numbers[v] if v > 0 else -numbers[-v] for v in own]
         found = Conjunctions(max(numbers), self.content)
         by_size: dict[int, list[Term]] = {}
         for term in self.objective:
