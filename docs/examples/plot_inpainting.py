@@ -30,7 +30,7 @@ noisy[scratch] = 255
 found = softmap.denoise(noisy, mask=scratch, levels=24, time_limit=5)
 error = np.abs(found.image - clean)
 print(f"mean error {error.mean():.1f}, under the scratch {error[scratch].mean():.1f} grey levels")
-print(f"proved within {100 * found.gap:.2g} % of the best")
+print(f"proved within {100 * found.relative_gap:.2g} % of the best")
 
 figure, axes = plt.subplots(1, 3, figsize=(8, 2.8), layout="constrained")
 pictures = {"given": noisy, "found": found.image, "true": clean}

@@ -26,7 +26,7 @@ left, right, truth = stereo_pair(np.random.default_rng(3), 48, 10)
 found = softmap.stereo(left, right, 10, time_limit=5)
 off = np.abs(found.image - truth) > 1
 print(f"{100 * off.mean():.1f} % of the pixels are off by more than one")
-print(f"the labelling is proved to be within {100 * found.gap:.2g} % of the best")
+print(f"the labelling is proved to be within {100 * found.relative_gap:.2g} % of the best")
 
 figure, axes = plt.subplots(1, 3, figsize=(9, 2.6), layout="constrained")
 pictures = {"left picture": left, "disparities found": found.image, "true ones": truth}

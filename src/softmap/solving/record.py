@@ -20,6 +20,7 @@ from numpy.typing import NDArray
 from softmap import core
 from softmap.errors import CheckpointWarning
 from softmap.later import made, unmade
+from softmap.model import Model
 from softmap.model.layout import layout
 from softmap.relaxation.gaps import relative_gap
 from softmap.relaxation.point import PrimalPoint
@@ -32,7 +33,7 @@ from softmap.solving.relax import TUNING, Check, Relaxation
 from softmap.solving.result import Result
 from softmap.solving.trace import PROVED, Row, Snapshot, StageName, Status, Trace
 
-__all__ = ["LOG", "Checkpoints", "Record", "cautious", "finished", "watcher"]
+__all__ = ["LOG", "Checkpoints", "Record", "Watcher", "cautious", "finished", "watcher"]
 
 LOG = logging.getLogger("softmap")
 LOG.addHandler(logging.NullHandler())
@@ -150,15 +151,20 @@ class Checkpoints:
 class Watcher:
     """Shows a run to a person who asked for it."""
 
-    def __init__(self, show: Callable[[Snapshot], Any], end: Callable[[Result], Any]) -> None:
-        self.show, self.end = show, end
+    def __init__(
+        self,
+        show: Callable[[Snapshot], Any],
+        end: Callable[[Result], Any],
+        close: Callable[[], Any],
+    ) -> None:
+        self.show, self.end, self.close = show, end, close
 
 
-def watcher(problem: Problem, options: Options) -> Watcher:
+def watcher(model: Model, options: Options) -> Watcher:
     """Log that a run begins, and make what shows it: a progress bar, lines, or nothing."""
-    LOG.info("solving %r by %s, goal %s", problem.given, options.method, options.goal)
+    LOG.info("solving %r by %s, goal %s", model, options.method, options.goal)
     if not options.verbose and not options.progress:
-        return Watcher(lambda snapshot: None, _log_end)
+        return Watcher(lambda snapshot: None, _log_end, lambda: None)
     from softmap.views.watching import Watching
 
     limits = {"time_limit": options.time_limit, "gap": options.gap}
@@ -168,7 +174,7 @@ def watcher(problem: Problem, options: Options) -> Watcher:
         _log_end(result)
         watching.end(result)
 
-    return Watcher(watching, end)
+    return Watcher(watching, end, watching.close)
 
 
 def _log_end(result: Result) -> None:

@@ -21,7 +21,7 @@ from softmap.solving.budget import Budget, Interrupts
 from softmap.solving.memory import require_memory
 from softmap.solving.options import Options, with_options
 from softmap.solving.problem import Problem
-from softmap.solving.record import Checkpoints, Record, finished, watcher
+from softmap.solving.record import Checkpoints, Record, Watcher, finished, watcher
 from softmap.solving.relax import Relaxation
 from softmap.solving.result import Result
 from softmap.solving.trace import Snapshot, StageName, Status, Trace
@@ -239,6 +239,7 @@ class _Run:
     record: Record
     warm: WarmStart | None
     checkpoints: Checkpoints
+    watching: Watcher
 
     @cached_property
     def stages(self) -> Stages:
@@ -272,7 +273,18 @@ class _Run:
 
 
 def _begin(model: Model, options: Options, interrupts: Interrupts, stored: Any = None) -> _Run:
-    """Set a run up; a stored one goes on where it was."""
+    """Set a run up; a stored one goes on where it was. Who watches sees that from the start."""
+    watching = watcher(model, options)
+    try:
+        return _set_up(model, options, interrupts, stored, watching)
+    except BaseException:
+        watching.close()
+        raise
+
+
+def _set_up(
+    model: Model, options: Options, interrupts: Interrupts, stored: Any, watching: Watcher
+) -> _Run:
     on_cpu = options.backend == "cpu"
     budget = Budget(
         time_limit=options.time_limit, max_work=options.max_work, updates=options.updates,
@@ -298,7 +310,7 @@ def _begin(model: Model, options: Options, interrupts: Interrupts, stored: Any =
         trace = stored.restore(relaxation)
     record = Record(problem, best, budget, trace)
     checkpoints = Checkpoints(options.checkpoint, relaxation, trace)
-    return _Run(options, best, budget, relaxation, record, warm, checkpoints)
+    return _Run(options, best, budget, relaxation, record, warm, checkpoints, watching)
 
 
 def _steps(run: _Run) -> Generator[Snapshot, None, Result]:
@@ -307,7 +319,7 @@ def _steps(run: _Run) -> Generator[Snapshot, None, Result]:
     An exception, be it of a callback, carries the result so far as its attribute `result`; so does
     the KeyboardInterrupt of a second Ctrl-C within a second.
     """
-    watching, interrupts = watcher(run.relaxation.problem, run.options), run.budget.interrupts
+    watching, interrupts = run.watching, run.budget.interrupts
     try:
         try:
             status = yield from _shown(_stages(run), watching.show)
@@ -328,6 +340,8 @@ def _steps(run: _Run) -> Generator[Snapshot, None, Result]:
     except Exception as error:
         _attach_result(run, error)
         raise
+    finally:
+        watching.close()
 
 
 def _stages(run: _Run) -> Generator[Snapshot, None, Status]:

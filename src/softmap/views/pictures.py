@@ -22,6 +22,7 @@ __all__ = [
     "data_uri",
     "nominal",
     "palette",
+    "photo_png",
     "photo_uri",
     "pictures",
     "png",
@@ -98,13 +99,18 @@ def data_uri(
     return _uri(png(labels, num_labels, inks))
 
 
-def photo_uri(picture: NDArray[np.float64], longest: int = 640) -> str:
+def photo_png(picture: NDArray[Any]) -> bytes:
+    """The bytes of a PNG of a grey or colour picture in 0..255."""
+    shown = np.clip(np.round(picture), 0, 255).astype(np.uint8)
+    if shown.ndim == 2 or shown.shape[2] == 1:
+        return _file(shown.reshape(*shown.shape[:2], 1), 0)
+    return _file(shown[..., :3], 2)
+
+
+def photo_uri(picture: NDArray[Any], longest: int = 640) -> str:
     """A grey or colour picture in 0..255, made smaller by leaving out pixels where it is large."""
     every = max(1, -(-max(picture.shape[:2]) // longest))
-    small = np.clip(np.round(picture[::every, ::every]), 0, 255).astype(np.uint8)
-    if small.ndim == 2 or small.shape[2] == 1:
-        return _uri(_file(small.reshape(*small.shape[:2], 1), 0))
-    return _uri(_file(small[..., :3], 2))
+    return _uri(photo_png(picture[::every, ::every]))
 
 
 def shade_uri(values: NDArray[np.float64]) -> str:
