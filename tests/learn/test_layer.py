@@ -118,3 +118,15 @@ def test_jax_agrees_under_jit_and_vmap(jax):
     each = jax.vmap(lambda u: softmap.soft_map(u, TABLES, EDGES, 1.5).nodes)(jax.numpy.array(UNARY))
     together = softmap.soft_map(UNARY, TABLES, EDGES, 1.5).nodes
     assert np.allclose(np.asarray(each), together, atol=1e-5)
+
+
+@pytest.mark.parametrize("given", [softmap.Potts(0.5), softmap.Potts([0.5] * 3), 0.5])
+def test_a_potential_stands_for_its_tables(given):
+    unary = np.random.default_rng(1).normal(size=(4, 3))
+    edges = [[0, 1], [1, 2], [2, 3]]
+    expected = softmap.soft_map(unary, 0.5 * (1 - np.eye(3)), edges, eta=2.0)
+    found = softmap.soft_map(unary, given, edges, eta=2.0)
+    assert np.allclose(found.nodes, expected.nodes)
+    assert np.allclose(found.edges, expected.edges)
+    with pytest.raises(softmap.ModelError, match="3 edges"):
+        softmap.soft_map(unary, softmap.Potts([0.5, 1.0]), edges, eta=2.0)

@@ -15,8 +15,8 @@ from softmap.methods.marginals import SoftMarginals, adjoint, smoothed_optimum
 from softmap.methods.marginals.curvature import Curvature, Frame
 from softmap.methods.marginals.smooth import SMOOTHING
 from softmap.model import Model
-from softmap.model.potentials import Tables
-from softmap.model.potentials.base import integers, numbers
+from softmap.model.potentials import Potential, Potts, Tables
+from softmap.model.potentials.base import integers, numbers, single
 from softmap.relaxation.consistency import tighten
 
 __all__ = ["Beliefs", "Problem", "shapes", "soft_map", "soft_map_vjp"]
@@ -48,6 +48,8 @@ def soft_map(
     ----------
     unary : (..., n, d) costs; leading dimensions are a batch over the same graph
     pairwise : (..., m, d, d) costs, or what broadcasts to that: (d, d) is one table for all edges
+        A potential such as `Potts(0.5)`, or the number 0.5 alone, is what it costs, without a
+        gradient.
     edges : (m, 2) integers
     eta : float
         The larger, the closer to labels; μ depends on η times the costs only.
@@ -66,6 +68,7 @@ def soft_map(
     >>> nodes.round(3).tolist()
     [[0.699, 0.301], [0.604, 0.396]]
     """
+    pairwise = _tables_of(pairwise, unary, edges)
     module = _framework(unary, pairwise)
     if module is not None:
         answer: Beliefs = module.soft_map(unary, pairwise, edges, eta, tol)
@@ -87,6 +90,7 @@ def soft_map_vjp(
     >>> by_unary.shape, by_table.shape
     ((2, 2), (2, 2))
     """
+    pairwise = _tables_of(pairwise, unary, edges)
     first, second = _floats(unary, "unary"), _floats(pairwise, "pairwise")
     problem = Problem(_edges(edges), eta, tol)
     full, tables = shapes(first.shape, second.shape, len(problem.edges))
@@ -169,6 +173,19 @@ def shapes(
             f"expected (..., {m}, {d}, {d})"
         ) from None
     return (*batch, n, d), (*batch, m, d, d)
+
+
+def _tables_of(pairwise: Any, unary: Any, edges: Any) -> Any:
+    """Tables of a potential, or of the number of a `Potts`; other costs as they are."""
+    if single(pairwise) and not hasattr(pairwise, "requires_grad"):
+        pairwise = Potts(pairwise)
+    if not isinstance(pairwise, Potential):
+        return pairwise
+    labels, count = int(np.shape(unary)[-1]), len(edges)
+    spread = pairwise.spread(count) if pairwise.alike and len(pairwise) != count else pairwise
+    if len(spread) != count:
+        raise ModelError(f"{count} edges were given for {pairwise!r}")
+    return spread.stack(np.arange(count), labels, labels)
 
 
 def _framework(*arrays: Any) -> Any:

@@ -22,7 +22,7 @@ from softmap.errors import CheckpointWarning
 from softmap.later import made, unmade
 from softmap.model import Model
 from softmap.model.layout import layout
-from softmap.relaxation.gaps import relative_gap
+from softmap.relaxation.gaps import model_unit, relative_gap
 from softmap.relaxation.point import PrimalPoint
 from softmap.solving.best import Best
 from softmap.solving.budget import Budget
@@ -213,7 +213,24 @@ def finished(relaxation: Relaxation, record: Record, status: Status) -> Result:
         upper_bound=_infinite(relaxation.options.upper_bound),
         **_bounds_back(problem, best),
     )
-    return result if problem.given is problem.scaled else cautious(result)
+    plain = _by_relaxation(result)
+    return result if plain is result and problem.given is problem.scaled else cautious(plain)
+
+
+def _by_relaxation(result: Result) -> Result:
+    """The result with the relaxation's own bound, where that proves what the status says.
+
+    A search may have raised the bound by the last digits only. What the relaxation proves can be
+    checked, and a search should not have the credit for it.
+    """
+    most = {Status.OPTIMAL: PROVED, Status.GAP: result.tolerances[1]}.get(result.status)
+    if most is None or result.proof.kind is not ProofKind.SEARCH:
+        return result
+    unit = model_unit(result.model, result.lp_bound)
+    if relative_gap(result.energy - result.lp_bound, unit) > most:
+        return result
+    large = {name: unmade(result, name) for name in ("lam", "messages")}
+    return replace(result, bound=result.lp_bound, proof=Proof(), **large)
 
 
 def _infinite(upper_bound: float | None) -> float:

@@ -48,6 +48,7 @@ def info_command(
 def _object(model: Model) -> dict[str, Any]:
     """The fields of `--json`."""
     from softmap.model.facts import arity_counts, families
+    from softmap.solving.memory import memory_needed
 
     counts = model.num_labels[: model.num_visible]
     consistent = _consistent(model)
@@ -63,6 +64,7 @@ def _object(model: Model) -> dict[str, Any]:
         "components": int(model.graph.components().max()) + 1,
         "colours": int(model.graph.colouring().max()) + 1,
         "bytes": int(model.nbytes),
+        "bytes_to_solve": int(memory_needed(model)),
         "arc_consistent": isinstance(consistent, int),
         "states_removed": consistent if isinstance(consistent, int) else None,
     }
@@ -76,9 +78,9 @@ def _structure(model: Model) -> dict[str, str]:
     return {
         "connected components": f"{int(components.max()) + 1:,}",
         "colours": f"{int(colours.max()) + 1}",
-        "memory": _memory(model.nbytes),
-        "memory to solve": f"about {_memory(memory_needed(model))} "
-        f"({_memory(memory_needed(model, 'float32'))} in float32)",
+        "memory of the model": _memory(model.nbytes),
+        "memory of a run": f"about {_memory(memory_needed(model))} at its peak, the model included "
+        f"({_memory(memory_needed(model, 'float32'))} in float32), besides the program itself",
         "arc consistency": _consistency(model),
     }
 
