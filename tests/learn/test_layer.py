@@ -139,6 +139,7 @@ def test_torch_maps_over_batches(torch):
     assert torch.allclose(other, mapped)
 
 
+@pytest.mark.filterwarnings("ignore")  # PyTorch's own, while it compiles
 def test_torch_compiles_around_it(torch):
     @torch.compile(backend="eager")
     def step(u, t):

@@ -7,19 +7,21 @@ from functools import cache
 from typing import Any
 
 import numpy as np
+import torch
+from torch.utils.dlpack import from_dlpack
 
 from softmap.learn import device
 from softmap.learn.layer import Beliefs, Problem, _edges
 from softmap.methods.cuda import cupy_or_none
+from softmap.methods.marginals.smooth import SMOOTHING
 
 __all__ = ["soft_map"]
 
 
+@torch.compiler.disable  # what is not PyTorch's is called as it is, between two compiled parts
 def soft_map(unary: Any, pairwise: Any, edges: Any, eta: float, tol: float) -> Beliefs:
     """`softmap.soft_map` where one of the costs is a tensor; batches are broadcast by PyTorch."""
-    import torch
-
-    first, second = _tensors(torch, unary, pairwise)
+    first, second = _tensors(unary, pairwise)
     if isinstance(edges, torch.Tensor):
         edges = edges.detach().cpu().numpy()
     problem = Problem(_edges(edges), eta, tol)
@@ -40,7 +42,7 @@ class SecondDerivatives:
 SECOND = SecondDerivatives()
 
 
-def _tensors(torch: Any, unary: Any, pairwise: Any) -> tuple[Any, Any]:
+def _tensors(unary: Any, pairwise: Any) -> tuple[Any, Any]:
     """Both as tensors of one floating type on one device: that of the tensor among them."""
     like = unary if isinstance(unary, torch.Tensor) else pairwise
     dtype = like.dtype if like.dtype.is_floating_point else torch.get_default_dtype()
@@ -70,9 +72,7 @@ def _there(cupy: Any, *tensors: Any) -> tuple[Any, ...]:
 
 @cache
 def _functions() -> Any:
-    """The function of PyTorch, kept out of what `torch.compile` compiles."""
-    import torch
-    from torch.utils.dlpack import from_dlpack
+    """The function of PyTorch."""
 
     class SoftMap(torch.autograd.Function):
         """Marginals and λ forward, one adjoint solve backward."""
@@ -142,7 +142,7 @@ def _functions() -> Any:
             tensors = _in_front(info.batch_size, in_dims[:5], given[:5])
             return Pull.apply(*tensors, given[5]), (0, 0)
 
-    return torch.compiler.disable(SoftMap.apply)
+    return SoftMap.apply
 
 
 def _bend(costs: Any, given: Any, along: Any, problem: Problem) -> Any:
@@ -151,10 +151,6 @@ def _bend(costs: Any, given: Any, along: Any, problem: Problem) -> Any:
     Third derivatives of the smoothed optimum, by a central difference: accurate to about six
     digits, and not to be differentiated again.
     """
-    import torch
-
-    from softmap.methods.marginals.smooth import SMOOTHING
-
     if torch.is_grad_enabled() and any(t.requires_grad for t in (*costs, *given, *along)):
         raise RuntimeError(
             "soft_map can be differentiated twice, not three times: take the second derivative "
@@ -185,13 +181,9 @@ def _in_front(size: int, in_dims: Any, tensors: Any) -> list[Any]:
 
 def _back(arrays: Any, like: Any) -> Any:
     """Arrays of CuPy as tensors."""
-    from torch.utils.dlpack import from_dlpack
-
     return tuple(from_dlpack(array).to(dtype=like.dtype) for array in arrays)
 
 
 def _like(array: Any, tensor: Any) -> Any:
-    import torch
-
     made = torch.from_numpy(np.ascontiguousarray(array))
     return made.to(dtype=tensor.dtype, device=tensor.device)

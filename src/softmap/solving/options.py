@@ -95,6 +95,11 @@ class Options:
         """The precision of the iterates: as asked for, or that of the backend."""
         return str(self.dtype)
 
+    @property
+    def whole_run(self) -> bool:
+        """Whether a method that was asked for by name makes all updates, whatever the gaps."""
+        return self.updates is not None and self.method != "anneal"
+
     def _check_method(self) -> None:
         if not isinstance(self.method, str):
             raise wrong("method", self.method, "the name of a method")

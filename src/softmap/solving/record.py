@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from softmap import core
-from softmap.errors import CheckpointWarning
+from softmap.errors import CheckpointWarning, OptionError
 from softmap.later import made, unmade
 from softmap.model import Model
 from softmap.model.layout import layout
@@ -76,7 +76,7 @@ class Record:
         )
         self.trace.rows.append(row)
         LOG.debug("%s", row)
-        return Snapshot(problem.given, row, best.labels)
+        return Snapshot(problem.given, row, best.labels, _current_lam(problem, relaxation))
 
     def energy(self, labels: NDArray[np.int64], energy: float) -> float:
         """The energy of labels in the user's units, given that in the units of the problem."""
@@ -85,6 +85,21 @@ class Record:
         if labels is not self._priced[0]:  # the best labels stay the same for many checks
             self._priced = labels, float(self._problem.given.energy(labels))
         return self._priced[1]
+
+
+def _current_lam(problem: Problem, relaxation: Relaxation) -> Callable[[], NDArray[np.float64]]:
+    """The function that makes λ of the method, in the user's units, as long as it stands there."""
+    done = relaxation.at.done
+
+    def make() -> NDArray[np.float64]:
+        if relaxation.at.done != done:
+            raise OptionError(
+                "λ of a snapshot can be had until the run goes on: ask for it in on_snapshot, or "
+                "before the next step of iterate"
+            )
+        return problem.lam_back(relaxation.restart_point()).copy()
+
+    return make
 
 
 def primal_back(problem: Problem, primal: float, energy: float, energy_back: float) -> float:

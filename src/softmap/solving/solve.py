@@ -58,7 +58,8 @@ def solve(model: Model, options: Options) -> Result:
     max_work : int, optional
         Stop after this many messages along half-edges. No limit if left out.
     updates : int, optional
-        Stop after this many updates: passes, or single updates of a randomised method.
+        Stop after this many updates: passes, or single updates of a randomised method. A method
+        other than "anneal" makes all of them, also where the gaps are closed before.
     threads : int, optional
         Threads of the processor; all that this process may use if left out.
     dtype : "float64" or "float32", optional
@@ -404,7 +405,7 @@ def _recall(run: _Run, warm: WarmStart) -> tuple[Snapshot, Status | None]:
 def _search_is_due(run: _Run) -> bool:
     """Whether an exact search is tried before the LP is solved."""
     warm = run.warm
-    if run.options.goal == "lp":
+    if run.options.goal == "lp" or run.options.whole_run:
         return False
     if warm is not None and warm.result is not None and not warm.searched:
         return False  # the relaxation will not take long
