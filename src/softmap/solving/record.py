@@ -73,6 +73,7 @@ class Record:
             energy=energy,
             slack=check.slack,
             stage=stage,
+            lp_bound=problem.bound_back(best.lp_bound),
         )
         self.trace.rows.append(row)
         LOG.debug("%s", row)
@@ -292,7 +293,14 @@ def _bounds_back(problem: Problem, best: Best) -> dict[str, Any]:
 
 def cautious(result: Result) -> Result:
     """A result whose trace and status say no more than its bounds prove."""
-    rows = [replace(row, bound=min(row.bound, result.bound)) for row in result.trace]
+    rows = [
+        replace(
+            row,
+            bound=min(row.bound, result.bound),
+            lp_bound=min(row.lp_bound, result.lp_bound),
+        )
+        for row in result.trace
+    ]
     tolerances = dict(zip((Status.LP_GAP, Status.GAP), result.tolerances, strict=True))
     tolerances |= {Status.OPTIMAL: PROVED, Status.NONE_BELOW: result.tolerances[1]}
     most, gap = tolerances.get(result.status, math.inf), result.claimed_gap

@@ -110,8 +110,9 @@ def draw_convergence(trace: Columns, values: Any, gaps: Any) -> None:
     values.set(xlabel="seconds", ylabel="cost")
     values.ticklabel_format(axis="y", useOffset=False)
     scale = np.maximum(np.abs(trace["bound"]), np.finfo(float).tiny)
-    for name, label in (("energy", "gap"), ("primal", "LP gap")):
-        relative = (trace[name] - trace["bound"]) / scale
+    pairs = (("energy", "bound", "gap"), ("primal", "lp_bound", "LP gap"))
+    for name, below, label in pairs:
+        relative = (trace[name] - trace.get(below, trace["bound"])) / scale
         style = _sparse(STYLES[name], trace)
         gaps.plot(trace["seconds"], np.maximum(relative, 1e-12), label=label, **style)
     gaps.set(xlabel="seconds", ylabel="relative to the bound", yscale="log", title="gaps")

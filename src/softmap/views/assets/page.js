@@ -8,8 +8,8 @@
   const line = (name, y, ink, dash, symbol) => ({ name, y, ink, dash, symbol });
   const trace = data.trace;
   // a gap of zero has no logarithm: it is drawn where floating point ends
-  const gap = (upper) => upper.map((u, k) =>
-    u === null || trace.bound[k] === null ? null : Math.max((u - trace.bound[k]) / data.unit, 1e-12));
+  const gap = (upper, lower) => upper.map((u, k) =>
+    u === null || lower[k] === null ? null : Math.max((u - lower[k]) / data.unit, 1e-12));
   const charts = {
     "chart-values": { lines: [
       line("energy", trace.energy, "--energy", "solid", "circle"),
@@ -17,8 +17,8 @@
       line("bound", trace.bound, "--bound", "dashdot", "triangle"),
     ], window: data.window },
     "chart-gaps": { lines: [
-      line("gap", gap(trace.energy), "--energy", "solid", "circle"),
-      line("LP gap", gap(trace.primal), "--primal", "dash", "square"),
+      line("gap", gap(trace.energy, trace.bound), "--energy", "solid", "circle"),
+      line("LP gap", gap(trace.primal, trace.lp_bound), "--primal", "dash", "square"),
     ], log: true },
     "chart-eta": { lines: [
       line("η", trace.eta, "--bound", "solid", "circle"),
