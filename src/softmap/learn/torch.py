@@ -82,7 +82,8 @@ def _functions() -> Any:
             cupy = _cupy_for(unary)
             if cupy is not None:
                 with cupy.cuda.Device(unary.device.index):
-                    found = device.forward(problem, *_there(cupy, unary, pairwise), cupy)
+                    costs = _there(cupy, unary, pairwise)
+                    found = device.forward(problem, costs[0], costs[1], cupy)
                 if found is not None:
                     half = (*unary.shape[:-2], 2 * problem.edges.shape[-2], unary.shape[-1])
                     made = from_dlpack(found[2].reshape(half))  # in double precision, as below
