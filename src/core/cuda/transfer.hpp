@@ -13,7 +13,6 @@ enum : int { plain_lam, cut_lam, couplings_of };
 template <class H>
 SOFTMAP_KERNEL to_lam(Arena<typename H::S> arena, const typename H::S *msg,
                       const long long *half_offset, double *out, int what, int count) {
-    using S = typename H::S;
     Node<H> node;
     if (!node.find(arena, 0, count))
         return;
