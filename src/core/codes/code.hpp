@@ -16,6 +16,7 @@
 
 namespace softmap {
 
+// A parity-check code. An edge is a pair of a check and one of its bits.
 struct Code {
     Index bits, checks;
     const Index *start;         // [checks + 1] first entry of each check in `member`
@@ -31,12 +32,14 @@ struct DecodingLimits {
     Index sweeps; // ADMM iterations on the linear program
 };
 
+// The result for one word: cost of the best codeword, best bound, and iterations of each phase.
 struct Decoding {
     double cost = infinity, bound = -infinity;
     bool proved = false; // the codeword is proved optimal, without a tolerance
     Index rounds = 0, steps = 0, sweeps = 0;
 };
 
+// Decodes words of one code by belief propagation, proofs and ADMM, in this order.
 class Decoder {
   public:
     explicit Decoder(const Code &code)

@@ -129,6 +129,9 @@ enum : int {
     found_size
 };
 
+// A check of every active model: hard passes on a copy `polished` of the messages, a dual bound
+// rounded down, node marginals, labels and their energy, and the costs of the couplings. Each
+// model's results go into its row of `found`.
 template <class H>
 SOFTMAP_MODEL_KERNEL batch_look(Arena<typename H::S> arena, const typename H::S *msg,
                                 typename H::S *polished, const Control *controls,

@@ -95,6 +95,7 @@ inline double node_bound(const Arena<typename H::S> &arena, const Node<H> &node,
     return sum;
 }
 
+// partial[block] = lower bound on the sum of `node_bound` over the block's nodes.
 template <class H>
 SOFTMAP_KERNEL bounds(Arena<typename H::S> arena, const typename H::S *msg, double *partial,
                       int count) {
@@ -147,6 +148,8 @@ inline Parts soft_node(const Arena<typename H::S> &arena, const Node<H> &node,
     return out;
 }
 
+// `soft_node` for all nodes; rows 0 to 2 of `partial` get the block sums of cost, entropy and soft
+// minimum.
 template <class H>
 SOFTMAP_KERNEL soft_nodes(Arena<typename H::S> arena, const typename H::S *msg,
                           const Control *control, double *share, double *mu, int *label,
@@ -191,6 +194,7 @@ inline void sample_node(const Arena<typename H::S> &arena, const Node<H> &node,
     }
 }
 
+// `sample_node` for all nodes; `sampled` then counts the sample.
 template <class H>
 SOFTMAP_KERNEL sample(Arena<typename H::S> arena, const typename H::S *msg, const Control *control,
                       float *mean, double recent, int count) {
@@ -219,6 +223,7 @@ inline double mean_node(const Arena<typename H::S> &arena, const Node<H> &node, 
     return cost;
 }
 
+// `mean_node` for all nodes; `partial` gets the block sums of the cost.
 template <class H>
 SOFTMAP_KERNEL mean_nodes(Arena<typename H::S> arena, const float *mean, double *mu,
                           double *partial, int count) {
@@ -285,6 +290,8 @@ inline Parts couple_node(const Arena<typename H::S> &arena, const Node<H> &node,
     return out;
 }
 
+// `couple_node` for all nodes; rows 0 to 3 of `partial` get the block sums of cost, entropy, shift
+// and slack.
 template <class H>
 SOFTMAP_KERNEL couple_edges(Arena<typename H::S> arena, const typename H::S *msg,
                             const Control *control, const double *share, const double *mu,
@@ -324,6 +331,7 @@ inline double node_energy(const Arena<typename H::S> &arena, const Node<H> &node
     return energy;
 }
 
+// `partial` gets the block sums of `node_energy`: together, the energy of the labels.
 template <class H>
 SOFTMAP_KERNEL energies(Arena<typename H::S> arena, const int *label, double *partial, int count) {
     Node<H> node;

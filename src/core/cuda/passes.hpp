@@ -44,6 +44,7 @@ inline void advance(Control &c) {
     c.passes += 1.0;
 }
 
+// One block. Sums the `count` parts of the last pass's restart product and calls `advance`.
 SOFTMAP_KERNEL tick(Control *control, const double *partial, int count) {
     constexpr int ahead = 16; // loads in flight per thread, to hide the latency of memory
     double sum = 0.0;

@@ -11,6 +11,7 @@ namespace device {
 // all half-edges.
 enum : int { plain_lam, cut_lam, couplings_of };
 
+// out = λ or κ in model order, as `what` says.
 template <class H>
 SOFTMAP_KERNEL to_lam(Arena<typename H::S> arena, const typename H::S *msg,
                       const long long *half_offset, double *out, int what, int count) {
@@ -28,6 +29,7 @@ SOFTMAP_KERNEL to_lam(Arena<typename H::S> arena, const typename H::S *msg,
     }
 }
 
+// msg = -λ, from λ in model order.
 template <class H>
 SOFTMAP_KERNEL from_lam(Arena<typename H::S> arena, const double *lam, const long long *half_offset,
                         typename H::S *msg, int count) {

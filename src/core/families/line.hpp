@@ -23,6 +23,7 @@
 
 namespace softmap {
 
+// Cost and plan of that transport problem, in all W lanes at once.
 template <int W> class LineTransport {
   public:
     using P = Pack<W>;

@@ -7,6 +7,7 @@
 
 namespace softmap {
 
+// View of W edges; see EdgesBase.
 template <int W> struct PottsEdges : EdgesBase<W, PottsEdges<W>> {
     static constexpr bool closed_transport = true;
     static constexpr bool often_dense = true; // for negative weights (antiferromagnetic models)

@@ -25,6 +25,7 @@ struct QuadraticDistance {
     static double inverse(double distance) { return std::sqrt(distance); }
 };
 
+// View of W edges; see EdgesBase.
 template <int W, class Distance> struct TruncatedEdges : EdgesBase<W, TruncatedEdges<W, Distance>> {
     static constexpr bool banded = true;
     static constexpr bool closed_transport = Distance::linear;

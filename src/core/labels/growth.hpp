@@ -6,6 +6,7 @@
 
 namespace softmap {
 
+// Fills a Bags object with as many variables as it admits.
 class Growth {
   public:
     // Only variables i with open[i] may be added; all variables if `open` is null.

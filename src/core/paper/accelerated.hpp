@@ -35,6 +35,7 @@ inline double next_theta(double theta) {
     return 2.0 * theta / (theta + std::sqrt(theta * theta + 4.0));
 }
 
+// A run of Algorithm 2 or 3 on given arrays; Scheme is Printed or Proved.
 template <class Scheme> class Accelerated {
   public:
     // `gain` [n] is θ times the step size of v at each node.

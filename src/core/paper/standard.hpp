@@ -37,6 +37,7 @@ struct SlackTotal {
     }
 };
 
+// Slack of one half-edge.
 struct HalfEdgeSlack {
     double norm;  // ‖ν‖₁²
     double level; // normaliser: constant subtracted from the costs -(1/η) log S
@@ -54,6 +55,7 @@ struct StandardArrays {
     Index *stamp, *epoch;
 };
 
+// A run of Algorithm 1 on given arrays.
 class Standard {
   public:
     Standard(const StarOrder &order, const StandardArrays &arrays, double eta)

@@ -20,6 +20,8 @@ inline Index padded(Index length) { return (length + lanes - 1) / lanes * lanes;
 // one edge's table.
 inline Index filled(Index entries) { return entries <= 16 ? 2 : entries <= 64 ? 3 : 5; }
 
+// The arrays of a schedule that do not depend on costs; `cost_size` and `table_size` are the
+// lengths of arrays over node states by strip and of the packed tables.
 struct Plan {
     std::vector<Index> row_start, nodes, node_at, node_step, pull_start, pull_at, edge, early_at,
         late_at, forward_start, forward, backward_start, backward;
@@ -30,6 +32,7 @@ struct Plan {
     Index cost_size = 0, table_size = 0;
 };
 
+// Builds a Plan from the graph and the label counts of a model.
 class Planner {
   public:
     // `rank` [n] is the position of each node in the order, `level` [n] its level. Edges may share

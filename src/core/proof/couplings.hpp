@@ -14,6 +14,7 @@
 
 namespace softmap {
 
+// t.cost = the costs of all label pairs; +inf at padding labels.
 template <int W, class Edges> void fill_costs(const Cells<W> &t, const Edges &edges) {
     for (Index x = 0; x < t.rows; ++x) {
         for (Index c = 0; c < t.cells; ++c) {
@@ -220,6 +221,7 @@ Pack<lanes> mended(const Cells<W> &t, const Run &run, const Pack<lanes> &found, 
     return Pack<lanes>::of([&](int k) { return fits[k] ? price_of[k] : infinity; });
 }
 
+// Couplings by full tables: `Proj`, exact transport where it fails, and `exchange` in small tables.
 template <int W, class Edges>
 void couple_generally(const Cells<W> &t, const Edges &edges, const Run &run, const Couplings &ask,
                       Transport &solve) {
@@ -279,6 +281,7 @@ void answer_softly(const Cells<W> &t, const Edges &edges, const Run &run, const 
     answers.put(ask.slack, shrink(tables, anew.scale));
 }
 
+// Couplings of families that know their optimal transport plan.
 template <int W, class Edges>
 void couple_in_closed_form(const Cells<W> &t, const Edges &edges, const Run &run,
                            const Couplings &ask) {
