@@ -90,9 +90,9 @@ def STOP():
 
 def test_a_stopped_picture_says_how_to_go_on():
     first = softmap.denoise(halves(40), max_work=1)
-    assert "go_on(60) improves it" in repr(first)
+    assert "improve(60) continues" in repr(first)
     assert first.relative_gap > 1e-3
-    second = first.go_on(30)
+    second = first.improve(30)
     assert second.relative_gap <= 1e-3 < first.relative_gap
     assert second.advice == ""
     assert second.image.shape == first.image.shape

@@ -100,11 +100,11 @@ BlockOption = Annotated[
 ]
 
 InitialOption = Annotated[
-    Path | None, typer.Option(help="Begin with this labelling (.MPE, .sol, .json, result).")
+    Path | None, typer.Option(help="Start from this labelling (.MPE, .sol, .json, result).")
 ]
 
 UpperBoundOption = Annotated[
-    float | None, typer.Option("--upper-bound", "-ub", help="Look for cheaper labellings only.")
+    float | None, typer.Option("--upper-bound", "-ub", help="Search only for cheaper labellings.")
 ]
 
 MethodOption = Annotated[

@@ -37,7 +37,7 @@ class Effort:
     gap: float = 1e-3
     """Relative gap, of the LP and of the labelling, that is small enough."""
     longer: float = 60.0
-    """Time limit of `Picture.go_on`."""
+    """Time limit of `Picture.improve`."""
     large: int = 1 << 20
     """Costs of pixels from which on a run begins with labels of smoothed costs."""
     window: int = 5
@@ -111,14 +111,14 @@ class Picture:
 
     @property
     def advice(self) -> str:
-        """How to go on where a limit has stopped the run; empty where nothing is left to do."""
+        """How to continue if a limit has stopped the run; empty if nothing is left to do."""
         if self.result.status not in (Status.TIME_LIMIT, Status.WORK_LIMIT, Status.INTERRUPTED):
             return ""
         longer = f"{EFFORT.longer:.0f}"
-        return f"go_on({longer}) improves it for up to {longer} s"
+        return f"improve({longer}) continues for up to {longer} s"
 
-    def go_on(self, time_limit: float = EFFORT.longer, **options: Any) -> Picture:
-        """Go on from here for this many seconds, or until the gap is 0.1 %; a new picture.
+    def improve(self, time_limit: float = EFFORT.longer, **options: Any) -> Picture:
+        """Continue from here for this many seconds, or until the gap is 0.1 %; return a new picture.
 
         Parameters
         ----------
