@@ -15,7 +15,8 @@ EXACT = 1e-9
 
 def certificate_sentences(result: Subject) -> list[str]:
     """Say in a few sentences what the numbers of a result prove."""
-    return [_labelling(result), _bound(result), _verdict(result), _relaxation(result)]
+    said = [_labelling(result), _bound(result), _cutoff(result), _verdict(result)]
+    return [sentence for sentence in [*said, _relaxation(result)] if sentence]
 
 
 def _labelling(result: Subject) -> str:
@@ -33,6 +34,18 @@ def _bound(result: Subject) -> str:
     return f"{least}: that is proved by {_basis(result)}."
 
 
+def _cutoff(result: Subject) -> str:
+    """What a run with an upper bound of the user's has found out."""
+    if not math.isfinite(result.upper_bound):
+        return ""
+    if result.energy <= result.upper_bound:
+        return f"It costs no more than the upper bound {result.upper_bound:.10g} that was given."
+    least = relative_gap(result.upper_bound - result.bound, result.unit)
+    if least <= max(EXACT, result.tolerances[1]):
+        return f"So no labelling costs less than the upper bound {result.upper_bound:.10g}."
+    return f"Whether a labelling costs less than the upper bound {result.upper_bound:.10g} is open."
+
+
 def _basis(result: Subject) -> str:
     """What the bound rests on, with its size."""
     proof = result.proof
@@ -46,7 +59,7 @@ def _basis(result: Subject) -> str:
 def _verdict(result: Subject) -> str:
     gap = relative_gap(result.gap, result.unit)
     if not math.isfinite(result.energy):
-        return "That there is none is not proved, and the labels of this result are no answer."
+        return "Whether there is one is not known; the labels of this result break a constraint."
     if not math.isfinite(gap):
         return "How far the labelling is from the best is not known."
     if gap == 0:
