@@ -339,6 +339,12 @@ def _relax(run: _Run) -> Generator[Snapshot, None, Status]:
         yield snapshot
         if run.asked_to_stop(snapshot) and status is None:
             status = Status.CALLBACK
+    elif status is None and not len(trace):
+        snapshot, status = _open(run)
+        if snapshot is not None:
+            yield snapshot
+            if run.asked_to_stop(snapshot) and status is None:
+                status = Status.CALLBACK
     while status is None:
         with interrupts:
             run.checkpoints.suspend()
@@ -358,6 +364,17 @@ def _relax(run: _Run) -> Generator[Snapshot, None, Status]:
         if not limited:
             run.checkpoints.save_if_due(at_end=status is not None)
     return status
+
+
+def _open(run: _Run) -> tuple[Snapshot | None, Status | None]:
+    """Begin with minimum cuts where the model is made for them."""
+    from softmap.solving.opening import begin_with_cuts
+
+    with run.budget.interrupts:
+        stage = begin_with_cuts(run.relaxation.problem, run.options, run.best, run.budget)
+        if stage is None:
+            return None, None
+        return run.note(stage), run.relaxation.closed()
 
 
 def _ended_before(run: _Run) -> Status | None:
