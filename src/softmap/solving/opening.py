@@ -1,8 +1,8 @@
-"""What a run does before the relaxation: minimum cuts, where the model is made for them.
+"""What a run does before the relaxation, where the structure of the model says so.
 
-A submodular model of two labels is solved by one cut: its labels are optimal, and its flow is λ
-that proves it. Other large models of pairs begin with expansion moves, which give good labels long
-before the relaxation does.
+A submodular model of two labels is solved by one minimum cut: its labels are optimal, and its flow
+is λ that proves it. Other large models of pairs begin with expansion moves, which give good labels
+long before the relaxation does.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from softmap.solving.options import Options
 from softmap.solving.problem import Problem
 from softmap.solving.trace import StageName
 
-__all__ = ["OpeningTuning", "begin_with_cuts"]
+__all__ = ["OpeningTuning", "open_run"]
 
 
 @dataclass(frozen=True)
@@ -47,9 +47,7 @@ class OpeningTuning:
 TUNING = OpeningTuning()
 
 
-def begin_with_cuts(
-    problem: Problem, options: Options, best: Best, budget: Budget
-) -> StageName | None:
+def open_run(problem: Problem, options: Options, best: Best, budget: Budget) -> StageName | None:
     """Solve the model by a cut, or find first labels by expansion moves.
 
     Parameters
@@ -66,22 +64,39 @@ def begin_with_cuts(
         What was done; None if the model or the options ask for something else.
     """
     model = problem.model
-    plain = not len(model.auxiliaries) and not len(model.running) and model.m > 0
-    if options.goal == "lp" or options.method != "anneal" or options.backend != "cpu" or not plain:
+    pairs = model.m > 0 and not len(model.auxiliaries) and not len(model.running)
+    default = options.method == "anneal" and options.backend == "cpu" and options.goal != "lp"
+    if not pairs or not default:
         return None
-    barrier = 2.0 * problem.width + 1.0 if model.has_forbidden else np.inf
-    solved = solve_binary(model, barrier=barrier, seconds=min(budget.left, 1e9))
-    if solved is not None:
-        labels, lam = solved
-        best.offer_lam(lam)
-        best.offer_labels(labels)
+    if _cut(problem, best, budget):
         return StageName.CUT
-    widest = int(model.num_labels.max())
-    if model.num_variables < TUNING.expanded or widest > TUNING.labels:
-        return None
+    return StageName.LABELS if _expand(problem, best, budget) else None
+
+
+def _barrier(problem: Problem) -> float:
+    """A finite cost above all others together, which stands for +inf."""
+    return 2.0 * problem.width + 1.0 if problem.model.has_forbidden else np.inf
+
+
+def _cut(problem: Problem, best: Best, budget: Budget) -> bool:
+    """Solve a submodular model of two labels; whether it is one."""
+    found = solve_binary(problem.model, barrier=_barrier(problem), seconds=min(budget.left, 1e9))
+    if found is None:
+        return False
+    labels, lam = found
+    best.offer_lam(lam)
+    best.offer_labels(labels)
+    return True
+
+
+def _expand(problem: Problem, best: Best, budget: Budget) -> bool:
+    """Find labels of a large model by expansion moves; whether that was tried."""
+    model = problem.model
+    if model.num_variables < TUNING.expanded or int(model.num_labels.max()) > TUNING.labels:
+        return False
     labels = np.ascontiguousarray(cheapest(model, model.unary))
     seconds = min(1e9, TUNING.share * budget.left)
-    Fusion(model, barrier).expand(labels, rounds=TUNING.rounds, seconds=seconds)
+    Fusion(model, _barrier(problem)).expand(labels, rounds=TUNING.rounds, seconds=seconds)
     best.offer_labels(labels)
     best.offer_lam(best.lam)
-    return StageName.LABELS
+    return True

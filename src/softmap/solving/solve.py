@@ -340,10 +340,10 @@ def _relax(run: _Run) -> Generator[Snapshot, None, Status]:
         if run.asked_to_stop(snapshot) and status is None:
             status = Status.CALLBACK
     elif status is None and not len(trace):
-        snapshot, status = _open(run)
-        if snapshot is not None:
-            yield snapshot
-            if run.asked_to_stop(snapshot) and status is None:
+        opened, status = _open(run)
+        if opened is not None:
+            yield opened
+            if run.asked_to_stop(opened) and status is None:
                 status = Status.CALLBACK
     while status is None:
         with interrupts:
@@ -367,11 +367,11 @@ def _relax(run: _Run) -> Generator[Snapshot, None, Status]:
 
 
 def _open(run: _Run) -> tuple[Snapshot | None, Status | None]:
-    """Begin with minimum cuts where the model is made for them."""
-    from softmap.solving.opening import begin_with_cuts
+    """Begin with a minimum cut or expansion moves, where the structure of the model says so."""
+    from softmap.solving.opening import open_run
 
     with run.budget.interrupts:
-        stage = begin_with_cuts(run.relaxation.problem, run.options, run.best, run.budget)
+        stage = open_run(run.relaxation.problem, run.options, run.best, run.budget)
         if stage is None:
             return None, None
         return run.note(stage), run.relaxation.closed()
