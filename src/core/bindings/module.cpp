@@ -46,4 +46,5 @@ NB_MODULE(_native, m) {
     bind_exact(m);
     bind_text(m);
     bind_codes(m);
+    bind_cuts(m);
 }
