@@ -70,7 +70,7 @@ class Row:
     eta, smoothed, slack
         Inverse temperature; value of the smoothed dual, NaN where it is not known; how much the
         marginals of edges and variables disagree.
-    stage : 0 the relaxation, 1 search, 2 tightening, 3 labels
+    stage : 0 the relaxation, 1 search, 2 tightening, 3 labels, 4 a minimum cut
     lp_bound : the best bound on the LP optimum; the same as `bound` until another stage has more
     """
 
