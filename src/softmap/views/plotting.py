@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from softmap.errors import FormatError, MissingExtra
 from softmap.io.atomic import replacing
+from softmap.views.curves import cost_range
 from softmap.views.subject import Subject
 
 __all__ = [
@@ -103,7 +104,7 @@ def draw_convergence(trace: Columns, values: Any, gaps: Any) -> None:
     """Energy, primal and bound on one pair of axes, the gaps between them on another."""
     for name, style in STYLES.items():
         values.plot(trace["seconds"], trace[name], label=name, **_sparse(style, trace))
-    values.set_ylim(*_window([trace]))
+    values.set_ylim(cost_range([trace]))
     values.set(xlabel="seconds", ylabel="cost")
     values.ticklabel_format(axis="y", useOffset=False)
     scale = np.maximum(np.abs(trace["bound"]), np.finfo(float).tiny)
@@ -127,7 +128,7 @@ def save_comparison(traces: Mapping[str, Columns], path: Path | str) -> None:
                 x = np.maximum(trace[column], 1e-4 if column == "seconds" else 1.0)
                 panel.plot(x, trace["bound"], label=method, **style)
                 panel.plot(x, trace["energy"], linestyle=":", **style)
-            panel.set_ylim(*_window(list(traces.values())))
+            panel.set_ylim(cost_range(traces.values()))
             panel.ticklabel_format(axis="y", useOffset=False)
             panel.set(xlabel=column if column == "seconds" else "work (messages)", xscale="log")
             panel.grid(alpha=0.3)
@@ -138,21 +139,6 @@ def save_comparison(traces: Mapping[str, Columns], path: Path | str) -> None:
 def _sparse(style: Mapping[str, Any], trace: Columns) -> dict[str, Any]:
     """A marker now and then."""
     return {**style, "markersize": 4, "markevery": max(1, len(trace["bound"]) // 10)}
-
-
-def _window(traces: list[Columns]) -> tuple[float, float]:
-    """A range of costs that leaves the first, far-off rows out of sight."""
-    bounds = [_settled(trace["bound"]) for trace in traces]
-    energies = [_settled(trace["energy"]) for trace in traces]
-    finite = [v[np.isfinite(v)] for v in bounds + energies]
-    shown = np.concatenate([v for v in finite if v.size] or [np.zeros(1)])
-    low, high = float(shown.min()), float(shown.max())
-    margin = 0.08 * (high - low) or max(1.0, abs(high)) * 1e-3
-    return low - margin, high + margin
-
-
-def _settled(column: NDArray[Any]) -> NDArray[Any]:
-    return column[min(len(column) - 1, len(column) // 4) :]
 
 
 Pixels = NDArray[np.uint8]
