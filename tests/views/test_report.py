@@ -18,7 +18,7 @@ from softmap.model.facts import arity_counts, arity_max, families, model_facts
 from softmap.solving.proof import Proof, ProofKind
 from softmap.solving.trace import StageName
 from softmap.views.page import STAGES, likeliest, render
-from softmap.views.words import certificate_sentences
+from softmap.views.words import certificate_sentences, headline
 from support.browser import MISSING, browser
 
 
@@ -223,6 +223,39 @@ def test_words_say_what_the_bound_rests_on():
     assert "stated by an exact search (1 node), which" in words(Proof(ProofKind.SEARCH, nodes=1))
 
 
+def test_the_title_says_what_was_solved_and_how_well():
+    assert headline(outcome()) == "optimal, proved by the dual of the LP relaxation"
+    searched = Proof(ProofKind.SEARCH, nodes=9)
+    assert headline(outcome(proof=searched)) == "optimal, stated by an exact search"
+    near = outcome(energy=10.04, gap=0.04)
+    assert headline(near).startswith("within 0.4\u00a0% of the optimum, proved by")
+    assert headline(outcome(energy=np.inf, gap=np.inf)).startswith("no labelling found")
+    assert headline(outcome(bound=-np.inf, gap=np.inf)) == "a labelling without a lower bound"
+
+
+def test_the_title_names_the_sizes_unless_it_is_given():
+    solved = softmap.solve(softmap.generators.potts_grid(4, 5, 3, seed=3))
+    how = "optimal, proved by the dual of the LP relaxation"
+    assert f"<title>4 × 5 pixels, 3 labels: {how}</title>" in render(solved)
+    assert f"<h1>castle.uai: {how}</h1>" in render(solved, "castle.uai")
+    tree = softmap.solve(softmap.generators.random_tree(6, 4, seed=1))
+    assert "<h1>6 variables, 4 labels: optimal" in render(tree)
+
+
+def test_the_page_says_whether_the_bound_is_checked_or_stated(result):
+    assert "the dual of the LP relaxation (checked)" in render(result)
+    searched = replace(result, proof=Proof(ProofKind.SEARCH, nodes=5678))
+    assert "an exact search (stated)" in render(searched)
+
+
+def test_the_graph_of_a_model_is_drawn_with_its_doubt():
+    edges = [[0, 1], [1, 2], [0, 2]]
+    loose = softmap.Model(np.zeros((3, 2)), edges, np.stack([np.eye(2)] * 3))
+    page = render(softmap.solve(loose, goal="lp"))
+    assert page.count("<circle") == 6, "three variables, three red rings"
+    assert "red rings mark where the relaxation is fractional" in page
+
+
 def test_words_without_a_labelling():
     text = " ".join(certificate_sentences(outcome(energy=np.inf, gap=np.inf)))
     assert "No labelling that satisfies all hard constraints was found" in text
@@ -282,6 +315,29 @@ def test_browser_draws_no_time_below_zero(opened):
     shown = opened.execute_script(ticks)
     assert shown[0].strip("0.") == ""
     assert all(float(text.replace(",", "")) >= 0 for text in shown)
+
+
+def test_browser_ticks_of_the_gap_axis_differ(opened):
+    script = (
+        "const host = document.createElement('div'); host.id = 'tried';"
+        "const figure = document.createElement('figure'); figure.append(host);"
+        "document.body.append(figure);"
+        "softmapChart(host, {lines: [{name: 'gap', y: arguments[0], colour: '#000', dash: 'solid',"
+        " mark: 'circle'}], x: [0, 1], xlabel: 'seconds', log: true, percent: true, bands: []});"
+        "const words = [...host.querySelectorAll('.tick.y')].map(t => t.textContent);"
+        "figure.remove(); return words"
+    )
+    for ends in (
+        [0.03, 0.029],
+        [0.5, 1e-12],
+        [0.2, 0.02],
+        [0.1, 0.1],
+        [0.031, 0.0309],
+        [8e-5, 3e-5],
+    ):
+        words = opened.execute_script(script, ends)
+        assert len(words) == len(set(words)) > 1, (ends, words)
+        assert all(word.endswith("\u00a0%") for word in words)
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])

@@ -37,8 +37,8 @@ class DrawnLimits:
     """Variables and factors of a graph that is drawn whole."""
     edges: int = 600
     """Edges of a graph that is drawn whole."""
-    doubtful: int = 60
-    """Variables that are drawn of a larger graph: those with the most doubt."""
+    part: int = 60
+    """Nodes that are drawn of a larger graph, around the variable with the most doubt."""
     side: int = 320
     """Pixels of the longer side of an image in a notebook."""
     text: int = 4
@@ -88,14 +88,13 @@ def graph_drawing(
         Colours of the dots, and the text in them.
     doubt : (variables,) float array, optional
         Between 0 and 1: how far the relaxation is from deciding a variable. Of a large graph, the
-        part with the most doubt is drawn.
+        part around the variable with the most doubt is drawn.
     """
     if model.n <= LIMITS.nodes and model.m <= LIMITS.edges:
         shown, words = np.arange(model.n), "The graph of the model"
     elif doubt is not None and (doubt > 0).any():
-        shown = np.sort(np.argsort(-doubt, kind="stable")[: LIMITS.doubtful])
-        shown = shown[doubt[shown] > 0]
-        words = f"The {len(shown):,} variables with the most doubt, and the edges between them"
+        shown = _around(model, int(doubt.argmax()))
+        words = f"The variable with the most doubt and its neighbours, {len(shown)} of {model.n:,}"
     else:
         return None
     dots = [_dot(model, int(i), labels, doubt) for i in shown]
@@ -104,6 +103,18 @@ def graph_drawing(
     if doubt is not None and (doubt[shown[shown < len(doubt)]] > 0).any():
         words += "; red rings mark where the relaxation is fractional"
     return graph_svg(dots, _between(model, shown), words), words
+
+
+def _around(model: Structure, centre: int) -> NDArray[np.int64]:
+    """The nodes nearest to a variable along edges, itself the first."""
+    from scipy.sparse import coo_array
+    from scipy.sparse.csgraph import breadth_first_order
+
+    ends = (model.edges[:, 0], model.edges[:, 1])
+    graph = coo_array((np.ones(model.m), ends), shape=(model.n, model.n)).tocsr()
+    order = breadth_first_order(graph, centre, directed=False, return_predecessors=False)
+    nearest: NDArray[np.int64] = order[: LIMITS.part].astype(np.int64)
+    return nearest
 
 
 def _between(model: Structure, shown: NDArray[np.int64]) -> NDArray[np.int64]:
@@ -121,7 +132,8 @@ def _dot(model: Structure, i: int, labels: Labels | None, doubt: Floats | None) 
     unsure = 0.0 if doubt is None else float(doubt[i])
     if labels is None:
         title = f"variable {name}, {model.num_labels[i]} labels"
-        return Dot((222, 230, 240), _short(name), title=title)
+        inside, above = (name, "") if len(name) <= LIMITS.text else ("", name)
+        return Dot((222, 230, 240), inside, above, title)
     label = int(labels[i])
     state = state_name(model, i, label)
     red, green, blue = label_colours(model)[label].tolist()

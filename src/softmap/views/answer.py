@@ -44,12 +44,11 @@ def print_answer(console: Console, result: Subject) -> None:
     if not math.isfinite(result.energy):
         return
     model, labels = result.model, np.asarray(result.labels).reshape(-1)
-    if is_image(model) and console.is_terminal and console.color_system == "truecolor":
+    colourful = console.color_system == "truecolor" and not console.no_color
+    if is_image(model) and console.is_terminal and colourful:
         _print_thumbnail(console, label_image(model, labels))
     elif len(labels) <= LIMITS.variables:
         console.print(labels_in_words(model, labels))
-    else:
-        console.print(f"{len(labels):,} labels: write them to a file with --output FILE")
 
 
 def labels_in_words(model: Model, labels: NDArray[np.int64]) -> str:

@@ -49,7 +49,9 @@ def cost_range(traces: Iterable[Curves]) -> tuple[float, float] | None:
     if not values.size:
         return None
     low, high = float(values.min()), float(values.max())
-    margin = 0.08 * (high - low) or max(1.0, abs(high)) * 1e-3
+    size = max(abs(low), abs(high)) or 1.0
+    # costs that differ by rounding alone are drawn as one level
+    margin = 0.08 * (high - low) if high - low > 1e-9 * size else 1e-3 * size
     return low - margin, high + margin
 
 

