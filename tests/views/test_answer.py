@@ -50,7 +50,7 @@ def test_a_terminal_with_colours_shows_a_thumbnail(image):
     "options",
     [{}, {"color_system": "256"}, {"no_color": True}],
     ids=["a pipe", "256 colours", "NO_COLOR"],
-
+)
 def test_nothing_is_drawn_elsewhere(image, options):
     shown = printed(image, force_terminal=bool(options), **options)
     assert "▀" not in shown
