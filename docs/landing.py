@@ -40,9 +40,10 @@ def save(image, name):
 def curves(trace):
     """Energy and bound of the run, from both sides."""
     figure, axes = plt.subplots(figsize=(6.4, 3.2), layout="constrained")
-    axes.plot(trace["seconds"], trace["energy"], "-o", color="#b2182b", label="energy: the cost of the answer")
-    axes.plot(trace["seconds"], trace["bound"], "--^", color="#2166ac", label="bound: no answer costs less")
-    axes.set(xlabel="seconds", ylabel="cost")
+    passes = trace["sweeps"]
+    axes.plot(passes, trace["energy"], "-o", color="#b2182b", label="energy: cost of the answer")
+    axes.plot(passes, trace["bound"], "--^", color="#2166ac", label="bound: no answer costs less")
+    axes.set(xlabel="passes over the image", ylabel="cost")
     axes.legend(frameon=False)
     axes.grid(alpha=0.3)
     figure.savefig(HERE / "landing-curves.svg", metadata={"Date": None})
@@ -51,11 +52,11 @@ def curves(trace):
 photo = plt.imread(cbook.get_sample_data("grace_hopper.jpg"))[20:500:2, 50:450:2].astype(float)
 noisy, scratched = damaged(photo, np.random.default_rng(0))
 channels = [
-    softmap.denoise(noisy[..., c], levels=40, mask=scratched, smoothness=1.2)
-    for c in range(3)
+    softmap.denoise(noisy[..., c], levels=40, mask=scratched, smoothness=1.2) for c in range(3)
 ]
 restored = np.stack([channel.image for channel in channels], axis=2)
-energy, bound = (sum(getattr(channel, name) for channel in channels) for name in ("energy", "bound"))
+energy = sum(channel.energy for channel in channels)
+bound = sum(channel.bound for channel in channels)
 save(noisy, "photo-damaged.jpg")
 save(restored, "photo-restored.jpg")
 curves(channels[0].result.trace.columns())

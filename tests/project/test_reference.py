@@ -26,7 +26,7 @@ def listed(cls) -> list[str]:
     """The names that the attribute list of a class shows."""
     lines = docstrings.sections(inspect.getdoc(cls).splitlines())
     part = "\n".join(lines).partition(".. rubric:: Attributes")[2].partition(".. rubric::")[0]
-    items = re.findall(r"^\* ((?:``\w+``(?:, )?)+):", part, re.M)
+    items = re.findall(r"^((?:``\w+``(?:, )?)+)(?: : .*)?$", part, re.M)
     return [name for item in items for name in re.findall(r"\w+", item)]
 
 
@@ -67,9 +67,11 @@ def test_sections_become_lists():
     assert [line for line in docstrings.sections(text) if line] == [
         "What it does.",
         ".. rubric:: Parameters",
-        "* ``a``, ``b``: two numbers. The first is smaller.",
-        "* ``c``: Something else, `d` for",
-        "  one.",
+        "``a``, ``b`` : two numbers",
+        "    The first is smaller.",
+        "``c``",
+        "    Something else, `d` for",
+        "    one.",
         "Costs are finite. This belongs to no entry.",
         ".. rubric:: Examples",
         ">>> 1 + 1",
