@@ -97,6 +97,14 @@ def test_the_size_of_the_proof_is_among_the_numbers(result):
     assert "<dt>clusters</dt><dd>12</dd>" in render(tightened)
 
 
+def test_the_chart_measures_the_lp_gap_from_the_lp_bound():
+    edges = [[0, 1], [1, 2], [0, 2]]
+    loose = softmap.Model(np.ones((3, 2)), edges, np.stack([np.eye(2)] * 3))
+    solved = softmap.solve(loose)
+    assert solved.lp_bound < solved.bound
+    assert embedded(render(solved))["lp_bound"] == solved.lp_bound
+
+
 def test_the_words_for_stages_are_those_of_the_trace():
     assert [stage.word for stage in StageName] == list(STAGES)
 
@@ -227,6 +235,8 @@ def test_the_title_says_what_was_solved_and_how_well():
     assert headline(outcome()) == "optimal, proved by the dual of the LP relaxation"
     searched = Proof(ProofKind.SEARCH, nodes=9)
     assert headline(outcome(proof=searched)) == "optimal, stated by an exact search"
+    digits = outcome(energy=10.0000003, gap=3e-7)
+    assert headline(digits).startswith("optimal to 7 digits, proved by")
     near = outcome(energy=10.04, gap=0.04)
     assert headline(near).startswith("within 0.4\u00a0% of the optimum, proved by")
     assert headline(outcome(energy=np.inf, gap=np.inf)).startswith("no labelling found")

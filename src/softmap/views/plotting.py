@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import math
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -100,16 +101,21 @@ def save_convergence(trace: Columns, path: Path | str, title: str = "") -> None:
         values.set(title=title)
 
 
-def draw_convergence(trace: Columns, values: Any, gaps: Any) -> None:
-    """Energy, primal and bound on one pair of axes, the gaps between them on another."""
+def draw_convergence(trace: Columns, values: Any, gaps: Any, lp_bound: float = math.inf) -> None:
+    """Energy, primal and bound on one pair of axes, the gaps between them on another.
+
+    `lp_bound` is the LP bound at the end of the run. Clusters and search raise the bound above it;
+    the LP gap is measured from the LP bound.
+    """
     for name, style in STYLES.items():
         values.plot(trace["seconds"], trace[name], label=name, **_sparse(style, trace))
     values.set_ylim(cost_range([trace]))
     values.set(xlabel="seconds", ylabel="cost")
     values.ticklabel_format(axis="y", useOffset=False)
     scale = np.maximum(np.abs(trace["bound"]), np.finfo(float).tiny)
+    lower = {"energy": trace["bound"], "primal": np.minimum(trace["bound"], lp_bound)}
     for name, label in (("energy", "gap"), ("primal", "LP gap")):
-        relative = (trace[name] - trace["bound"]) / scale
+        relative = (trace[name] - lower[name]) / scale
         style = _sparse(STYLES[name], trace)
         gaps.plot(trace["seconds"], np.maximum(relative, 1e-12), label=label, **style)
     gaps.set(xlabel="seconds", ylabel="relative to the bound", yscale="log", title="gaps")
@@ -221,7 +227,7 @@ def result_figure(result: Subject, path: Path | None = None) -> Any:
     if picture:
         count = int(result.model.num_labels[: result.model.num_visible].max())
         draw_labelling(np.asarray(result.labels).reshape(shape), count, axes.pop(0))
-    draw_convergence(result.trace.columns(), *axes)
+    draw_convergence(result.trace.columns(), *axes, result.lp_bound)
     if path is not None:
         with replacing(path) as file:
             figure.savefig(file, format=path.suffix.lstrip(".") or "png")

@@ -11,6 +11,8 @@ __all__ = ["EXACT", "certificate_sentences", "headline", "percent", "standing"]
 
 # Largest relative gap at which bound and energy count as equal.
 EXACT = 1e-9
+# Below this relative gap, a title counts digits: a percentage would be hard to read.
+TINY = 1e-6
 
 
 def headline(result: Subject) -> str:
@@ -23,6 +25,8 @@ def headline(result: Subject) -> str:
     how = f"{'stated' if result.proof.stated else 'proved'} by {result.proof.kind}"
     if gap <= EXACT:
         return f"optimal, {how}"
+    if gap < TINY:
+        return f"optimal to {math.floor(-math.log10(gap))} digits, {how}"
     return f"within {percent(gap)} of the optimum, {how}"
 
 
@@ -95,4 +99,4 @@ def percent(fraction: float) -> str:
     """A relative gap in percent, with two digits."""
     if not math.isfinite(fraction):
         return "not known"
-    return f"{100 * fraction:.2g}\u00a0%"
+    return f"{100 * fraction:.2g}".replace("e-0", "e-") + "\u00a0%"
