@@ -13,6 +13,7 @@ from softmap import generators, lp, solve
 from softmap.errors import FormatError
 from softmap.model import Model
 from softmap.relaxation import polytope
+from softmap.solving.proof import Proof, ProofKind
 
 MODELS = {
     "potts": lambda: generators.potts_grid(5, 5, 3, seed=1),
@@ -107,3 +108,28 @@ def test_primal_is_the_cost_of_the_marginals_next_to_forbidden_pairs(seed):
         assert polytope.violation(model, point.nodes, point.edges).max <= 1e-9
         assert point.cost == pytest.approx(result.primal, rel=1e-9, abs=1e-9)
         assert lp.solve(model).value <= result.primal + 1e-7
+
+
+def test_a_proof_prints_in_one_line():
+    cycle = softmap.Model(np.zeros((3, 2)), [[0, 1], [1, 2], [0, 2]], softmap.Potts(-1.0))
+    for goal in ("map", "optimal"):
+        result = softmap.solve(cycle, goal=goal)
+        assert result.bound == result.energy == -2.0
+        assert len(repr(result.proof)) < 200
+        assert result.proof.kind.name in repr(result.proof)
+    large = Proof(ProofKind.TIGHTENED, ((0, 1, 2),) * 500, np.zeros(10**5))
+    assert "500 clusters" in str(large)
+    assert len(str(large)) < 200
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_a_search_has_no_credit_for_what_the_relaxation_proved(seed):
+    """A bound that λ proves as well as the status says is one that can be checked."""
+    model = softmap.generators.erdos_renyi(24, 3, seed=seed)
+    result = softmap.solve(model, goal="optimal")
+    own = result.relative_gap(result.energy - result.lp_bound)
+    if own <= 1e-9:
+        assert result.proof.kind is ProofKind.RELAXATION
+        assert result.bound == result.lp_bound
+    assert result.status is softmap.Status.OPTIMAL
+    assert softmap.verify(result).holds

@@ -2,16 +2,20 @@
 
 import io
 import logging
+import threading
+import time
 
 import numpy as np
 import pytest
 from rich.console import Console
 
 import softmap
+from softmap import Model
 from softmap.generators import random_tree
 from softmap.solving.trace import Row, Snapshot, StageName
 from softmap.views.console import number, ratio
 from softmap.views.progress import LiveDisplay, PlainLines, Silent, display
+from softmap.views.watching import Watching
 
 
 def snapshot(seconds, **changes):
@@ -27,9 +31,10 @@ def test_plain_lines_are_not_too_many():
         for second in np.arange(0.0, 10.0, 0.1):
             show(snapshot(second))
     lines = stream.getvalue().splitlines()
-    assert 4 <= len(lines) <= 6
-    assert "bound 10.0000" in lines[0]
-    assert "lp gap 0.1" in lines[0]
+    assert lines[0] == "seconds 0.0  setting up"
+    assert 4 <= len(lines[1:]) <= 6
+    assert "bound 10.0000" in lines[1]
+    assert "lp gap 0.1" in lines[1]
 
 
 def test_the_live_display_shows_what_remains():
@@ -38,7 +43,7 @@ def test_the_live_display_shows_what_remains():
     with LiveDisplay(console, time_limit=30.0) as show:
         show(snapshot(10.0, energy=12.5))
     shown = stream.getvalue()
-    for text in ("bound", "10.0000", "12.5000", "remaining", "20 s"):
+    for text in ("bound", "10.0000", "12.5000", "remaining", "30 s"):
         assert text in shown
 
 
@@ -119,3 +124,28 @@ def test_a_result_draws_itself(tmp_path):
     figure = result.plot(tmp_path / "run.png")
     assert figure._repr_png_()[:4] == (tmp_path / "run.png").read_bytes()[:4] == b"\x89PNG"
     assert len(figure.axes) >= 3
+
+
+def test_the_bar_is_there_before_the_first_check(capsys):
+    watching = Watching(verbose=False, progress=True, limits={"time_limit": 10.0})
+    assert "setting up" in capsys.readouterr().err
+    watching(snapshot(1.0, energy=12.5))
+    assert "relaxation  energy 12.5000" in capsys.readouterr().err
+    watching.close()
+    watching.close()
+    assert capsys.readouterr().err == "\n"
+
+
+def test_a_run_that_fails_leaves_no_bar(capsys):
+    model = Model([[0.0, 1.0], [0.0, 1.0]], [[0, 1]], np.full((2, 2), np.inf))
+    with pytest.raises(softmap.InfeasibleModel):
+        softmap.solve(model, progress=True)
+    assert "softmap-progress" not in [t.name for t in _after_a_moment()]
+
+
+def _after_a_moment():
+    for _ in range(100):
+        if all(t.name != "softmap-progress" for t in threading.enumerate()):
+            break
+        time.sleep(0.05)
+    return threading.enumerate()

@@ -199,7 +199,8 @@ def test_facts_count_factors_not_ties():
 
 def outcome(**changes):
     values = {"energy": 10.0, "bound": 10.0, "primal": 10.0, "gap": 0.0, "lp_gap": 0.0}
-    return SimpleNamespace(**({"unit": 10.0, "proof": Proof()} | values | changes))
+    other = {"unit": 10.0, "proof": Proof(), "status": softmap.Status.LP_GAP}
+    return SimpleNamespace(**(other | values | changes))
 
 
 def test_words_for_an_optimal_labelling():
@@ -241,6 +242,15 @@ def test_the_title_says_what_was_solved_and_how_well():
     assert headline(near).startswith("within 0.4\u00a0% of the optimum, proved by")
     assert headline(outcome(energy=np.inf, gap=np.inf)).startswith("no labelling found")
     assert headline(outcome(bound=-np.inf, gap=np.inf)) == "a labelling without a lower bound"
+
+
+def test_words_where_no_labelling_is_below_the_upper_bound():
+    none = outcome(energy=np.inf, gap=np.inf, status=softmap.Status.NONE_BELOW)
+    assert (
+        headline(none)
+        == "no labelling below the upper bound, proved by the dual of the LP relaxation"
+    )
+    assert "So there is none, within the tolerance." in certificate_sentences(none)
 
 
 def test_the_title_names_the_sizes_unless_it_is_given():

@@ -5,12 +5,12 @@ from __future__ import annotations
 import base64
 import struct
 import zlib
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["image_uri", "nominal", "palette", "png", "reduced", "tinted", "washed"]
+__all__ = ["as_bytes", "image_uri", "nominal", "palette", "png", "reduced", "tinted", "washed"]
 
 Colours = NDArray[np.uint8]
 Pixel = TypeVar("Pixel", np.uint8, np.float64)
@@ -52,6 +52,14 @@ def reduced(image: NDArray[Pixel], longest: int) -> NDArray[Pixel]:
     """The image with every k-th row and column, so that no side exceeds `longest` pixels."""
     every = max(1, -(-max(image.shape[:2]) // longest))
     return image[::every, ::every]
+
+
+def as_bytes(picture: NDArray[Any]) -> Colours:
+    """Numbers in 0..255 as bytes, (rows, columns) or (rows, columns, 3); alpha is left out."""
+    whole: Colours = np.clip(np.round(picture), 0, 255).astype(np.uint8)
+    if whole.ndim == 3 and whole.shape[2] < 3:
+        return whole[..., 0]
+    return whole[..., :3] if whole.ndim == 3 else whole
 
 
 def washed(colours: Colours, part: float = 0.7) -> Colours:

@@ -17,9 +17,10 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from softmap.errors import InfeasibleModel, ModelError, shown
+from softmap.model.chains import SIZES as CHAINS
 from softmap.model.chains import chains
 from softmap.model.inputs import FlatUnary, Group, finite_number, groups_of, offsets
-from softmap.model.many import AllDifferent, Many
+from softmap.model.many import AllDifferent, Many, Parity
 from softmap.model.names import Names
 from softmap.model.potentials import Potential, Projection, SharedTables, Tables
 from softmap.model.potentials.base import (
@@ -250,6 +251,38 @@ class Assembly:
         self._follow += chain.running
         for scope, costs in chain.factors:
             self.add_factor(scope, costs)
+
+    def add_parities(self, members: Ints, start: Ints, odd: Ints) -> None:
+        """Add hard parities over variables with two labels, in bulk.
+
+        Parity k is over `members[start[k]:start[k + 1]]`. The long ones become the chains that
+        `add_many` makes of them.
+        """
+        count = np.diff(start)
+        long = np.flatnonzero(2.0**count > CHAINS.dense)
+        for k in np.flatnonzero(2.0**count <= CHAINS.dense).tolist():
+            if count[k]:
+                self.add_many(Parity(members[start[k] : start[k + 1]], bool(odd[k])))
+        if not len(long):
+            return
+        tables = count[long] - 2  # of each chain; one fewer are its running variables
+        owner = np.repeat(long, tables)
+        place = np.arange(len(owner)) - np.repeat(np.cumsum(tables) - tables, tables)
+        free = len(self.num_labels) + len(self._running_unary)
+        running = free + np.arange(len(owner)) - np.repeat(np.arange(len(long)), tables)
+        begins, ends = place == 0, place == count[owner] - 3
+        scopes = np.column_stack([
+            np.where(begins, members[start[owner]], running - 1),
+            members[start[owner] + place + 1],
+            np.where(ends, members[start[owner + 1] - 1], running),
+        ])  # fmt: skip
+        total = np.add.outer(np.add.outer(np.arange(2), np.arange(2)), np.arange(2)) % 2
+        even = np.where(total == 0, 0.0, np.inf)
+        self.add_alike(scopes, np.stack([even, even[::-1]])[ends * odd[owner]])
+        follows = (np.arange(2)[:, None] + np.arange(2)) % 2
+        before = scopes[~ends, :2].tolist()
+        self._follow += [(tuple(scope), follows) for scope in before]
+        self._running_unary += list(np.zeros((len(before), 2)))
 
     def _add_larger(self, scope: Scope, costs: Costs) -> None:
         key = tuple(sorted(scope))

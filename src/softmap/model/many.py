@@ -7,7 +7,7 @@ Each is an automaton: a state that every variable moves on, and a cost of the la
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from copy import copy
 from dataclasses import dataclass
 from typing import Any, Self
@@ -240,9 +240,8 @@ class Parity(Many):
 
     def automata(self, sizes: Sequence[int]) -> list[Automaton]:
         """One: the parity so far."""
-        moves = []
-        for t, d in enumerate(sizes):
-            moves.append((np.arange(1 if t == 0 else 2)[:, None] + np.arange(d)) % 2)
+        later = {d: (np.arange(2)[:, None] + np.arange(d)) % 2 for d in set(sizes)}
+        moves = [later[sizes[0]][:1], *(later[d] for d in sizes[1:])]
         costs = np.array([self.penalty, 0.0] if self.odd else [0.0, self.penalty])
         return [Automaton(self.variables, moves, costs)]
 
@@ -301,10 +300,43 @@ class Linear(Many):
 
     def automata(self, sizes: Sequence[int]) -> list[Automaton]:
         """One: the sum so far; sums that can no longer fail, or no longer hold, are one state."""
+        sums, moves = np.zeros(1, dtype=np.int64), []
+        for place, kept in self._steps(sizes):
+            moves.append(place)
+            sums = kept
+        return [Automaton(self.variables, moves, np.where(sums == _FAILED, self.penalty, 0.0))]
+
+    def too_long(self, sizes: Sequence[int], entries: int) -> bool:
+        """Whether the tables of its chain have more than so many entries."""
+        total, before = 0, 1
+        try:
+            for place, kept in self._steps(sizes):
+                total += before * place.shape[1] * len(kept)
+                before = len(kept)
+                if total > entries:
+                    return True
+        except ModelError:  # more sums than an automaton can have
+            return True
+        return False
+
+    def shifted(self, sizes: Sequence[int]) -> tuple[list[Ints], int]:
+        """Weights by label, from 0 on, for each variable, and the sum of what was taken away."""
+        rows = [_row(w, d) for w, d in zip(self.weights, sizes, strict=True)]
+        least = [int(row.min()) for row in rows]
+        return [row - low for row, low in zip(rows, least, strict=True)], sum(least)
+
+    def cost(self, labels: Sequence[int], sizes: Sequence[int]) -> float:
+        """The cost of labels of its variables, in order."""
+        rows = [_row(w, d) for w, d in zip(self.weights, sizes, strict=True)]
+        total = sum(int(row[x]) for row, x in zip(rows, labels, strict=True))
+        return 0.0 if self.low <= total <= self.high else self.penalty
+
+    def _steps(self, sizes: Sequence[int]) -> Iterator[tuple[Ints, Ints]]:
+        """After each variable: where each sum and label lead, and the sums that there are then."""
         rows = [_row(w, d) for w, d in zip(self.weights, sizes, strict=True)]
         least = np.append(np.cumsum([r.min() for r in rows][::-1])[::-1], 0)[1:]
         most = np.append(np.cumsum([r.max() for r in rows][::-1])[::-1], 0)[1:]
-        sums, moves = np.zeros(1, dtype=np.int64), []
+        sums = np.zeros(1, dtype=np.int64)
         for row, below, above in zip(rows, least.tolist(), most.tolist(), strict=True):
             if len(sums) * len(row) > MOST_SUMS:
                 raise ModelError(
@@ -321,9 +353,8 @@ class Linear(Many):
             if self.penalty == math.inf and len(kept) and kept[-1] == _FAILED:
                 place[after == _FAILED] = -1
                 kept = kept[:-1]
-            moves.append(place)
             sums = kept if len(kept) else np.zeros(1, dtype=np.int64)  # never reached
-        return [Automaton(self.variables, moves, np.where(sums == _FAILED, self.penalty, 0.0))]
+            yield place, sums
 
 
 def _whole(name: str, bound: Any, rounded: Any) -> float:

@@ -45,9 +45,9 @@ class Model(Structure):
     ----------
     unary : (n, d) array, or a list of n one-dimensional arrays when label counts differ
     edges : (m, 2) array of variable numbers; None when `pairwise` is a list of pairs
-    pairwise : Potential, (m, d, d') array, list of m 2-D arrays, or list of (edges, potential)
-        One table, or a potential of one number such as `Potts(0.5)`, stands for all edges. Left
-        out, there are no edges.
+    pairwise : Potential, number, (m, d, d') array, list of m 2-D arrays, or list of
+        (edges, potential). One table, or a potential of one number such as `Potts(0.5)`, stands for
+        all edges; a number alone is that of a `Potts`. Left out, there are no edges.
     constant : float
         Added to every energy and bound.
 
@@ -276,7 +276,8 @@ class Model(Structure):
         Parameters
         ----------
         unary : (height, width, labels) array; a volume has one axis more
-        pairwise : Potential, table, or (m, d, d') array in the order of `generators.grid_edges`
+        pairwise : Potential, table, or (m, d, d') array in the order of `generators.grid_edges`;
+            a number is what neighbours with different labels cost (`Potts`)
         connectivity : 4 or 8 neighbours of a pixel (6 or 26 in a volume); the smaller if left out
 
         Examples

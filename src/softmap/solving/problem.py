@@ -111,6 +111,11 @@ class Problem:
         with np.errstate(over="ignore", under="ignore"):
             return np.ldexp(lam, self.exponent)
 
+    def cost(self, value: float) -> float:
+        """A cost of the user in the units of the problem."""
+        with np.errstate(over="ignore", under="ignore"):
+            return float(np.ldexp(value - self.given.constant, self.exponent))
+
     # --- and back ---------------------------------------------------------------------------------
 
     def cost_back(self, value: float) -> float:

@@ -18,10 +18,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from softmap import core
-from softmap.errors import CheckpointWarning
+from softmap.errors import CheckpointWarning, OptionError
 from softmap.later import made, unmade
+from softmap.model import Model
 from softmap.model.layout import layout
-from softmap.relaxation.gaps import relative_gap
+from softmap.relaxation.gaps import model_unit, relative_gap
 from softmap.relaxation.point import PrimalPoint
 from softmap.solving.best import Best
 from softmap.solving.budget import Budget
@@ -32,7 +33,7 @@ from softmap.solving.relax import TUNING, Check, Relaxation
 from softmap.solving.result import Result
 from softmap.solving.trace import PROVED, Row, Snapshot, StageName, Status, Trace
 
-__all__ = ["LOG", "Checkpoints", "Record", "cautious", "finished", "watcher"]
+__all__ = ["LOG", "Checkpoints", "Record", "Watcher", "cautious", "finished", "watcher"]
 
 LOG = logging.getLogger("softmap")
 LOG.addHandler(logging.NullHandler())
@@ -75,7 +76,7 @@ class Record:
         )
         self.trace.rows.append(row)
         LOG.debug("%s", row)
-        return Snapshot(problem.given, row, best.labels)
+        return Snapshot(problem.given, row, best.labels, _current_lam(problem, relaxation))
 
     def energy(self, labels: NDArray[np.int64], energy: float) -> float:
         """The energy of labels in the user's units, given that in the units of the problem."""
@@ -84,6 +85,21 @@ class Record:
         if labels is not self._priced[0]:  # the best labels stay the same for many checks
             self._priced = labels, float(self._problem.given.energy(labels))
         return self._priced[1]
+
+
+def _current_lam(problem: Problem, relaxation: Relaxation) -> Callable[[], NDArray[np.float64]]:
+    """The function that makes λ of the method, in the user's units, as long as it stands there."""
+    done = relaxation.at.done
+
+    def make() -> NDArray[np.float64]:
+        if relaxation.at.done != done:
+            raise OptionError(
+                "λ of a snapshot can be had until the run goes on: ask for it in on_snapshot, or "
+                "before the next step of iterate"
+            )
+        return problem.lam_back(relaxation.restart_point()).copy()
+
+    return make
 
 
 def primal_back(problem: Problem, primal: float, energy: float, energy_back: float) -> float:
@@ -150,15 +166,20 @@ class Checkpoints:
 class Watcher:
     """Shows a run to a person who asked for it."""
 
-    def __init__(self, show: Callable[[Snapshot], Any], end: Callable[[Result], Any]) -> None:
-        self.show, self.end = show, end
+    def __init__(
+        self,
+        show: Callable[[Snapshot], Any],
+        end: Callable[[Result], Any],
+        close: Callable[[], Any],
+    ) -> None:
+        self.show, self.end, self.close = show, end, close
 
 
-def watcher(problem: Problem, options: Options) -> Watcher:
+def watcher(model: Model, options: Options) -> Watcher:
     """Log that a run begins, and make what shows it: a progress bar, lines, or nothing."""
-    LOG.info("solving %r by %s, goal %s", problem.given, options.method, options.goal)
+    LOG.info("solving %r by %s, goal %s", model, options.method, options.goal)
     if not options.verbose and not options.progress:
-        return Watcher(lambda snapshot: None, _log_end)
+        return Watcher(lambda snapshot: None, _log_end, lambda: None)
     from softmap.views.watching import Watching
 
     limits = {"time_limit": options.time_limit, "gap": options.gap}
@@ -168,7 +189,7 @@ def watcher(problem: Problem, options: Options) -> Watcher:
         _log_end(result)
         watching.end(result)
 
-    return Watcher(watching, end)
+    return Watcher(watching, end, watching.close)
 
 
 def _log_end(result: Result) -> None:
@@ -204,9 +225,31 @@ def finished(relaxation: Relaxation, record: Record, status: Status) -> Result:
         threads=problem.threads,
         point=point,
         tolerances=(relaxation.options.lp_gap, relaxation.options.gap),
+        upper_bound=_infinite(relaxation.options.upper_bound),
         **_bounds_back(problem, best),
     )
-    return result if problem.given is problem.scaled else cautious(result)
+    plain = _by_relaxation(result)
+    return result if plain is result and problem.given is problem.scaled else cautious(plain)
+
+
+def _by_relaxation(result: Result) -> Result:
+    """The result with the relaxation's own bound, where that proves what the status says.
+
+    A search may have raised the bound by the last digits only. What the relaxation proves can be
+    checked, and a search should not have the credit for it.
+    """
+    most = {Status.OPTIMAL: PROVED, Status.GAP: result.tolerances[1]}.get(result.status)
+    if most is None or result.proof.kind is not ProofKind.SEARCH:
+        return result
+    unit = model_unit(result.model, result.lp_bound)
+    if relative_gap(result.energy - result.lp_bound, unit) > most:
+        return result
+    large = {name: unmade(result, name) for name in ("lam", "messages")}
+    return replace(result, bound=result.lp_bound, proof=Proof(), **large)
+
+
+def _infinite(upper_bound: float | None) -> float:
+    return math.inf if upper_bound is None else upper_bound
 
 
 def _last_labels(relaxation: Relaxation, record: Record, status: Status) -> None:
@@ -251,8 +294,8 @@ def cautious(result: Result) -> Result:
     """A result whose trace and status say no more than its bounds prove."""
     rows = [replace(row, bound=min(row.bound, result.bound)) for row in result.trace]
     tolerances = dict(zip((Status.LP_GAP, Status.GAP), result.tolerances, strict=True))
-    most = (tolerances | {Status.OPTIMAL: PROVED}).get(result.status, math.inf)
-    gap = result.lp_gap if result.status is Status.LP_GAP else result.gap
+    tolerances |= {Status.OPTIMAL: PROVED, Status.NONE_BELOW: result.tolerances[1]}
+    most, gap = tolerances.get(result.status, math.inf), result.claimed_gap
     if math.isfinite(result.bound):
         gap -= 4 * math.ulp(result.bound)  # the constant was added, which may have rounded
     held = relative_gap(gap, result.unit) <= most

@@ -236,7 +236,9 @@ class Relaxation:
 
     def closed(self) -> Status | None:
         """Whether a gap is small enough; the LP's counts unless passes may prove the labels."""
-        status = self.tolerances.met(self.best.gaps())
+        if self.options.whole_run:
+            return None
+        status = self.best.met(self.tolerances)
         return None if status is Status.LP_GAP and self._proving() else status
 
     def _proving(self) -> bool:
@@ -252,8 +254,7 @@ class Relaxation:
         sweeping = self.algorithm.sweeping
         passes = self.at.done if sweeping else int(self.sweeps)
         stalled = self.at.stalled(CHECKS, passes, *self.best.gaps())
-        asked = not sweeping and self.options.updates is not None
-        return Status.STALLED if stalled and not asked else None
+        return Status.STALLED if stalled and not self.options.whole_run else None
 
     def search_due(self) -> bool:
         """Whether to try an exact search now: after growing numbers of passes."""
@@ -327,11 +328,11 @@ class Relaxation:
     def _interval(self) -> int:
         """Steps until the next check."""
         options, at = self.options, self.at
+        if options.whole_run and options.updates:
+            return max(1, options.updates // 40)
         if self.algorithm.sweeping:
             asked = max(options.lp_gap, options.gap, 1e-12)
             return CHECKS.passes_to_next(at.done, self.best.gaps().lp / asked)
-        if options.updates:
-            return max(1, options.updates // 40)
         return max(2 * self.problem.model.m, at.done // 5)
 
     def _guess_times(self) -> None:

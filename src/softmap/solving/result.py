@@ -39,7 +39,7 @@ __all__ = ["Result", "load_result", "point_arrays", "point_from_arrays", "stored
 KIND, VERSION = "result", 2
 NUMBERS = (
     "method", "energy", "bound", "primal", "eta", "work", "sweeps", "seconds", "setup_seconds",
-    "threads", "lp_bound", "tolerances",
+    "threads", "lp_bound", "upper_bound", "tolerances",
 )  # fmt: skip
 COUNTS = ("work", "threads")
 ARRAYS = ("labels", "lam", "messages")
@@ -74,8 +74,8 @@ class Result(Gaps):
         Half-edge messages sent, and the same in units of all half-edges.
     seconds, setup_seconds, threads
         Time in the loop, time before it, and threads used.
-    tolerances
-        The relative `lp_gap` and `gap` that were asked for.
+    tolerances, upper_bound
+        The relative `lp_gap` and `gap` that were asked for, and the upper bound that was given.
     point
         What the marginals are made from; its costs are in units of its own model.
     """
@@ -100,6 +100,7 @@ class Result(Gaps):
     lp_bound: float
     proof: Proof
     tolerances: tuple[float, float] = (1e-4, 1e-6)
+    upper_bound: float = math.inf
 
     def __post_init__(self) -> None:
         if self.model is not None and self.model.shape is not None:  # it may travel without one
@@ -137,6 +138,15 @@ class Result(Gaps):
     def lp_gap(self) -> float:
         """`primal - lp_bound`, at least 0; 0 proves the point optimal for the LP relaxation."""
         return max(0.0, self.primal - self.lp_bound)
+
+    @property
+    def claimed_gap(self) -> float:
+        """The gap that `status` speaks of: of the LP, the upper bound, or else the labelling."""
+        if self.status is Status.LP_GAP:
+            return self.lp_gap
+        if self.status is Status.NONE_BELOW:
+            return max(0.0, self.upper_bound - self.bound)
+        return self.gap
 
     @cached_property
     def node_marginals(self) -> Floats:
@@ -302,6 +312,7 @@ def load_result(path: str | Path, model: Model | None = None) -> Result:
 
 def _restored(model: Model, header: dict[str, Any], arrays: Arrays) -> Result:
     """The result that a header and arrays describe, checked as far as its use needs it."""
+    header = {"upper_bound": math.inf} | header  # older files have none
     parts: dict[str, Any] = {name: _number(name, header[name]) for name in NUMBERS[1:-1]}
     lp_gap, gap = (float(value) for value in header["tolerances"])
     size = model.half_size

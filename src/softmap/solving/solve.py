@@ -21,7 +21,7 @@ from softmap.solving.budget import Budget, Interrupts
 from softmap.solving.memory import require_memory
 from softmap.solving.options import Options, with_options
 from softmap.solving.problem import Problem
-from softmap.solving.record import Checkpoints, Record, finished, watcher
+from softmap.solving.record import Checkpoints, Record, Watcher, finished, watcher
 from softmap.solving.relax import Relaxation
 from softmap.solving.result import Result
 from softmap.solving.trace import Snapshot, StageName, Status, Trace
@@ -58,7 +58,8 @@ def solve(model: Model, options: Options) -> Result:
     max_work : int, optional
         Stop after this many messages along half-edges. No limit if left out.
     updates : int, optional
-        Stop after this many updates: passes, or single updates of a randomised method.
+        Stop after this many updates: passes, or single updates of a randomised method. A method
+        other than "anneal" makes all of them, also where the gaps are closed before.
     threads : int, optional
         Threads of the processor; all that this process may use if left out.
     dtype : "float64" or "float32", optional
@@ -66,8 +67,15 @@ def solve(model: Model, options: Options) -> Result:
         Bounds are always computed in float64.
     seed : int, default 0
         Seed of what is random.
-    warm_start : array or Result, optional
-        λ, or an earlier result, also of a model whose costs differ a little.
+    warm_start : array, mapping or Result, optional
+        An earlier result, also of a model whose costs differ a little; λ; or a labelling (integers,
+        or a mapping from names to states), which is what `labels` is.
+    labels : int array or mapping, optional
+        A labelling to begin with, by number or by name. Its cost is the first upper bound.
+    upper_bound : float, optional
+        Look only for labellings that cost less. The run stops when it has proved that there is
+        none (status NONE_BELOW), or as it does without one. Bounds hold for all labellings, also if
+        no labelling costs as little as this.
     checkpoint : str or Path, optional
         File to which the run is written at intervals, at the end and when it is interrupted;
         `softmap.resume` goes on from it.
@@ -232,6 +240,7 @@ class _Run:
     record: Record
     warm: WarmStart | None
     checkpoints: Checkpoints
+    watching: Watcher
 
     @cached_property
     def stages(self) -> Stages:
@@ -265,7 +274,18 @@ class _Run:
 
 
 def _begin(model: Model, options: Options, interrupts: Interrupts, stored: Any = None) -> _Run:
-    """Set a run up; a stored one goes on where it was."""
+    """Set a run up; a stored one goes on where it was. Who watches sees that from the start."""
+    watching = watcher(model, options)
+    try:
+        return _set_up(model, options, interrupts, stored, watching)
+    except BaseException:
+        watching.close()
+        raise
+
+
+def _set_up(
+    model: Model, options: Options, interrupts: Interrupts, stored: Any, watching: Watcher
+) -> _Run:
     on_cpu = options.backend == "cpu"
     budget = Budget(
         time_limit=options.time_limit, max_work=options.max_work, updates=options.updates,
@@ -275,20 +295,23 @@ def _begin(model: Model, options: Options, interrupts: Interrupts, stored: Any =
         require_memory(model, options.precision)
     threads = options.threads or usable_cores()
     problem = Problem.of(model, precision=options.precision, threads=threads)
-    best = Best(problem)
-    warm = None
-    if options.warm_start is not None:
-        from softmap.solving.warm import warm_start  # most runs begin without one
+    best = Best(problem, options.upper_bound)
+    warm = labels = None
+    if options.warm_start is not None or options.labels is not None:
+        from softmap.solving.warm import start_labels, warm_start  # most runs begin without one
 
-        warm = warm_start(problem, options.warm_start)
+        labels = start_labels(problem.given, options.labels, options.warm_start)
+        warm = None if labels is not None else warm_start(problem, options.warm_start)
     relaxation = Relaxation(problem, options, best, budget, warm)
+    if labels is not None:
+        best.offer_labels(labels)
     trace = Trace()
     budget.start()
     if stored is not None:
         trace = stored.restore(relaxation)
     record = Record(problem, best, budget, trace)
     checkpoints = Checkpoints(options.checkpoint, relaxation, trace)
-    return _Run(options, best, budget, relaxation, record, warm, checkpoints)
+    return _Run(options, best, budget, relaxation, record, warm, checkpoints, watching)
 
 
 def _steps(run: _Run) -> Generator[Snapshot, None, Result]:
@@ -297,7 +320,7 @@ def _steps(run: _Run) -> Generator[Snapshot, None, Result]:
     An exception, be it of a callback, carries the result so far as its attribute `result`; so does
     the KeyboardInterrupt of a second Ctrl-C within a second.
     """
-    watching, interrupts = watcher(run.relaxation.problem, run.options), run.budget.interrupts
+    watching, interrupts = run.watching, run.budget.interrupts
     try:
         try:
             status = yield from _shown(_stages(run), watching.show)
@@ -318,6 +341,8 @@ def _steps(run: _Run) -> Generator[Snapshot, None, Result]:
     except Exception as error:
         _attach_result(run, error)
         raise
+    finally:
+        watching.close()
 
 
 def _stages(run: _Run) -> Generator[Snapshot, None, Status]:
@@ -380,7 +405,7 @@ def _recall(run: _Run, warm: WarmStart) -> tuple[Snapshot, Status | None]:
 def _search_is_due(run: _Run) -> bool:
     """Whether an exact search is tried before the LP is solved."""
     warm = run.warm
-    if run.options.goal == "lp":
+    if run.options.goal == "lp" or run.options.whole_run:
         return False
     if warm is not None and warm.result is not None and not warm.searched:
         return False  # the relaxation will not take long

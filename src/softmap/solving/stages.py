@@ -125,6 +125,7 @@ class Search(Stage):
         self._flat: FlatModel | None = None
         self._search: ExactSearch | None = None
         self._bound = -math.inf  # of the λ it started from, or of its root
+        self._beyond = 0.0  # by how much the labels it started from exceed the upper bound
         model = self.problem.model
         tied = model.edges[:, 0] >= model.num_variables
         pairs = np.diff(model.edge_offset)[~tied].sum() if model.m else 0
@@ -156,7 +157,9 @@ class Search(Stage):
         """The search that goes on; a new one where λ has become much better."""
         bound, rest = best.lp_bound, best.energy - best.bound
         better = not bound - self._bound <= TUNING.fresh * rest
-        if self._search is None or better:
+        beyond = self._above(best)
+        if self._search is None or better or beyond != self._beyond:
+            self._beyond = beyond
             model = self.problem.model
             if self._flat is None:
                 self._flat = flatten(model)
@@ -166,6 +169,7 @@ class Search(Stage):
                 incumbent=best.labels if best.found else None,
                 lam=flat_lam(model, best.lam),
                 relative_gap=min(TUNING.tight, self.options.gap),
+                absolute_gap=beyond,
                 dp_limit=1e9 if share.timed else float(TUNING.dp_entries * share.work),
                 seconds=min(share.budget.left, 1e9),
             )
@@ -180,7 +184,13 @@ class Search(Stage):
             best.offer_labels(found.labels)
         best.offer_bound(found.lower_bound, Proof(ProofKind.SEARCH, nodes=found.nodes))
         self._bound = max(self._bound, found.root_bound)
-        self.active = not found.complete
+        # better labels than those above the cutoff are to be proved in turn, by another search
+        again = self._beyond != self._above(best)
+        self.active = not found.complete or again
+
+    def _above(self, best: Best) -> float:
+        """By how much the labels exceed the upper bound: they must get better by that much."""
+        return max(0.0, best.energy - best.cutoff) if best.found else 0.0
 
 
 class Partial(Stage):

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import astuple, dataclass, field, fields
 from enum import Enum, IntEnum
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from softmap.errors import OptionError
 from softmap.model import Model
 from softmap.relaxation.gaps import Gaps
 
@@ -32,6 +34,7 @@ class Status(Enum):
     INTERRUPTED = "interrupted; this is the best found so far"
     STALLED = "neither gap has improved for long"
     OPTIMAL = "the labelling is proved optimal"
+    NONE_BELOW = "no labelling costs less than the upper bound, within the tolerance"
     RELAXED = "the relaxation had its share of the time"
     EFFORT = "the default effort is spent; a time limit or goal='optimal' goes on"
     EXHAUSTED = "no stage can do more"
@@ -152,11 +155,21 @@ class Snapshot(Gaps):
     ----------
     model, labels : the model, and the best labelling so far
     row : the `Row`, whose columns are attributes of the snapshot, too
+    lam : λ where the method stands, in the units of the model
+        It is made when it is asked for, which has to be before the run goes on.
     """
 
     model: Model
     row: Row
     labels: NDArray[np.int64]
+    _lam: Callable[[], NDArray[np.float64]] | None = None
+
+    @cached_property
+    def lam(self) -> NDArray[np.float64]:
+        """λ where the method stands."""
+        if self._lam is None:
+            raise OptionError("this snapshot has no λ")
+        return self._lam()
 
     def __post_init__(self) -> None:
         own = self.labels[: self.model.num_visible].copy()  # a view could be made writeable again

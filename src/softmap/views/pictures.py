@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from softmap.drawing.images import Colours, image_uri, reduced, tinted, washed
+from softmap.drawing.images import Colours, as_bytes, image_uri, reduced, tinted, washed
 from softmap.errors import ModelError
 from softmap.model.drawn import graph_drawing, is_image, label_colours, label_image
 from softmap.model.potentials.base import numbers
@@ -95,10 +95,7 @@ def _photo(given: Any) -> Colours:
         )
     if not np.isfinite(picture).all():
         raise ModelError("picture must be finite numbers")
-    small = np.clip(np.round(reduced(picture, SHOWN.side)), 0, 255).astype(np.uint8)
-    if small.ndim == 3 and small.shape[2] == 1:
-        return small[..., 0]
-    return small[..., :3] if small.ndim == 3 else small
+    return as_bytes(reduced(picture, SHOWN.side))
 
 
 def _labelling(result: Subject) -> str:

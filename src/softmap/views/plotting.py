@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from softmap.errors import FormatError, MissingExtra
+from softmap.errors import FormatError, MissingExtra, OptionError
 from softmap.io.atomic import replacing
 from softmap.views.curves import cost_range
 from softmap.views.subject import Subject
@@ -24,13 +24,16 @@ __all__ = [
     "drawing_for",
     "empty_figure",
     "figure",
+    "image_size",
     "load_image",
+    "pair_figure",
     "result_figure",
     "save_comparison",
     "save_convergence",
     "save_image",
     "save_labelling",
     "save_matching",
+    "write_picture",
 ]
 
 
@@ -151,6 +154,13 @@ Pixels = NDArray[np.uint8]
 Labels = NDArray[np.int64]
 
 
+def image_size(path: Path | str) -> tuple[int, int]:
+    """Rows and columns of a picture, without reading it."""
+    with _pillow().open(path) as image:
+        columns, rows = image.size
+    return rows, columns
+
+
 def load_image(path: Path | str, longest: int | None = None) -> Pixels:
     """Read a picture as (rows, columns, 3) bytes, made smaller if a side exceeds `longest`."""
     image_module = _pillow()
@@ -173,6 +183,17 @@ def save_image(pixels: Pixels, path: Path | str, enlarge_to: int = 256) -> None:
     enlarged = pixels.repeat(factor, axis=0).repeat(factor, axis=1)
     with replacing(path) as file:
         _pillow().fromarray(np.ascontiguousarray(enlarged)).save(file, format="PNG")
+
+
+def write_picture(picture: NDArray[Any], path: Path) -> None:
+    """Write a picture in 0..255 in the format that the suffix names."""
+    shown = np.clip(np.round(picture), 0, 255).astype(np.uint8)
+    image_module = _pillow()
+    form = image_module.registered_extensions().get(path.suffix.lower())
+    if form is None:
+        raise OptionError(f"{path}: expected the suffix of a picture, such as .png or .jpg")
+    with replacing(path) as file:
+        image_module.fromarray(np.ascontiguousarray(shown)).save(file, format=form)
 
 
 def save_labelling(labels: Labels, num_labels: int, path: Path | str, title: str = "") -> None:
@@ -216,6 +237,19 @@ def _pillow() -> Any:
     except ImportError as error:
         raise MissingExtra("Reading and writing pictures", "plot") from error
     return Image
+
+
+def pair_figure(given: NDArray[Any], found: NDArray[Any]) -> Any:
+    """Two pictures side by side, in 0..255."""
+    rows, columns = given.shape[:2]
+    figure = empty_figure(9.0, max(2.0, min(9.0, 4.4 * rows / columns + 0.4)))
+    for axes, picture, title in zip(
+        figure.subplots(1, 2), (given, found), ("given", "found"), strict=True
+    ):
+        shown = np.clip(np.round(picture), 0, 255).astype(np.uint8)
+        axes.imshow(shown, cmap="gray", vmin=0, vmax=255)
+        axes.set(title=title, xticks=[], yticks=[])
+    return figure
 
 
 def result_figure(result: Subject, path: Path | None = None) -> Any:

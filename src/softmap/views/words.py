@@ -18,16 +18,23 @@ TINY = 1e-6
 def headline(result: Subject) -> str:
     """How good the labelling is and what proves it, as a title says it."""
     gap = relative_gap(result.gap, result.unit)
+    how = f"{'stated' if result.proof.stated else 'proved'} by {result.proof.kind}"
     if not math.isfinite(result.energy):
+        if _none_below(result):
+            return f"no labelling below the upper bound, {how}"
         return "no labelling found that satisfies the hard constraints"
     if not math.isfinite(gap):
         return "a labelling without a lower bound"
-    how = f"{'stated' if result.proof.stated else 'proved'} by {result.proof.kind}"
     if gap <= EXACT:
         return f"optimal, {how}"
     if gap < TINY:
         return f"optimal to {math.floor(-math.log10(gap))} digits, {how}"
     return f"within {percent(gap)} of the optimum, {how}"
+
+
+def _none_below(result: Subject) -> bool:
+    """Whether the run has proved that no labelling costs less than the upper bound given."""
+    return getattr(result.status, "name", "") == "NONE_BELOW"
 
 
 def standing(result: Subject) -> str:
@@ -42,6 +49,8 @@ def certificate_sentences(result: Subject) -> list[str]:
 
 def _labelling(result: Subject) -> str:
     if not math.isfinite(result.energy):
+        if _none_below(result):
+            return "No labelling below the upper bound was found."
         return "No labelling that satisfies all hard constraints was found."
     return f"A labelling of cost {result.energy:.10g} was found."
 
@@ -68,6 +77,8 @@ def _basis(result: Subject) -> str:
 def _verdict(result: Subject) -> str:
     gap = relative_gap(result.gap, result.unit)
     if not math.isfinite(result.energy):
+        if _none_below(result):
+            return "So there is none, within the tolerance."
         return "This does not prove that there is none. Do not use the labels of this result."
     if not math.isfinite(gap):
         return "The distance of the labelling from the optimum is not known."

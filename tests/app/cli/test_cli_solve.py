@@ -35,6 +35,7 @@ FIELDS = [
     "relative_lp_gap",
     "proof",
     "stated",
+    "upper_bound",
     "labels",
 ]
 
@@ -121,7 +122,8 @@ def test_the_best_labellings(triangle, tmp_path, capsys):
     every = sorted(model.energy(np.array(list(np.ndindex(2, 2, 2)))))
     assert [entry["energy"] for entry in found] == pytest.approx(every[:3])
     assert all(entry["proved"] for entry in found)
-    assert path.read_text().split()[2:] == [str(x) for x in found[0]["labels"]]
+    kept = softmap.io.read_labellings(path)
+    assert [row.tolist() for row in kept] == [entry["labels"] for entry in found]
     assert main(["solve", str(triangle), "--mbest", "2"]) == 0
     assert "yes" in capsys.readouterr().out
 

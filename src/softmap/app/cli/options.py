@@ -2,16 +2,25 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 from typing import Annotated, Literal
 
 import typer
 
 __all__ = [
+    "BlockOption",
+    "EtaOption",
+    "EvidenceOption",
     "FormatOption",
+    "GapOption",
+    "GoalOption",
     "JsonOption",
+    "LPGapOption",
     "ModelArgument",
+    "SeedOption",
     "ValuesOption",
+    "as_typed",
     "complete_demo",
     "complete_format",
     "complete_method",
@@ -71,8 +80,46 @@ FormatOption = Annotated[
     ),
 ]
 
+EvidenceOption = Annotated[
+    str | None, typer.Option(help="Variables to fix: a file (.evid), or 0=3,x7=1.")
+]
+
+BlockOption = Annotated[
+    int | None, typer.Option(help="Of .dd files with several problems: which one, from 0.")
+]
+
+GoalOption = Annotated[
+    Literal["map", "lp", "labels", "optimal"] | None,
+    typer.Option(help="What to do once the LP is solved [map: a smaller gap, within reason]."),
+]
+
+GapOption = Annotated[float | None, typer.Option(help="Stop at this relative gap [1e-6].")]
+
+LPGapOption = Annotated[
+    float | None, typer.Option(help="Relative gap at which the LP is solved [1e-4].")
+]
+
+EtaOption = Annotated[float | None, typer.Option(help="Inverse temperature (for smp etc.).")]
+
+SeedOption = Annotated[int | None, typer.Option(help="Seed of what is random [0].")]
+
 JsonOption = Annotated[bool, typer.Option("--json", help="Print one JSON object.")]
 
 ValuesOption = Annotated[
     Literal["potential", "log", "cost"] | None, typer.Option(help="What UAI tables hold.")
 ]
+
+_ARGUMENT = re.compile(r"\b([a-z]+(?:_[a-z]+)*)=('[^']*'|\.\.\.|[^\s,;:()]+)")
+
+
+def as_typed(sentence: str) -> str:
+    """A sentence about Python's arguments in the words of the command line.
+
+    `lp_gap=-1` becomes `--lp-gap -1`, and `give eta=..., for example` `give --eta, for example`.
+    """
+
+    def typed(match: re.Match[str]) -> str:
+        name, value = match[1].replace("_", "-"), match[2].strip("'")
+        return f"--{name}" if value == "..." else f"--{name} {value}"
+
+    return _ARGUMENT.sub(typed, sentence)

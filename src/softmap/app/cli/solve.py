@@ -5,17 +5,26 @@ from __future__ import annotations
 from collections.abc import Mapping
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from softmap.app.cli.exits import Exit
 from softmap.app.cli.options import (
+    BlockOption,
+    EtaOption,
+    EvidenceOption,
     FormatOption,
+    GapOption,
+    GoalOption,
     JsonOption,
+    LPGapOption,
     ModelArgument,
+    SeedOption,
     ValuesOption,
     complete_method,
 )
+from softmap.app.cli.reading import best_labels, evidence_file, read_model
 from softmap.app.cli.targets import STANDARD, Targets, same_file
 from softmap.errors import OptionError
 
@@ -28,28 +37,40 @@ __all__ = ["solve_command"]
 
 def solve_command(
     model: ModelArgument,
-    evidence: Annotated[Path | None, typer.Option(help="Variables to fix (.evid).")] = None,
+    evidence: EvidenceOption = None,
+    initial: Annotated[
+        Path | None, typer.Option(help="Begin with this labelling (.MPE, .sol, .json, result).")
+    ] = None,
+    upper_bound: Annotated[
+        float | None, typer.Option("--upper-bound", "-ub", help="Look for cheaper labellings only.")
+    ] = None,
     method: Annotated[
         str | None,
         typer.Option(help="anneal (default), trws, mplp, smp, ...", autocompletion=complete_method),
     ] = None,
-    goal: Annotated[
-        Literal["map", "lp", "labels", "optimal"] | None,
-        typer.Option(help="What to go on for after the relaxation [map]."),
+    goal: GoalOption = None,
+    mbest: Annotated[int | None, typer.Option(help="Find this many best labellings.")] = None,
+    diversity: Annotated[
+        int | None, typer.Option(help="With --mbest: any two differ in this many variables.")
     ] = None,
-    mbest: Annotated[int | None, typer.Option(help="Find so many best labellings.")] = None,
-    gap: Annotated[float | None, typer.Option(help="Stop at this relative gap [1e-6].")] = None,
-    lp_gap: Annotated[float | None, typer.Option(help="The relaxation's gap [1e-4].")] = None,
-    time_limit: Annotated[float | None, typer.Option(help="Stop after so many seconds.")] = None,
-    eta: Annotated[float | None, typer.Option(help="Inverse temperature (for smp etc.).")] = None,
-    seed: Annotated[int | None, typer.Option(help="Seed of what is random [0].")] = None,
-    threads: Annotated[int | None, typer.Option(help="Threads [all].")] = None,
+    gap: GapOption = None,
+    lp_gap: LPGapOption = None,
+    time_limit: Annotated[
+        float | None, typer.Option("--time-limit", "-t", help="Stop after this many seconds.")
+    ] = None,
+    eta: EtaOption = None,
+    seed: SeedOption = None,
+    threads: Annotated[int | None, typer.Option("--threads", "-j", help="Threads [all].")] = None,
     dtype: Annotated[str | None, typer.Option(help="float32 or float64 [by backend].")] = None,
     backend: Annotated[str | None, typer.Option(help="cpu or cuda [cpu].")] = None,
     values: ValuesOption = None,
     form: FormatOption = None,
+    block: BlockOption = None,
     output: Annotated[
-        Path | None, typer.Option(help="Write the labelling (.MPE); - prints it alone.")
+        Path | None,
+        typer.Option(
+            "--output", "-o", help="Write the labelling (.MPE, .sol, .json); - prints it alone."
+        ),
     ] = None,
     trace: Annotated[Path | None, typer.Option(help="Write the run, a row per check.")] = None,
     report: Annotated[Path | None, typer.Option(help="Write a page about the run (.html).")] = None,
@@ -61,25 +82,35 @@ def solve_command(
 ) -> None:
     """Solve a model and certify the answer."""
     import softmap
-    from softmap.app.cli.summary import exit_code
+    from softmap.app.cli.summary import exit_code, show_infeasible
     from softmap.views.progress import display
 
     targets = _targets(locals())
     if as_json and output == STANDARD:
         raise softmap.OptionError("--json holds the labels: leave out --output -")
-    loaded = softmap.read(str(model), values=values, evidence=evidence, format=form)
+    if diversity is not None and mbest is None:
+        raise softmap.OptionError("--diversity is for --mbest: how many labellings?")
     options: dict[str, Any] = {
         "method": method, "goal": goal, "gap": gap, "lp_gap": lp_gap, "time_limit": time_limit,
         "eta": eta, "seed": seed, "threads": threads, "dtype": dtype, "backend": backend,
-        "checkpoint": checkpoint,
+        "checkpoint": checkpoint, "upper_bound": upper_bound,
     }  # fmt: skip
-    if mbest is not None:
-        from softmap.app.cli.ranked import solve_ranked
+    try:
+        loaded = read_model(model, values=values, form=form, block=block, evidence=evidence)
+        if initial is not None:
+            options["labels"] = best_labels(initial, loaded)
+        if mbest is not None:
+            from softmap.app.cli.ranked import solve_ranked
 
-        other = {"trace": trace, "report": report, "save": save, "resume": resume}
-        raise typer.Exit(solve_ranked(loaded, mbest, options | other, targets, as_json))
-    with display(not no_progress, time_limit) as show:
-        result = _run(loaded, resume, on_snapshot=show, **options)
+            options |= {"trace": trace, "report": report, "save": save, "resume": resume}
+            options |= {"diversity": diversity}
+            raise typer.Exit(solve_ranked(loaded, mbest, options, targets, as_json))
+        with display(not no_progress, time_limit) as show:
+            result = _run(loaded, resume, on_snapshot=show, **options)
+    except softmap.InfeasibleModel as error:
+        with targets.printing():
+            show_infeasible(error, as_json=as_json)
+        raise typer.Exit(targets.exit_code(Exit.INFEASIBLE)) from None
     _tell(result, targets, as_json, model.name)
     raise typer.Exit(targets.exit_code(exit_code(result)))
 
@@ -95,7 +126,7 @@ def _tell(result: Result, targets: Targets, as_json: bool, title: str) -> None:
             print(format_labels(result.labels), end="")
         show_result(result, as_json=as_json, quiet=alone)
     if result.found and not alone:
-        targets.write("--output", partial(write_labels, result.labels))
+        targets.write("--output", partial(write_labels, result.labels, model=result.model))
     targets.write("--trace", result.trace.to_csv)
     targets.write("--report", partial(result.report, title=title))
     targets.write("--save", partial(result.save, with_model=False))
@@ -113,7 +144,8 @@ def _targets(given: Mapping[str, Any]) -> Targets:
         {f"--{name}": given[name] for name in names},
         {
             "the model": given["model"],
-            "the evidence": given["evidence"],
+            "the evidence": evidence_file(given["evidence"]),
+            "the first labelling": given["initial"],
             "the checkpoint": None if goes_on else resume,
         },
     )
@@ -127,8 +159,8 @@ def _run(model: Model, resume: Path | None, **options: Any) -> Result:
     if resume is None:
         return softmap.solve(model, **given)
     if fixed := [
-        f"--{name}"
-        for name in ("method", "goal", "eta", "dtype", "seed", "backend")
+        "--initial" if name == "labels" else f"--{name.replace('_', '-')}"
+        for name in ("method", "goal", "eta", "dtype", "seed", "backend", "upper_bound", "labels")
         if name in given
     ]:
         raise softmap.OptionError(
