@@ -59,6 +59,7 @@ sphinx_gallery_conf = {
     "show_memory": False,
     "min_reported_time": 60,
     "thumbnail_size": (400, 280),
+    "within_subsection_order": "pages.GalleryOrder",
     "show_signature": False,
     "write_computation_times": False,
 }
