@@ -261,7 +261,8 @@ def result_figure(result: Subject, path: Path | None = None) -> Any:
     if picture:
         count = int(result.model.num_labels[: result.model.num_visible].max())
         draw_labelling(np.asarray(result.labels).reshape(shape), count, axes.pop(0))
-    draw_convergence(result.trace.columns(), *axes, result.lp_bound)
+    values, gaps = axes
+    draw_convergence(result.trace.columns(), values, gaps, result.lp_bound)
     if path is not None:
         with replacing(path) as file:
             figure.savefig(file, format=path.suffix.lstrip(".") or "png")
