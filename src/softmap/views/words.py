@@ -100,8 +100,8 @@ def _relaxation(result: Subject) -> str:
     sentence = f"The linear relaxation is solved {within}"
     if relative_gap(result.energy - result.primal, result.unit) > 10 * max(gap, EXACT):
         return (
-            f"{sentence}, at {result.primal:.10g}. It is not tight for this model: only "
-            "clusters or an exact search can raise the bound further."
+            f"{sentence}, at {result.primal:.10g}. It cannot raise the bound above that: the rest "
+            "of the gap needs a better labelling, clusters or an exact search."
         )
     return f"{sentence}."
 
