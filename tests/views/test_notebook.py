@@ -148,6 +148,13 @@ def test_costs_that_differ_by_rounding_have_ticks_that_differ():
     assert max(map(len, ticks)) < 10
 
 
+def test_a_range_needs_no_primal():
+    """Traces of other solvers in a comparison have energy and bound alone."""
+    trace = {"energy": np.array([9.0, 4.0]), "bound": np.array([1.0, 2.0])}
+    low, high = cost_range([trace])
+    assert low < 1.0 < 9.0 < high
+
+
 def test_a_run_without_finite_costs_has_no_curves():
     trace = columns(seconds=[0.0, 1.0])
     assert curves_svg(trace) == ""

@@ -43,6 +43,7 @@ def cost_range(traces: Iterable[Curves]) -> tuple[float, float] | None:
         trace[name][len(trace[name]) // 4 :]
         for trace in traces
         for name in ("bound", "primal", "energy")
+        if name in trace
     ]
     values = np.concatenate(parts)
     values = values[np.isfinite(values)]
@@ -57,7 +58,7 @@ def cost_range(traces: Iterable[Curves]) -> tuple[float, float] | None:
 
 def curves_svg(trace: Curves) -> str:
     """Energy and bound of every check against seconds; empty where neither is finite."""
-    costs = cost_range([{**trace, "primal": trace["energy"]}])
+    costs = cost_range([{name: trace[name] for name in LINES}])
     if costs is None:
         return ""
     seconds = trace["seconds"]
