@@ -14,6 +14,7 @@ from softmap.errors import FormatError
 from softmap.model import Model
 from softmap.relaxation import polytope
 from softmap.solving.proof import Proof, ProofKind
+from softmap.solving.record import by_relaxation
 
 MODELS = {
     "potts": lambda: generators.potts_grid(5, 5, 3, seed=1),
@@ -127,9 +128,26 @@ def test_a_search_has_no_credit_for_what_the_relaxation_proved(seed):
     """A bound that λ proves as well as the status says is one that can be checked."""
     model = softmap.generators.erdos_renyi(24, 3, seed=seed)
     result = softmap.solve(model, goal="optimal")
+    assert result.bound <= result.energy
     own = result.relative_gap(result.energy - result.lp_bound)
     if own <= 1e-9:
         assert result.proof.kind is ProofKind.RELAXATION
         assert result.bound == result.lp_bound
     assert result.status is softmap.Status.OPTIMAL
     assert softmap.verify(result).holds
+
+
+@pytest.mark.parametrize("gained", [1e-6, 1e-4, 0.5])
+def test_a_search_is_named_where_it_has_proved_something(gained):
+    """A thousandth of the relaxation's gap is not worth a bound that cannot be checked."""
+    model = softmap.generators.erdos_renyi(24, 3, seed=1)
+    plain = softmap.solve(model, goal="lp", max_work=300)
+    gap = plain.energy - plain.lp_bound
+    assert gap > 0
+    searched = replace(
+        plain, bound=plain.lp_bound + gained * gap, proof=Proof(ProofKind.SEARCH, nodes=5),
+        status=softmap.Status.TIME_LIMIT,
+    )  # fmt: skip
+    named = by_relaxation(searched)
+    assert (named.proof.kind is ProofKind.SEARCH) == (gained > 1e-3)
+    assert named.bound == (searched.bound if gained > 1e-3 else plain.lp_bound)

@@ -14,7 +14,7 @@ from softmap.errors import FormatError, ModelError, shown
 from softmap.io.atomic import write_text
 from softmap.io.streams import Content, Source, bare_suffixes, load, open_content
 from softmap.io.tokens import Numbers, quote, skip_comments
-from softmap.model import Model
+from softmap.model import Model, checked_model
 from softmap.model.potentials.base import integers
 
 __all__ = [
@@ -75,7 +75,7 @@ def format_labels(labels: ArrayLike) -> str:
 
 def format_labellings(labellings: Sequence[ArrayLike]) -> str:
     """The text of an `.MPE` file: of several labellings, how many there are, and a line of each."""
-    rows = [_flat(labels) for labels in labellings]
+    rows = [_flat(labels) for labels in _listed(labellings)]
     head = "MPE\n" if len(rows) == 1 else f"MPE\n{len(rows)}\n"
     return head + "".join(" ".join(map(str, (len(row), *row))) + "\n" for row in rows)
 
@@ -96,7 +96,18 @@ def write_labels(labels: ArrayLike, target: Source, model: Model | None = None) 
 def write_labellings(
     labellings: Sequence[ArrayLike], target: Source, model: Model | None = None
 ) -> None:
-    """Write several labellings to one file; see `write_labels`."""
+    """Write several labellings to one file; see `write_labels`.
+
+    Parameters
+    ----------
+    labellings : list of int arrays
+    target : path, "-" or binary file
+    model : Model, optional
+        Whose names stand in `.sol` and `.json` files.
+    """
+    labellings = _listed(labellings)
+    if model is not None:
+        checked_model(model, "write_labellings")
     suffix = (bare_suffixes(getattr(target, "name", target)) or [""])[-1]
     if suffix == ".sol":
         text = "".join(f"{' '.join(_words(labels, model))}\n" for labels in labellings)
@@ -115,6 +126,12 @@ def labelling_object(labels: Sequence[int], model: Model | None) -> dict[str, An
         named = model.names.as_dict(np.array(labels, dtype=np.int64))
         found["assignment"] = {str(name): state for name, state in named.items()}
     return found
+
+
+def _listed(labellings: Any) -> list[Any]:
+    if isinstance(labellings, str | bytes | dict) or not np.iterable(labellings):
+        raise ModelError(f"expected a list of labellings, not {shown(labellings)}")
+    return list(labellings)
 
 
 def _flat(labels: ArrayLike) -> list[int]:

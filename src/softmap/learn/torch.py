@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from functools import cache
 from typing import Any
 
 import numpy as np
@@ -26,7 +25,7 @@ def soft_map(unary: Any, pairwise: Any, edges: Any, eta: float, tol: float) -> B
         edges = edges.detach().cpu().numpy()
     problem = Problem(_edges(edges), eta, tol)
     full, tables = problem.shapes(tuple(first.shape), tuple(second.shape))
-    return Beliefs(*_functions()(first.expand(full), second.expand(tables), problem)[:2])
+    return Beliefs(*SoftMap.apply(first.expand(full), second.expand(tables), problem)[:2])
 
 
 @dataclass(frozen=True)
@@ -70,79 +69,75 @@ def _there(cupy: Any, *tensors: Any) -> tuple[Any, ...]:
     return tuple(cupy.from_dlpack(tensor.detach().contiguous()) for tensor in tensors)
 
 
-@cache
-def _functions() -> Any:
-    """The function of PyTorch."""
+class SoftMap(torch.autograd.Function):
+    """Marginals and λ forward, one adjoint solve backward."""
 
-    class SoftMap(torch.autograd.Function):
-        """Marginals and λ forward, one adjoint solve backward."""
+    @staticmethod
+    def forward(unary: Any, pairwise: Any, problem: Problem) -> Any:
+        cupy = _cupy_for(unary)
+        if cupy is not None:
+            with cupy.cuda.Device(unary.device.index):
+                costs = _there(cupy, unary, pairwise)
+                found = device.forward(problem, costs[0], costs[1], cupy)
+            if found is not None:
+                half = (*unary.shape[:-2], 2 * problem.edges.shape[-2], unary.shape[-1])
+                made = from_dlpack(found[2].reshape(half))  # in double precision, as below
+                return (*_back(found[:2], unary), made)
+        soft = problem.forward(_array(unary), _array(pairwise))
+        lam = torch.from_numpy(np.ascontiguousarray(soft.lam)).to(unary.device)
+        return (_like(soft.nodes, unary), _like(soft.pairs, unary), lam)
 
-        @staticmethod
-        def forward(unary: Any, pairwise: Any, problem: Problem) -> Any:
-            cupy = _cupy_for(unary)
-            if cupy is not None:
-                with cupy.cuda.Device(unary.device.index):
-                    found = device.forward(problem, *_there(cupy, unary, pairwise), cupy)
-                if found is not None:
-                    half = (*unary.shape[:-2], 2 * problem.edges.shape[-2], unary.shape[-1])
-                    made = from_dlpack(found[2].reshape(half))  # in double precision, as below
-                    return (*_back(found[:2], unary), made)
-            soft = problem.forward(_array(unary), _array(pairwise))
-            lam = torch.from_numpy(np.ascontiguousarray(soft.lam)).to(unary.device)
-            return (_like(soft.nodes, unary), _like(soft.pairs, unary), lam)
+    @staticmethod
+    def setup_context(ctx: Any, inputs: Any, output: Any) -> None:
+        unary, pairwise, ctx.problem = inputs
+        ctx.mark_non_differentiable(output[2])
+        ctx.save_for_backward(unary, pairwise, output[2])
 
-        @staticmethod
-        def setup_context(ctx: Any, inputs: Any, output: Any) -> None:
-            unary, pairwise, ctx.problem = inputs
-            ctx.mark_non_differentiable(output[2])
-            ctx.save_for_backward(unary, pairwise, output[2])
+    @staticmethod
+    def backward(ctx: Any, nodes: Any, pairs: Any, _: Any) -> Any:
+        unary, pairwise, lam = ctx.saved_tensors
+        return (*Pull.apply(unary, pairwise, nodes, pairs, lam, ctx.problem), None)
 
-        @staticmethod
-        def backward(ctx: Any, nodes: Any, pairs: Any, _: Any) -> Any:
-            unary, pairwise, lam = ctx.saved_tensors
-            return (*Pull.apply(unary, pairwise, nodes, pairs, lam, ctx.problem), None)
+    @staticmethod
+    def vmap(info: Any, in_dims: Any, *given: Any) -> Any:
+        tensors = _in_front(info.batch_size, in_dims[:2], given[:2])
+        return SoftMap.apply(*tensors, given[2]), (0, 0, 0)
 
-        @staticmethod
-        def vmap(info: Any, in_dims: Any, *given: Any) -> Any:
-            tensors = _in_front(info.batch_size, in_dims[:2], given[:2])
-            return SoftMap.apply(*tensors, given[2]), (0, 0, 0)
 
-    class Pull(torch.autograd.Function):
-        """Gradients by the costs. What it applies is symmetric: its own gradient is itself."""
+class Pull(torch.autograd.Function):
+    """Gradients by the costs. What it applies is symmetric: its own gradient is itself."""
 
-        @staticmethod
-        def forward(
-            unary: Any, pairwise: Any, nodes: Any, pairs: Any, lam: Any, problem: Problem
-        ) -> Any:
-            cupy = _cupy_for(unary) if problem.edges.ndim == 2 else None
-            finite = bool(torch.isfinite(unary).all() and torch.isfinite(pairwise).all())
-            if cupy is not None and finite:
-                with cupy.cuda.Device(unary.device.index):
-                    costs, given = _there(cupy, unary, pairwise), _there(cupy, nodes, pairs)
-                    (known,) = _there(cupy, lam)
-                    return _back(device.backward(problem, costs, known, given, cupy), unary)
-            soft = problem.at(_array(unary), _array(pairwise), _array(lam))
-            grads = soft.pulled(_array(nodes), _array(pairs))
-            return tuple(_like(array, unary) for array in grads)
+    @staticmethod
+    def forward(
+        unary: Any, pairwise: Any, nodes: Any, pairs: Any, lam: Any, problem: Problem
+    ) -> Any:
+        cupy = _cupy_for(unary) if problem.edges.ndim == 2 else None
+        finite = bool(torch.isfinite(unary).all() and torch.isfinite(pairwise).all())
+        if cupy is not None and finite:
+            with cupy.cuda.Device(unary.device.index):
+                costs, given = _there(cupy, unary, pairwise), _there(cupy, nodes, pairs)
+                (known,) = _there(cupy, lam)
+                return _back(device.backward(problem, costs, known, given, cupy), unary)
+        soft = problem.at(_array(unary), _array(pairwise), _array(lam))
+        grads = soft.pulled(_array(nodes), _array(pairs))
+        return tuple(_like(array, unary) for array in grads)
 
-        @staticmethod
-        def setup_context(ctx: Any, inputs: Any, output: Any) -> None:
-            *tensors, ctx.problem = inputs
-            ctx.save_for_backward(*tensors)
+    @staticmethod
+    def setup_context(ctx: Any, inputs: Any, output: Any) -> None:
+        *tensors, ctx.problem = inputs
+        ctx.save_for_backward(*tensors)
 
-        @staticmethod
-        def backward(ctx: Any, by_unary: Any, by_pairwise: Any) -> Any:
-            unary, pairwise, nodes, pairs, lam = ctx.saved_tensors
-            given = Pull.apply(unary, pairwise, by_unary, by_pairwise, lam, ctx.problem)
-            bend = _bend((unary, pairwise), (nodes, pairs), (by_unary, by_pairwise), ctx.problem)
-            return (*bend, *given, None, None)
+    @staticmethod
+    def backward(ctx: Any, by_unary: Any, by_pairwise: Any) -> Any:
+        unary, pairwise, nodes, pairs, lam = ctx.saved_tensors
+        given = Pull.apply(unary, pairwise, by_unary, by_pairwise, lam, ctx.problem)
+        bend = _bend((unary, pairwise), (nodes, pairs), (by_unary, by_pairwise), ctx.problem)
+        return (*bend, *given, None, None)
 
-        @staticmethod
-        def vmap(info: Any, in_dims: Any, *given: Any) -> Any:
-            tensors = _in_front(info.batch_size, in_dims[:5], given[:5])
-            return Pull.apply(*tensors, given[5]), (0, 0)
-
-    return SoftMap.apply
+    @staticmethod
+    def vmap(info: Any, in_dims: Any, *given: Any) -> Any:
+        tensors = _in_front(info.batch_size, in_dims[:5], given[:5])
+        return Pull.apply(*tensors, given[5]), (0, 0)
 
 
 def _bend(costs: Any, given: Any, along: Any, problem: Problem) -> Any:

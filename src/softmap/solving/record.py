@@ -10,7 +10,7 @@ import math
 import time
 import warnings
 from collections.abc import Callable
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -22,7 +22,7 @@ from softmap.errors import CheckpointWarning, OptionError
 from softmap.later import made, unmade
 from softmap.model import Model
 from softmap.model.layout import layout
-from softmap.relaxation.gaps import model_unit, relative_gap
+from softmap.relaxation.gaps import relative_gap
 from softmap.relaxation.point import PrimalPoint
 from softmap.solving.best import Best
 from softmap.solving.budget import Budget
@@ -33,7 +33,21 @@ from softmap.solving.relax import TUNING, Check, Relaxation
 from softmap.solving.result import Result
 from softmap.solving.trace import PROVED, Row, Snapshot, StageName, Status, Trace
 
-__all__ = ["LOG", "Checkpoints", "Record", "Watcher", "cautious", "finished", "watcher"]
+__all__ = [
+    "LOG", "Checkpoints", "Record", "Watcher", "by_relaxation", "cautious", "claims", "finished",
+    "watcher",
+]  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Credit:
+    """When a bound is said to be proved by a search."""
+
+    negligible: float = 1e-3
+    """Part of the relaxation's gap below which what a search has added is not mentioned."""
+
+
+CREDIT = Credit()
 
 LOG = logging.getLogger("softmap")
 LOG.addHandler(logging.NullHandler())
@@ -73,6 +87,7 @@ class Record:
             energy=energy,
             slack=check.slack,
             stage=stage,
+            lp_bound=problem.bound_back(best.lp_bound),
         )
         self.trace.rows.append(row)
         LOG.debug("%s", row)
@@ -228,24 +243,27 @@ def finished(relaxation: Relaxation, record: Record, status: Status) -> Result:
         upper_bound=_infinite(relaxation.options.upper_bound),
         **_bounds_back(problem, best),
     )
-    plain = _by_relaxation(result)
+    plain = by_relaxation(result)
     return result if plain is result and problem.given is problem.scaled else cautious(plain)
 
 
-def _by_relaxation(result: Result) -> Result:
-    """The result with the relaxation's own bound, where that proves what the status says.
+def by_relaxation(result: Result) -> Result:
+    """The result with the relaxation's own bound, where a search has added next to nothing.
 
-    A search may have raised the bound by the last digits only. What the relaxation proves can be
-    checked, and a search should not have the credit for it.
+    What the relaxation proves can be checked, and a search should not have the credit for it. The
+    bound must still prove what the status says.
     """
-    most = {Status.OPTIMAL: PROVED, Status.GAP: result.tolerances[1]}.get(result.status)
-    if most is None or result.proof.kind is not ProofKind.SEARCH:
+    if result.proof.kind is not ProofKind.SEARCH or not result.found:
         return result
-    unit = model_unit(result.model, result.lp_bound)
-    if relative_gap(result.energy - result.lp_bound, unit) > most:
-        return result
+    gained = result.bound - result.lp_bound
+    if not gained <= CREDIT.negligible * (result.energy - result.lp_bound):
+        known = {Status.OPTIMAL: PROVED, Status.GAP: result.tolerances[1]}
+        if result.status not in known:
+            return result
     large = {name: unmade(result, name) for name in ("lam", "messages")}
-    return replace(result, bound=result.lp_bound, proof=Proof(), **large)
+    plain = replace(result, bound=result.lp_bound, proof=Proof(), **large)
+    most = claims(plain).get(result.status, math.inf)
+    return plain if plain.relative_gap(plain.claimed_gap) <= most else result
 
 
 def _infinite(upper_bound: float | None) -> float:
@@ -290,12 +308,25 @@ def _bounds_back(problem: Problem, best: Best) -> dict[str, Any]:
     return {"bound": bound, "lp_bound": lower, "proof": proof}
 
 
+def claims(result: Result) -> dict[Status, float]:
+    """The relative gaps that statuses claim, each of the gap that it speaks of."""
+    lp_gap, gap = result.tolerances
+    return {
+        Status.LP_GAP: lp_gap, Status.GAP: gap, Status.NONE_BELOW: gap, Status.OPTIMAL: PROVED,
+    }  # fmt: skip
+
+
 def cautious(result: Result) -> Result:
     """A result whose trace and status say no more than its bounds prove."""
-    rows = [replace(row, bound=min(row.bound, result.bound)) for row in result.trace]
-    tolerances = dict(zip((Status.LP_GAP, Status.GAP), result.tolerances, strict=True))
-    tolerances |= {Status.OPTIMAL: PROVED, Status.NONE_BELOW: result.tolerances[1]}
-    most, gap = tolerances.get(result.status, math.inf), result.claimed_gap
+    rows = [
+        replace(
+            row,
+            bound=min(row.bound, result.bound),
+            lp_bound=min(row.lp_bound, result.lp_bound),
+        )
+        for row in result.trace
+    ]
+    most, gap = claims(result).get(result.status, math.inf), result.claimed_gap
     if math.isfinite(result.bound):
         gap -= 4 * math.ulp(result.bound)  # the constant was added, which may have rounded
     held = relative_gap(gap, result.unit) <= most

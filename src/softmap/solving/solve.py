@@ -71,11 +71,12 @@ def solve(model: Model, options: Options) -> Result:
         An earlier result, also of a model whose costs differ a little; λ; or a labelling (integers,
         or a mapping from names to states), which is what `labels` is.
     labels : int array or mapping, optional
-        A labelling to begin with, by number or by name. Its cost is the first upper bound.
+        Initial labelling, by number or by name. Its cost is the first upper bound.
     upper_bound : float, optional
-        Look only for labellings that cost less. The run stops when it has proved that there is
-        none (status NONE_BELOW), or as it does without one. Bounds hold for all labellings, also if
-        no labelling costs as little as this.
+        Search only for labellings that cost less. The run stops when it has proved that there is
+        none (status NONE_BELOW), or for the same reasons as a run without an upper bound. All
+        bounds are bounds on the cost of every labelling, whether or not a labelling costs as little
+        as this number.
     checkpoint : str or Path, optional
         File to which the run is written at intervals, at the end and when it is interrupted;
         `softmap.resume` goes on from it.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator
 from dataclasses import astuple, dataclass, field, fields
 from enum import Enum, IntEnum
@@ -69,6 +70,7 @@ class Row:
         Inverse temperature; value of the smoothed dual, NaN where it is not known; how much the
         marginals of edges and variables disagree.
     stage : 0 the relaxation, 1 search, 2 tightening, 3 labels
+    lp_bound : the best bound on the LP optimum; the same as `bound` until another stage has more
     """
 
     work: int
@@ -81,6 +83,11 @@ class Row:
     energy: float
     slack: float
     stage: int = StageName.RELAX
+    lp_bound: float = math.nan
+
+    def __post_init__(self) -> None:
+        if math.isnan(self.lp_bound):  # the relaxation's own, where nothing else is known
+            object.__setattr__(self, "lp_bound", self.bound)
 
 
 @dataclass(eq=False)
@@ -114,7 +121,9 @@ class Trace:
     def from_array(cls, array: NDArray[np.float64]) -> Trace:
         """The trace that `array` came from."""
         counts = {"work", "stage"}
-        names = [f.name for f in fields(Row)]
+        names = [f.name for f in fields(Row)][: array.shape[1]]
+        if len(names) < len(fields(Row)) - 1 or array.shape[1] > len(names):
+            raise ValueError(f"a trace has {len(fields(Row))} columns, not {array.shape[1]}")
         return cls(
             [
                 Row(**{n: int(v) if n in counts else v for n, v in zip(names, line, strict=True)})
@@ -170,6 +179,11 @@ class Snapshot(Gaps):
         if self._lam is None:
             raise OptionError("this snapshot has no λ")
         return self._lam()
+
+    @property
+    def lp_gap(self) -> float:
+        """`primal - lp_bound`, at least 0: how well the LP relaxation is solved."""
+        return max(0.0, self.row.primal - self.row.lp_bound)
 
     def __post_init__(self) -> None:
         own = self.labels[: self.model.num_visible].copy()  # a view could be made writeable again

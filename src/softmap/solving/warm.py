@@ -228,7 +228,7 @@ def start_labels(model: Model, labels: Any, warm: Any) -> Ints | None:
         return None
     try:
         found = model.complete(given)
-    except (ModelError, TypeError, ValueError) as error:
+    except Exception as error:  # of any type: the value may bring its own conversion
         raise OptionError(f"{name}: expected a labelling of this model ({error})") from error
     if found.ndim != 1:
         raise OptionError(f"{name}: expected one labelling, not an array of shape {found.shape}")
@@ -241,7 +241,10 @@ def _is_labelling(model: Model, given: Any) -> bool:
         return True
     if given is None or isinstance(given, Result):
         return False
-    array = np.asarray(plain(given))
+    try:
+        array = np.asarray(plain(given))
+    except Exception:  # of any type: said to be no λ in a moment
+        return False
     return array.dtype.kind in "iu" and array.size in (model.num_visible, model.num_variables)
 
 

@@ -148,7 +148,6 @@ def payload(result: Subject) -> dict[str, Any]:
         "trace": {name: _plain(column) for name, column in trace.items()},
         "window": cost_range([trace]),
         "unit": float(result.unit) if 0 < result.unit < np.inf else 1.0,
-        "lp_bound": float(result.lp_bound) if np.isfinite(result.lp_bound) else None,
         "stages": _stages(result.trace.columns()),
         "variables": _variables(result),
     }

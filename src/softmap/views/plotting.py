@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import io
-import math
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -104,21 +103,17 @@ def save_convergence(trace: Columns, path: Path | str, title: str = "") -> None:
         values.set(title=title)
 
 
-def draw_convergence(trace: Columns, values: Any, gaps: Any, lp_bound: float = math.inf) -> None:
-    """Energy, primal and bound on one pair of axes, the gaps between them on another.
-
-    `lp_bound` is the LP bound at the end of the run. Clusters and search raise the bound above it;
-    the LP gap is measured from the LP bound.
-    """
+def draw_convergence(trace: Columns, values: Any, gaps: Any) -> None:
+    """Energy, primal and bound on one pair of axes, the gaps between them on another."""
     for name, style in STYLES.items():
         values.plot(trace["seconds"], trace[name], label=name, **_sparse(style, trace))
     values.set_ylim(cost_range([trace]))
     values.set(xlabel="seconds", ylabel="cost")
     values.ticklabel_format(axis="y", useOffset=False)
     scale = np.maximum(np.abs(trace["bound"]), np.finfo(float).tiny)
-    lower = {"energy": trace["bound"], "primal": np.minimum(trace["bound"], lp_bound)}
-    for name, label in (("energy", "gap"), ("primal", "LP gap")):
-        relative = (trace[name] - lower[name]) / scale
+    pairs = (("energy", "bound", "gap"), ("primal", "lp_bound", "LP gap"))
+    for name, below, label in pairs:
+        relative = (trace[name] - trace.get(below, trace["bound"])) / scale
         style = _sparse(STYLES[name], trace)
         gaps.plot(trace["seconds"], np.maximum(relative, 1e-12), label=label, **style)
     gaps.set(xlabel="seconds", ylabel="relative to the bound", yscale="log", title="gaps")
@@ -262,7 +257,7 @@ def result_figure(result: Subject, path: Path | None = None) -> Any:
         count = int(result.model.num_labels[: result.model.num_visible].max())
         draw_labelling(np.asarray(result.labels).reshape(shape), count, axes.pop(0))
     values, gaps = axes
-    draw_convergence(result.trace.columns(), values, gaps, result.lp_bound)
+    draw_convergence(result.trace.columns(), values, gaps)
     if path is not None:
         with replacing(path) as file:
             figure.savefig(file, format=path.suffix.lstrip(".") or "png")

@@ -6,6 +6,7 @@ All three are context managers that are called with each snapshot, so that comma
 from __future__ import annotations
 
 import sys
+import threading
 import time
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self, TextIO
@@ -45,19 +46,30 @@ Display = Silent
 
 
 class PlainLines(Silent):
-    """One line now and then, for files and pipes; the first one at once."""
+    """One line now and then, for files and pipes; within a second, if only to say "setting up"."""
 
-    def __init__(self, stream: TextIO | Forgiving, every: float = 2.0) -> None:
+    def __init__(self, stream: TextIO | Forgiving, every: float = 2.0, first: float = 0.8) -> None:
         self._stream = stream
         self._every = every
         self._next = 0.0
+        self._timer = threading.Timer(first, self._line, (f"seconds {first:.1f}  setting up",))
+        self._timer.daemon = True
 
     def __enter__(self) -> Self:
-        self._line("seconds 0.0  setting up")
+        self._timer.start()
         return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self._timer.cancel()
 
     def __call__(self, snapshot: Snapshot) -> None:
         """Print a line, unless the last one is recent."""
+        self._timer.cancel()
         if snapshot.seconds < self._next:
             return
         self._next = snapshot.seconds + self._every

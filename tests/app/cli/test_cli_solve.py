@@ -181,7 +181,10 @@ def test_interrupted_writes_the_best_first(tmp_path):
     )
     # the first line of progress says that the solver, not the import, will be interrupted
     assert process.stderr is not None
-    assert "bound" in process.stderr.readline()
+    first = process.stderr.readline()
+    if "setting up" in first:  # on a busy machine
+        first = process.stderr.readline()
+    assert "bound" in first
     time.sleep(0.2)
     process.send_signal(signal.SIGINT)
     out, err = process.communicate(timeout=60)

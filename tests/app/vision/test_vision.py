@@ -1,5 +1,7 @@
 """One call each: segments, less noise, depth."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -88,9 +90,9 @@ def STOP():
 
 def test_a_stopped_picture_says_how_to_go_on():
     first = softmap.denoise(halves(40), max_work=1)
-    assert "go_on(60) improves it" in repr(first)
+    assert "improve(60) continues" in repr(first)
     assert first.relative_gap > 1e-3
-    second = first.go_on(30)
+    second = first.improve(30)
     assert second.relative_gap <= 1e-3 < first.relative_gap
     assert second.advice == ""
     assert second.image.shape == first.image.shape
@@ -133,3 +135,14 @@ def test_disparities_at_the_end_of_the_range_are_reported():
     with pytest.warns(UserWarning, match="largest disparity, 3: give more"):
         softmap.stereo(left, right, 4, smoothness=0.1)
     assert np.median(softmap.stereo(left, right, 12).image) == 7
+
+
+def test_a_large_picture_begins_with_labels_of_smoothed_costs(monkeypatch):
+    """Whatever stops the run, there is a labelling that is worth looking at."""
+    monkeypatch.setattr(picture, "EFFORT", replace(picture.EFFORT, large=1))
+    noisy = halves(60)
+    for found in (softmap.segment(noisy, 2, time_limit=0), softmap.denoise(noisy, time_limit=0)):
+        model = found.result.model
+        alone = model.unary.reshape(model.n, -1).argmin(axis=1)
+        assert found.energy < 0.8 * model.energy(alone)
+        assert found.bound <= found.energy

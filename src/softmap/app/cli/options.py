@@ -9,16 +9,27 @@ from typing import Annotated, Literal
 import typer
 
 __all__ = [
+    "BackendOption",
+    "BestOption",
     "BlockOption",
+    "DiversityOption",
+    "DtypeOption",
     "EtaOption",
     "EvidenceOption",
     "FormatOption",
     "GapOption",
     "GoalOption",
+    "InitialOption",
     "JsonOption",
     "LPGapOption",
+    "MethodOption",
     "ModelArgument",
+    "OutputOption",
+    "QuietOption",
     "SeedOption",
+    "ThreadsOption",
+    "TimeOption",
+    "UpperBoundOption",
     "ValuesOption",
     "as_typed",
     "complete_demo",
@@ -87,6 +98,44 @@ EvidenceOption = Annotated[
 BlockOption = Annotated[
     int | None, typer.Option(help="Of .dd files with several problems: which one, from 0.")
 ]
+
+InitialOption = Annotated[
+    Path | None, typer.Option(help="Start from this labelling (.MPE, .sol, .json, result).")
+]
+
+UpperBoundOption = Annotated[
+    float | None, typer.Option("--upper-bound", "-ub", help="Search only for cheaper labellings.")
+]
+
+MethodOption = Annotated[
+    str | None,
+    typer.Option(help="anneal (default), trws, mplp, smp, ...", autocompletion=complete_method),
+]
+
+BestOption = Annotated[int | None, typer.Option("--mbest", help="Find this many best labellings.")]
+
+DiversityOption = Annotated[
+    int | None, typer.Option(help="With --mbest: any two differ in this many variables.")
+]
+
+TimeOption = Annotated[
+    float | None, typer.Option("--time-limit", "-t", help="Stop after this many seconds.")
+]
+
+ThreadsOption = Annotated[int | None, typer.Option("--threads", "-j", help="Threads [all].")]
+
+DtypeOption = Annotated[str | None, typer.Option(help="float32 or float64 [by backend].")]
+
+BackendOption = Annotated[str | None, typer.Option(help="cpu or cuda [cpu].")]
+
+OutputOption = Annotated[
+    Path | None,
+    typer.Option(
+        "--output", "-o", help="Write the labelling (.MPE, .sol, .json); - prints it alone."
+    ),
+]
+
+QuietOption = Annotated[bool, typer.Option("--no-progress", help="Be quiet.")]
 
 GoalOption = Annotated[
     Literal["map", "lp", "labels", "optimal"] | None,

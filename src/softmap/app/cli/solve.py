@@ -11,18 +11,28 @@ import typer
 
 from softmap.app.cli.exits import Exit
 from softmap.app.cli.options import (
+    BackendOption,
+    BestOption,
     BlockOption,
+    DiversityOption,
+    DtypeOption,
     EtaOption,
     EvidenceOption,
     FormatOption,
     GapOption,
     GoalOption,
+    InitialOption,
     JsonOption,
     LPGapOption,
+    MethodOption,
     ModelArgument,
+    OutputOption,
+    QuietOption,
     SeedOption,
+    ThreadsOption,
+    TimeOption,
+    UpperBoundOption,
     ValuesOption,
-    complete_method,
 )
 from softmap.app.cli.reading import best_labels, evidence_file, read_model
 from softmap.app.cli.targets import STANDARD, Targets, same_file
@@ -38,47 +48,31 @@ __all__ = ["solve_command"]
 def solve_command(
     model: ModelArgument,
     evidence: EvidenceOption = None,
-    initial: Annotated[
-        Path | None, typer.Option(help="Begin with this labelling (.MPE, .sol, .json, result).")
-    ] = None,
-    upper_bound: Annotated[
-        float | None, typer.Option("--upper-bound", "-ub", help="Look for cheaper labellings only.")
-    ] = None,
-    method: Annotated[
-        str | None,
-        typer.Option(help="anneal (default), trws, mplp, smp, ...", autocompletion=complete_method),
-    ] = None,
+    initial: InitialOption = None,
+    upper_bound: UpperBoundOption = None,
+    method: MethodOption = None,
     goal: GoalOption = None,
-    mbest: Annotated[int | None, typer.Option(help="Find this many best labellings.")] = None,
-    diversity: Annotated[
-        int | None, typer.Option(help="With --mbest: any two differ in this many variables.")
-    ] = None,
+    mbest: BestOption = None,
+    diversity: DiversityOption = None,
     gap: GapOption = None,
     lp_gap: LPGapOption = None,
-    time_limit: Annotated[
-        float | None, typer.Option("--time-limit", "-t", help="Stop after this many seconds.")
-    ] = None,
+    time_limit: TimeOption = None,
     eta: EtaOption = None,
     seed: SeedOption = None,
-    threads: Annotated[int | None, typer.Option("--threads", "-j", help="Threads [all].")] = None,
-    dtype: Annotated[str | None, typer.Option(help="float32 or float64 [by backend].")] = None,
-    backend: Annotated[str | None, typer.Option(help="cpu or cuda [cpu].")] = None,
+    threads: ThreadsOption = None,
+    dtype: DtypeOption = None,
+    backend: BackendOption = None,
     values: ValuesOption = None,
     form: FormatOption = None,
     block: BlockOption = None,
-    output: Annotated[
-        Path | None,
-        typer.Option(
-            "--output", "-o", help="Write the labelling (.MPE, .sol, .json); - prints it alone."
-        ),
-    ] = None,
+    output: OutputOption = None,
     trace: Annotated[Path | None, typer.Option(help="Write the run, a row per check.")] = None,
     report: Annotated[Path | None, typer.Option(help="Write a page about the run (.html).")] = None,
     save: Annotated[Path | None, typer.Option(help="Write the result, for softmap verify.")] = None,
     checkpoint: Annotated[Path | None, typer.Option(help="Save the run here as it goes.")] = None,
     resume: Annotated[Path | None, typer.Option(help="Go on from a checkpoint.")] = None,
     as_json: JsonOption = False,
-    no_progress: Annotated[bool, typer.Option("--no-progress", help="Be quiet.")] = False,
+    no_progress: QuietOption = False,
 ) -> None:
     """Solve a model and certify the answer."""
     import softmap
@@ -86,10 +80,6 @@ def solve_command(
     from softmap.views.progress import display
 
     targets = _targets(locals())
-    if as_json and output == STANDARD:
-        raise softmap.OptionError("--json holds the labels: leave out --output -")
-    if diversity is not None and mbest is None:
-        raise softmap.OptionError("--diversity is for --mbest: how many labellings?")
     options: dict[str, Any] = {
         "method": method, "goal": goal, "gap": gap, "lp_gap": lp_gap, "time_limit": time_limit,
         "eta": eta, "seed": seed, "threads": threads, "dtype": dtype, "backend": backend,
@@ -134,6 +124,10 @@ def _tell(result: Result, targets: Targets, as_json: bool, title: str) -> None:
 
 def _targets(given: Mapping[str, Any]) -> Targets:
     """The files of a run; a checkpoint may go on in the file it is resumed from."""
+    if given["as_json"] and given["output"] == STANDARD:
+        raise OptionError("--json holds the labels: leave out --output -")
+    if given["diversity"] is not None and given["mbest"] is None:
+        raise OptionError("--diversity is for --mbest: how many labellings?")
     for name in ("report", "save", "checkpoint"):
         if given[name] == STANDARD:
             raise OptionError(f"--{name} - cannot be standard output; name a file")

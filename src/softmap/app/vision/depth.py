@@ -38,7 +38,7 @@ def stereo(
     smoothness : float
         What a change of disparity by one costs; halved across visible edges.
     options : those of `solve`; a gap of 0.1 % or 8 seconds end the run unless you say otherwise,
-        and `Picture.go_on` goes on
+        and `Picture.improve` continues it
 
     Examples
     --------

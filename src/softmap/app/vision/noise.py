@@ -54,7 +54,7 @@ def denoise(
         Whether the answer has colours; if left out, it has where the picture has. Each channel is
         then a picture by itself, which takes three times as long.
     options : those of `solve`; a gap of 0.1 % or 8 seconds end the run unless you say otherwise,
-        and `Picture.go_on` goes on
+        and `Picture.improve` continues it
 
     Examples
     --------

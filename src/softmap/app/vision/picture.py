@@ -38,7 +38,11 @@ class Effort:
     gap: float = 1e-3
     """Relative gap, of the LP and of the labelling, that is small enough."""
     longer: float = 60.0
-    """Time limit of `Picture.go_on`."""
+    """Time limit of `Picture.improve`."""
+    large: int = 1 << 20
+    """Costs of pixels from which on a run begins with labels of smoothed costs."""
+    window: int = 5
+    """Side of the square over which costs are smoothed for these."""
 
 
 EFFORT = Effort()
@@ -82,7 +86,7 @@ class Picture:
         scale: float = 1.0,
     ) -> Picture:
         """Solve a model and paint its labels; by default as `EFFORT` says."""
-        result = solve(model, **_with_defaults(options))
+        result = solve(model, **_with_start(model, given, _with_defaults(options)))
         labels = _shaped(result.labels, given)
         return cls(paint(labels), labels, given, result, paint, scale)
 
@@ -108,14 +112,14 @@ class Picture:
 
     @property
     def advice(self) -> str:
-        """How to go on where a limit has stopped the run; empty where nothing is left to do."""
+        """How to continue if a limit has stopped the run; empty if nothing is left to do."""
         if self.result.status not in (Status.TIME_LIMIT, Status.WORK_LIMIT, Status.INTERRUPTED):
             return ""
         longer = f"{EFFORT.longer:.0f}"
-        return f"go_on({longer}) improves it for up to {longer} s"
+        return f"improve({longer}) continues for up to {longer} s"
 
-    def go_on(self, time_limit: float = EFFORT.longer, **options: Any) -> Picture:
-        """Go on from here for this many seconds, or until the gap is 0.1 %; a new picture.
+    def improve(self, time_limit: float = EFFORT.longer, **options: Any) -> Picture:
+        """Continue from here for this many seconds, or until the gap is 0.1 %; return a new picture.
 
         Parameters
         ----------
@@ -183,6 +187,26 @@ def _shaped(labels: NDArray[np.int64], given: NDArray[Any]) -> NDArray[np.int64]
     if flat.size == rows * columns:
         return flat.reshape(rows, columns)
     return flat.reshape(-1, rows, columns).transpose(1, 2, 0)
+
+
+def _with_start(model: Model, given: NDArray[Any], options: dict[str, Any]) -> dict[str, Any]:
+    """The options, with labels to begin with where a large picture may have time for few passes.
+
+    A pixel's label is the cheapest one by the mean cost around it: a common rule of thumb.
+    """
+    begun = any(options.get(name) is not None for name in ("labels", "warm_start"))
+    if begun or model.unary.size < EFFORT.large:
+        return options
+    from scipy.ndimage import uniform_filter
+
+    rows, columns = given.shape[:2]
+    costs = model.unary.reshape(-1, rows, columns, int(model.num_labels[0]))
+    allowed = np.isfinite(costs)
+    top = float(costs[allowed].max(initial=0.0))
+    size = (1, EFFORT.window, EFFORT.window, 1)
+    smooth = uniform_filter(np.where(allowed, costs, top), size, mode="nearest")
+    labels = np.where(allowed, smooth, np.inf).argmin(axis=-1)
+    return options | {"labels": labels.reshape(-1)}
 
 
 def _with_defaults(options: Mapping[str, Any]) -> dict[str, Any]:

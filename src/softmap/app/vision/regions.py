@@ -41,7 +41,7 @@ def segment(
     connectivity : 4 or 8 neighbours of a pixel
     seed : int, of the clustering
     options : those of `solve`; a gap of 0.1 % or 8 seconds end the run unless you say otherwise,
-        and `Picture.go_on` goes on
+        and `Picture.improve` continues it
 
     Examples
     --------

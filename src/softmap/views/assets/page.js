@@ -10,8 +10,6 @@
   // a gap of zero has no logarithm: it is drawn where floating point ends
   const gap = (upper, lower) => upper.map((u, k) =>
     u === null || lower[k] === null ? null : Math.max((u - lower[k]) / data.unit, 1e-12));
-  // clusters and search raise the bound above the LP optimum: the LP gap is measured from the LP bound
-  const lpBound = trace.bound.map((b) => (b === null || data.lp_bound === null ? b : Math.min(b, data.lp_bound)));
   const charts = {
     "chart-values": { lines: [
       line("energy", trace.energy, "--energy", "solid", "circle"),
@@ -20,7 +18,7 @@
     ], window: data.window },
     "chart-gaps": { lines: [
       line("gap", gap(trace.energy, trace.bound), "--energy", "solid", "circle"),
-      line("LP gap", gap(trace.primal, lpBound), "--primal", "dash", "square"),
+      line("LP gap", gap(trace.primal, trace.lp_bound), "--primal", "dash", "square"),
     ], log: true, percent: true },
     "chart-eta": { lines: [
       line("η", trace.eta, "--bound", "solid", "circle"),
