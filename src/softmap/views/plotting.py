@@ -202,9 +202,14 @@ def save_labelling(labels: Labels, num_labels: int, path: Path | str, title: str
 
 def draw_labelling(labels: Labels, num_labels: int, axes: Any) -> None:
     """A labelling of a grid on a pair of axes."""
+    from matplotlib.ticker import MaxNLocator
+
     shown = axes.imshow(labels, cmap="viridis", vmin=0, vmax=max(1, num_labels - 1))
     axes.set(xticks=[], yticks=[])
-    axes.figure.colorbar(shown, ax=axes, label="label")
+    rows, columns = labels.shape
+    bar = axes.figure.colorbar(shown, ax=axes, label="label", shrink=min(1.0, rows / columns))
+    bar.locator = MaxNLocator(integer=True)
+    bar.update_ticks()
 
 
 def save_matching(
@@ -255,9 +260,11 @@ def result_figure(result: Subject, path: Path | None = None) -> Any:
     axes = list(figure.subplots(1, 3 if picture else 2))
     if picture:
         count = int(result.model.num_labels[: result.model.num_visible].max())
+        axes[0].set(title="labelling")
         draw_labelling(np.asarray(result.labels).reshape(shape), count, axes.pop(0))
     values, gaps = axes
     draw_convergence(result.trace.columns(), values, gaps)
+    values.set(title="energy, primal and bound")
     if path is not None:
         with replacing(path) as file:
             figure.savefig(file, format=path.suffix.lstrip(".") or "png")
