@@ -49,9 +49,8 @@ def curves(trace):
     figure.savefig(HERE / "landing-curves.svg", metadata={"Date": None})
 
 
-photo = plt.imread(cbook.get_sample_data("grace_hopper.jpg", asfileobj=False))[
-    20:500:2, 50:450:2
-].astype(float)
+path = cbook.get_sample_data("grace_hopper.jpg", asfileobj=False)
+photo = plt.imread(path)[20:500:2, 50:450:2].astype(float)
 noisy, scratched = damaged(photo, np.random.default_rng(0))
 found = softmap.denoise(noisy, levels=40, mask=scratched, smoothness=1.2, time_limit=120)
 save(noisy, "photo-damaged.jpg")

@@ -18,11 +18,8 @@ from matplotlib import cbook
 
 import softmap
 
-photo = plt.imread(cbook.get_sample_data("grace_hopper.jpg", asfileobj=False)) @ [
-    0.299,
-    0.587,
-    0.114,
-]
+path = cbook.get_sample_data("grace_hopper.jpg", asfileobj=False)
+photo = plt.imread(path) @ [0.299, 0.587, 0.114]
 clean = photo[130:380:2, 130:380:2]
 rng = np.random.default_rng(1)
 y, x = np.mgrid[:125, :125]

@@ -18,9 +18,8 @@ from matplotlib import cbook
 
 import softmap
 
-photo = plt.imread(cbook.get_sample_data("grace_hopper.jpg", asfileobj=False))[
-    20:480:4, 60:460:4
-].astype(float)
+path = cbook.get_sample_data("grace_hopper.jpg", asfileobj=False)
+photo = plt.imread(path)[20:480:4, 60:460:4].astype(float)
 colours = np.array(
     [(20, 20, 35), (60, 105, 170), (35, 40, 90), (235, 230, 230), (220, 160, 130), (150, 60, 50)]
 )

@@ -1,5 +1,6 @@
 """`soft_map` for every kind of array: the same marginals, and gradients of finite differences."""
 
+import re
 import warnings
 
 import numpy as np
@@ -8,6 +9,7 @@ import pytest
 import softmap
 from softmap.learn import soft_map_vjp
 from softmap.methods.marginals import smoothed_optimum
+from support.data import ROOT
 
 EDGES = softmap.generators.grid_edges(2, 3)
 RNG = np.random.default_rng(0)
@@ -210,3 +212,17 @@ def test_a_potential_stands_for_its_tables(given):
     assert np.allclose(found.edges, expected.edges)
     with pytest.raises(softmap.ModelError, match="3 edges"):
         softmap.soft_map(unary, softmap.Potts([0.5, 1.0]), edges, eta=2.0)
+
+
+def test_the_module_of_the_guide_has_gradients(torch):
+    guide = (ROOT / "docs" / "guides" / "learning.md").read_text("utf-8")
+    (code,) = re.findall(r"```text\n(class Smoothing.*?)```", guide, flags=re.DOTALL)
+    names = {
+        "torch": torch,
+        "softmap": softmap,
+        "edges": EDGES,
+        "features": torch.randn(4, 6, 5),
+        "labels": torch.randint(0, 3, (4, 6)),
+    }
+    exec(code, names)
+    assert names["network"][1].table.grad.abs().sum() > 0

@@ -7,6 +7,7 @@ from hypothesis import strategies as st
 
 import softmap
 from softmap import Status
+from softmap.views.words import certificate_sentences
 from support.oracles import brute_force
 from support.strategies import models
 
@@ -105,3 +106,19 @@ def test_a_resumed_run_keeps_its_upper_bound(tmp_path):
     options = {"goal": "optimal", "upper_bound": optimum - 0.05}
     softmap.solve(model, checkpoint=path, max_work=2000, **options)
     assert softmap.resume(path, model).status is Status.NONE_BELOW
+
+
+def test_the_certificate_speaks_of_the_upper_bound():
+    model = loose()
+    optimum = softmap.solve(model, goal="optimal").energy
+    said = {
+        optimum - 0.05: "So no labelling costs less than the upper bound",
+        optimum + 0.05: "It costs no more than the upper bound",
+    }
+    for limit, sentence in said.items():
+        result = softmap.solve(model, goal="optimal", upper_bound=limit)
+        assert sentence in " ".join(certificate_sentences(result))
+    stopped = softmap.solve(model, max_work=0, upper_bound=optimum - 0.05)
+    assert "is open" in " ".join(certificate_sentences(stopped))
+    plain = softmap.solve(model, goal="optimal")
+    assert "upper bound" not in " ".join(certificate_sentences(plain))

@@ -19,9 +19,9 @@ def headline(result: Subject) -> str:
     """How good the labelling is and what proves it, as a title says it."""
     gap = relative_gap(result.gap, result.unit)
     how = f"{'stated' if result.proof.stated else 'proved'} by {result.proof.kind}"
+    if getattr(result.status, "name", "") == "NONE_BELOW":
+        return f"no labelling below the upper bound {result.upper_bound:.10g}, {how}"
     if not math.isfinite(result.energy):
-        if _none_below(result):
-            return f"no labelling below the upper bound, {how}"
         return "no labelling found that satisfies the hard constraints"
     if not math.isfinite(gap):
         return "a labelling without a lower bound"
@@ -32,11 +32,6 @@ def headline(result: Subject) -> str:
     return f"within {percent(gap)} of the optimum, {how}"
 
 
-def _none_below(result: Subject) -> bool:
-    """Whether the run has proved that no labelling costs less than the upper bound given."""
-    return getattr(result.status, "name", "") == "NONE_BELOW"
-
-
 def standing(result: Subject) -> str:
     """Whether the bound is checked or only stated by the solver."""
     return "stated" if result.proof.stated else "checked"
@@ -44,13 +39,12 @@ def standing(result: Subject) -> str:
 
 def certificate_sentences(result: Subject) -> list[str]:
     """Say in a few sentences what the numbers of a result prove."""
-    return [_labelling(result), _bound(result), _verdict(result), _relaxation(result)]
+    said = [_labelling(result), _bound(result), _cutoff(result), _verdict(result)]
+    return [sentence for sentence in [*said, _relaxation(result)] if sentence]
 
 
 def _labelling(result: Subject) -> str:
     if not math.isfinite(result.energy):
-        if _none_below(result):
-            return "No labelling below the upper bound was found."
         return "No labelling that satisfies all hard constraints was found."
     return f"A labelling of cost {result.energy:.10g} was found."
 
@@ -62,6 +56,18 @@ def _bound(result: Subject) -> str:
     if result.proof.stated:
         return f"{least}: that is stated by {_basis(result)}, which softmap verify does not repeat."
     return f"{least}: that is proved by {_basis(result)}."
+
+
+def _cutoff(result: Subject) -> str:
+    """What a run with an upper bound of the user's has found out."""
+    if not math.isfinite(result.upper_bound):
+        return ""
+    if result.energy <= result.upper_bound:
+        return f"It costs no more than the upper bound {result.upper_bound:.10g} that was given."
+    least = relative_gap(result.upper_bound - result.bound, result.unit)
+    if least <= max(EXACT, result.tolerances[1]):
+        return f"So no labelling costs less than the upper bound {result.upper_bound:.10g}."
+    return f"Whether a labelling costs less than the upper bound {result.upper_bound:.10g} is open."
 
 
 def _basis(result: Subject) -> str:
@@ -77,8 +83,6 @@ def _basis(result: Subject) -> str:
 def _verdict(result: Subject) -> str:
     gap = relative_gap(result.gap, result.unit)
     if not math.isfinite(result.energy):
-        if _none_below(result):
-            return "So there is none, within the tolerance."
         return "This does not prove that there is none. Do not use the labels of this result."
     if not math.isfinite(gap):
         return "The distance of the labelling from the optimum is not known."

@@ -119,7 +119,7 @@ class Picture:
         return f"improve({longer}) continues for up to {longer} s"
 
     def improve(self, time_limit: float = EFFORT.longer, **options: Any) -> Picture:
-        """Continue from here for this many seconds, or until the gap is 0.1 %; return a new picture.
+        """Continue for this many seconds, or until the gap is 0.1 %; return a new picture.
 
         Parameters
         ----------
