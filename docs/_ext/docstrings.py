@@ -62,7 +62,26 @@ def process(*args: object) -> None:
     lines[:] = sections(list(lines))
 
 
+# numpy's names for types, as autodoc writes out what they stand for
+SPELT_OUT = {
+    r"~numpy\._typing\._array_like\._Buffer.*?_NestedSequence\[[\w| ]*str\]": "ArrayLike",
+    r"~numpy\.ndarray\[(?:tuple\[[^\]]*\]|~typing\.Any), ~numpy\.dtype\[([^\[\]]*)\]\]": r"NDArray[\1]",
+}
+
+
+def short_types(*args: object) -> tuple[str | None, ...]:
+    """What autodoc calls with a signature: types of arrays as they are written in the source."""
+    return tuple(part and _short(str(part)) for part in args[-2:])
+
+
+def _short(signature: str) -> str:
+    for pattern, name in SPELT_OUT.items():
+        signature = re.sub(pattern, name, signature)
+    return signature
+
+
 def setup(app: object) -> dict[str, bool]:
     """Register the processor."""
     app.connect("autodoc-process-docstring", process)
+    app.connect("autodoc-process-signature", short_types)
     return {"parallel_read_safe": True, "parallel_write_safe": True}

@@ -45,6 +45,20 @@ def test_the_model_lists_what_it_has():
     assert set(listed(class_of("softmap.Model"))) == set(Structure.__annotations__)
 
 
+def test_signatures_have_short_array_types():
+    array = "~numpy.ndarray[tuple[~typing.Any, ...], ~numpy.dtype[~numpy.float64]]"
+    like = (
+        "~numpy._typing._array_like._Buffer | ~numpy._typing._nested_sequence._NestedSequence["
+        "~numpy._typing._array_like._SupportsArray[~numpy.dtype[~typing.Any]]] | complex | "
+        "~numpy._typing._nested_sequence._NestedSequence[complex | bytes | str]"
+    )
+    given = f"(a: {array}, b: {like} | None, c: ~collections.abc.Sequence[{like}])"
+    expected = (
+        "(a: NDArray[~numpy.float64], b: ArrayLike | None, c: ~collections.abc.Sequence[ArrayLike])"
+    )
+    assert docstrings.short_types("app", given, None) == (expected, None)
+
+
 def test_sections_become_lists():
     text = [
         "What it does.",
