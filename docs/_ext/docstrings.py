@@ -63,10 +63,10 @@ def process(*args: object) -> None:
 
 
 # numpy's names for types, as autodoc writes out what they stand for
-SPELT_OUT = {
-    r"~numpy\._typing\._array_like\._Buffer.*?_NestedSequence\[[\w| ]*str\]": "ArrayLike",
-    r"~numpy\.ndarray\[(?:tuple\[[^\]]*\]|~typing\.Any), ~numpy\.dtype\[([^\[\]]*)\]\]": r"NDArray[\1]",
-}
+SPELT_OUT = (
+    (r"~numpy\._typing\._array_like\._Buffer.*?_NestedSequence\[[\w| ]*str\]", "ArrayLike"),
+    (r"~numpy\.ndarray\[tuple\[[^\]]*\], ~numpy\.dtype\[([^\[\]]*)\]\]", r"NDArray[\1]"),
+)
 
 
 def short_types(*args: object) -> tuple[str | None, ...]:
@@ -75,7 +75,7 @@ def short_types(*args: object) -> tuple[str | None, ...]:
 
 
 def _short(signature: str) -> str:
-    for pattern, name in SPELT_OUT.items():
+    for pattern, name in SPELT_OUT:
         signature = re.sub(pattern, name, signature)
     return signature
 
