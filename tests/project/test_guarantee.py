@@ -98,10 +98,10 @@ def the_gap_of_the_relaxation(case):
 
 
 LAWS = {
-    "Costs are minimised.": costs_are_minimised,
+    "softmap minimises costs.": costs_are_minimised,
     "Whatever stops a run": whatever_stops_a_run,
     "`result.lp_bound` is a lower bound on the LP optimum": the_bound_of_the_relaxation,
-    "It comes from the unsmoothed dual": it_comes_from_the_dual,
+    "`lp_bound` is the value of the unsmoothed dual": it_comes_from_the_dual,
     "`bound` may be above the LP optimum": the_proof_says_which,
     "`gap = energy − bound`": the_gap,
     "`lp_gap = primal − lp_bound`": the_gap_of_the_relaxation,

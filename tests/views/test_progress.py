@@ -114,6 +114,19 @@ def test_notebooks_show_models_and_results():
     assert "bound" in dir(next(softmap.iterate(result.model)))
 
 
+def test_the_lp_gap_is_drawn_from_the_lp_bound():
+    """A search raises the bound above the LP optimum; the LP gap stays what it is."""
+    pytest.importorskip("matplotlib")
+    edges = [[0, 1], [1, 2], [0, 2]]
+    loose = softmap.Model(np.ones((3, 2)), edges, np.stack([np.eye(2)] * 3))
+    result = softmap.solve(loose)
+    assert result.bound > result.lp_bound + 0.5
+    gaps = result.plot().axes[-1]
+    drawn = {line.get_label(): line.get_ydata() for line in gaps.lines}
+    expected = max(1e-12, (result.primal - result.lp_bound) / abs(result.bound))
+    assert drawn["LP gap"][-1] == pytest.approx(expected)
+
+
 def test_a_result_draws_itself(tmp_path):
     pytest.importorskip("matplotlib")
     result = softmap.solve(softmap.generators.potts_grid(5, 5, 3, seed=1))

@@ -12,7 +12,6 @@ from numpy.typing import ArrayLike, NDArray
 from softmap.errors import ModelError, OptionError
 from softmap.model.auxiliaries import check_auxiliaries
 from softmap.model.factors import Factor, Pieces, assemble, checked_counts
-from softmap.model.facts import html_table, model_facts
 from softmap.model.graph import grid_costs, neighbours
 from softmap.model.inputs import (
     LARGEST_SUM,
@@ -130,7 +129,9 @@ class Model(Structure):
         return f"Model({self.num_visible} variables{aux}, {self.m} edges, {families})"
 
     def _repr_html_(self) -> str:
-        return html_table("softmap.Model", model_facts(self))
+        from softmap.model.drawn import model_html  # only notebooks need it
+
+        return model_html(self)
 
     # --- energies -------------------------------------------------------------------------------
 

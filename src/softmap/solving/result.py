@@ -15,7 +15,6 @@ from softmap.arguments import flag
 from softmap.errors import FormatError, ModelError, OptionError, shown
 from softmap.later import later, made
 from softmap.model import Model, checked_model
-from softmap.model.facts import html_table
 from softmap.relaxation.consistency import tighten
 from softmap.relaxation.gaps import Gaps
 from softmap.relaxation.point import PrimalPoint
@@ -189,12 +188,21 @@ class Result(Gaps):
         self,
         path: str | Path = "softmap-report.html",
         *,
-        title: str = "softmap run",
+        title: str | None = None,
         picture: ArrayLike | None = None,
     ) -> Path:
-        """Write one self-contained HTML page about this run; returns its path.
+        """Write one self-contained HTML page about this run, and return its path.
 
-        `picture`, grey or in colours, is shown beside the labelling of a grid.
+        Parameters
+        ----------
+        path : str or Path
+            The file to write. An existing file is replaced.
+        title : str, optional
+            What was solved, for example the name of a file. The page adds how good the answer is.
+            By default the sizes of the model.
+        picture : array, optional
+            A grey (rows, columns) or colour (rows, columns, 3) image in 0..255, shown beside the
+            labelling.
         """
         from softmap.views import page
 
@@ -212,12 +220,9 @@ class Result(Gaps):
         return plotting.result_figure(self, None if path is None else checked_path(path))
 
     def _repr_html_(self) -> str:
-        from softmap.views.facts import result_facts
-        from softmap.views.words import certificate_sentences
+        from softmap.views.notebook import result_html
 
-        return html_table(
-            "softmap.Result", result_facts(self), " ".join(certificate_sentences(self))
-        )
+        return result_html(self)
 
     def save(self, path: str | Path, *, with_model: bool = True) -> None:
         """Write the result to a NumPy archive; see `softmap.load_result`.

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from softmap.errors import FormatError, MissingExtra, OptionError
 from softmap.io.atomic import replacing
+from softmap.views.curves import cost_range
 from softmap.views.subject import Subject
 
 __all__ = [
@@ -106,7 +107,7 @@ def draw_convergence(trace: Columns, values: Any, gaps: Any) -> None:
     """Energy, primal and bound on one pair of axes, the gaps between them on another."""
     for name, style in STYLES.items():
         values.plot(trace["seconds"], trace[name], label=name, **_sparse(style, trace))
-    values.set_ylim(*_window([trace]))
+    values.set_ylim(cost_range([trace]))
     values.set(xlabel="seconds", ylabel="cost")
     values.ticklabel_format(axis="y", useOffset=False)
     scale = np.maximum(np.abs(trace["bound"]), np.finfo(float).tiny)
@@ -131,7 +132,7 @@ def save_comparison(traces: Mapping[str, Columns], path: Path | str) -> None:
                 x = np.maximum(trace[column], 1e-4 if column == "seconds" else 1.0)
                 panel.plot(x, trace["bound"], label=method, **style)
                 panel.plot(x, trace["energy"], linestyle=":", **style)
-            panel.set_ylim(*_window(list(traces.values())))
+            panel.set_ylim(cost_range(traces.values()))
             panel.ticklabel_format(axis="y", useOffset=False)
             panel.set(xlabel=column if column == "seconds" else "work (messages)", xscale="log")
             panel.grid(alpha=0.3)
@@ -142,21 +143,6 @@ def save_comparison(traces: Mapping[str, Columns], path: Path | str) -> None:
 def _sparse(style: Mapping[str, Any], trace: Columns) -> dict[str, Any]:
     """A marker now and then."""
     return {**style, "markersize": 4, "markevery": max(1, len(trace["bound"]) // 10)}
-
-
-def _window(traces: list[Columns]) -> tuple[float, float]:
-    """A range of costs that leaves the first, far-off rows out of sight."""
-    bounds = [_settled(trace["bound"]) for trace in traces]
-    energies = [_settled(trace["energy"]) for trace in traces]
-    finite = [v[np.isfinite(v)] for v in bounds + energies]
-    shown = np.concatenate([v for v in finite if v.size] or [np.zeros(1)])
-    low, high = float(shown.min()), float(shown.max())
-    margin = 0.08 * (high - low) or max(1.0, abs(high)) * 1e-3
-    return low - margin, high + margin
-
-
-def _settled(column: NDArray[Any]) -> NDArray[Any]:
-    return column[min(len(column) - 1, len(column) // 4) :]
 
 
 Pixels = NDArray[np.uint8]
@@ -216,9 +202,14 @@ def save_labelling(labels: Labels, num_labels: int, path: Path | str, title: str
 
 def draw_labelling(labels: Labels, num_labels: int, axes: Any) -> None:
     """A labelling of a grid on a pair of axes."""
+    from matplotlib.ticker import MaxNLocator
+
     shown = axes.imshow(labels, cmap="viridis", vmin=0, vmax=max(1, num_labels - 1))
     axes.set(xticks=[], yticks=[])
-    axes.figure.colorbar(shown, ax=axes, label="label")
+    rows, columns = labels.shape
+    bar = axes.figure.colorbar(shown, ax=axes, label="label", shrink=min(1.0, rows / columns))
+    bar.locator = MaxNLocator(integer=True)
+    bar.update_ticks()
 
 
 def save_matching(
@@ -269,8 +260,11 @@ def result_figure(result: Subject, path: Path | None = None) -> Any:
     axes = list(figure.subplots(1, 3 if picture else 2))
     if picture:
         count = int(result.model.num_labels[: result.model.num_visible].max())
+        axes[0].set(title="labelling")
         draw_labelling(np.asarray(result.labels).reshape(shape), count, axes.pop(0))
-    draw_convergence(result.trace.columns(), *axes)
+    values, gaps = axes
+    draw_convergence(result.trace.columns(), values, gaps)
+    values.set(title="energy, primal and bound")
     if path is not None:
         with replacing(path) as file:
             figure.savefig(file, format=path.suffix.lstrip(".") or "png")

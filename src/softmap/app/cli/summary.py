@@ -87,11 +87,13 @@ def _finite(value: float) -> float | None:
 
 
 def print_result(console: Console, result: Result) -> None:
-    """Numbers, then what they prove."""
-    from softmap.views.console import facts_table  # JSON needs no words
+    """The labelling if it is small or an image, the numbers, and what they prove."""
+    from softmap.views.answer import print_answer  # JSON needs no words
+    from softmap.views.console import facts_table
     from softmap.views.facts import result_facts
     from softmap.views.words import certificate_sentences
 
+    print_answer(console, result)
     facts = {name: as_typed(words) for name, words in result_facts(result).items()}
     console.print(facts_table(facts))
     console.print(" ".join(certificate_sentences(result)))

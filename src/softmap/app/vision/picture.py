@@ -10,18 +10,19 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from softmap.drawing.images import as_bytes, image_uri, png, reduced
 from softmap.errors import FormatError, ModelError, SoftmapError
 from softmap.io.atomic import write_bytes
 from softmap.model import Model
-from softmap.model.facts import html_table
+from softmap.model.drawn import figure, html_table
 from softmap.model.potentials.base import numbers
 from softmap.solving.archive import checked_path
 from softmap.solving.result import Result
 from softmap.solving.solve import solve
 from softmap.solving.trace import Status
 from softmap.views.console import number, ratio
-from softmap.views.pictures import photo_png, photo_uri
 from softmap.views.streams import interactive
+from softmap.views.words import headline
 
 __all__ = ["EFFORT", "Image", "Picture", "pixels"]
 
@@ -134,7 +135,7 @@ class Picture:
         """Write `image` as a PNG, or in the format of another suffix that Pillow knows."""
         target = checked_path(path)
         if target.suffix.lower() in ("", ".png"):
-            write_bytes(target, [photo_png(self._shown())])
+            write_bytes(target, [png(as_bytes(self._shown()))])
             return target
         from softmap.views.plotting import write_picture
 
@@ -147,7 +148,7 @@ class Picture:
 
         return pair_figure(self.given, self._shown())
 
-    def report(self, path: str | Path = "softmap-report.html", *, title: str = "softmap") -> Path:
+    def report(self, path: str | Path = "softmap-report.html", *, title: str | None = None) -> Path:
         """Write a page about the run, with the picture that was given beside the labels."""
         return self.result.report(path, title=title, picture=self.given)
 
@@ -160,8 +161,7 @@ class Picture:
 
     def _repr_html_(self) -> str:
         images = "".join(
-            f'<figure style="display:inline-block;margin:4px"><img src="{photo_uri(picture, 320)}"'
-            f' alt="{name}"><figcaption>{name}</figcaption></figure>'
+            figure(image_uri(reduced(as_bytes(picture), 320)), name)
             for name, picture in (("given", self.given), ("found", self._shown()))
         )
         facts = {
@@ -169,8 +169,10 @@ class Picture:
             "bound": number(self.bound),
             "gap": f"{ratio(self.gap)} ({ratio(self.relative_gap)} relative)",
         }
-        table = html_table("softmap.Picture", facts, f"{self._sentence()}.")
-        return f"<div>{images}{table}</div>"
+        return (
+            f"<div><b>softmap.Picture: {headline(self.result)}</b><div>{images}</div>"
+            f"<p>{self._sentence()}.</p>{html_table(facts)}</div>"
+        )
 
     def __repr__(self) -> str:
         rows, columns = self.labels.shape[:2]
