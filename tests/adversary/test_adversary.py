@@ -30,6 +30,7 @@ FOUND = (
     600032958,
     600038459,
 )  # trials that broke a promise once
+FOUND_IN_CAMPAIGNS = (711137856, 711054568)  # and as the campaign makes them
 FOUND_TOGETHER = (  # and in a batch
     30073782, 30083715, 30125733, 70032146, 130008914, 130014690, 150031472,
 )  # fmt: skip
@@ -65,6 +66,11 @@ def test_pictures_begin_with_their_blocks(monkeypatch):
 @pytest.mark.parametrize("seed", FOUND)
 def test_what_was_found_is_mended(seed):
     assert broken(trial(seed)) is None
+
+
+@pytest.mark.parametrize("seed", FOUND_IN_CAMPAIGNS)
+def test_what_campaigns_found_is_mended(seed):
+    assert broken(run.made(seed, "cpu")) is None
 
 
 @pytest.mark.parametrize("seed", FOUND_TOGETHER)
