@@ -31,12 +31,11 @@ from softmap.model.names import Names, checked_names, named_counts
 from softmap.model.potentials import Potential
 from softmap.model.potentials.base import LARGEST_COST, Ints, integers, largest
 from softmap.model.running import NO_RUNNING, Running, check_running
-from softmap.model.structure import CARRIED, NO_AUXILIARIES, Auxiliaries, Structure
+from softmap.model.structure import CARRIED, NO_AUXILIARIES, PIECE, Auxiliaries, Structure
 from softmap.model.sums import careful_sums
 
 __all__ = ["Auxiliaries", "Model", "checked_model"]
 
-PIECE = 1 << 16  # edges whose costs are looked up at a time
 
 
 class Model(Structure):

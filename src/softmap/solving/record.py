@@ -222,7 +222,7 @@ def _last_labels(relaxation: Relaxation, record: Record, status: Status) -> None
     """Labels that the background search or a device still has."""
     if relaxation.take_labels(wait=status is not Status.INTERRUPTED):
         record.note(relaxation, StageName.LABELS)
-    rounded = relaxation.algorithm.rounded(relaxation.state)
+    rounded = relaxation.algorithm.rounded(relaxation.state) if relaxation.begun else None
     if rounded is not None and not relaxation.best.found:
         relaxation.best.offer_labels(rounded)
         record.note(relaxation, StageName.LABELS)

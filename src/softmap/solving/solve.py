@@ -282,6 +282,7 @@ def _begin(model: Model, options: Options, interrupts: Interrupts, stored: Any =
 
         warm = warm_start(problem, options.warm_start)
     relaxation = Relaxation(problem, options, best, budget, warm)
+    relaxation.set_up()
     trace = Trace()
     budget.start()
     if stored is not None:
@@ -371,7 +372,7 @@ def _recall(run: _Run, warm: WarmStart) -> tuple[Snapshot, Status | None]:
     """Begin with what an earlier result knows; it may be all that was asked for."""
     relaxation = run.relaxation
     lower = warm.recall(relaxation.judge, relaxation.labels, run.options.seed)
-    if lower > 1.0:
+    if lower > 1.0 and relaxation.begun:
         relaxation.algorithm.lower_eta(relaxation.state, lower)
     snapshot = run.note(StageName.RELAX)
     return snapshot, relaxation.closed() or warm.ended(run.best, run.options)
