@@ -27,6 +27,8 @@ class Task(Enum):
     BOUND = "the bound of one λ"
     CHECK = "a check with a point"
     BRIEF = "a check without a point"
+    READ = "labels of least cost, each variable by itself, and their energy"
+    MOVES = "labels moved one by one while that lowers the energy"
     LABELS = "a search for labels"
     FINISH = "the assembly of the result"
 
@@ -44,6 +46,8 @@ class TimeGuess:
     check, labels, brief, finish : float
         A whole check (beyond a brief one), a search for labels, a brief check and the assembly of
         the result, in passes.
+    moves : float
+        Labels moved one by one, in times of reading labels.
     warm_up : float
         Seconds that a first call may take whatever the model.
     closing : float
@@ -59,6 +63,7 @@ class TimeGuess:
     labels: float = 6.0
     brief: float = 2.0
     finish: float = 0.7
+    moves: float = 8.0
     warm_up: float = 0.02
     closing: float = 0.4
     overrun: float = 0.05
@@ -167,6 +172,8 @@ class _Timings:
         return task in self._each
 
     def note(self, task: Task, seconds: float) -> None:
+        if task is Task.READ:
+            self._each[Task.MOVES] = GUESS.moves * seconds
         if task is Task.STEP and self._step_is_guess:
             # the first step also fetches memory for the first time
             seconds, self._step_is_guess = min(seconds, self._each[task]), False

@@ -23,6 +23,7 @@ from numpy.typing import NDArray
 from softmap import core
 from softmap.errors import InfeasibleModel
 from softmap.labels import LabelSearch, cheapest, round_nodes
+from softmap.labels.improving import best_labelling
 from softmap.labels.search import Priced, Readable, find_feasible
 from softmap.methods.base import Algorithm, Floats, Proposal, Verdict
 from softmap.methods.policy import Ask, Checks, Schedule
@@ -210,11 +211,14 @@ class Relaxation:
         if eta is None and warm is not None:
             eta = warm.eta(options.method)
         self.algorithm = _method(options, eta, problem.threads)
-        if not problem.model.cost_sizes.largest:  # nothing costs anything: λ = 0 proves all there is
+        if (
+            not problem.model.cost_sizes.largest
+        ):  # nothing costs anything: λ = 0 proves all there is
             best.offer_lam(best.lam)
         self.at = Progress()
         self.at.next_check = self._interval()
         self._first = None if warm is None else warm.lam
+        self._hurried = False
         self._pending: Background[Priced] | None = None
         self._restart: tuple[int, Floats] | None = None
 
@@ -341,6 +345,18 @@ class Relaxation:
             self._step()
         return budget.stop(at.done)
 
+    def hurry(self) -> bool:
+        """Go on up to the time limit with brief checks; whether a pass and such a check fit.
+
+        What a thorough check is expected to take is left when it could not follow another pass.
+        """
+        self._hurried = True
+        return self.begun and not self.budget.stop(self.at.done) and not self._out_of_time()
+
+    def _closing(self) -> tuple[Task, ...]:
+        """What is to follow the last step."""
+        return (Task.BRIEF, Task.FINISH) if self._hurried else self.budget.closing()
+
     def _step(self) -> None:
         """As many steps as fit between two looks at limits."""
         at, budget, graph = self.at, self.budget, self.problem.model.graph
@@ -352,7 +368,7 @@ class Relaxation:
         dearest = 2 * self.problem.model.m if sweeping else int(graph.degree.max())
         count = budget.affordable(dearest, min(count, wanted))
         if budget.time_limit is not None:
-            fitting = budget.fitting(Task.STEP, budget.left, *budget.closing())
+            fitting = budget.fitting(Task.STEP, budget.left, *self._closing())
             count = max(1, min(count, fitting))
         before = self.state.work
         with budget.timed(Task.STEP, count):
@@ -383,7 +399,7 @@ class Relaxation:
             if self.budget.left <= 0:  # there is no time even to find out how long a step takes
                 return
             self.budget.guess(lambda: self.best.offer_lam(self.best.lam), steps, width)
-            if not self._out_of_time():
+            if not self._out_of_time() or self.budget.expected(Task.BOUND) > TUNING.responsive:
                 return
 
     def _start_coarse(self) -> None:
@@ -403,7 +419,7 @@ class Relaxation:
 
     def _out_of_time(self) -> Status | None:
         """Whether the next step, and what follows it, would take longer than the time limit."""
-        if self.budget.time_limit is None or self.budget.fits(Task.STEP, *self.budget.closing()):
+        if self.budget.time_limit is None or self.budget.fits(Task.STEP, *self._closing()):
             return None
         return Status.TIME_LIMIT
 
@@ -495,8 +511,12 @@ class Relaxation:
         lam = self.restart_point() if done else best.lam
         if done or not math.isfinite(best.lp_bound):
             best.offer_lam(lam)
-        if not best.found:
+        if best.found:
+            return Check()
+        with self.budget.timed(Task.READ):
             self._read_labels(lam)
+        if best.found and self.budget.fits(Task.MOVES, Task.FINISH):
+            best.offer_labels(*best_labelling(self.problem.model, [best.labels]))
         return Check()
 
     def _hands_over(self, before: int) -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 import warnings
 from collections.abc import Callable, Generator
 from contextlib import suppress
@@ -17,7 +18,7 @@ from softmap.machine import usable_cores
 from softmap.model import Model, checked_model
 from softmap.solving.archive import checked_path
 from softmap.solving.best import Best
-from softmap.solving.budget import Budget, Interrupts
+from softmap.solving.budget import Budget, Interrupts, Share, Task
 from softmap.solving.memory import require_memory
 from softmap.solving.options import Options, with_options
 from softmap.solving.problem import Problem
@@ -327,13 +328,31 @@ def _stages(run: _Run) -> Generator[Snapshot, None, Status]:
     if run.options.goal != "lp" and status in OPEN:
         run.checkpoints.suspend()  # other stages are not stored: a resumed run begins them again
         status = yield from _take_turns(run)
+    elif run.options.goal != "lp" and status is Status.TIME_LIMIT:
+        if (snapshot := _use_rest(run)) is not None:
+            yield snapshot
+            status = run.relaxation.closed() or status
     return status
+
+
+def _use_rest(run: _Run) -> Snapshot | None:
+    """Look for better labels where the time limit leaves no time for anything else."""
+    from softmap.solving.stages import Improve
+
+    improve, best, budget = Improve(run.relaxation.problem, run.options), run.best, run.budget
+    if not best.found or not improve.fits(budget):
+        return None
+    with budget.interrupts:
+        # as long as it takes to begin it may take to end
+        seconds = budget.left - budget.expected(Task.FINISH) - improve.least(budget)
+        improve(best, Share(budget, time.perf_counter() + max(0.0, seconds)))
+        return run.note(improve.name)
 
 
 def _relax(run: _Run) -> Generator[Snapshot, None, Status]:
     """Advance, check and store until the LP is solved, or something else stops it."""
     relaxation, trace, interrupts = run.relaxation, run.record.trace, run.budget.interrupts
-    status = _ended_before(run)
+    status, hurried = _ended_before(run), False
     if status is None and run.warm is not None and run.warm.result is not None:
         with interrupts:
             snapshot, status = _recall(run, run.warm)
@@ -344,19 +363,21 @@ def _relax(run: _Run) -> Generator[Snapshot, None, Status]:
         with interrupts:
             run.checkpoints.suspend()
             status = limited = relaxation.advance(trace)
-            if limited:  # stored before this check: a run without this limit does not check here
+            if limited and not hurried:  # a run without this limit does not check here
                 run.checkpoints.save()
             check = relaxation.check(last=limited is not None)
             snapshot = run.note(StageName.RELAX, check)
             if status is None and _search_is_due(run):
                 snapshot = _search_early(run) or snapshot
+            if limited is Status.TIME_LIMIT and relaxation.hurry():
+                status, hurried = None, True
             status = relaxation.closed() or status or relaxation.stalled()
-            if limited is None:
+            if limited is None and not hurried:
                 run.checkpoints.allow()
         yield snapshot
         if run.asked_to_stop(snapshot) and status is None:
             status = Status.CALLBACK
-        if not limited:
+        if not limited and not hurried:
             run.checkpoints.save_if_due(at_end=status is not None)
     return status
 

@@ -112,7 +112,11 @@ class Stage(ABC):
 
     def fits(self, budget: Budget) -> bool:
         """Whether a turn would end well before the time limit, and leave others theirs."""
-        return self.setup * budget.expected(Task.BOUND) <= TUNING.at_most * budget.left
+        return self.least(budget) <= TUNING.at_most * budget.left
+
+    def least(self, budget: Budget) -> float:
+        """Seconds that its shortest turn may take."""
+        return self.setup * budget.expected(Task.BOUND)
 
 
 class Search(Stage):
@@ -225,7 +229,7 @@ class Improve(Stage):
     """Large neighbourhoods of the best labels, solved exactly; a feasible start where none is."""
 
     name = StageName.LABELS
-    setup = 2.0
+    setup = 8.0
     proves = False
 
     def applies(self) -> bool:
