@@ -14,9 +14,6 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, ClassVar
 
-import numpy as np
-from numpy.typing import NDArray
-
 from softmap import core
 from softmap.errors import CheckpointWarning
 from softmap.later import made, unmade

@@ -56,6 +56,10 @@ def solve(model: Model, options: Options) -> Result:
         Relative gap between labelling and bound that ends the run.
     time_limit : float, optional
         Stop after this many seconds. No limit if left out.
+    memory_limit : int, optional
+        Bytes that the run may take, the model included, Python and its libraries not. A run that
+        needs more is refused before it begins; stages after the relaxation that would need more
+        are left out. All memory of the machine if left out.
     max_work : int, optional
         Stop after this many messages along half-edges. No limit if left out.
     updates : int, optional
@@ -97,7 +101,7 @@ def solve(model: Model, options: Options) -> Result:
     InfeasibleModel
         No labelling has finite cost.
     NotEnoughMemory
-        The run would need more memory than there is.
+        The run would need more memory than there is, or than `memory_limit`.
 
     Examples
     --------
@@ -150,6 +154,7 @@ def resume(  # noqa: PLR0913 - the limits of `solve`
     lp_gap: float | None = None,
     gap: float | None = None,
     time_limit: float | None = None,
+    memory_limit: int | None = None,
     max_work: int | None = None,
     updates: int | None = None,
     threads: int | None = None,
@@ -174,6 +179,8 @@ def resume(  # noqa: PLR0913 - the limits of `solve`
         Relative gap between labelling and bound that ends the run; as before if left out.
     time_limit : float, optional
         Stop after this many seconds, those of the stopped run included. No limit if left out.
+    memory_limit : int, optional
+        Bytes that the run may take, as for `solve`.
     max_work : int, optional
         Stop after this many messages in all. No limit if left out.
     updates : int, optional
@@ -214,7 +221,7 @@ def resume(  # noqa: PLR0913 - the limits of `solve`
     changed = {"lp_gap": lp_gap, "gap": gap, "updates": updates}
     kept = stored.settings | {name: v for name, v in changed.items() if v is not None}
     options = Options(
-        time_limit=time_limit, max_work=max_work, threads=threads, checkpoint=checkpoint,
+        time_limit=time_limit, memory_limit=memory_limit, max_work=max_work, threads=threads, checkpoint=checkpoint,
         on_snapshot=on_snapshot, verbose=verbose, progress=progress, **kept,
     )  # fmt: skip
     interrupts = Interrupts()
@@ -273,7 +280,7 @@ def _begin(model: Model, options: Options, interrupts: Interrupts, stored: Any =
         interrupts=interrupts, setup_counts=on_cpu,
     )  # fmt: skip
     if on_cpu:
-        require_memory(model, options.precision)
+        require_memory(model, options.precision, options.memory_limit)
     threads = options.threads or usable_cores()
     problem = Problem.of(model, precision=options.precision, threads=threads)
     best = Best(problem)
@@ -328,10 +335,9 @@ def _stages(run: _Run) -> Generator[Snapshot, None, Status]:
     if run.options.goal != "lp" and status in OPEN:
         run.checkpoints.suspend()  # other stages are not stored: a resumed run begins them again
         status = yield from _take_turns(run)
-    elif run.options.goal != "lp" and status is Status.TIME_LIMIT:
-        if (snapshot := _use_rest(run)) is not None:
-            yield snapshot
-            status = run.relaxation.closed() or status
+    elif status is Status.TIME_LIMIT and (snapshot := _use_rest(run)) is not None:
+        yield snapshot
+        status = run.relaxation.closed() or status
     return status
 
 
@@ -340,7 +346,7 @@ def _use_rest(run: _Run) -> Snapshot | None:
     from softmap.solving.stages import Improve
 
     improve, best, budget = Improve(run.relaxation.problem, run.options), run.best, run.budget
-    if not best.found or not improve.fits(budget):
+    if run.options.goal == "lp" or not best.found or not improve.fits(budget):
         return None
     with budget.interrupts:
         # as long as it takes to begin it may take to end

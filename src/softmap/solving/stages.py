@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 import time
 from abc import ABC, abstractmethod
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
@@ -17,10 +17,19 @@ import numpy as np
 from softmap.errors import InfeasibleModel
 from softmap.labels import neighbourhoods
 from softmap.labels.search import find_feasible
-from softmap.proof.search.exact import ExactResult, ExactSearch, FlatModel, flat_lam, flatten
+from softmap.model import Model
+from softmap.proof.search.exact import (
+    OPEN_NODE_BYTES,
+    ExactResult,
+    ExactSearch,
+    FlatModel,
+    flat_lam,
+    flatten,
+)
 from softmap.proof.search.partial import PartialSearch
 from softmap.solving.best import Best
 from softmap.solving.budget import Budget, Share, Task
+from softmap.solving.memory import memory_needed, room_beside
 from softmap.solving.options import Options
 from softmap.solving.problem import Problem
 from softmap.solving.proof import Proof, ProofKind
@@ -61,6 +70,17 @@ class StageTuning:
         Part of the variables up to which it may grow.
     tight : float
         Relative gap at which a search may stop.
+    entry_bytes, edge_bytes : int
+        Memory of a search, per table entry and per edge; the latter also of a search for labels.
+    dp_bytes : int
+        Of dynamic programming, per table entry, where memory is limited.
+    without_clusters : float
+        Memory of tightening before the first cluster, over that of the relaxation.
+    memory_share : float
+        Part of the memory beside the relaxation that one stage may take; what a search or
+        tightening holds stays there while others have their turns.
+    state_bytes : int
+        Memory of a joint state of clusters.
     """
 
     at_most: float = 0.5
@@ -75,9 +95,20 @@ class StageTuning:
     partial_from: int = 300
     loose: float = 0.3
     tight: float = 1e-10
+    entry_bytes: int = 64
+    edge_bytes: int = 2000
+    dp_bytes: int = 32
+    without_clusters: float = 5.0
+    memory_share: float = 0.4
+    state_bytes: int = 1000
 
 
 TUNING = StageTuning()
+
+
+def _search_takes(model: Model, entries: int) -> float:
+    """Bytes of an exact search, open nodes and dynamic programming not counted."""
+    return float(TUNING.entry_bytes * entries + TUNING.edge_bytes * (model.n + model.m))
 
 
 class Stage(ABC):
@@ -92,6 +123,8 @@ class Stage(ABC):
     ----------
     active : bool
         Whether it may still achieve something.
+    room : float
+        Bytes that it may take.
     """
 
     name: ClassVar[StageName]
@@ -100,7 +133,9 @@ class Stage(ABC):
 
     def __init__(self, problem: Problem, options: Options) -> None:
         self.problem, self.options = problem, options
-        self.active = self.applies()
+        room = room_beside(problem.model, options.precision, options.memory_limit)
+        self.room = TUNING.memory_share * room
+        self.active = self.applies() and self.takes() <= self.room
 
     @abstractmethod
     def applies(self) -> bool:
@@ -109,6 +144,10 @@ class Stage(ABC):
     @abstractmethod
     def __call__(self, best: Best, share: Share) -> None:
         """Go on for one turn, and offer what was found."""
+
+    def takes(self) -> float:
+        """Bytes that it takes at least, beside those of the relaxation."""
+        return 0.0
 
     def fits(self, budget: Budget) -> bool:
         """Whether a turn would end well before the time limit, and leave others theirs."""
@@ -134,6 +173,9 @@ class Search(Stage):
         pairs = np.diff(model.edge_offset)[~tied].sum() if model.m else 0
         self.entries = int(pairs) + model.unary.size
         return self.entries <= TUNING.entries
+
+    def takes(self) -> float:
+        return _search_takes(self.problem.model, self.entries)
 
     def __call__(self, best: Best, share: Share) -> None:
         if not share.timed and not self._promising(best):
@@ -165,12 +207,15 @@ class Search(Stage):
             if self._flat is None:
                 self._flat = flatten(model)
             self._bound = bound
+            spare = self.room - self.takes()  # half for tables, half for open nodes
+            tables = 1e9 if share.timed else float(TUNING.dp_entries * share.work)
             self._search = ExactSearch(
                 self._flat,
                 incumbent=best.labels if best.found else None,
                 lam=flat_lam(model, best.lam),
                 relative_gap=min(TUNING.tight, self.options.gap),
-                dp_limit=1e9 if share.timed else float(TUNING.dp_entries * share.work),
+                dp_limit=min(tables, spare / TUNING.dp_bytes),
+                open_bytes=min(OPEN_NODE_BYTES, spare / 2),
                 seconds=min(share.budget.left, 1e9),
             )
         return self._search
@@ -197,6 +242,11 @@ class Partial(Stage):
         self._search: PartialSearch | None = None
         model = self.problem.model
         return model.n > TUNING.partial_from and model.m > 0 and not len(model.auxiliaries)
+
+    def takes(self) -> float:
+        model = self.problem.model
+        entries = model.unary.size + int(model.edge_offset[-1])
+        return OPEN_NODE_BYTES + _search_takes(model, entries)
 
     def __call__(self, best: Best, share: Share) -> None:
         if not best.found:
@@ -236,6 +286,10 @@ class Improve(Stage):
         self._turns = 0
         return True
 
+    def takes(self) -> float:
+        model = self.problem.model
+        return float(TUNING.edge_bytes * model.m / 10 + 8 * model.unary.size)
+
     def __call__(self, best: Best, share: Share) -> None:
         model = self.problem.model
         if not best.found:
@@ -265,6 +319,9 @@ class Tighten(Stage):
         model = self.problem.model
         return model.m > 0 and model.unary.size <= TUNING.clustered
 
+    def takes(self) -> float:
+        return TUNING.without_clusters * memory_needed(self.problem.model)
+
     def start_from(self, clusters: Clusters | None) -> None:
         """Begin with the clusters of an earlier proof."""
         self._clusters = clusters
@@ -272,10 +329,14 @@ class Tighten(Stage):
     def __call__(self, best: Best, share: Share) -> None:
         if not best.found:
             return
-        from softmap.solving.tighten import Tightening, TurnClock  # many runs end without it
+        from softmap.proof.tightening.clusters import Limits  # many runs end without it
+        from softmap.solving.tighten import Tightening, TurnClock
 
         if self._run is None:
-            self._run = Tightening(self.problem, best)
+            states = (self.room - self.takes()) / TUNING.state_bytes
+            limits = Limits()
+            limits = replace(limits, states=int(min(limits.states, states)))
+            self._run = Tightening(self.problem, best, limits)
             if self._clusters is not None:
                 self._run.adopt(self._clusters)
         run = self._run

@@ -12,6 +12,7 @@ import typer
 from softmap.app.cli.options import (
     FormatOption,
     JsonOption,
+    MemoryOption,
     ModelArgument,
     ValuesOption,
     complete_method,
@@ -41,6 +42,7 @@ def solve_command(
     gap: Annotated[float | None, typer.Option(help="Stop at this relative gap [1e-6].")] = None,
     lp_gap: Annotated[float | None, typer.Option(help="The relaxation's gap [1e-4].")] = None,
     time_limit: Annotated[float | None, typer.Option(help="Stop after so many seconds.")] = None,
+    memory_limit: MemoryOption = None,
     eta: Annotated[float | None, typer.Option(help="Inverse temperature (for smp etc.).")] = None,
     seed: Annotated[int | None, typer.Option(help="Seed of what is random [0].")] = None,
     threads: Annotated[int | None, typer.Option(help="Threads [all].")] = None,
@@ -71,7 +73,7 @@ def solve_command(
     options: dict[str, Any] = {
         "method": method, "goal": goal, "gap": gap, "lp_gap": lp_gap, "time_limit": time_limit,
         "eta": eta, "seed": seed, "threads": threads, "dtype": dtype, "backend": backend,
-        "checkpoint": checkpoint,
+        "checkpoint": checkpoint, "memory_limit": memory_limit,
     }  # fmt: skip
     if mbest is not None:
         from softmap.app.cli.ranked import solve_ranked
