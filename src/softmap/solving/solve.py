@@ -221,8 +221,8 @@ def resume(  # noqa: PLR0913 - the limits of `solve`
     changed = {"lp_gap": lp_gap, "gap": gap, "updates": updates}
     kept = stored.settings | {name: v for name, v in changed.items() if v is not None}
     options = Options(
-        time_limit=time_limit, memory_limit=memory_limit, max_work=max_work, threads=threads, checkpoint=checkpoint,
-        on_snapshot=on_snapshot, verbose=verbose, progress=progress, **kept,
+        time_limit=time_limit, memory_limit=memory_limit, max_work=max_work, threads=threads,
+        checkpoint=checkpoint, on_snapshot=on_snapshot, verbose=verbose, progress=progress, **kept,
     )  # fmt: skip
     interrupts = Interrupts()
     with interrupts:
