@@ -28,6 +28,7 @@ from softmap import (
 )
 from softmap.model import chains, many
 from softmap.relaxation.consistency import tighten
+from softmap.solving.problem import Problem
 from support.oracles import brute_force
 
 INF = math.inf
@@ -320,3 +321,65 @@ def test_a_budget_out_of_reach_costs_its_penalty(bound: float) -> None:
         assert model.energy([0, 1, 0, 1]) == 2.0
     free = Model.from_factors([2] * 4, [softmap.Linear(range(4), [1] * 4, low=-bound, high=bound)])
     assert free.energy([0, 1, 0, 1]) == 0.0
+
+
+# --- the same after evidence ----------------------------------------------------------------------
+
+
+def test_a_hall_set_that_evidence_makes_is_named() -> None:
+    three = [0.0, 0.0, 0.0, np.inf, np.inf]
+    factors = [softmap.AllDifferent(list("abcde")), *(((name,), three) for name in "abc")]
+    model = Model.from_factors(dict.fromkeys("abcde", 5), factors)
+    assert softmap.solve(model).found
+    with pytest.raises(softmap.InfeasibleModel, match=r"variables a, b, c .* only 2 allowed"):
+        softmap.solve(model.condition({"e": 2}))
+
+
+@pytest.mark.parametrize("scale", [1.0, 1e200])
+@pytest.mark.parametrize("seed", range(40))
+def test_evidence_is_refused_where_no_permutation_is_left(seed: int, scale: float) -> None:
+    rng = np.random.default_rng(seed)
+    n = 6
+    costs = np.where(rng.random((n, n)) < 0.6, scale * rng.random((n, n)), np.inf)
+    factors = [softmap.AllDifferent(range(n))]
+    model = Model.from_factors([n] * n, factors)
+    unary = model.unary.copy()
+    unary[: n * n] = costs.ravel()
+    given = model.replace(unary=unary)
+    fixed = int(rng.integers(n))
+    own = costs.copy()
+    own[0, np.arange(n) != fixed] = np.inf
+    some = any(np.isfinite(own[range(n), x]).all() for x in itertools.permutations(range(n)))
+    if some:
+        assert softmap.solve(given.condition({0: fixed})).found
+        return
+    with pytest.raises(softmap.InfeasibleModel):
+        Problem.of(given.condition({0: fixed}))
+
+
+@pytest.mark.parametrize("ones", [101, 150, 200])
+def test_counts_in_digits_that_evidence_rules_out_are_refused_at_once(ones: int) -> None:
+    costs = np.where(np.isin(np.arange(201), (7, 100)), 0.0, np.inf)
+    model = Model.from_factors([2] * 200, [softmap.Cardinality(range(200), 1, costs)])
+    assert model.required
+    with pytest.raises(softmap.InfeasibleModel, match=f"between {ones} and 200") as refused:
+        tighten(model.condition(dict.fromkeys(range(ones), 1)))
+    assert refused.value.variable == 0
+    tighten(model.condition(dict.fromkeys(range(100), 1)))
+
+
+def test_a_constraint_that_other_costs_lift_is_not_required_any_more() -> None:
+    model = Model.from_factors([3] * 3, [softmap.AllDifferent(range(3))])
+    assert model.required
+    assert model.replace(unary=model.unary + 1.0).required
+    lifted = model.replace(unary=np.zeros(model.unary.size))
+    assert not lifted.required
+    assert not model.replace(potentials=model.potentials).required
+    assert softmap.solve(lifted.condition({0: 1, 1: 1})).energy == lifted.energy([1, 1, 0])
+
+
+def test_what_hard_constraints_leave_without_a_state_is_called_by_its_name() -> None:
+    states = dict.fromkeys("abcdefgh", 2)
+    model = Model.from_factors(states, [softmap.ExactlyOne(list(states))])
+    with pytest.raises(softmap.InfeasibleModel, match=r"\[?a, b|variable [a-h]"):
+        softmap.solve(model.condition({"c": 1, "f": 1}))

@@ -64,6 +64,7 @@ class Model(Structure):
     names : `Names` of the variables and states, or None
     auxiliaries : what the auxiliary nodes stand for
     running : how the last variables, which labellings do not show, follow from the others
+    required : factors over many variables whose hard constraints are looked at as a whole, too
 
     Examples
     --------
@@ -95,6 +96,7 @@ class Model(Structure):
             constant=finite_number(constant, "constant"),
             auxiliaries=NO_AUXILIARIES,
             running=NO_RUNNING,
+            required=(),
             shape=None,
             names=None,
         )
@@ -196,11 +198,21 @@ class Model(Structure):
                 )
         if constant is not None:
             changed["constant"] = finite_number(constant, "constant")
+        if self.required and not self._still_required(changed):
+            changed["required"] = ()
         new = self._with(graph=self.graph, **changed)
         new._check_costs()
         if potentials is not None and len(self.auxiliaries):
             check_auxiliaries(new, self.auxiliaries)
         return new
+
+    def _still_required(self, changed: dict[str, Any]) -> bool:
+        """Whether other costs leave every hard constraint of larger factors as it was."""
+        if "potentials" in changed:
+            return False
+        first = int(self.node_offset[self.num_visible])
+        before, after = self.unary[first:], changed.get("unary", self.unary)[first:]
+        return bool(np.isposinf(after[np.isposinf(before)]).all())
 
     def _with(self, **changed: Any) -> Model:
         # only what costs cannot change is carried over: caches of other modules stay behind
@@ -327,7 +339,7 @@ class Model(Structure):
     def from_pieces(cls, pieces: Pieces) -> Model:
         """A model of parts whose auxiliary nodes fit by construction: they are not checked."""
         model = cls(pieces.unary, None, pieces.groups, constant=pieces.constant)
-        model = model._with(running=pieces.running)
+        model = model._with(running=pieces.running, required=pieces.required)
         auxiliaries = pieces.auxiliaries
         if not len(auxiliaries):
             return model

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from softmap.model.graph import Graph
 from softmap.model.inputs import checked_number, offsets
+from softmap.model.many import Many
 from softmap.model.names import Names
 from softmap.model.potentials import Potential
 from softmap.model.potentials.base import Costs, Ints
@@ -71,6 +72,7 @@ class Structure:
     constant: float
     auxiliaries: Auxiliaries
     running: Running
+    required: tuple[Many, ...]
     shape: tuple[int, ...] | None
     names: Names | None
 
