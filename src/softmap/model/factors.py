@@ -215,7 +215,9 @@ class Assembly:
         """
         for factor in self._required:
             if isinstance(factor, AllDifferent):
-                rows = (self._unary[self._offset[i] : self._offset[i + 1]] for i in factor.variables)
+                rows = (
+                    self._unary[self._offset[i] : self._offset[i + 1]] for i in factor.variables
+                )
                 factor.require([np.isfinite(row) for row in rows], names)
         if not np.isfinite(self._constant):
             raise ModelError(f"the factors without variables add up to {self._constant}")

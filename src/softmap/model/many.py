@@ -17,7 +17,6 @@ from numpy.typing import ArrayLike, NDArray
 
 from softmap.arguments import flag, real
 from softmap.errors import InfeasibleModel, ModelError
-from softmap.model.names import Names
 from softmap.model.potentials.base import (
     LARGEST_COST,
     RANGE,
@@ -76,7 +75,7 @@ class Many:
         """What the factor is the sum of; `sizes` are the label counts of its variables."""
         raise NotImplementedError
 
-    def require(self, allowed: Sequence[NDArray[np.bool_]], names: Names | None) -> None:
+    def require(self, allowed: Sequence[NDArray[np.bool_]], names: Sequence[Any] | None) -> None:
         """Raise `InfeasibleModel` unless labels obey it that its variables may have.
 
         For factors that are not written as one tree: there, arc consistency misses nothing.
@@ -85,14 +84,14 @@ class Many:
         ----------
         allowed : sequence of bool arrays
             Which labels each of its variables may have.
-        names : Names, optional
-            What messages call the variables.
+        names : sequence, optional
+            What messages call the variables of the model; their numbers if left out.
         """
 
-    def called(self, places: Sequence[int], names: Names | None) -> str:
+    def called(self, places: Sequence[int], names: Sequence[Any] | None) -> str:
         """Some of its variables, as messages name them."""
         numbered = [self.variables[t] for t in places[:SHOWN]]
-        found = numbered if names is None else [names.variables[i] for i in numbered]
+        found = numbered if names is None else [names[i] for i in numbered]
         return ", ".join(map(str, found)) + (", …" if len(places) > SHOWN else "")
 
     def cost(self, labels: Sequence[int], sizes: Sequence[int]) -> float:
@@ -139,16 +138,16 @@ class Cardinality(Many):
         """1 for each label of variable t that counts."""
         return (np.arange(d) == self.label[t]).astype(np.int64)
 
-    def require(self, allowed: Sequence[NDArray[np.bool_]], names: Names | None) -> None:
+    def require(self, allowed: Sequence[NDArray[np.bool_]], names: Sequence[Any] | None) -> None:
         """Every count between those that must and those that may be counted can be had."""
         counted = [self.ones(t, len(own)).astype(bool) for t, own in enumerate(allowed)]
         must = sum(not own[~ones].any() for own, ones in zip(allowed, counted, strict=True))
         may = sum(bool(own[ones].any()) for own, ones in zip(allowed, counted, strict=True))
         if not np.isfinite(self.costs[must : may + 1]).any():
             raise InfeasibleModel(
-                f"no labelling has finite cost: of variables "
-                f"{self.called(range(len(allowed)), names)} between {must} and {may} can be counted "
-                f"by {type(self).__name__}, and all of these counts cost +inf",
+                f"no labelling has finite cost: {type(self).__name__} can count between {must} and "
+                f"{may} of variables {self.called(range(len(allowed)), names)}, and all of these "
+                "counts cost +inf",
                 self.variables[0],
             )
 
@@ -382,7 +381,7 @@ def _row(weights: Ints, d: int) -> Ints:
 class AllDifferent(Many):
     """No label is used twice: one `AtMostOne` for each label, together the assignment polytope."""
 
-    def require(self, allowed: Sequence[NDArray[np.bool_]], names: Names | None) -> None:
+    def require(self, allowed: Sequence[NDArray[np.bool_]], names: Sequence[Any] | None) -> None:
         """A matching gives each variable a label of its own, or there is a Hall set."""
         from scipy.sparse import csr_array
         from scipy.sparse.csgraph import maximum_bipartite_matching

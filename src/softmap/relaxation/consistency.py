@@ -44,8 +44,9 @@ def require_possible(model: Model, allowed: NDArray[np.bool_]) -> None:
 
     Matchings and counts see what arc consistency does not.
     """
+    names = None if model.names is None else model.names.variables
     for factor in model.required:
-        factor.require([allowed[model.node_slice(i)] for i in factor.variables], model.names)
+        factor.require([allowed[model.node_slice(i)] for i in factor.variables], names)
 
 
 def tighten(model: Model) -> Model:
