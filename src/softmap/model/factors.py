@@ -215,10 +215,9 @@ class Assembly:
         """
         for factor in self._required:
             if isinstance(factor, AllDifferent):
-                rows = (
-                    self._unary[self._offset[i] : self._offset[i + 1]] for i in factor.variables
-                )
-                factor.require([np.isfinite(row) for row in rows], names)
+                ends = ((self._offset[i], self._offset[i + 1]) for i in factor.variables)
+                allowed = [np.isfinite(self._unary[begin:end]) for begin, end in ends]
+                factor.require(allowed, None if names is None else names.variables)
         if not np.isfinite(self._constant):
             raise ModelError(f"the factors without variables add up to {self._constant}")
         sizes = [len(row) for row in self._running_unary]
