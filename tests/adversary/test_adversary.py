@@ -8,6 +8,7 @@ import pytest
 
 import softmap
 from adversary import run
+from adversary.kinds import KINDS, tried
 from adversary.large import as_if_large
 from adversary.making import on_device, picture, trial
 from adversary.promises import broken, broken_together
@@ -43,6 +44,11 @@ def test_no_promise_is_broken(part):
     seeds = range(part * SLICE // 10, (part + 1) * SLICE // 10)
     problems = {seed: problem for seed in seeds if (problem := broken(trial(seed)))}
     assert not problems
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_no_promise_is_broken_by_other_kinds(kind):
+    assert not [problem for seed in range(12) if (problem := tried(kind, seed))]
 
 
 def test_no_promise_is_broken_by_the_ways_of_large_models():
