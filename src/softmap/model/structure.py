@@ -86,7 +86,7 @@ class Structure:
         """Where each half-edge's block begins in λ-like arrays; length 2m + 1."""
         return offsets(self.num_labels[self.edges.reshape(-1)])
 
-    @property
+    @cached_property
     def is_even(self) -> bool:
         """Whether all nodes have equally many labels."""
         return bool(self.num_labels.min() == self.num_labels.max())
@@ -220,4 +220,5 @@ CARRIED = frozenset(Structure.__annotations__) | {
     "half_offset",
     "edge_offset",
     "graph",
+    "is_even",
 }
