@@ -108,8 +108,6 @@ def _chained(rng: np.random.Generator) -> str | None:
         scope = rng.permutation(n)[: int(rng.integers(2, n + 1))].tolist()
         factors.append(_factor(rng, scope, [sizes[i] for i in scope]))
     evidence = {int(i): int(rng.integers(sizes[i])) for i in rng.permutation(n)[: rng.integers(3)]}
-    for i, x in evidence.items():
-        unary[i] = np.where(np.arange(sizes[i]) == x, unary[i], math.inf)
 
     def cost(labels: tuple[int, ...]) -> float:
         paid = [float(u[x]) for u, x in zip(unary, labels, strict=True)]
@@ -118,19 +116,23 @@ def _chained(rng: np.random.Generator) -> str | None:
         paid += [f.cost(x, d) for f, x, d in zip(factors, own, counts, strict=True)]
         return math.inf if math.inf in paid else math.fsum(paid)
 
-    least = min(map(cost, itertools.product(*map(range, sizes))))
+    left = [[evidence[i]] if i in evidence else range(d) for i, d in enumerate(sizes)]
+    least = min(map(cost, itertools.product(*left)))
+    possible = min(map(cost, itertools.product(*map(range, sizes)))) < math.inf
     try:
         with _written_out(rng):
-            parts = [((i,), u) for i, u in enumerate(unary) if i not in evidence]
+            parts = [((i,), u) for i, u in enumerate(unary)]
             model = softmap.Model.from_factors(sizes, [*parts, *factors])
-        fixed = model.unary.copy()
-        for i in evidence:
-            fixed[model.node_slice(i)] = unary[i]
-        model = model.replace(unary=fixed)
+    except softmap.InfeasibleModel:
+        return "a feasible model called infeasible" if possible else None
+    model = model.condition(evidence)
+    try:
         result = softmap.solve(model, **_limits(rng))
     except softmap.InfeasibleModel:
         return None if least == math.inf else "a feasible model called infeasible"
     labels = tuple(result.labels.tolist())
+    if any(labels[i] != x for i, x in evidence.items()) and result.found:
+        return "labels are not those of the evidence"
     slack = 1e-9 * (1.0 + abs(least)) if math.isfinite(least) else 0.0
     if result.energy != model.energy(result.labels):
         return "the energy is not that of the labels"
@@ -177,7 +179,7 @@ def _warmed(rng: np.random.Generator) -> str | None:
             for u in first.unary
         ]
         constant = first.constant if rng.random() < 0.5 else 1e6 / 3 * size
-        second = Spec(unary, first.edges, constant if math.isfinite(constant) else 0.0)
+        second = Spec(unary, first.edges, constant if abs(constant) < 1e299 else 0.0)
     best, exact = optimum(second)
     try:
         known = _known(rng, first.model())
