@@ -211,9 +211,7 @@ class Relaxation:
         if eta is None and warm is not None:
             eta = warm.eta(options.method)
         self.algorithm = _method(options, eta, problem.threads)
-        if (
-            not problem.model.cost_sizes.largest
-        ):  # nothing costs anything: λ = 0 proves all there is
+        if not problem.model.cost_sizes.largest:  # no cost is not 0: λ = 0 proves all there is
             best.offer_lam(best.lam)
         self.at = Progress()
         self.at.next_check = self._interval()
@@ -515,7 +513,8 @@ class Relaxation:
             return Check()
         with self.budget.timed(Task.READ):
             self._read_labels(lam)
-        if best.found and self.budget.fits(Task.MOVES, Task.FINISH):
+        timed = self.budget.time_limit is not None  # else the run was interrupted
+        if timed and best.found and self.budget.fits(Task.MOVES, Task.FINISH):
             best.offer_labels(*best_labelling(self.problem.model, [best.labels]))
         return Check()
 

@@ -337,7 +337,8 @@ def _stages(run: _Run) -> Generator[Snapshot, None, Status]:
         status = yield from _take_turns(run)
     elif status is Status.TIME_LIMIT and (snapshot := _use_rest(run)) is not None:
         yield snapshot
-        status = run.relaxation.closed() or status
+        stopped = Status.CALLBACK if run.asked_to_stop(snapshot) else status
+        status = run.relaxation.closed() or stopped
     return status
 
 
@@ -345,8 +346,11 @@ def _use_rest(run: _Run) -> Snapshot | None:
     """Look for better labels where the time limit leaves no time for anything else."""
     from softmap.solving.stages import Improve
 
-    improve, best, budget = Improve(run.relaxation.problem, run.options), run.best, run.budget
-    if run.options.goal == "lp" or not best.found or not improve.fits(budget):
+    best, budget = run.best, run.budget
+    if run.options.goal == "lp" or not best.found or not budget.known(Task.BOUND):
+        return None
+    improve = Improve(run.relaxation.problem, run.options)
+    if not improve.active or not improve.fits(budget):
         return None
     with budget.interrupts:
         # as long as it takes to begin it may take to end
