@@ -28,6 +28,7 @@ from softmap import (
 )
 from softmap.model import chains, many
 from softmap.relaxation.consistency import tighten
+from softmap.solving.problem import Problem
 from support.oracles import brute_force
 
 INF = math.inf
@@ -354,3 +355,70 @@ def test_weights_too_large_for_a_chain_are_added_up_in_digits():
     assert model.energy(chosen) == -chosen.sum()
     fuller = np.maximum(chosen, np.eye(20, dtype=np.int64)[np.argmin(chosen)])
     assert model.energy(fuller) == INF
+
+
+# --- the same after evidence ----------------------------------------------------------------------
+
+
+def test_a_hall_set_that_evidence_makes_is_named() -> None:
+    three = [0.0, 0.0, 0.0, np.inf, np.inf]
+    factors = [softmap.AllDifferent(list("abcde")), *(((name,), three) for name in "abc")]
+    model = Model.from_factors(dict.fromkeys("abcde", 5), factors)
+    assert softmap.solve(model).found
+    with pytest.raises(softmap.InfeasibleModel, match=r"variables a, b, c .* only 2 allowed"):
+        softmap.solve(model.condition({"e": 2}))
+
+
+@pytest.mark.parametrize("scale", [1.0, 1e200])
+@pytest.mark.parametrize("seed", range(40))
+def test_evidence_is_refused_where_no_permutation_is_left(seed: int, scale: float) -> None:
+    rng = np.random.default_rng(seed)
+    n = 6
+    costs = np.where(rng.random((n, n)) < 0.6, scale * rng.random((n, n)), np.inf)
+    factors = [softmap.AllDifferent(range(n))]
+    model = Model.from_factors([n] * n, factors)
+    unary = model.unary.copy()
+    unary[: n * n] = costs.ravel()
+    given = model.replace(unary=unary)
+    fixed = int(rng.integers(n))
+    own = costs.copy()
+    own[0, np.arange(n) != fixed] = np.inf
+    some = any(np.isfinite(own[range(n), x]).all() for x in itertools.permutations(range(n)))
+    if some:
+        assert softmap.solve(given.condition({0: fixed})).found
+        return
+    with pytest.raises(softmap.InfeasibleModel):
+        Problem.of(given.condition({0: fixed}))
+
+
+@pytest.mark.parametrize(
+    ("n", "counts", "ones", "zeros"),
+    [(97, (22, 81), 23, 17), (99, (61, 70, 80, 95), 62, 30), (129, (85,), 4, 73)],
+)
+def test_counts_in_digits_that_evidence_rules_out_are_refused_at_once(
+    n: int, counts: tuple, ones: int, zeros: int
+) -> None:
+    """Each digit by itself can still be had: arc consistency sees nothing."""
+    costs = np.where(np.isin(np.arange(n + 1), counts), 0.0, np.inf)
+    model = Model.from_factors([2] * n, [softmap.Cardinality(range(n), 1, costs)])
+    order = np.random.default_rng(0).permutation(n).tolist()
+    evidence = dict.fromkeys(order[:ones], 1) | dict.fromkeys(order[ones : ones + zeros], 0)
+    with pytest.raises(softmap.InfeasibleModel, match=f"between {ones} and {n - zeros}"):
+        softmap.solve(model.condition(evidence))
+
+
+def test_a_constraint_that_other_costs_lift_is_not_required_any_more() -> None:
+    model = Model.from_factors([3] * 3, [softmap.AllDifferent(range(3))])
+    assert model.required
+    assert model.replace(unary=model.unary + 1.0).required
+    lifted = model.replace(unary=np.zeros(model.unary.size))
+    assert not lifted.required
+    assert not model.replace(potentials=model.potentials).required
+    assert softmap.solve(lifted.condition({0: 1, 1: 1})).energy == lifted.energy([1, 1, 0])
+
+
+def test_what_hard_constraints_leave_without_a_state_is_called_by_its_name() -> None:
+    states = dict.fromkeys("abcdefgh", 2)
+    model = Model.from_factors(states, [softmap.ExactlyOne(list(states))])
+    with pytest.raises(softmap.InfeasibleModel, match=r"\[?a, b|variable [a-h]"):
+        softmap.solve(model.condition({"c": 1, "f": 1}))

@@ -117,9 +117,9 @@ WRITTEN = {form: {**own, "target": io.BytesIO(), "format": form} for form, own i
 
 SOLVE = {
     "model": TREE, "method": "anneal", "lp_gap": 1e-4, "gap": 1e-6, "time_limit": 5.0,
-    "max_work": 1000, "updates": 50, "threads": 1, "dtype": "float64", "seed": 0,
-    "warm_start": LAM, "checkpoint": None, "on_snapshot": None, "backend": "cpu", "eta": 1.0,
-    "verbose": False, "progress": False,
+    "memory_limit": 1 << 30, "max_work": 1000, "updates": 50, "threads": 1, "dtype": "float64",
+    "seed": 0, "warm_start": LAM, "checkpoint": None, "on_snapshot": None, "backend": "cpu",
+    "eta": 1.0, "verbose": False, "progress": False,
 }  # fmt: skip
 
 CALLS = {

@@ -69,7 +69,7 @@ class Chain:
     """Tables and running variables, which are numbered from `free` on.
 
     The label of a running variable follows from those before it: `running` holds their numbers,
-    and an array of labels with one axis for each.
+    and an array of labels with one axis for each. `tree`: whether all tables together are a tree.
     """
 
     free: int
@@ -77,6 +77,7 @@ class Chain:
     factors: list[tuple[Scope, Costs]] = field(default_factory=list)
     running: list[tuple[Scope, Ints]] = field(default_factory=list)
     steps: dict[tuple[int, int], tuple[Ints, Ints, Costs]] = field(default_factory=dict)
+    tree: bool = True
 
     def follow(self, scope: Scope, states: Ints, count: int) -> int:
         """A new variable with `count` labels that has label `states[...]`; -1 is forbidden.
@@ -105,11 +106,15 @@ def chains(factor: Many, sizes: Sequence[int], free: int) -> Chain:
     found = Chain(free)
     if isinstance(factor, Cardinality) and _needs_digits(factor):
         _count_in_digits(factor, sizes, found)
+        found.tree = False
         return found
     if isinstance(factor, Linear) and factor.too_long(sizes, SIZES.sum_entries):
         _add_in_digits(factor, sizes, found)
+        found.tree = False
         return found
-    for automaton in factor.automata(sizes):
+    automata = factor.automata(sizes)
+    found.tree = len(automata) == 1
+    for automaton in automata:
         own = [known[v] for v in automaton.variables]
         if math.prod(own) <= SIZES.dense or len(own) <= 2:
             found.factors.append((automaton.variables, joint(automaton)))

@@ -13,10 +13,10 @@ from dataclasses import dataclass
 from typing import Any, Self
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
 from softmap.arguments import flag, real
-from softmap.errors import ModelError
+from softmap.errors import InfeasibleModel, ModelError
 from softmap.model.potentials.base import (
     LARGEST_COST,
     RANGE,
@@ -33,6 +33,7 @@ __all__ = [
 ]  # fmt: skip
 
 MOST_SUMS = 1 << 16
+SHOWN = 12  # variables that a message names
 _BEYOND = 1 << 60  # more than any sum: bounds beyond it are as good as this one
 _FAILED = 1 << 61  # stands for all sums that cannot hold any more
 
@@ -73,6 +74,25 @@ class Many:
     def automata(self, sizes: Sequence[int]) -> list[Automaton]:
         """What the factor is the sum of; `sizes` are the label counts of its variables."""
         raise NotImplementedError
+
+    def require(self, allowed: Sequence[NDArray[np.bool_]], names: Sequence[Any] | None) -> None:
+        """Raise `InfeasibleModel` unless labels obey it that its variables may have.
+
+        For factors that are not written as one tree: there, arc consistency misses nothing.
+
+        Parameters
+        ----------
+        allowed : sequence of bool arrays
+            Which labels each of its variables may have.
+        names : sequence, optional
+            What messages call the variables of the model; their numbers if left out.
+        """
+
+    def called(self, places: Sequence[int], names: Sequence[Any] | None) -> str:
+        """Some of its variables, as messages name them."""
+        numbered = [self.variables[t] for t in places[:SHOWN]]
+        found = numbered if names is None else [names[i] for i in numbered]
+        return ", ".join(map(str, found)) + (", …" if len(places) > SHOWN else "")
 
     def cost(self, labels: Sequence[int], sizes: Sequence[int]) -> float:
         """The cost of labels of its variables, in order."""
@@ -117,6 +137,19 @@ class Cardinality(Many):
     def ones(self, t: int, d: int) -> Ints:
         """1 for each label of variable t that counts."""
         return (np.arange(d) == self.label[t]).astype(np.int64)
+
+    def require(self, allowed: Sequence[NDArray[np.bool_]], names: Sequence[Any] | None) -> None:
+        """Every count between those that must and those that may be counted can be had."""
+        counted = [self.ones(t, len(own)).astype(bool) for t, own in enumerate(allowed)]
+        must = sum(not own[~ones].any() for own, ones in zip(allowed, counted, strict=True))
+        may = sum(bool(own[ones].any()) for own, ones in zip(allowed, counted, strict=True))
+        if not np.isfinite(self.costs[must : may + 1]).any():
+            raise InfeasibleModel(
+                f"no labelling has finite cost: {type(self).__name__} can count between {must} and "
+                f"{may} of variables {self.called(range(len(allowed)), names)}, and all of these "
+                "counts cost +inf",
+                self.variables[0],
+            )
 
     def _cap(self) -> int:
         """The count from which on all costs are the same."""
@@ -379,6 +412,28 @@ def _row(weights: Ints, d: int) -> Ints:
 class AllDifferent(Many):
     """No label is used twice: one `AtMostOne` for each label, together the assignment polytope."""
 
+    def require(self, allowed: Sequence[NDArray[np.bool_]], names: Sequence[Any] | None) -> None:
+        """A matching gives each variable a label of its own, or there is a Hall set."""
+        from scipy.sparse import csr_array
+        from scipy.sparse.csgraph import maximum_bipartite_matching
+
+        labels = [np.flatnonzero(mask) for mask in allowed]
+        start = np.cumsum([0, *map(len, labels)])
+        flat = np.concatenate(labels)
+        shape = len(labels), max(map(len, allowed))
+        graph = csr_array((np.ones(len(flat), dtype=np.int8), flat, start), shape=shape)
+        label_of = maximum_bipartite_matching(graph, perm_type="column")
+        alone = np.flatnonzero(label_of < 0)
+        if not len(alone):
+            return
+        crowd, between = _hall_set(int(alone[0]), labels, label_of)
+        raise InfeasibleModel(
+            f"no labelling has finite cost: variables {self.called(crowd, names)} must have "
+            f"different labels, but the {len(crowd)} variables have only {between} allowed labels "
+            "together",
+            self.variables[crowd[0]],
+        )
+
     def automata(self, sizes: Sequence[int]) -> list[Automaton]:
         """One for each label that two variables can have."""
         found = []
@@ -388,6 +443,22 @@ class AllDifferent(Many):
                 part = AtMostOne([v for v, _ in own], label)
                 found += part.automata([d for _, d in own])
         return found
+
+
+def _hall_set(
+    first: int, labels: list[NDArray[np.int64]], label_of: NDArray[np.int32]
+) -> tuple[list[int], int]:
+    """Variables with fewer labels than there are of them, from one that no matching serves."""
+    owner = {int(label): k for k, label in enumerate(label_of.tolist()) if label >= 0}
+    crowd, reached, front = {first}, set(), [first]
+    while front:
+        for label in labels[front.pop()].tolist():
+            if label not in reached:  # a maximum matching gives it to somebody
+                reached.add(label)
+                if owner[label] not in crowd:
+                    crowd.add(owner[label])
+                    front.append(owner[label])
+    return sorted(crowd), len(reached)
 
 
 def dense(factor: Many, sizes: Sequence[int]) -> Costs:

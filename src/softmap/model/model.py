@@ -30,12 +30,10 @@ from softmap.model.names import Names, checked_names, named_counts
 from softmap.model.potentials import Potential
 from softmap.model.potentials.base import LARGEST_COST, Ints, integers, largest
 from softmap.model.running import NO_RUNNING, Running, check_running
-from softmap.model.structure import CARRIED, NO_AUXILIARIES, Auxiliaries, Structure
+from softmap.model.structure import CARRIED, NO_AUXILIARIES, PIECE, Auxiliaries, Structure
 from softmap.model.sums import careful_sums
 
 __all__ = ["Auxiliaries", "Model", "checked_model"]
-
-PIECE = 1 << 16  # edges whose costs are looked up at a time
 
 
 class Model(Structure):
@@ -65,6 +63,7 @@ class Model(Structure):
     names : `Names` of the variables and states, or None
     auxiliaries : what the auxiliary nodes stand for
     running : how the last variables, which labellings do not show, follow from the others
+    required : factors over many variables whose hard constraints are looked at as a whole, too
 
     Examples
     --------
@@ -96,6 +95,7 @@ class Model(Structure):
             constant=finite_number(constant, "constant"),
             auxiliaries=NO_AUXILIARIES,
             running=NO_RUNNING,
+            required=(),
             shape=None,
             names=None,
         )
@@ -199,11 +199,21 @@ class Model(Structure):
                 )
         if constant is not None:
             changed["constant"] = finite_number(constant, "constant")
+        if self.required and not self._still_required(changed):
+            changed["required"] = ()
         new = self._with(graph=self.graph, **changed)
         new._check_costs()
         if potentials is not None and len(self.auxiliaries):
             check_auxiliaries(new, self.auxiliaries)
         return new
+
+    def _still_required(self, changed: dict[str, Any]) -> bool:
+        """Whether other costs leave every hard constraint of larger factors as it was."""
+        if "potentials" in changed:
+            return False
+        first = int(self.node_offset[self.num_visible])
+        before, after = self.unary[first:], changed.get("unary", self.unary)[first:]
+        return bool(np.isposinf(after[np.isposinf(before)]).all())
 
     def _with(self, **changed: Any) -> Model:
         # only what costs cannot change is carried over: caches of other modules stay behind
@@ -331,7 +341,7 @@ class Model(Structure):
     def from_pieces(cls, pieces: Pieces) -> Model:
         """A model of parts whose auxiliary nodes fit by construction: they are not checked."""
         model = cls(pieces.unary, None, pieces.groups, constant=pieces.constant)
-        model = model._with(running=pieces.running)
+        model = model._with(running=pieces.running, required=pieces.required)
         auxiliaries = pieces.auxiliaries
         if not len(auxiliaries):
             return model

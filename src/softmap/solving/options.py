@@ -49,6 +49,7 @@ class Options:
     lp_gap: float = 1e-4
     gap: float = 1e-6
     time_limit: float | None = None
+    memory_limit: int | None = None
     max_work: int | None = None
     updates: int | None = None
     threads: int | None = None
@@ -71,6 +72,7 @@ class Options:
             "lp_gap": not_negative("lp_gap", self.lp_gap),
             "gap": not_negative("gap", self.gap),
             "time_limit": _optional(not_negative, "time_limit", self.time_limit),
+            "memory_limit": _optional(count, "memory_limit", self.memory_limit),
             "max_work": _optional(count, "max_work", self.max_work),
             "updates": _optional(count, "updates", self.updates),
             "threads": _optional(_threads, "threads", self.threads),

@@ -60,19 +60,24 @@ class Record:
     ----------
     trace : Trace
         In the user's units.
+    labels, energy
+        The best labelling and its energy in the user's units. Where these round costs (near the
+        least numbers), labels that the run takes for better may cost more: then others are kept.
     """
 
     def __init__(self, problem: Problem, best: Best, budget: Budget, trace: Trace) -> None:
         self.trace = trace
+        self.labels, self.energy = best.labels, math.inf
         self._problem, self._best, self._budget = problem, best, budget
-        self._priced: tuple[Any, float] = (None, math.inf)
+        self._priced: Any = None
 
     def note(
         self, relaxation: Relaxation, stage: StageName, check: Check | None = None
     ) -> Snapshot:
         """Add a row about where the run stands."""
         problem, best, check = self._problem, self._best, check or Check()
-        energy = self.energy(best.labels, best.energy)
+        self.price()
+        energy = self.energy
         primal = primal_back(problem, best.primal, best.energy, energy)
         if len(self.trace):  # the user's units may have rounded an earlier one down
             primal = min(primal, self.trace[-1].primal)
@@ -91,15 +96,18 @@ class Record:
         )
         self.trace.rows.append(row)
         LOG.debug("%s", row)
-        return Snapshot(problem.given, row, best.labels, _current_lam(problem, relaxation))
+        return Snapshot(problem.given, row, self.labels, _current_lam(problem, relaxation))
 
-    def energy(self, labels: NDArray[np.int64], energy: float) -> float:
-        """The energy of labels in the user's units, given that in the units of the problem."""
-        if not math.isfinite(energy) or self._problem.given is self._problem.scaled:
-            return energy
-        if labels is not self._priced[0]:  # the best labels stay the same for many checks
-            self._priced = labels, float(self._problem.given.energy(labels))
-        return self._priced[1]
+    def price(self) -> None:
+        """Price the best labels in the user's units; they stay the same for many checks."""
+        best, given = self._best, self._problem.given
+        if best.labels is self._priced:
+            return
+        self._priced = best.labels
+        same = given is self._problem.scaled or not best.found
+        energy = best.energy if same else float(given.energy(best.labels))
+        if energy <= self.energy or not math.isfinite(self.energy):
+            self.labels, self.energy = best.labels, energy
 
 
 def _current_lam(problem: Problem, relaxation: Relaxation) -> Callable[[], NDArray[np.float64]]:
@@ -215,18 +223,19 @@ def finished(relaxation: Relaxation, record: Record, status: Status) -> Result:
     """Assemble the result of a run."""
     best, budget, problem = relaxation.best, relaxation.budget, relaxation.problem
     _last_labels(relaxation, record, status)
-    point = best.point or PrimalPoint(problem.model, labels=best.labels)
+    record.price()
+    labels, energy = record.labels, record.energy
+    point = best.point or PrimalPoint(problem.model, labels=labels)
     lam: Any = best.unmade_lam()
     messages: Any = relaxation.restart_point
     if problem.model.half_size <= TUNING.lazy:  # else they are made when somebody asks for them
         lam, messages = best.lam, relaxation.restart_point()
         made(point, "coupling")
-    energy = record.energy(best.labels, best.energy)
     result = Result(
         model=problem.given,
         method=relaxation.algorithm.name,
         status=status,
-        labels=best.labels[: problem.given.num_visible],
+        labels=labels[: problem.given.num_visible],
         energy=energy,
         primal=primal_back(problem, best.primal, best.energy, energy),
         lam=_lam_back(problem, lam),
@@ -274,7 +283,7 @@ def _last_labels(relaxation: Relaxation, record: Record, status: Status) -> None
     """Labels that the background search or a device still has."""
     if relaxation.take_labels(wait=status is not Status.INTERRUPTED):
         record.note(relaxation, StageName.LABELS)
-    rounded = relaxation.algorithm.rounded(relaxation.state)
+    rounded = relaxation.algorithm.rounded(relaxation.state) if relaxation.begun else None
     if rounded is not None and not relaxation.best.found:
         relaxation.best.offer_labels(rounded)
         record.note(relaxation, StageName.LABELS)

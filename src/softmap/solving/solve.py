@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 import warnings
 from collections.abc import Callable, Generator
 from contextlib import suppress
@@ -17,7 +18,7 @@ from softmap.machine import usable_cores
 from softmap.model import Model, checked_model
 from softmap.solving.archive import checked_path
 from softmap.solving.best import Best
-from softmap.solving.budget import Budget, Interrupts
+from softmap.solving.budget import Budget, Interrupts, Share, Task
 from softmap.solving.memory import require_memory
 from softmap.solving.options import Options, with_options
 from softmap.solving.problem import Problem
@@ -55,6 +56,10 @@ def solve(model: Model, options: Options) -> Result:
         Relative gap between labelling and bound that ends the run.
     time_limit : float, optional
         Stop after this many seconds. No limit if left out.
+    memory_limit : int, optional
+        Bytes that the run may take, the model included, Python and its libraries not. A run that
+        needs more is refused before it begins; stages after the relaxation that would need more
+        are left out. All memory of the machine if left out.
     max_work : int, optional
         Stop after this many messages along half-edges. No limit if left out.
     updates : int, optional
@@ -105,7 +110,7 @@ def solve(model: Model, options: Options) -> Result:
     InfeasibleModel
         No labelling has finite cost.
     NotEnoughMemory
-        The run would need more memory than there is.
+        The run would need more memory than there is, or than `memory_limit`.
 
     Examples
     --------
@@ -158,6 +163,7 @@ def resume(  # noqa: PLR0913 - the limits of `solve`
     lp_gap: float | None = None,
     gap: float | None = None,
     time_limit: float | None = None,
+    memory_limit: int | None = None,
     max_work: int | None = None,
     updates: int | None = None,
     threads: int | None = None,
@@ -182,6 +188,8 @@ def resume(  # noqa: PLR0913 - the limits of `solve`
         Relative gap between labelling and bound that ends the run; as before if left out.
     time_limit : float, optional
         Stop after this many seconds, those of the stopped run included. No limit if left out.
+    memory_limit : int, optional
+        Bytes that the run may take, as for `solve`.
     max_work : int, optional
         Stop after this many messages in all. No limit if left out.
     updates : int, optional
@@ -222,8 +230,8 @@ def resume(  # noqa: PLR0913 - the limits of `solve`
     changed = {"lp_gap": lp_gap, "gap": gap, "updates": updates}
     kept = stored.settings | {name: v for name, v in changed.items() if v is not None}
     options = Options(
-        time_limit=time_limit, max_work=max_work, threads=threads, checkpoint=checkpoint,
-        on_snapshot=on_snapshot, verbose=verbose, progress=progress, **kept,
+        time_limit=time_limit, memory_limit=memory_limit, max_work=max_work, threads=threads,
+        checkpoint=checkpoint, on_snapshot=on_snapshot, verbose=verbose, progress=progress, **kept,
     )  # fmt: skip
     interrupts = Interrupts()
     with interrupts:
@@ -293,7 +301,7 @@ def _set_up(
         interrupts=interrupts, setup_counts=on_cpu,
     )  # fmt: skip
     if on_cpu:
-        require_memory(model, options.precision)
+        require_memory(model, options.precision, options.memory_limit)
     threads = options.threads or usable_cores()
     problem = Problem.of(model, precision=options.precision, threads=threads)
     best = Best(problem, options.upper_bound)
@@ -306,6 +314,7 @@ def _set_up(
     relaxation = Relaxation(problem, options, best, budget, warm)
     if labels is not None:
         best.offer_labels(labels)
+    relaxation.set_up()
     trace = Trace()
     budget.start()
     if stored is not None:
@@ -352,13 +361,34 @@ def _stages(run: _Run) -> Generator[Snapshot, None, Status]:
     if run.options.goal != "lp" and status in OPEN:
         run.checkpoints.suspend()  # other stages are not stored: a resumed run begins them again
         status = yield from _take_turns(run)
+    elif status is Status.TIME_LIMIT and (snapshot := _use_rest(run)) is not None:
+        yield snapshot
+        stopped = Status.CALLBACK if run.asked_to_stop(snapshot) else status
+        status = run.relaxation.closed() or stopped
     return status
+
+
+def _use_rest(run: _Run) -> Snapshot | None:
+    """Look for better labels where the time limit leaves no time for anything else."""
+    from softmap.solving.stages import Improve
+
+    best, budget = run.best, run.budget
+    if run.options.goal == "lp" or not best.found or not budget.known(Task.BOUND):
+        return None
+    improve = Improve(run.relaxation.problem, run.options)
+    if not improve.active or not improve.fits(budget):
+        return None
+    with budget.interrupts:
+        # as long as it takes to begin it may take to end
+        seconds = budget.left - budget.expected(Task.FINISH) - improve.least(budget)
+        improve(best, Share(budget, time.perf_counter() + max(0.0, seconds)))
+        return run.note(improve.name)
 
 
 def _relax(run: _Run) -> Generator[Snapshot, None, Status]:
     """Advance, check and store until the LP is solved, or something else stops it."""
     relaxation, trace, interrupts = run.relaxation, run.record.trace, run.budget.interrupts
-    status = _ended_before(run)
+    status, hurried = _ended_before(run), False
     if status is None and run.warm is not None and run.warm.result is not None:
         with interrupts:
             snapshot, status = _recall(run, run.warm)
@@ -375,19 +405,21 @@ def _relax(run: _Run) -> Generator[Snapshot, None, Status]:
         with interrupts:
             run.checkpoints.suspend()
             status = limited = relaxation.advance(trace)
-            if limited:  # stored before this check: a run without this limit does not check here
+            if limited and not hurried:  # a run without this limit does not check here
                 run.checkpoints.save()
             check = relaxation.check(last=limited is not None)
             snapshot = run.note(StageName.RELAX, check)
             if status is None and _search_is_due(run):
                 snapshot = _search_early(run) or snapshot
+            if limited is Status.TIME_LIMIT and relaxation.hurry():
+                status, hurried = None, True
             status = relaxation.closed() or status or relaxation.stalled()
-            if limited is None:
+            if limited is None and not hurried:
                 run.checkpoints.allow()
         yield snapshot
         if run.asked_to_stop(snapshot) and status is None:
             status = Status.CALLBACK
-        if not limited:
+        if not limited and not hurried:
             run.checkpoints.save_if_due(at_end=status is not None)
     return status
 
@@ -414,7 +446,7 @@ def _recall(run: _Run, warm: WarmStart) -> tuple[Snapshot, Status | None]:
     """Begin with what an earlier result knows; it may be all that was asked for."""
     relaxation = run.relaxation
     lower = warm.recall(relaxation.judge, relaxation.labels, run.options.seed)
-    if lower > 1.0:
+    if lower > 1.0 and relaxation.begun:
         relaxation.algorithm.lower_eta(relaxation.state, lower)
     snapshot = run.note(StageName.RELAX)
     return snapshot, relaxation.closed() or warm.ended(run.best, run.options)

@@ -150,6 +150,18 @@ def test_evidence_fixes_variables(grid, tmp_path, capsys):
     assert "energy" in capsys.readouterr().out
 
 
+@pytest.mark.parametrize("size", ["1K", "1024", "1kib", "0.5 K"])
+def test_a_memory_limit_has_units(size, grid, capsys):
+    assert main(["solve", str(grid), "--memory-limit", size, "--no-progress"]) != 0
+    said = capsys.readouterr().err
+    assert f"{512 if '5' in size else 1024:,} are available" in " ".join(said.split())
+
+
+def test_a_memory_limit_that_is_none_is_refused(grid, capsys):
+    assert main(["solve", str(grid), "--memory-limit", "much"]) == 2
+    assert "number of bytes" in " ".join(capsys.readouterr().err.split())
+
+
 def test_a_time_limit_is_a_success(grid, capsys):
     options = ["--time-limit", "0.05", "--lp-gap", "0", "--gap", "0", "--json", "--no-progress"]
     assert main(["solve", str(grid), *options]) == 0

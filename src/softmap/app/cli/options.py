@@ -22,6 +22,7 @@ __all__ = [
     "InitialOption",
     "JsonOption",
     "LPGapOption",
+    "MemoryOption",
     "MethodOption",
     "ModelArgument",
     "OutputOption",
@@ -79,6 +80,25 @@ def complete_demo(incomplete: str) -> list[str]:
 
     return _beginning(list(NAMES), incomplete)
 
+
+def _bytes(text: str) -> int:
+    """A number of bytes: 500000000, 500M, 2G, 1.5GiB; units are powers of 1024."""
+    import math
+
+    word = text.strip().upper().removesuffix("B").removesuffix("I")
+    unit = "KMGT".find(word[-1:]) + 1 if word else 0
+    try:
+        number = float(word[:-1] if unit else word)
+    except ValueError:
+        number = math.nan
+    if not 0 <= number < math.inf:
+        raise typer.BadParameter(f"{text!r} is no number of bytes; such as 500M or 2G is one")
+    return int(number * 1024**unit)
+
+
+MemoryOption = Annotated[
+    int | None, typer.Option(help="Bytes that the run may take: 500M, 2G.", parser=_bytes)
+]
 
 ModelArgument = Annotated[Path, typer.Argument(help="A model file, or - for standard input.")]
 

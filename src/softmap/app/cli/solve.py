@@ -24,6 +24,7 @@ from softmap.app.cli.options import (
     InitialOption,
     JsonOption,
     LPGapOption,
+    MemoryOption,
     MethodOption,
     ModelArgument,
     OutputOption,
@@ -57,6 +58,7 @@ def solve_command(
     gap: GapOption = None,
     lp_gap: LPGapOption = None,
     time_limit: TimeOption = None,
+    memory_limit: MemoryOption = None,
     eta: EtaOption = None,
     seed: SeedOption = None,
     threads: ThreadsOption = None,
@@ -83,7 +85,7 @@ def solve_command(
     options: dict[str, Any] = {
         "method": method, "goal": goal, "gap": gap, "lp_gap": lp_gap, "time_limit": time_limit,
         "eta": eta, "seed": seed, "threads": threads, "dtype": dtype, "backend": backend,
-        "checkpoint": checkpoint, "upper_bound": upper_bound,
+        "checkpoint": checkpoint, "upper_bound": upper_bound, "memory_limit": memory_limit,
     }  # fmt: skip
     try:
         loaded = read_model(model, values=values, form=form, block=block, evidence=evidence)

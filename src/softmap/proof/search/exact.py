@@ -113,6 +113,7 @@ class ExactSearch:
     presolve : whether variables and labels are taken out first; only tests leave it away
     ascent : whether the bound of the root is raised by message passing
     dp_limit : table entries of dynamic programming, at most
+    open_bytes : memory for open nodes; beyond it the search goes on depth first
     seconds : what there is over all calls, by which dynamic programming is planned
     """
 
@@ -127,13 +128,14 @@ class ExactSearch:
         presolve: bool = True,
         ascent: bool = True,
         dp_limit: float = 1e9,
+        open_bytes: float = OPEN_NODE_BYTES,
         seconds: float = 1e9,
     ) -> None:
         flat = flatten(model) if isinstance(model, Model) else model
         self._native = core.ExactSearch(
             flat.num_labels, flat.unary, flat.scope_start, flat.scope, flat.tables, flat.constant,
             np.zeros(0) if lam is None else lam, _labels(incumbent), relative_gap, absolute_gap,
-            OPEN_NODE_BYTES, presolve, ascent, dp_limit, seconds,
+            open_bytes, presolve, ascent, dp_limit, seconds,
         )  # fmt: skip
 
     def go_on(
