@@ -165,24 +165,29 @@ class Schedule:
         step[half] = step[half ^ 1] = of[:, Column.STEP]
         return at, step
 
-    @property
+    @cached_property
     def cost_size(self) -> int:
         """Length of an array of costs by strip, with a spare 0 that idle lanes look at."""
         rows = self.rows
         ends = rows[:, RowColumn.PLACE] + rows[:, RowColumn.LABELS] * rows[:, RowColumn.STEP]
         return int(ends.max()) + 1 + core.LANES
 
-    @property
+    @cached_property
     def message_size(self) -> int:
         """Length of an array of messages, with room for a vector that begins at the last one."""
         blocks = self.blocks
         ends = blocks[:, Column.LATE_AT] + blocks[:, Column.LATE] * blocks[:, Column.STEP]
         return int(ends.max(initial=0)) + core.LANES
 
-    @property
+    @cached_property
     def back_size(self) -> int:
         """Length of the part that holds the messages into early ends."""
         return int(self.blocks[:, Column.LATE_AT].min()) if len(self.blocks) else 0
+
+    @cached_property
+    def idle(self) -> Ints:
+        """Lanes without an edge."""
+        return np.flatnonzero(self.edge < 0)
 
 
 def _lanes_of(blocks: Ints, lanes: int) -> Ints:
