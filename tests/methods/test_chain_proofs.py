@@ -182,7 +182,7 @@ def test_a_price_is_that_of_the_coupling(name, seed, dtype, eta):
                 chains.prove(state, 1)
                 chains.resend(state, eta)
             found = chains.marginals(state, eta)
-            kappa = chains.loops.couplings(state.msg)
+            kappa = chains.loops.couplings(state.msg, chains.loops.by_node())
             if len(model.auxiliaries):
                 continue
             prices = []

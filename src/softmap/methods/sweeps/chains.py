@@ -16,7 +16,7 @@ from softmap import core
 from softmap.methods.base import Floats
 from softmap.methods.sweeps.coarser import Coarser
 from softmap.methods.sweeps.messages import CLOCK, ChainLoops, Messages, Sampling
-from softmap.methods.sweeps.planning import Schedule, aligned
+from softmap.methods.sweeps.planning import Schedule, aligned, chain_schedule, surpluses
 from softmap.model import Model
 from softmap.model.layout import layout
 from softmap.model.potentials import Potential, Potts, TruncatedLinear, TruncatedQuadratic
@@ -120,10 +120,9 @@ class Chains:
 
     def __init__(self, model: Model, threads: int, dtype: DTypeLike = np.float64) -> None:
         self.model = model
-        self.loops = ChainLoops(model, threads, dtype)
-        self.plan = self.loops.plan
-        self.surplus: Floats = model.graph.degree.astype(np.float64)
-        self.surplus[self.plan.nodes] -= 1.0 / self.plan.share[: model.n]
+        self.plan = chain_schedule(model, dtype)
+        self.loops = ChainLoops(model, self.plan, threads)
+        self.surplus = surpluses(model, self.plan)
         self.making = threading.RLock()  # λ, after a run, for whichever thread asks
         self._shortcuts = Shortcuts.of(model, np.dtype(dtype))
         self._keeps_coupling = needs_coupling(model)
@@ -192,11 +191,12 @@ class Chains:
         nodes, entropy, minima = self.loops.soft_nodes(state.msg, eta)
         value = self._value(state.shift, minima)
         if len(self.model.auxiliaries):
-            return ChainMarginals(nodes, entropy, self.loops.couplings(state.msg), value)
+            coupling = self.loops.couplings(state.msg, self.loops.by_node())
+            return ChainMarginals(nodes, entropy, coupling, value)
         price = partial(self.loops.price, state.msg, eta) if self._shortcuts.points else None
         kept = self._keeps_coupling or price is None
-        coupling = KeptPoint(self, state.msg, self._last) if kept else None
-        return ChainMarginals(nodes, entropy, coupling, value, price)
+        point = KeptPoint(self, state.msg, self._last) if kept else None
+        return ChainMarginals(nodes, entropy, point, value, price)
 
     def _value(self, shift: Floats, minima: Floats) -> float:
         """-L(λ) from what the last half pass took off the edges, and the soft minima of shares."""
@@ -311,9 +311,9 @@ class KeptPoint:
             if self._half:
                 messages = aligned(loops.plan.message_size, self._kept.dtype)
                 messages[self._read()] = self._kept
-                loops.complete(messages, self._eta, forward=self._forward)
-            loops.shares(messages)
-            return loops.couplings(messages)
+                loops.half_pass(self._forward, messages, self._eta)
+            loops.make_shares(messages)
+            return loops.couplings(messages, loops.by_node())
 
 
 class KeptBound:

@@ -7,13 +7,13 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import DTypeLike, NDArray
+from numpy.typing import NDArray
 
 from softmap import core
 from softmap.labels.decoding import DECODING
 from softmap.machine import Pace
 from softmap.methods.base import Floats
-from softmap.methods.sweeps.planning import aligned, chain_schedule
+from softmap.methods.sweeps.planning import Schedule, aligned
 from softmap.model import Model
 from softmap.model.layout import layout
 from softmap.relaxation.point import Coupled
@@ -108,19 +108,18 @@ class Messages:
 
 
 class ChainLoops:
-    """The compiled loops over the chains of one model, and the scratch memory they share.
+    """The compiled loops over one schedule of chains, and the scratch memory they share.
 
     The shares θ̂_i / n_i of the nodes are in that memory. After `lowered` they and the messages sent
     forward belong to one bound, known by its `token`, until the next loop overwrites them.
     """
 
-    def __init__(self, model: Model, threads: int, dtype: DTypeLike) -> None:
-        self.model, self.threads = model, threads
-        self.layout = layout(model, dtype)
-        self.plan = chain_schedule(model, dtype)
+    def __init__(self, model: Model, plan: Schedule, threads: int) -> None:
+        self.model, self.plan, self.threads = model, plan, threads
+        self.layout = layout(model, plan.table.dtype)
         self._soft, self._hard = Pace(threads), Pace(threads)
-        self._theta = aligned(self.plan.cost_size)
-        self._dot = np.zeros(len(self.plan.blocks))
+        self._theta = aligned(plan.cost_size)
+        self._dot = np.zeros(len(plan.blocks))
         self._sent: object = None  # the bound whose messages were sent forward last
 
     def forget(self) -> None:
@@ -156,13 +155,40 @@ class ChainLoops:
             ),
         )  # fmt: skip
 
-    def complete(self, messages: Floats, eta: float, *, forward: bool) -> None:
-        """One half pass without momentum, which makes the messages of one direction."""
+    def half_pass(
+        self,
+        forward: bool,
+        messages: Floats,
+        eta: float,
+        *,
+        prev: Floats | None = None,
+        shift: Floats | None = None,
+        levels: Any = None,
+    ) -> None:
+        """Make the messages of one direction at η.
+
+        Parameters
+        ----------
+        prev : array, optional
+            What momentum compares them with; no momentum if left out.
+        shift : array, optional
+            What is taken off each edge goes there.
+        levels : compiled schedule, optional
+            Levels to go through; all of them if left out.
+        """
         self.forget()
+        momentum, before = prev is not None, messages[:0] if prev is None else prev
+        taken = np.empty(len(self.plan.edge)) if shift is None else shift
+        native = self.plan.native if levels is None else levels
         core.half_pass(
-            self.layout, self.plan.native, forward, messages, messages[:0], self._theta, eta, False,
-            np.empty(len(self.plan.edge)), self._dot, self.threads,
+            self.layout, native, forward, messages, before, self._theta, eta, momentum, taken,
+            self._dot, self.threads,
         )  # fmt: skip
+
+    @property
+    def product(self) -> float:
+        """What decides whether momentum begins anew, after a pass."""
+        return float(self._dot.sum())
 
     def lowered(self, messages: Floats, shift: Floats, token: object) -> float:
         """Send forward, hard and rounded down, and add up what that proves."""
@@ -189,10 +215,12 @@ class ChainLoops:
     def cut(self, messages: Floats, token: object) -> Floats:
         """λ of the chain bound of messages into early ends."""
         self._send(messages, token)
-        shares, lam = self._by_node(), np.empty(self.model.half_size)
-        core.cut_chains(
-            self.layout, self.plan.native, self.plan.rank, messages, shares, lam, self.threads
-        )
+        return self.cut_with(messages, self.by_node())
+
+    def cut_with(self, messages: Floats, shares: Floats) -> Floats:
+        """The same from shares in the order of the model."""
+        plan, lam = self.plan, np.empty(self.model.half_size)
+        core.cut_chains(self.layout, plan.native, plan.rank, messages, shares, lam, self.threads)
         return lam
 
     def read(self, messages: Floats, token: object) -> NDArray[np.int64]:
@@ -209,14 +237,14 @@ class ChainLoops:
         if not self.has_sent(token):
             self.lowered(messages, np.empty(len(self.plan.edge)), token)
 
-    def shares(self, messages: Floats) -> None:
+    def make_shares(self, messages: Floats) -> None:
         """Put the shares θ̂_i / n_i of some messages in place."""
         self.forget()
         core.shares(self.plan.native, messages, self._theta, self.threads)
 
     def soft_nodes(self, messages: Floats, eta: float) -> tuple[Floats, Floats, Floats]:
         """Marginals, entropies and soft minima of the shares, which are put in place."""
-        self.shares(messages)
+        self.make_shares(messages)
         plan, nodes = self.plan, np.empty(self.model.unary.size)
         entropy, minima = np.empty(self.model.n), np.empty(self.model.n)
         core.soft_nodes(
@@ -225,10 +253,10 @@ class ChainLoops:
         )  # fmt: skip
         return nodes, entropy, minima
 
-    def couplings(self, messages: Floats) -> Floats:
-        """κ = θ̂_i / n_i - M in the order of the model; the shares have to be in place."""
-        theta, coupling = self._by_node(), np.empty(self.model.half_size)
-        core.couplings(self.layout, self.plan.native, messages, theta, coupling, self.threads)
+    def couplings(self, messages: Floats, shares: Floats) -> Floats:
+        """κ = θ̂_i / n_i - M in the order of the model, from shares in that order."""
+        coupling = np.empty(self.model.half_size)
+        core.couplings(self.layout, self.plan.native, messages, shares, coupling, self.threads)
         return coupling
 
     def price(self, messages: Floats, eta: float, nodes: Floats, *, whole: bool) -> Coupled:
@@ -247,8 +275,8 @@ class ChainLoops:
         entropy, slack = (float(core.careful_sum(out[:, k].copy())) for k in (1, 2))
         return Coupled(total, entropy, slack, None)
 
-    def _by_node(self) -> Floats:
-        """The shares in the order of the model."""
+    def by_node(self) -> Floats:
+        """The shares that are in place, in the order of the model."""
         out = np.empty(self.model.unary.size)
         core.by_node(self.layout, self.plan.native, self._theta, out, self.threads)
         return out

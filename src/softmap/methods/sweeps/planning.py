@@ -27,6 +27,7 @@ __all__ = [
     "decoding_order",
     "level_schedule",
     "pass_order",
+    "surpluses",
 ]
 
 Ints = NDArray[np.int64]
@@ -288,6 +289,13 @@ def colour_schedule(model: Model, dtype: DTypeLike = np.float64) -> Schedule:
 def level_schedule(model: Model, rank: Ints, level: Ints, dtype: DTypeLike) -> Schedule:
     """Chains in the order `rank`, for nodes in levels that no edge stays within."""
     return _plan(model, rank, level).filled(model, dtype)
+
+
+def surpluses(model: Model, plan: Schedule) -> Floats:
+    """How often H_i is taken off Σ_e H_e in the entropy that belongs to chains: |N_i| - n_i."""
+    surplus = model.graph.degree.astype(np.float64)
+    surplus[plan.nodes] -= 1.0 / plan.share[: model.n]
+    return surplus
 
 
 @dataclass(frozen=True)

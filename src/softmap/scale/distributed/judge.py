@@ -66,15 +66,13 @@ def survey(team: Team, parts: list[Part]) -> Survey:
 def _row(part: Part) -> list[float]:
     """Ranges and steps of the tables that count as this part's, and whether edges are easy."""
     model, own = part.model, part.own
-    states = int(model.node_offset[own])
-    start, unary = model.node_offset[:own], model.unary[:states]
+    start, unary = model.node_offset[:own], model.unary[: part.own_states]
     finite = np.where(np.isfinite(unary), unary, np.nan)
     low, high = np.fmin.reduceat(finite, start), np.fmax.reduceat(finite, start)
     widths, sizes = [np.nan_to_num(high - low)], [np.nan_to_num(np.maximum(abs(low), abs(high)))]
     steps = [least_steps(unary, start)]
-    counted = part.ends[0] < own
     for first, last, potential in model.groups():
-        mine, ends = counted[first:last], model.end_labels(first, last)
+        mine, ends = part.counted[first:last], model.end_labels(first, last)
         least, greatest = potential.extremes(*ends)
         widths.append((greatest - least)[mine])
         sizes.append(np.maximum(np.abs(least), np.abs(greatest))[mine])
@@ -197,13 +195,13 @@ def _points(
     if averaged:
         for number, chains in passes.chains.items():
             means[number] = np.zeros(chains.part.model.unary.size)
-            means[number][: chains.own_states] = chains.mean
+            means[number][: chains.part.own_states] = chains.mean
         passes.boundary.states(means)
     rows, nodes = {}, {}
     for number, chains in passes.chains.items():
         share = shares.pop(number)
         nodes[number], entropy, minima = chains.soft_nodes(share, eta)
-        coupling = chains.couplings(share)
+        coupling = chains.loops.couplings(chains.msg, share)
         del share
         row = chains.point_terms(coupling, eta, nodes[number])
         row.append(chains.point_terms(coupling, eta, means.pop(number))[0] if averaged else np.nan)
