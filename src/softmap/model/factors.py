@@ -150,6 +150,33 @@ class _SharedUses:
         self.index.append(number)
 
 
+class _RunningVariables:
+    """Running variables of factors over many variables: their costs, and how labels follow."""
+
+    def __init__(self) -> None:
+        self.unary: list[Costs] = []
+        self.follow: list[tuple[Scope, Ints]] = []
+        self.different: list[Scope] = []  # variables that must all differ
+
+    def add(self, factor: Many, num_labels: Ints) -> Iterable[tuple[Scope, Costs]]:
+        """The factors that a factor over many variables becomes."""
+        if isinstance(factor, AllDifferent):
+            self.different.append(factor.variables)
+        sizes = num_labels[list(factor.variables)].tolist()
+        chain = chains(factor, sizes, len(num_labels) + len(self.unary))
+        self.unary += [np.zeros(d) for d in chain.num_labels]
+        self.follow += chain.running
+        return chain.factors
+
+    def add_unary(self, variable: int, costs: Costs) -> None:
+        """Add the costs of one running variable's labels."""
+        self.unary[variable] += costs
+
+    def num_labels(self) -> Ints:
+        """Label counts."""
+        return np.array([len(row) for row in self.unary], dtype=np.int64)
+
+
 class Assembly:
     """Collects factors and turns them into the pieces of a model.
 
@@ -172,9 +199,7 @@ class Assembly:
         self._families: list[tuple[Ints, Potential]] = []
         self._larger: dict[Scope, tuple[Scope, Costs]] = {}
         self._alike: list[tuple[Ints, Costs]] = []
-        self._running_unary: list[Costs] = []
-        self._follow: list[tuple[Scope, Ints]] = []
-        self._different: list[Scope] = []
+        self._running = _RunningVariables()
 
     def add_constant(self, value: float) -> None:
         """Add to every energy."""
@@ -184,7 +209,7 @@ class Assembly:
         """Add the costs of one variable's labels."""
         own = variable - len(self.num_labels)
         if own >= 0:
-            self._running_unary[own] += costs
+            self._running.add_unary(own, costs)
         else:
             self._unary[self._offset[variable] : self._offset[variable + 1]] += costs
 
@@ -242,13 +267,7 @@ class Assembly:
 
     def add_many(self, factor: Many) -> None:
         """Add a factor over many variables."""
-        if isinstance(factor, AllDifferent):
-            self._different.append(factor.variables)
-        sizes = self.num_labels[list(factor.variables)].tolist()
-        chain = chains(factor, sizes, len(self.num_labels) + len(self._running_unary))
-        self._running_unary += [np.zeros(d) for d in chain.num_labels]
-        self._follow += chain.running
-        for scope, costs in chain.factors:
+        for scope, costs in self._running.add(factor, self.num_labels):
             self.add_factor(scope, costs)
 
     def _add_larger(self, scope: Scope, costs: Costs) -> None:
@@ -264,15 +283,15 @@ class Assembly:
 
         Raises `InfeasibleModel`, with `names`, where variables that must all differ cannot.
         """
-        for scope in self._different:
+        for scope in self._running.different:
             called = scope if names is None else [names.variables[i] for i in scope]
             rows = [self._unary[self._offset[i] : self._offset[i + 1]] for i in scope]
             require_different(scope, [np.isfinite(row) for row in rows], called)
         if not np.isfinite(self._constant):
             raise ModelError(f"the factors without variables add up to {self._constant}")
-        sizes = [len(row) for row in self._running_unary]
-        counts = np.concatenate([self.num_labels, np.array(sizes, dtype=np.int64)])
-        unary = np.concatenate([self._unary, *self._running_unary]) if sizes else self._unary
+        counts = np.concatenate([self.num_labels, self._running.num_labels()])
+        more = self._running.unary
+        unary = np.concatenate([self._unary, *more]) if more else self._unary
         edges = [*self._edge_groups(len(counts)), *groups]
         larger = [*_stacked(self._larger.values()), *self._alike]
         aux = NO_AUXILIARIES
@@ -282,7 +301,7 @@ class Assembly:
             joint = [np.full(len(c), c[0].size) for _, c in larger]
             unary = np.concatenate([unary, *(c.ravel() for _, c in larger)])
             counts = np.concatenate([counts, *joint])
-        running = running_of(self._follow)
+        running = running_of(self._running.follow)
         return Pieces(FlatUnary(unary, counts), edges, self._constant, aux, running)
 
     def _edge_groups(self, n: int) -> list[Group]:
