@@ -174,7 +174,8 @@ class Passes:
         self.team, self.whole = team, whole
         self.chains = {part.number: PartChains(part, threads) for part in parts}
         self.boundary = Boundary(team, parts)
-        self._exchanges = message_exchanges(team, self.chains.values(), whole.phases)
+        places = [(chains.part, chains.places) for chains in self.chains.values()]
+        self._exchanges = message_exchanges(team, places, whole.phases)
         self.halo_bytes = sum(exchange.sent_bytes for exchange in self._exchanges.values())
         self.clock = np.array(CLOCK)
         self._product: Callable[[], Floats] | None = None
@@ -222,11 +223,6 @@ class Passes:
         for half in range(2 * count + 1):
             self._half(half % 2 == 0, np.inf, False, arrays)
         return arrays
-
-    def sample(self, eta: float, weight: float) -> None:
-        """Let the node marginals enter their running average."""
-        for chains in self.chains.values():
-            chains.sample(eta, weight)
 
     def shorten_memory(self, longest: float) -> None:
         """Let Nesterov's t be at most `longest`."""
