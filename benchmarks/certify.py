@@ -18,8 +18,8 @@ from softmap.labels import best_labelling, decode, round_nodes
 from softmap.model import Model
 from softmap.relaxation import polytope
 from softmap.relaxation.bounds import dual_bound
+from softmap.relaxation.consistency import tighten
 from softmap.relaxation.gaps import gap_unit, relative_gap
-from softmap.relaxation.presolve import tighten
 
 Floats = NDArray[np.float64]
 

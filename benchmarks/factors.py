@@ -18,7 +18,7 @@ import numpy as np
 
 import softmap
 from softmap.methods.sweeps.chains import Chains
-from softmap.relaxation.presolve import tighten
+from softmap.relaxation.consistency import tighten
 
 KINDS: dict[str, Callable[[int], softmap.model.many.Many]] = {
     "AtMostOne": lambda k: softmap.AtMostOne(range(k)),

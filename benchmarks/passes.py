@@ -6,7 +6,7 @@ import math
 
 from softmap.methods.sweeps.chains import Chains
 from softmap.model import Model
-from softmap.relaxation.presolve import tighten
+from softmap.relaxation.consistency import tighten
 
 ETA = 100.0
 

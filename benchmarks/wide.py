@@ -34,7 +34,7 @@ from softmap.generators import grid_edges, potts_grid
 from softmap.methods.policy import Ask
 from softmap.methods.sweeps.anneal import Anneal
 from softmap.model import Model
-from softmap.relaxation.presolve import tighten
+from softmap.relaxation.consistency import tighten
 from softmap.solving.judge import Judge
 from softmap.solving.relax import Relaxation
 

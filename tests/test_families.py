@@ -21,7 +21,7 @@ from softmap.methods.registry import METHODS
 from softmap.model import Model
 from softmap.model.potentials import Potential
 from softmap.proof.tightening.regions import build
-from softmap.relaxation.presolve import arc_consistency, tighten
+from softmap.relaxation.consistency import arc_consistency, tighten
 from softmap.solving.certificate import certificate
 from softmap.solving.judge import Judge
 from support.families import FAMILIES, Ends, Numbers

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from softmap import generators, lp
 from softmap.errors import OptionError, SoftmapError
 from softmap.model.potentials import Potts, TruncatedLinear
-from softmap.relaxation.presolve import arc_consistency
+from softmap.relaxation.consistency import arc_consistency
 from support.oracles import brute_force, tree_optimum
 from support.strategies import seeds
 

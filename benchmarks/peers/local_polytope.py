@@ -15,8 +15,8 @@ from scipy.sparse import coo_array
 
 from benchmarks.peers.base import Answer
 from softmap.model import Model
+from softmap.relaxation.consistency import tighten
 from softmap.relaxation.dual import edge_batches, half_states
-from softmap.relaxation.presolve import tighten
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]

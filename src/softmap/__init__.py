@@ -46,8 +46,8 @@ if TYPE_CHECKING:
         TruncatedQuadratic,
     )
     from softmap.relaxation import lp
+    from softmap.relaxation.consistency import arc_consistency
     from softmap.relaxation.dual import SmoothedDual
-    from softmap.relaxation.presolve import arc_consistency
     from softmap.scale import distributed
     from softmap.scale.many import solve_many
     from softmap.solving.batch import solve_batch
@@ -95,7 +95,7 @@ _HOME = {
     "TruncatedLinear": "model",
     "TruncatedQuadratic": "model",
     "WriteError": "errors",
-    "arc_consistency": "relaxation.presolve",
+    "arc_consistency": "relaxation.consistency",
     "certificate": "solving.certificate",
     "denoise": "app.vision",
     "exact_marginals": "methods.marginals",

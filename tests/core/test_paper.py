@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from softmap import core, generators
 from softmap.model.layout import layout
-from softmap.relaxation.presolve import tighten
+from softmap.relaxation.consistency import tighten
 from support import numpy_twins as twins
 from support.strategies import FAMILIES, Recipe, build, few, models, random_lam
 

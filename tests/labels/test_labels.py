@@ -16,7 +16,7 @@ from softmap.model import Model
 from softmap.model.layout import layout
 from softmap.model.potentials import Tables
 from softmap.relaxation.bounds import dual_bound
-from softmap.relaxation.presolve import tighten
+from softmap.relaxation.consistency import tighten
 from support.families import PAIRWISE
 from support.oracles import brute_force
 from support.strategies import models, random_lam, seeds

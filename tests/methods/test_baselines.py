@@ -16,8 +16,8 @@ from softmap.methods.sweeps.baselines import MPLP, Diffusion, Nesterov, Sweeping
 from softmap.methods.sweeps.stars import Rule, Stars
 from softmap.model import Model
 from softmap.relaxation.bounds import dual_bound
+from softmap.relaxation.consistency import tighten
 from softmap.relaxation.dual import SmoothedDual, half_states, reduced_unary
-from softmap.relaxation.presolve import tighten
 from support.families import FAMILIES
 from support.methods import PASSES
 from support.oracles import dense_lp, tree_optimum

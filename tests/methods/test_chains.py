@@ -15,7 +15,7 @@ from softmap.methods.sweeps.planning import chain_schedule
 from softmap.model import Model
 from softmap.model.layout import layout
 from softmap.relaxation.bounds import dual_bound
-from softmap.relaxation.presolve import tighten
+from softmap.relaxation.consistency import tighten
 from support.families import FAMILIES, Ends, Numbers, single
 from support.strategies import few
 

@@ -7,7 +7,7 @@ import numpy as np
 import softmap
 from softmap.methods.base import Verdict
 from softmap.methods.sweeps.anneal import RECOVERY, Anneal
-from softmap.relaxation.presolve import tighten
+from softmap.relaxation.consistency import tighten
 
 
 def _started(model):

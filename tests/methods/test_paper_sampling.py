@@ -10,8 +10,8 @@ import pytest
 
 from softmap import generators
 from softmap.methods.registry import make
+from softmap.relaxation.consistency import tighten
 from softmap.relaxation.dual import SmoothedDual
-from softmap.relaxation.presolve import tighten
 from support import numpy_twins as twins
 
 NORM = 0  # column of StandardState.half

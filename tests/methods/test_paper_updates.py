@@ -13,8 +13,8 @@ from scipy.special import logsumexp
 from softmap import generators
 from softmap.methods.registry import METHODS, make
 from softmap.model import Model
+from softmap.relaxation.consistency import tighten
 from softmap.relaxation.dual import SmoothedDual
-from softmap.relaxation.presolve import tighten
 from support import numpy_twins as twins
 from support.strategies import models, random_lam
 

@@ -11,7 +11,7 @@ from softmap.generators import potts_grid
 from softmap.methods.sweeps.chains import Chains
 from softmap.methods.sweeps.messages import AVERAGING, Messages, Sampling, sampled_by_turns
 from softmap.methods.sweeps.stars import Stars
-from softmap.relaxation.presolve import tighten
+from softmap.relaxation.consistency import tighten
 from support.strategies import models
 
 COUNTS = st.lists(st.integers(1, 13), min_size=1, max_size=4)

@@ -27,7 +27,7 @@ from softmap import (
     lp,
 )
 from softmap.model import chains, many
-from softmap.relaxation.presolve import tighten
+from softmap.relaxation.consistency import tighten
 from support.oracles import brute_force
 
 INF = math.inf

@@ -24,7 +24,7 @@ from softmap.model.potentials import (
     TruncatedLinear,
     TruncatedQuadratic,
 )
-from softmap.relaxation.presolve import arc_consistency
+from softmap.relaxation.consistency import arc_consistency
 from support.families import FAMILIES, Ends, Numbers, single
 from support.oracles import brute_force
 from support.strategies import seeds

@@ -14,9 +14,9 @@ from softmap import lp
 from softmap.errors import InfeasibleModel, OptionError
 from softmap.relaxation import polytope
 from softmap.relaxation.bounds import dual_bound
+from softmap.relaxation.consistency import tighten
 from softmap.relaxation.dual import SmoothedDual
 from softmap.relaxation.gaps import cost_step, model_unit, relative_gap
-from softmap.relaxation.presolve import tighten
 from softmap.solving.certificate import certificate
 from support.oracles import brute_force, dense_lp, tree_optimum
 from support.strategies import dense, etas, models, random_lam, reparametrised, seeds

@@ -9,7 +9,7 @@ import pytest
 from softmap import METHODS, Model, Status, Tables, generators, iterate, solve
 from softmap.methods.policy import Ask
 from softmap.methods.sweeps.anneal import Anneal
-from softmap.relaxation.presolve import tighten
+from softmap.relaxation.consistency import tighten
 from softmap.solving.budget import GUESS, Budget, Task
 from softmap.solving.judge import Judge
 

@@ -9,7 +9,7 @@ from softmap.errors import InfeasibleModel
 from softmap.proof.tightening.labels import tree_labels
 from softmap.proof.tightening.regions import build
 from softmap.relaxation.bounds import dual_bound
-from softmap.relaxation.presolve import tighten
+from softmap.relaxation.consistency import tighten
 from softmap.solving.proof import ProofKind
 from support.oracles import brute_force
 from support.small_models import cases, random_labels, random_model

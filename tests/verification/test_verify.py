@@ -173,7 +173,7 @@ SIZES = [
 def test_the_recomputed_bound_is_the_exact_one(sizes, seed):
     one = case(seed, sizes, tuple(FAMILIES))
     try:
-        tight = softmap.relaxation.presolve.tighten(one.model)
+        tight = softmap.relaxation.consistency.tighten(one.model)
     except softmap.InfeasibleModel:
         return
     lam = [Fraction(float(v)) for v in one.lam]

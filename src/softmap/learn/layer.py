@@ -17,7 +17,7 @@ from softmap.methods.marginals.smooth import SMOOTHING
 from softmap.model import Model
 from softmap.model.potentials import Tables
 from softmap.model.potentials.base import integers, numbers
-from softmap.relaxation.presolve import tighten
+from softmap.relaxation.consistency import tighten
 
 __all__ = ["Beliefs", "Problem", "shapes", "soft_map", "soft_map_vjp"]
 

@@ -30,15 +30,8 @@ from softmap.model.inputs import (
 from softmap.model.names import Names, checked_names, named_counts
 from softmap.model.potentials import Potential
 from softmap.model.potentials.base import LARGEST_COST, Ints, integers, largest
-from softmap.model.structure import (
-    CARRIED,
-    NO_AUXILIARIES,
-    NO_RUNNING,
-    Auxiliaries,
-    Running,
-    Structure,
-    check_running,
-)
+from softmap.model.running import NO_RUNNING, Running, check_running
+from softmap.model.structure import CARRIED, NO_AUXILIARIES, Auxiliaries, Structure
 from softmap.model.sums import careful_sums
 
 __all__ = ["Auxiliaries", "Model", "checked_model"]

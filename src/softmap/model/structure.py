@@ -1,32 +1,22 @@
-"""Where everything is in a model: offsets of its arrays, and nodes that follow from others."""
+"""Where everything of a model lives: nodes, half-edges and edges in flat arrays."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
 
-from softmap.errors import ModelError
 from softmap.model.graph import Graph
 from softmap.model.inputs import checked_number, offsets
 from softmap.model.names import Names
 from softmap.model.potentials import Potential
-from softmap.model.potentials.base import Costs, Ints, frozen, integers
+from softmap.model.potentials.base import Costs, Ints
+from softmap.model.running import Running
 
-__all__ = [
-    "CARRIED",
-    "NO_AUXILIARIES",
-    "NO_RUNNING",
-    "Auxiliaries",
-    "CostSizes",
-    "Running",
-    "Structure",
-    "check_running",
-    "running_of",
-]
+__all__ = ["CARRIED", "NO_AUXILIARIES", "Auxiliaries", "CostSizes", "Structure"]
 
 FEW = 16  # labels up to which costs are looked at label by label
 
@@ -216,107 +206,3 @@ CARRIED = frozenset(Structure.__annotations__) | {
     "edge_offset",
     "graph",
 }
-
-
-@dataclass(frozen=True)
-class Running:
-    """How the label of each running variable follows from variables before it.
-
-    Running variable `r` has label `maps[offset[r] + Σ stride[k] * label[member[k]]]` over `k` in
-    `start[r]:start[r + 1]`. They are the last variables of a model.
-    """
-
-    start: Ints
-    member: Ints
-    stride: Ints
-    offset: Ints
-    maps: Ints
-
-    def __len__(self) -> int:
-        return len(self.offset)
-
-    def follow(self, labels: Ints) -> Ints:
-        """Labels of all variables, given those of the others; shape (..., variables)."""
-        count = labels.shape[-1]
-        every = np.concatenate([labels, np.zeros((*labels.shape[:-1], len(self)), np.int64)], -1)
-        columns = every.reshape(-1, count + len(self)).T.copy()
-        if columns.shape[1] == 1:
-            columns[count:, 0] = self._follow_one(columns[:count, 0].tolist())
-        else:
-            for r in range(len(self)):
-                own = slice(self.start[r], self.start[r + 1])
-                place = self.offset[r] + self.stride[own] @ columns[self.member[own]]
-                columns[count + r] = self.maps[place]
-        return columns.T.reshape(every.shape)
-
-    def _follow_one(self, labels: list[int]) -> list[int]:
-        """The same for one labelling, without an array for each step."""
-        count = len(labels)
-        member, stride, maps = self.member.tolist(), self.stride.tolist(), self.maps.tolist()
-        start, k = self.start.tolist(), 0
-        for r, place in enumerate(self.offset.tolist()):
-            while k < start[r + 1]:
-                place += stride[k] * labels[member[k]]
-                k += 1
-            labels.append(maps[place])
-        return labels[count:]
-
-    def arrays(self) -> dict[str, Ints]:
-        """All arrays by name."""
-        names = ("start", "member", "stride", "offset", "maps")
-        return {name: getattr(self, name) for name in names}
-
-
-_NONE = np.zeros(0, np.int64)
-NO_RUNNING = Running(np.zeros(1, np.int64), _NONE, _NONE, _NONE, _NONE)
-
-
-def running_of(parts: Sequence[tuple[tuple[int, ...], Ints]]) -> Running:
-    """From scopes and arrays of labels with one axis for each variable of the scope."""
-    if not parts:
-        return NO_RUNNING
-    known: dict[tuple[tuple[int, ...], bytes], int] = {}
-    maps: list[Ints] = []
-    start, size = [0], 0
-    member: list[int] = []
-    stride: list[int] = []
-    offset: list[int] = []
-    for scope, labels in parts:
-        key = labels.shape, labels.tobytes()
-        if key not in known:
-            known[key] = size
-            maps.append(labels.ravel())
-            size += labels.size
-        member += scope
-        stride += [s // labels.itemsize for s in np.ascontiguousarray(labels).strides]
-        start.append(len(member))
-        offset.append(known[key])
-    arrays = (start, member, stride, offset, np.concatenate(maps))
-    return Running(*(frozen(a, np.int64) for a in arrays))
-
-
-def check_running(given: Running, num_labels: Ints) -> Running:
-    """The arrays, read-only; `ModelError` unless every label that follows is one there is."""
-    parts = [integers(a, "running variables") for a in given.arrays().values()]
-    running = Running(*(frozen(a, np.int64) for a in parts))
-    visible = len(num_labels) - len(running)
-    start, member, stride, offset, maps = parts
-    sound = all(a.ndim == 1 for a in parts) and visible > 0 and len(start) == len(offset) + 1
-    sound = sound and start[0] == 0 and start[-1] == len(member) == len(stride)
-    sound = bool(sound and (np.diff(start) > 0).all())
-    if sound:
-        owner = np.repeat(np.arange(len(running)), np.diff(start))
-        sound = bool(((member >= 0) & (member < visible + owner) & (stride >= 0)).all())
-    if sound:
-        reach = np.add.reduceat(stride * (num_labels[member] - 1.0), start[:-1])
-        sound = bool(((offset >= 0) & (offset + reach < len(maps))).all())
-    if sound:
-        ends = (offset + reach).astype(np.int64) + 1
-        counts = num_labels[visible:]
-        sound = all(
-            0 <= maps[a:b].min() and maps[a:b].max() < count
-            for a, b, count in zip(offset.tolist(), ends.tolist(), counts.tolist(), strict=True)
-        )
-    if not sound:
-        raise ModelError("the running variables do not fit the model")
-    return running

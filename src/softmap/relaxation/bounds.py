@@ -12,8 +12,8 @@ from softmap.model import Model
 from softmap.model.layout import layout
 from softmap.model.potentials.base import Costs, Ints, Potential
 from softmap.relaxation import polytope
+from softmap.relaxation.consistency import tighten
 from softmap.relaxation.dual import Floats, SmoothedDual, check_lam, edge_batches
-from softmap.relaxation.presolve import tighten
 from softmap.relaxation.transport import MASS, cheapest_coupling
 
 __all__ = ["dual_bound", "lower_stack", "lower_tables", "projected_cost", "reduced_nodes"]

@@ -17,7 +17,7 @@ from softmap.arguments import positive
 from softmap.errors import ModelError, OptionError
 from softmap.model import Model
 from softmap.model.potentials.base import numbers, softmin, softmin_by_block
-from softmap.relaxation.presolve import tighten
+from softmap.relaxation.consistency import tighten
 
 __all__ = [
     "EdgeBatch",

@@ -16,8 +16,8 @@ from numpy.typing import NDArray
 from softmap.arguments import count, flag, not_negative, positive
 from softmap.errors import FormatError, OptionError, WriteError, shown
 from softmap.model import Model, checked_model
+from softmap.relaxation.consistency import tighten
 from softmap.relaxation.dual import Floats, Ints, edge_batches, half_states
-from softmap.relaxation.presolve import tighten
 
 if TYPE_CHECKING:
     from softmap.io.streams import Source

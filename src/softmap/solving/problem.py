@@ -1,8 +1,7 @@
 """What is solved: the model as given, the model that is worked on, and the units between them.
 
-Costs, λ and η are scaled by a power of two (`softmap.relaxation.presolve`), which rounds nothing,
-so that costs are near 1; the constant is left out, and so are states that hard constraints rule
-out.
+Costs, λ and η are scaled by a power of two (`softmap.relaxation.scaling`), which rounds nothing, so
+that costs are near 1; the constant is left out, and so are states that hard constraints rule out.
 """
 
 from __future__ import annotations
@@ -17,9 +16,10 @@ from numpy.typing import NDArray
 from softmap import core
 from softmap.errors import OptionError
 from softmap.model import Model
+from softmap.relaxation.consistency import tighten
 from softmap.relaxation.gaps import cost_step
 from softmap.relaxation.point import Beliefs
-from softmap.relaxation.presolve import largest_cost, scaled, tighten
+from softmap.relaxation.scaling import largest_cost, scaled
 
 __all__ = ["Problem"]
 

@@ -16,9 +16,10 @@ from softmap.errors import FormatError, ModelError, OptionError, shown
 from softmap.later import later, made
 from softmap.model import Model, checked_model
 from softmap.model.facts import html_table
+from softmap.relaxation.consistency import tighten
 from softmap.relaxation.gaps import Gaps
 from softmap.relaxation.point import PrimalPoint
-from softmap.relaxation.presolve import scaled, tighten
+from softmap.relaxation.scaling import scaled
 from softmap.solving.archive import (
     Arrays,
     checked_path,

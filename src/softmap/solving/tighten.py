@@ -16,9 +16,9 @@ from softmap.proof.tightening.clusters import Limits, belief_costs, select, unio
 from softmap.proof.tightening.labels import candidates, load, polished
 from softmap.proof.tightening.regions import Scope, Tightened, arrange, build, carry
 from softmap.relaxation.bounds import dual_bound
+from softmap.relaxation.consistency import tighten
 from softmap.relaxation.dual import Floats, check_lam, cost_scale
 from softmap.relaxation.point import Beliefs
-from softmap.relaxation.presolve import tighten
 from softmap.solving.best import Best
 from softmap.solving.problem import Problem
 from softmap.solving.proof import Proof, ProofKind

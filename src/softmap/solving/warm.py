@@ -25,7 +25,7 @@ from softmap.relaxation.bounds import dual_bound
 from softmap.relaxation.dual import check_eta, check_lam
 from softmap.relaxation.point import Beliefs
 from softmap.relaxation.polytope import checked_marginals
-from softmap.relaxation.presolve import scaled
+from softmap.relaxation.scaling import scaled
 from softmap.solving.best import Best
 from softmap.solving.judge import Judge
 from softmap.solving.options import Options

@@ -24,7 +24,8 @@ from types import ModuleType
 from typing import Any
 
 from softmap.model import Model
-from softmap.relaxation.presolve import scaled, tighten
+from softmap.relaxation.consistency import tighten
+from softmap.relaxation.scaling import scaled
 from softmap.solving.result import Result
 from softmap.solving.solve import solve
 

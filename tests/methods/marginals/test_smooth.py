@@ -11,7 +11,7 @@ from softmap.methods.marginals import adjoint, smooth, smoothed_optimum
 from softmap.methods.marginals.curvature import Curvature, Frame
 from softmap.methods.marginals.newton import conjugate_gradients
 from softmap.relaxation import polytope
-from softmap.relaxation.presolve import tighten
+from softmap.relaxation.consistency import tighten
 from support.strategies import models
 
 GRID = softmap.generators.random_grid(2, 3, 3, seed=1)

@@ -10,7 +10,7 @@ from softmap.errors import InfeasibleModel
 from softmap.model import Model
 from softmap.proof.search.exact import flat_lam, solve_exact
 from softmap.proof.search.partial import PartialSearch
-from softmap.relaxation.presolve import tighten
+from softmap.relaxation.consistency import tighten
 from support.oracles import brute_force
 from support.small_models import random_labels, random_model
 from support.stage_runs import partly_searched

@@ -95,7 +95,7 @@ def _consistent(model: Model) -> int | str:
     import numpy as np
 
     from softmap.errors import InfeasibleModel
-    from softmap.relaxation.presolve import arc_consistency
+    from softmap.relaxation.consistency import arc_consistency
 
     try:
         allowed = arc_consistency(model)

@@ -12,8 +12,8 @@ from numpy.typing import NDArray
 from softmap.arguments import count, positive
 from softmap.errors import InfeasibleModel, OptionError
 from softmap.model import Model, checked_model
+from softmap.relaxation.consistency import tighten
 from softmap.relaxation.dual import Floats
-from softmap.relaxation.presolve import tighten
 
 __all__ = ["ExactMarginals", "exact_marginals", "narrow"]
 

@@ -12,8 +12,8 @@ from softmap.arguments import count, positive
 from softmap.methods.marginals.exact import ELIMINATION, exact_marginals, narrow
 from softmap.model import Model, checked_model
 from softmap.model.graph import spanning_forest
+from softmap.relaxation.consistency import tighten
 from softmap.relaxation.dual import Floats
-from softmap.relaxation.presolve import tighten
 
 __all__ = ["Forest", "Padded", "PartitionBounds", "cover", "log_partition_bounds", "log_sum"]
 

@@ -18,8 +18,8 @@ from softmap.methods.sweeps.messages import Messages
 from softmap.methods.sweeps.stars import Stars
 from softmap.model import Model
 from softmap.relaxation import polytope
+from softmap.relaxation.consistency import tighten
 from softmap.relaxation.dual import Floats, check_lam, cost_scale
-from softmap.relaxation.presolve import tighten
 
 __all__ = ["SoftMarginals", "adjoint", "approached", "smoothed_optimum"]
 

@@ -24,8 +24,8 @@ from softmap.model.layout import layout
 from softmap.model.potentials.base import Costs, Ints
 from softmap.proof.search.exact import ExactResult, FlatModel, solve_exact
 from softmap.relaxation.bounds import lower_tables, reduced_nodes
+from softmap.relaxation.consistency import tighten
 from softmap.relaxation.dual import check_lam, half_states
-from softmap.relaxation.presolve import tighten
 
 __all__ = ["Budget", "PartialResult", "PartialSearch"]
 

@@ -20,9 +20,10 @@ from softmap.model.potentials import Projection
 from softmap.model.potentials.base import Ints
 from softmap.proof.tightening.regions import Scope, Tightened, build
 from softmap.relaxation import polytope
+from softmap.relaxation.consistency import tighten
 from softmap.relaxation.dual import Floats
 from softmap.relaxation.point import Beliefs, couple
-from softmap.relaxation.presolve import scaled, tighten
+from softmap.relaxation.scaling import scaled
 
 __all__ = ["TightenedPoint", "agreeing", "tightened_point"]
 

@@ -11,7 +11,7 @@ from hypothesis import given
 from softmap.errors import InfeasibleModel
 from softmap.model import Model
 from softmap.model.potentials import Potts, Projection, Tables
-from softmap.relaxation.presolve import arc_consistency, tighten
+from softmap.relaxation.consistency import arc_consistency, tighten
 from support.oracles import energy_by_hand
 from support.strategies import models, seeds
 

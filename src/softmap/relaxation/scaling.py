@@ -1,4 +1,4 @@
-"""Presolve: no states that hard constraints rule out, and costs near 1.
+"""Models with costs near 1: what runs and points of the polytope are computed with.
 
 Costs are multiplied by a power of two, which rounds nothing, so that costs near either end of the
 float range can be added, squared and held in single precision. A model whose costs are of ordinary
@@ -11,81 +11,12 @@ import math
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
-from softmap import core
-from softmap.errors import InfeasibleModel, ModelError
-from softmap.model import Model, checked_model
-from softmap.model.layout import layout
+from softmap.errors import ModelError
+from softmap.model import Model
 from softmap.model.structure import CostSizes
 
-__all__ = ["Scaled", "arc_consistency", "largest_cost", "scaled", "tighten"]
-
-SHOWN = 12  # variables that a message names
-
-
-def arc_consistency(model: Model) -> NDArray[np.bool_]:
-    """Which states survive arc consistency, as a mask over `model.unary`.
-
-    A state is forbidden when its own cost is +inf, or when on some edge every state of the other
-    end is forbidden or makes the pair cost +inf; repeated until nothing changes.
-
-    Raises
-    ------
-    InfeasibleModel
-        If a variable is left without states; `variable` names it.
-    """
-    allowed = np.isfinite(checked_model(model).unary)
-    kept = np.logical_or.reduceat(allowed, model.node_offset[:-1])
-    if not kept.all():
-        raise _infeasible(model, int(np.argmin(kept)))
-    if model.has_forbidden:
-        empty = core.arc_consistency(layout(model), allowed)
-        if empty >= 0:
-            raise _infeasible(model, empty)
-    return allowed
-
-
-def tighten(model: Model) -> Model:
-    """The model with +inf on every state arc consistency rules out; itself if nothing changes."""
-    if not checked_model(model).has_forbidden:
-        return model
-    allowed = arc_consistency(model)
-    if np.array_equal(allowed, np.isfinite(model.unary)):
-        return model
-    return model.replace(unary=np.where(allowed, model.unary, np.inf))
-
-
-def _infeasible(model: Model, node: int) -> InfeasibleModel:
-    members = _visible(model, node)
-    if node < model.num_visible:
-        what = f"variable {node}"
-    else:
-        shown = ", ".join(map(str, members[:SHOWN])) + (", …" if len(members) > SHOWN else "")
-        what = f"the factor over variables [{shown}]"
-    return InfeasibleModel(
-        f"no labelling has finite cost: hard constraints leave {what} without a state; "
-        "look at the +inf costs around it",
-        members[0],
-    )
-
-
-def _visible(model: Model, node: int) -> list[int]:
-    """The variables that users know which a node's state follows from."""
-    aux, running, found = model.auxiliaries, model.running, set[int]()
-    front, seen = [node], {node}
-    while front:
-        i = front.pop()
-        if i < model.num_visible:
-            found.add(i)
-            continue
-        joint = i >= model.num_variables
-        k = i - (model.num_variables if joint else model.num_visible)
-        member, start = (aux.member, aux.start) if joint else (running.member, running.start)
-        new = set(member[start[k] : start[k + 1]].tolist()) - seen
-        seen |= new
-        front += new
-    return sorted(found)
+__all__ = ["Scaled", "largest_cost", "scaled"]
 
 
 @dataclass(frozen=True)
