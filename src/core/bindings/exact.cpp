@@ -25,7 +25,7 @@ struct StopFlag {
     std::atomic<bool> value{false};
 };
 
-// One model and its search, which goes on with every call.
+// A model with its search; every call resumes the search.
 class ExactSearch {
   public:
     ExactSearch(Ints num_labels, Doubles unary, Ints scope_start, Ints scope, Doubles tables,
@@ -95,7 +95,7 @@ class ExactSearch {
         return out;
     }
 
-    std::array<Ints, 3> held_; // what the solver looks at must live as long as it does
+    std::array<Ints, 3> held_; // keeps the input arrays of the solver alive
     std::array<Doubles, 3> costs_;
     ex::Control control_;
     ex::Solver solver_;
