@@ -137,7 +137,7 @@ inline Flow roof(const Work &w, int source, int sink) {
 
 // Gives variables the labels that some optimum has; stops when `budget` arcs have been looked at.
 inline bool fix_persistent(Work &w, Control &control, std::int64_t budget) {
-    if (!detail::roofed(w))
+    if (w.log != nullptr || !detail::roofed(w)) // the log has no record of it yet
         return false;
     const int source = 2 * w.n(), sink = 2 * w.n() + 1;
     detail::Flow flow = detail::roof(w, source, sink);
