@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -49,6 +50,11 @@ class ExactResult:
     def root_bound(self) -> float:
         """What was proved before the first decision."""
         return float(self.counts["root_bound"])
+
+    @property
+    def logged(self) -> int:
+        """Bytes of the log that prove the bound; 0 where there is none."""
+        return int(self.counts["logged"])
 
     @property
     def optimal(self) -> bool:
@@ -114,6 +120,7 @@ class ExactSearch:
     ascent : whether the bound of the root is raised by message passing
     dp_limit : table entries of dynamic programming, at most
     seconds : what there is over all calls, by which dynamic programming is planned
+    log : file to which a proof of the bound is written (docs/proofs.md)
     """
 
     def __init__(
@@ -128,12 +135,13 @@ class ExactSearch:
         ascent: bool = True,
         dp_limit: float = 1e9,
         seconds: float = 1e9,
+        log: str | Path | None = None,
     ) -> None:
         flat = flatten(model) if isinstance(model, Model) else model
         self._native = core.ExactSearch(
             flat.num_labels, flat.unary, flat.scope_start, flat.scope, flat.tables, flat.constant,
             np.zeros(0) if lam is None else lam, _labels(incumbent), relative_gap, absolute_gap,
-            OPEN_NODE_BYTES, presolve, ascent, dp_limit, seconds,
+            OPEN_NODE_BYTES, presolve, ascent, dp_limit, seconds, "" if log is None else str(log),
         )  # fmt: skip
 
     def go_on(
