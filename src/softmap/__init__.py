@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from softmap.errors import (
         CheckpointError,
         CheckpointWarning,
+        ProofWarning,
         ConvergenceWarning,
         FormatError,
         InfeasibleModel,
@@ -65,6 +66,7 @@ _HOME = {
     "Cardinality": "model",
     "CheckpointError": "errors",
     "CheckpointWarning": "errors",
+    "ProofWarning": "errors",
     "ConvergenceWarning": "errors",
     "ExactlyOne": "model",
     "FormatError": "errors",
@@ -134,6 +136,7 @@ __all__ = [
     "Cardinality",
     "CheckpointError",
     "CheckpointWarning",
+    "ProofWarning",
     "ConvergenceWarning",
     "ExactlyOne",
     "FormatError",

@@ -93,6 +93,7 @@ class ExactSearch {
         out["eliminated"] = r.eliminated;
         out["searched"] = r.searched;
         out["root_bound"] = r.root_bound;
+        out["log"] = r.log;
         out["logged"] = r.logged;
         return out;
     }

@@ -34,13 +34,14 @@ enum class Op : std::uint8_t {
     MOVE,          // costs moved within the search
     REMOVE,        // labels removed within the search
     COMBINE,       // factors replaced by one within the search
+    ABANDON,       // the search proves nothing: the component is done otherwise
 };
 
 // Writes records to a file. An array is a byte, count << 2 | log2 of the width, the count by itself
 // where it is 63 or more, and little-endian signed integers of that width.
 class Log {
   public:
-    explicit Log(const std::string &path) : file_(std::fopen(path.c_str(), "wb+")) {
+    explicit Log(const std::string &path) : file_(std::fopen(path.c_str(), "wb")) {
         if (file_ == nullptr)
             throw std::runtime_error("the proof cannot be written: " + path);
         buffer_.reserve(2 * CHUNK);
@@ -74,22 +75,11 @@ class Log {
         array(data);
     }
 
-    // Where the next record will lie; `rewind` takes back everything from there on.
-    std::int64_t position() const {
-        return written_ + static_cast<std::int64_t>(buffer_.size());
-    }
-    void rewind(std::int64_t position) {
+    // Makes the file whole up to here; its size, or 0 when something could not be written.
+    std::int64_t finish() {
         flush();
-        failed_ = failed_ || std::fseek(file_, position, SEEK_SET) != 0;
-        written_ = position;
-    }
-    // Makes the file whole up to here; false when something could not be written.
-    bool flush() {
-        failed_ = failed_ || std::fwrite(buffer_.data(), 1, buffer_.size(), file_) != buffer_.size();
-        written_ += static_cast<std::int64_t>(buffer_.size());
-        buffer_.clear();
         failed_ = failed_ || std::fflush(file_) != 0;
-        return !failed_;
+        return failed_ ? 0 : written_;
     }
 
   private:
@@ -99,6 +89,11 @@ class Log {
     std::int64_t written_ = 0;
     bool failed_ = false;
 
+    void flush() {
+        failed_ = failed_ || std::fwrite(buffer_.data(), 1, buffer_.size(), file_) != buffer_.size();
+        written_ += static_cast<std::int64_t>(buffer_.size());
+        buffer_.clear();
+    }
     void put(std::int64_t value, int bytes) {
         for (int k = 0; k < bytes; ++k)
             buffer_.push_back(static_cast<std::uint8_t>(value >> (8 * k)));

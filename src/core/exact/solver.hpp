@@ -26,7 +26,7 @@ struct Options {
     double seconds = 1e9;        // over all calls: plans must not depend on the clock
     std::int64_t probe_backtracks = 20;
     std::size_t split = 4096; // entries of a table of three or more variables that is split
-    std::string log;          // file to which a proof is written; none where empty
+    std::string log;          // where files with proofs of each round begin; none where empty
 };
 
 struct Result {
@@ -39,7 +39,8 @@ struct Result {
     std::int64_t nodes = 0, backtracks = 0;
     int components = 0, eliminated = 0, searched = 0;
     double root_bound = -INFINITY;
-    std::int64_t logged = 0; // bytes of the log that prove the bound
+    std::string log;         // the file whose first bytes prove the bound, and how many do
+    std::int64_t logged = 0;
 };
 
 class Solver {
@@ -47,8 +48,6 @@ class Solver {
     Solver(const Input &in, const Options &options, Control &control)
         : in_(in), options_(options), control_(control),
           seconds_(std::ceil(10 * std::max(0.0, options.seconds)) / 10) {
-        if (!options.log.empty())
-            log_ = std::make_unique<Log>(options.log);
         if (!in.incumbent.empty())
             offer({in.incumbent.begin(), in.incumbent.end()});
         in_.incumbent = {};
@@ -143,7 +142,6 @@ class Solver {
         Sums sums;
         bool complete = true;
         std::unique_ptr<TreeLog> log;
-        std::int64_t log_begin = 0; // where the log of this component begins
         std::unique_ptr<Search> search;
         EliminationPlan way;
         std::int64_t last_work = INT64_MAX; // of the search, before elimination takes over
@@ -301,7 +299,7 @@ inline bool Solver::go_on_searching(const std::vector<int> &vars) {
     }
     if (!search.complete && now_->way.feasible && !probing_ && !control_.stopped) {
         if (log_ != nullptr)
-            log_->rewind(now_->log_begin);
+            now_->log->note(Op::ABANDON, {});
         return program(now_->work, now_->way.order);
     }
     return collect(search, now_->work, vars, now_->sums);
@@ -321,7 +319,6 @@ inline void Solver::set_up(Search &search, Work &w, const std::vector<int> &vars
     search.epsilon = std::max<Cost>(search.epsilon, 1);
     if (log_ != nullptr) {
         now_->log = std::make_unique<TreeLog>(*log_);
-        now_->log_begin = log_->position();
         search.log = now_->log.get();
         log_->op(Op::COMPONENT);
         log_->array(vars);
@@ -353,8 +350,10 @@ inline void Solver::begin() {
     Input in = in_;
     in.incumbent = result_.labels;
     scale_ = choose_scale(in, result_.energy);
-    if (log_ != nullptr)
-        log_->rewind(0);
+    if (!options_.log.empty()) {
+        result_.log = options_.log + "." + std::to_string(round_);
+        log_ = std::make_unique<Log>(result_.log);
+    }
     probing_ = round_ == 0 && result_.labels.empty() && scale_.slack > 0;
     now_.emplace();
     now_->work = build_work(in, scale_, options_.split, log_.get());
@@ -372,7 +371,7 @@ inline void Solver::write_log() {
         return;
     if (paused_)
         now_->log->write();
-    result_.logged = log_->flush() ? log_->position() : 0;
+    result_.logged = log_->finish();
 }
 
 inline void Solver::solve_components() {

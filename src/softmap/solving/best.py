@@ -15,6 +15,8 @@ from softmap import core
 from softmap.labels.improving import with_followers
 from softmap.later import later, unmade
 from softmap.model.layout import layout
+from softmap.proof.search.exact import Log
+from softmap.proof.search.partial import PartialLog
 from softmap.relaxation.dual import cost_scale
 from softmap.relaxation.gaps import relative_gap, stated_primal
 from softmap.relaxation.point import PrimalPoint
@@ -88,6 +90,7 @@ class Best:
         self.labels: Labels = np.zeros(model.num_variables, dtype=np.int64)
         self.energy = math.inf
         self._proved, self._proof = -math.inf, Proof()
+        self._log: Log | PartialLog | None = None
         self._rounded = False  # whether `lp_bound` is a method's own and may miss digits
 
     # --- what is known ----------------------------------------------------------------------------
@@ -101,6 +104,11 @@ class Best:
     def proof(self) -> Proof:
         """What `bound` rests on."""
         return self._proof if self._proved > self.lp_bound else Proof()
+
+    @property
+    def log(self) -> Log | PartialLog | None:
+        """The records of the search that `bound` rests on, where they are kept."""
+        return self._log if self._proved > self.lp_bound else None
 
     @property
     def primal(self) -> float:
@@ -149,11 +157,21 @@ class Best:
         self._sharpen()
         return True
 
-    def offer_bound(self, bound: float, proof: Proof) -> bool:
-        """Offer a bound on the MAP optimum, with its proof; whether it was kept."""
+    def offer_bound(
+        self, bound: float, proof: Proof, log: Log | PartialLog | None = None
+    ) -> bool:
+        """Offer a bound on the MAP optimum, with its proof; whether it was kept.
+
+        Parameters
+        ----------
+        bound : float
+        proof : Proof
+        log : Log or PartialLog, optional
+            The records of a search, where they are kept.
+        """
         if not bound > self.bound:
             return False
-        self._proved, self._proof = bound, proof
+        self._proved, self._proof, self._log = bound, proof, log
         return True
 
     def offer_point(self, cost: float, point: Any) -> bool:
@@ -208,7 +226,7 @@ class Best:
         self.lp_bound, self.lam = kept["lp_bound"], kept["lam"]
         self.point_cost, self.point = kept["point_cost"], kept["point"]
         self.labels, self.energy = kept["labels"], kept["energy"]
-        self._proved, self._proof = kept["proved"], kept["proof"]
+        self._proved, self._proof, self._log = kept["proved"], kept["proof"], None
 
     def unmade_lam(self) -> Any:
         """λ, or the function that makes it."""

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from softmap.errors import CheckpointWarning, InfeasibleModel
+from softmap.errors import CheckpointWarning, InfeasibleModel, ProofWarning
 from softmap.machine import usable_cores
 from softmap.model import Model, checked_model
 from softmap.solving.archive import checked_path
@@ -27,6 +27,7 @@ from softmap.solving.result import Result
 from softmap.solving.trace import Snapshot, StageName, Status, Trace
 
 if TYPE_CHECKING:
+    from softmap.solving.prooffile import ProofFile
     from softmap.solving.turns import Stages
     from softmap.solving.warm import WarmStart
 
@@ -71,6 +72,8 @@ def solve(model: Model, options: Options) -> Result:
     checkpoint : str or Path, optional
         File to which the run is written at intervals, at the end and when it is interrupted;
         `softmap.resume` goes on from it.
+    proof : str or Path, optional
+        File to which a proof of the bound is written, for `softmap.verify` and others to check.
     on_snapshot : function, optional
         Called with a `Snapshot` after each check; the run stops where it returns False.
     backend : "cpu" or "cuda", default "cpu"
@@ -232,13 +235,14 @@ class _Run:
     record: Record
     warm: WarmStart | None
     checkpoints: Checkpoints
+    proof: ProofFile | None
 
     @cached_property
     def stages(self) -> Stages:
         """The stages after the relaxation; many small models are solved without them."""
         from softmap.solving.turns import Stages
 
-        return Stages(self.relaxation.problem, self.options, self.warm)
+        return Stages(self.relaxation.problem, self.options, self.warm, self.proof)
 
     def note(self, stage: StageName, *check: Any) -> Snapshot:
         """Add a row to the trace."""
@@ -254,6 +258,19 @@ class _Run:
                     return finished(self.relaxation, self.record, status)
             except KeyboardInterrupt:  # before the block was entered, or by another handler
                 status = Status.INTERRUPTED
+
+    def write_proof(self, result: Result) -> None:
+        """Write what the bound rests on, where that was asked for."""
+        if self.proof is None:
+            return
+        searched = self.best.log if result.proof.stated else None
+        if not self.proof.write(self.relaxation.problem, result, searched):
+            warnings.warn(
+                f"{self.proof.target}: the proof is that of the relaxation, and the bound, by "
+                f"{result.proof.kind}, is stated only: no record of it was kept",
+                ProofWarning,
+                stacklevel=2,
+            )
 
     def asked_to_stop(self, snapshot: Snapshot) -> bool:
         """Show a snapshot to the user's function; it may answer False, also numpy's."""
@@ -288,7 +305,12 @@ def _begin(model: Model, options: Options, interrupts: Interrupts, stored: Any =
         trace = stored.restore(relaxation)
     record = Record(problem, best, budget, trace)
     checkpoints = Checkpoints(options.checkpoint, relaxation, trace)
-    return _Run(options, best, budget, relaxation, record, warm, checkpoints)
+    proof = None
+    if options.proof is not None:
+        from softmap.solving.prooffile import ProofFile  # few runs are proved to others
+
+        proof = ProofFile(Path(options.proof))
+    return _Run(options, best, budget, relaxation, record, warm, checkpoints, proof)
 
 
 def _steps(run: _Run) -> Generator[Snapshot, None, Result]:
@@ -307,6 +329,7 @@ def _steps(run: _Run) -> Generator[Snapshot, None, Result]:
                 interrupts.press()
             run.checkpoints.keep_whole()
         result = run.finished(status)
+        run.write_proof(result)
         watching.end(result)
         if interrupts.twice:
             error = KeyboardInterrupt("Ctrl-C was pressed twice")
@@ -318,6 +341,9 @@ def _steps(run: _Run) -> Generator[Snapshot, None, Result]:
     except Exception as error:
         _attach_result(run, error)
         raise
+    finally:
+        if run.proof is not None:
+            run.proof.close()
 
 
 def _stages(run: _Run) -> Generator[Snapshot, None, Status]:

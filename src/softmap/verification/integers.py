@@ -20,7 +20,8 @@ from softmap.verification.dual import allowed_states, blocks
 from softmap.verification.records import Ints, Rejected
 
 __all__ = [
-    "FORBIDDEN", "HALF", "Flat", "Scale", "along", "each", "flat_model", "least_along", "sorted_axes",
+    "FORBIDDEN", "HALF", "Flat", "Scale", "along", "each", "flat_model", "flat_piece", "least_along",
+    "sorted_axes",
 ]  # fmt: skip
 
 FORBIDDEN = 1 << 60  # the cost of an entry that no labelling below the cut has
@@ -30,6 +31,7 @@ HALF = 1 << 59  # costs from here on count as forbidden
 
 Floats = NDArray[np.float64]
 LEAST = float(np.finfo(np.float64).tiny)
+ZERO = Fraction(0)
 
 
 @dataclass(frozen=True)
@@ -47,14 +49,7 @@ def flat_model(model: Model) -> Flat:
     allowed = allowed_states(model)
     costs = np.where(allowed, model.unary, np.inf)
     unary = np.split(costs, model.node_offset[1:-1])
-    tables: dict[int, Floats] = {}
-    for block in blocks(model):
-        exact = block.exact
-        with np.errstate(invalid="ignore"):
-            unsure = (np.abs(exact.high) < LEAST) & (exact.rest > 0)
-            down = (exact.low < 0) | unsure
-        low = np.where(down & np.isfinite(block.cost), np.nextafter(block.cost, -np.inf), block.cost)
-        tables.update(zip(block.edges.tolist(), low, strict=True))
+    tables = _lower_tables(model)
     pairs = np.flatnonzero((model.edges < n).all(axis=1))
     factors = [(tuple(model.edges[e].tolist()), tables[e]) for e in pairs.tolist()]
     labels = model.num_labels.tolist()
@@ -62,6 +57,26 @@ def flat_model(model: Model) -> Flat:
         scope = tuple(aux.member[aux.start[a] : aux.start[a + 1]].tolist())
         factors.append((scope, unary[n + a].reshape([labels[i] for i in scope])))
     return Flat(unary[:n], factors, Fraction(model.constant))
+
+
+def flat_piece(model: Model, nodes: Ints, edges: Ints, unary: list[Floats]) -> Flat:
+    """Some nodes with costs of their own, and edges among them."""
+    place, tables = {i: k for k, i in enumerate(nodes.tolist())}, _lower_tables(model)
+    ends = model.edges[edges].tolist()
+    scopes = [tuple(place[i] for i in pair) for pair in ends]
+    return Flat(unary, [(s, tables[e]) for s, e in zip(scopes, edges.tolist(), strict=True)], ZERO)
+
+
+def _lower_tables(model: Model) -> dict[int, Floats]:
+    """The table of each edge, rounded down where it is a product."""
+    tables: dict[int, Floats] = {}
+    for block in blocks(model):
+        exact = block.exact
+        unsure = (np.abs(exact.high) < LEAST) & (exact.rest > 0)
+        down = ((exact.low < 0) | unsure) & np.isfinite(block.cost)
+        low = np.where(down, np.nextafter(block.cost, -np.inf), block.cost)
+        tables.update(zip(block.edges.tolist(), low, strict=True))
+    return tables
 
 
 class Scale:

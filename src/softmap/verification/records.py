@@ -48,11 +48,15 @@ class Op(IntEnum):
     MOVE = 19
     REMOVE = 20
     COMBINE = 21
+    ABANDON = 22
+    DUAL = 23
+    PIECE = 24
+    DONE = 25
 
 
 ARRAYS = dict.fromkeys(Op, 1) | {
     Op.LOAD: 3, Op.DROP: 2, Op.DOMINATED: 2, Op.PERSISTENT: 3, Op.SUBSTITUTE: 2, Op.SHIFT: 2,
-    Op.COMPONENT: 2, Op.MOVE: 4, Op.REMOVE: 2, Op.COMBINE: 3,
+    Op.COMPONENT: 2, Op.MOVE: 4, Op.REMOVE: 2, Op.COMBINE: 3, Op.DUAL: 3, Op.PIECE: 3,
 }  # fmt: skip
 
 

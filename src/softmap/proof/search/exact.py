@@ -14,7 +14,7 @@ from softmap.model import Model
 from softmap.model.potentials.base import Costs, Ints
 from softmap.relaxation.bounds import lower_tables
 
-__all__ = ["ExactResult", "ExactSearch", "FlatModel", "flatten", "solve_exact"]
+__all__ = ["ExactResult", "ExactSearch", "FlatModel", "Log", "flatten", "solve_exact"]
 
 OPEN_NODE_BYTES = 2.0**30
 """Memory for open nodes; beyond it the search goes on depth first."""
@@ -30,6 +30,14 @@ class FlatModel:
     scope: Ints
     tables: Costs
     constant: float
+
+
+@dataclass(frozen=True)
+class Log:
+    """The records of a search: the first `size` bytes of a file."""
+
+    path: Path
+    size: int
 
 
 @dataclass(frozen=True)
@@ -52,9 +60,10 @@ class ExactResult:
         return float(self.counts["root_bound"])
 
     @property
-    def logged(self) -> int:
-        """Bytes of the log that prove the bound; 0 where there is none."""
-        return int(self.counts["logged"])
+    def log(self) -> Log | None:
+        """The file that proves the bound, where one was asked for and could be written."""
+        size = int(self.counts["logged"])
+        return Log(Path(self.counts["log"]), size) if size else None
 
     @property
     def optimal(self) -> bool:
@@ -120,7 +129,7 @@ class ExactSearch:
     ascent : whether the bound of the root is raised by message passing
     dp_limit : table entries of dynamic programming, at most
     seconds : what there is over all calls, by which dynamic programming is planned
-    log : file to which a proof of the bound is written (docs/proofs.md)
+    log : where the names of files with proofs of the bound begin (docs/proofs.md)
     """
 
     def __init__(

@@ -1,0 +1,111 @@
+"""The file of a proof (docs/proofs.md): what the bound of a run rests on, for others to check."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import tempfile
+import zlib
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from softmap.io.atomic import replacing
+from softmap.proof.search.exact import Log
+from softmap.proof.search.partial import PartialLog
+
+if TYPE_CHECKING:
+    from softmap.solving.problem import Problem
+    from softmap.solving.result import Result
+
+__all__ = ["ProofFile"]
+
+FORMAT, VERSION = "softmap proof", 1
+DUAL, PIECE, DONE = 23, 24, 25  # records; the others are the search's
+CHUNK = 1 << 20
+
+
+class ProofFile:
+    """Where a run writes its proof, and where its searches write theirs until then.
+
+    Parameters
+    ----------
+    target : Path
+    """
+
+    def __init__(self, target: Path) -> None:
+        self.target = target
+        self._folder = tempfile.TemporaryDirectory(prefix=".softmap-proof-", dir=target.parent)
+        self._count = 0
+
+    def fresh(self) -> Path:
+        """A name for the log of one more search."""
+        self._count += 1
+        return Path(self._folder.name) / str(self._count)
+
+    def write(self, problem: Problem, result: Result, logged: Log | PartialLog | None) -> bool:
+        """Write the proof; False where only the bound of λ could be proved."""
+        proof = result.proof
+        if isinstance(logged, Log):
+            parts: Iterable[bytes] = _copied(logged)
+        elif isinstance(logged, PartialLog):
+            parts = _pieces(problem, logged)
+        else:
+            parts = _dual(proof.clusters, result.lam if proof.lam is None else proof.lam)
+        size, total, body = 0, 0, Path(self._folder.name) / "proof"
+        with body.open("wb") as file:
+            for part in parts:
+                file.write(part)
+                size, total = size + len(part), zlib.crc32(part, total)
+        header = {"format": FORMAT, "version": VERSION, "model": problem.given.fingerprint()}
+        header |= {"exponent": problem.exponent, "bytes": size, "crc32": total}
+        with replacing(self.target) as out, body.open("rb") as file:
+            out.write(json.dumps(header).encode() + b"\n")
+            shutil.copyfileobj(file, out, CHUNK)
+        return logged is not None or not proof.stated
+
+    def close(self) -> None:
+        """Remove the files of the searches."""
+        self._folder.cleanup()
+
+
+def _copied(log: Log) -> Iterator[bytes]:
+    left = log.size
+    with log.path.open("rb") as file:
+        while left > 0 and (part := file.read(min(left, CHUNK))):
+            left -= len(part)
+            yield part
+
+
+def _dual(clusters: Iterable[tuple[int, ...]], lam: Any) -> Iterator[bytes]:
+    """λ, and the clusters of the relaxation it belongs to."""
+    sizes = [len(scope) for scope in clusters]
+    yield bytes([DUAL])
+    yield from _arrays(sizes, [i for scope in clusters for i in scope], _bits(lam))
+
+
+def _pieces(problem: Problem, log: PartialLog) -> Iterator[bytes]:
+    """λ, then each piece that was searched: its nodes, edges and costs, and the search's records."""
+    yield from _dual((), problem.lam_back(log.lam))
+    for nodes, edges, unary, records in log.pieces:
+        yield bytes([PIECE])
+        yield from _arrays(nodes, edges, _bits(problem.lam_back(unary)))
+        yield from _copied(records)
+        yield bytes([DONE])
+        yield from _arrays([])
+
+
+def _bits(values: Any) -> Any:
+    """Floating point numbers as integers of the same bits."""
+    return np.ascontiguousarray(values, dtype="<f8").view("<i8")
+
+
+def _arrays(*arrays: Any) -> Iterator[bytes]:
+    for array in arrays:
+        flat = np.asarray(array, dtype=np.int64)
+        yield bytes([min(len(flat), 63) << 2 | 3])
+        if len(flat) >= 63:
+            yield len(flat).to_bytes(8, "little")
+        yield flat.astype("<i8").tobytes()
