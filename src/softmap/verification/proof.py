@@ -16,7 +16,16 @@ from softmap.proof.tightening.regions import build
 from softmap.verification.dual import dual_proves, outer_terms
 from softmap.verification.exact import exact_sum
 from softmap.verification.integers import Flat, Scale, flat_model, flat_piece
-from softmap.verification.records import Ints, Op, Records, Rejected, read_header
+from softmap.verification.records import (
+    Ints,
+    Numbers,
+    Op,
+    Records,
+    Rejected,
+    array_of,
+    list_of,
+    read_header,
+)
 from softmap.verification.reduction import Reduction
 from softmap.verification.tree import Tree
 
@@ -108,16 +117,16 @@ class Checker:
         self._in_piece = False
         self.leaves = 0
 
-    def step(self, op: Op, arrays: list[Ints]) -> None:
+    def step(self, op: Op, arrays: list[Numbers]) -> None:
         """One record."""
         if op is Op.DUAL:
             if self._dual is not None or self._search is not None:
                 raise Rejected("λ is not the first record")
-            self._dual = Dual(self._model, *arrays)
+            self._dual = Dual(self._model, *map(array_of, arrays))
         elif op is Op.PIECE:
             if self._dual is None or self._in_piece:
                 raise Rejected("a piece without λ, or within another one")
-            flat = self._dual.piece(*arrays)
+            flat = self._dual.piece(*map(array_of, arrays))
             self._search, self._in_piece = SearchChecker(flat, self._exponent), True
         elif op is Op.DONE:
             if self._search is None or self._dual is None or not self._in_piece:
@@ -248,10 +257,10 @@ class SearchChecker:
             units = min(rounded, max(units, self._reduction.cut))
         return scale.unit * units + self._flat.constant
 
-    def step(self, op: Op, arrays: list[Ints]) -> None:
+    def step(self, op: Op, arrays: list[Numbers]) -> None:
         """One record."""
         if op is Op.LOAD:
-            self._load(*arrays)
+            self._load(*map(array_of, arrays))
         elif self._reduction is None:
             raise Rejected("there is no model")
         elif self._tree is not None:
@@ -266,22 +275,22 @@ class SearchChecker:
         self._scale = Scale(granule, exponent - self._exponent, most)
         self._reduction = Reduction(self._flat, self._scale, pairs, moved)
 
-    def _before_tree(self, reduction: Reduction, op: Op, arrays: list[Ints]) -> None:
+    def _before_tree(self, reduction: Reduction, op: Op, arrays: list[Numbers]) -> None:
         first = arrays[0]
         if op is Op.COMPONENT:
-            self._begin(reduction, first.tolist(), arrays[1].tolist())
+            self._begin(reduction, list_of(first), list_of(arrays[1]))
         elif op is Op.NORMALISE:
             reduction.normalise()
         elif op is Op.BAN:
-            reduction.ban(first)
+            reduction.ban(array_of(first))
         elif op is Op.SHIFT:
-            reduction.shift(*arrays)
+            reduction.shift(*map(array_of, arrays))
         elif op is Op.SUBSTITUTE:
-            reduction.substitute(*_numbers(first, 3), arrays[1])
+            reduction.substitute(*_numbers(first, 3), array_of(arrays[1]))
         elif op is Op.DROP:
-            reduction.drop(*_numbers(first, 1), arrays[1])
+            reduction.drop(*_numbers(first, 1), array_of(arrays[1]))
         elif op is Op.DOMINATED:
-            reduction.dominated(*_numbers(first, 1), arrays[1])
+            reduction.dominated(*_numbers(first, 1), array_of(arrays[1]))
         elif op is Op.SPLIT:
             reduction.split(*_numbers(first, 1))
         elif op is Op.ELIMINATE:
@@ -301,22 +310,22 @@ class SearchChecker:
             raise Rejected("a factor of a component is gone, or has other variables")
         self._part = variables, factors
         self._tree = Tree(
-            [reduction.unary[v] for v in variables],
+            [reduction.unary[v].tolist() for v in variables],
             [([place[v] for v in reduction.scopes[f]], reduction.tables[f]) for f in factors],
         )
 
-    def _in_tree(self, tree: Tree, op: Op, arrays: list[Ints]) -> None:
+    def _in_tree(self, tree: Tree, op: Op, arrays: list[Numbers]) -> None:
         first = arrays[0]
         if op is Op.MOVE:
-            tree.move(*arrays)
+            tree.move(*map(list_of, arrays))
         elif op is Op.REMOVE:
-            tree.remove(*arrays)
+            tree.remove(*map(list_of, arrays))
         elif op is Op.CLOSE:
             tree.close()
         elif op is Op.BRANCH:
             tree.branch(*_numbers(first, 3))
         elif op is Op.COMBINE:
-            tree.combine(*_numbers(first, 1), arrays[1].tolist(), arrays[2].tolist())
+            tree.combine(*_numbers(first, 1), list_of(arrays[1]), list_of(arrays[2]))
         elif op is Op.DIVE:
             tree.dive(*_numbers(first, 1))
         elif op is Op.LEAVE:
@@ -334,8 +343,7 @@ class SearchChecker:
             raise Rejected(f"{op.name} within a search")
 
 
-def _numbers(array: Ints, count: int) -> list[int]:
-    if len(array) != count:
-        raise Rejected(f"{count} numbers were expected, not {len(array)}")
-    found: list[int] = array.tolist()
-    return found
+def _numbers(given: Numbers, count: int) -> list[int]:
+    if len(given) != count:
+        raise Rejected(f"{count} numbers were expected, not {len(given)}")
+    return list_of(given)

@@ -8,6 +8,7 @@ import zlib
 from collections.abc import Iterator
 from enum import IntEnum
 from pathlib import Path
+from struct import unpack_from
 from typing import Any, BinaryIO
 
 import numpy as np
@@ -15,13 +16,17 @@ from numpy.typing import NDArray
 
 from softmap.errors import FormatError
 
-__all__ = ["FORMAT", "VERSION", "Ints", "Op", "Records", "Rejected", "read_header"]
+__all__ = [
+    "FORMAT", "VERSION", "Ints", "Numbers", "Op", "Records", "Rejected", "array_of", "list_of",
+    "read_header",
+]  # fmt: skip
 
 FORMAT, VERSION = "softmap proof", 1
 LONGEST_HEADER = 1 << 16
 CHUNK = 1 << 20
 
 Ints = NDArray[np.int64]
+Numbers = list[int] | Ints  # short arrays of records are lists
 
 
 class Op(IntEnum):
@@ -106,7 +111,7 @@ class Records:
         self._buffer, self._at, self._end = b"", 0, begin
         self.count, self.place = 0, begin
 
-    def __iter__(self) -> Iterator[tuple[Op, list[Ints]]]:
+    def __iter__(self) -> Iterator[tuple[Op, list[Numbers]]]:
         while self._end - len(self._buffer) + self._at < self._size:
             self.place = self._end - len(self._buffer) + self._at
             self.count += 1
@@ -132,7 +137,7 @@ class Records:
         self._at = at + count
         return at
 
-    def _array(self) -> Ints:
+    def _array(self) -> Numbers:
         head = self._buffer[self._take(1)]
         width, count = 1 << (head & 3), head >> 2
         if count == 63:
@@ -141,5 +146,17 @@ class Records:
             if not 0 <= count <= self._size:
                 raise Rejected("an array is longer than the file")
         at = self._take(count * width)
-        found = np.frombuffer(self._buffer, f"<i{width}", count, at)
-        return found.astype(np.int64)
+        if count < 63:
+            return list(unpack_from(f"<{count}{'bhiq'[head & 3]}", self._buffer, at))
+        return np.frombuffer(self._buffer, f"<i{width}", count, at).astype(np.int64)
+
+
+def array_of(numbers: Numbers) -> Ints:
+    """An array of a record, as one of numpy's."""
+    return np.asarray(numbers, dtype=np.int64)
+
+
+def list_of(numbers: Numbers) -> list[int]:
+    """An array of a record, as a list."""
+    found: list[int] = numbers if isinstance(numbers, list) else numbers.tolist()
+    return found

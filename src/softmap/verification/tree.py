@@ -1,27 +1,26 @@
 """A search over one component, repeated: costs moved, labels removed, decisions refuted.
 
-One thing is kept true in every node: a labelling of the node that lies outside the labels left
-costs at least `cut`, and any other at least the sum of what is left of the tables, all of which
-are 0 or more, and `lower`. So a node is closed where `lower` reaches the cut, or a variable has no
-label left. A factor's cost of labels a, b is table[a, b] - moved[a] - moved[b], where `moved` has a
-word for each label of each of its variables.
+One thing is kept true in every node: a labelling of the node that has a label which is gone costs
+at least `cut`, and any other at least `lower` and the sum of what is left of all costs, each of
+which is 0 or more. So a node is closed where `lower` reaches the cut, or a variable has no label
+left. Numbers are Python's integers: nothing overflows, and short lists are faster than arrays.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 import numpy as np
 
-from softmap.verification.integers import FORBIDDEN, HALF, along, each
+from softmap.verification.integers import FORBIDDEN, HALF, along
 from softmap.verification.records import Ints, Rejected
 
 __all__ = ["Tree"]
 
-LARGEST_MOVE = 1 << 57
 LARGEST_TABLE = 1 << 24  # entries of a factor that replaces others
+LARGEST_COST = 1 << 58
 MOST_COMBINED = 4
 EQUAL, DIFFERENT, AT_MOST, ABOVE = range(4)
 NEGATED = {EQUAL: DIFFERENT, DIFFERENT: EQUAL, AT_MOST: ABOVE, ABOVE: AT_MOST}
@@ -30,37 +29,32 @@ Decision = tuple[int, int, int]  # variable, kind, label
 Path = tuple[Any, Decision] | None  # the path before, and one more decision
 
 
-def _ragged(start: Ints, step: Ints, count: Ints) -> tuple[Ints, Ints]:
-    """start[k] + step[k] · (0, …, count[k] - 1) for all k, one after the other; where each begins."""
-    first = np.cumsum(count) - count
-    inside = np.arange(int(count.sum())) - np.repeat(first, count)
-    return np.repeat(start, count) + np.repeat(step, count) * inside, first
+class Factor:
+    """A table over some variables, and what was moved away from it by each label of each of them.
 
+    Labels a, b of two variables cost table[a, b] - moved[0][a] - moved[1][b].
+    """
 
-class Words:
-    """Columns that grow and shrink together: one row for each label of each factor's variables."""
+    __slots__ = ("_rows", "active", "moved", "scope", "table")
 
-    NAMES = ("moved", "state", "factor", "entry", "step", "count", "other")
+    def __init__(self, scope: list[int], table: Ints) -> None:
+        self.scope, self.table, self.active = scope, table, True
+        self.moved = [[0] * size for size in table.shape]
+        self._rows: tuple[dict[int, list[int]], ...] = ({}, {})
 
-    def __init__(self) -> None:
-        self.size = 0
-        self.columns = {name: np.zeros(1024, np.int64) for name in self.NAMES}
+    def row(self, axis: int, a: int) -> list[int]:
+        """The entries with one label; of a table of two variables."""
+        known = self._rows[axis].get(a)
+        if known is None:
+            known = self._rows[axis][a] = self.table.take(a, axis).tolist()
+        return known
 
-    def __getitem__(self, name: str) -> Ints:
-        return self.columns[name]
-
-    def add(self, **rows: Ints) -> None:
-        """More rows, with nothing moved."""
-        size = self.size + len(rows["state"])
-        if size > len(self.columns["state"]):
-            for name, old in self.columns.items():
-                self.columns[name] = np.zeros(2 * size, np.int64)
-                self.columns[name][: self.size] = old[: self.size]
-        own = slice(self.size, size)
-        self.columns["moved"][own] = 0
-        for name, values in rows.items():
-            self.columns[name][own] = values
-        self.size = size
+    def reduced(self) -> Ints:
+        """The costs as an array."""
+        table = self.table
+        for axis, moved in enumerate(self.moved):
+            table = table - along(np.array(moved, np.int64), axis, table.ndim)
+        return table
 
 
 class Tree:
@@ -68,7 +62,7 @@ class Tree:
 
     Parameters
     ----------
-    unary : list of int arrays, the costs of each variable's labels
+    unary : list of lists, the costs of each variable's labels
     factors : list of scopes, in the tree's own numbers, and tables
 
     Attributes
@@ -78,30 +72,22 @@ class Tree:
         Nodes that were closed.
     """
 
-    def __init__(self, unary: list[Ints], factors: list[tuple[list[int], Ints]]) -> None:
-        self._labels = np.array([len(costs) for costs in unary], np.int64)
-        self._begin = np.cumsum(self._labels) - self._labels
-        self._unary = np.concatenate(unary)
-        self._alive = np.ones(len(self._unary), dtype=bool)
-        self._left = self._labels.copy()
-        self._gone = np.zeros(len(unary), dtype=bool)  # variables that were minimised out
+    def __init__(self, unary: list[list[int]], factors: list[tuple[list[int], Ints]]) -> None:
+        self._unary = unary
+        self._live = [list(range(len(costs))) for costs in unary]
+        self._alive = [[True] * len(costs) for costs in unary]
+        self._gone = [False] * len(unary)  # variables that were minimised out
         self._empty = 0  # variables without labels
-        self._words = Words()
-        self._table = np.zeros(1024, np.int64)  # of all factors of two variables
-        self._entries = 0
-        self._larger: dict[int, Ints] = {}  # tables of the other factors
-        self._scopes: list[list[int]] = []
-        self._first: list[int] = []  # words of each factor
-        self._active: list[bool] = []
-        self._of: list[list[int]] = [[] for _ in unary]
+        self._factors: list[Factor] = []
+        self._of: list[list[Factor]] = [[] for _ in unary]
+        self._words: list[tuple[Factor, int, int]] = []  # factor, axis and label
         self.cut, self.lower, self.leaves = HALF, 0, 0
         for scope, table in factors:
-            self._add_factor(scope, table)
+            self._add_factor(Factor(scope, table))
         self._undo: list[Callable[[], None]] = []
         self._levels: list[tuple[int, Decision, int, Path]] = []
         self._path: Path = None
-        self._diving = False
-        self._node_bound = 0
+        self._diving, self._node_bound = False, 0
         self._open: dict[int, tuple[int, Path]] = {0: (0, None)}
         self._opened = 0
 
@@ -114,268 +100,206 @@ class Tree:
         least = min((max(bound, self.lower) for bound, _ in self._open.values()), default=self.cut)
         return min(self.cut, least)
 
-    # --- factors ----------------------------------------------------------------------------------
-
-    def _add_factor(self, scope: list[int], table: Ints) -> None:
-        number, words = len(self._scopes), self._words
-        first = words.size
-        self._scopes.append(scope)
-        self._first.append(first)
-        self._active.append(True)
-        begin = first
-        for v in scope:
-            self._of[v].append(number)
-            count = int(self._labels[v])
-            own = np.arange(count)
-            rows = {"state": self._begin[v] + own, "factor": np.full(count, number)}
-            entry, step, others, other = own, own, own * 0, own
-            if len(scope) == 2:
-                across = table.shape[1] if v == scope[0] else 1
-                entry = self._entries + own * across
-                step = np.full(count, 1 if v == scope[0] else table.shape[1])
-                others = np.full(count, table.shape[1] if v == scope[0] else table.shape[0])
-                other = np.full(count, first + (table.shape[0] if v == scope[0] else 0))
-            words.add(**rows, entry=entry, step=step, count=others, other=other)
-            begin += count
-        if len(scope) != 2:
-            self._larger[number] = table
-            return
-        size = self._entries + table.size
-        if size > len(self._table):
-            old = self._table
-            self._table = np.zeros(2 * size, np.int64)
-            self._table[: self._entries] = old[: self._entries]
-        self._table[self._entries : size] = table.ravel()
-        self._entries = size
-
-    def _drop_last_factor(self) -> None:
-        scope = self._scopes.pop()
-        for v in scope:
-            self._of[v].pop()
-        self._words.size = self._first.pop()
-        self._active.pop()
-        self._larger.pop(len(self._scopes), None)
-        if len(scope) == 2:
-            self._entries -= math.prod(int(self._labels[v]) for v in scope)
-
-    def _reduced(self, f: int) -> Ints:
-        """The costs of a factor, without what was moved."""
-        scope, word = self._scopes[f], self._first[f]
-        shape = [int(self._labels[v]) for v in scope]
-        if len(scope) == 2:
-            entry = int(self._words["entry"][word])
-            table = self._table[entry : entry + math.prod(shape)].reshape(shape)
-        else:
-            table = self._larger[f]
-        for axis, size in enumerate(shape):
-            moved = self._words["moved"][word : word + size]
-            table = table - along(moved, axis, len(shape))
-            word += size
-        return table
-
-    def _left_of(self, v: int) -> Ints:
-        begin = self._begin[v]
-        return np.flatnonzero(self._alive[begin : begin + self._labels[v]])
-
-    def _within(self, scope: list[int], table: Ints) -> Ints:
-        """The entries of a table whose labels are left."""
-        inside: Ints = table[np.ix_(*(self._left_of(v) for v in scope))]
-        return inside
+    def _add_factor(self, factor: Factor) -> None:
+        self._factors.append(factor)
+        for axis, v in enumerate(factor.scope):
+            self._of[v].append(factor)
+            self._words += [(factor, axis, a) for a in range(factor.table.shape[axis])]
 
     # --- costs ------------------------------------------------------------------------------------
 
-    def move(self, words: Ints, amounts: Ints, variables: Ints, lowered: Ints) -> None:
+    def move(
+        self, words: list[int], amounts: list[int], variables: list[int], lowered: list[int]
+    ) -> None:
         """Costs from factors to labels, and from all labels of a variable to the bound."""
-        self._check_order(words, self._words.size, amounts)
-        self._check_order(variables, len(self._labels), lowered)
-        if self._gone[variables].any():
-            raise Rejected("costs are moved from a variable that is gone")
-        factors = self._words["factor"][words]
-        if not all(self._active[f] for f in set(factors.tolist())):
-            raise Rejected("costs are moved from a factor that is gone")
-        self._shift(words, amounts, variables, lowered)
-        self._undo.append(lambda: self._shift(words, -amounts, variables, -lowered))
-        states, _ = _ragged(self._begin[variables], np.ones_like(variables), self._labels[variables])
-        states = np.concatenate([states, self._words["state"][words[amounts < 0]]])
-        if (self._unary[states][self._alive[states]] < 0).any():
-            raise Rejected("more is moved from a label than it costs")
-        if (np.abs(self._words["moved"][words]) > LARGEST_MOVE * 2).any():
-            raise Rejected("costs are too large")
-        out = words[amounts > 0]
-        costs, possible, _, _ = self._rows(out)
-        if (costs[possible] < 0).any():
-            raise Rejected("more is moved from a factor than it costs")
-        for f in set(self._words["factor"][out[self._words["count"][out] == 0]].tolist()):
-            if self._within(self._scopes[f], self._reduced(f)).min(initial=0) < 0:
-                raise Rejected("more is moved from a factor than it costs")
-
-    def _check_order(self, places: Ints, size: int, amounts: Ints) -> None:
-        if len(places) != len(amounts):
+        if len(words) != len(amounts) or len(variables) != len(lowered):
             raise Rejected("there is not one amount for each place")
-        if not len(places):
-            return
-        if places[0] < 0 or places[-1] >= size or (np.diff(places) <= 0).any():
-            raise Rejected("places are not in order, or there are none such")
-        if (np.abs(amounts) > LARGEST_MOVE).any():
-            raise Rejected("costs are too large")
+        moves = [(*self._word(w), amount) for w, amount in zip(words, amounts, strict=True)]
+        falls = [(self._variable(v), amount) for v, amount in zip(variables, lowered, strict=True)]
+        self._shift(moves, falls, 1)
+        self._undo.append(lambda: self._shift(moves, falls, -1))
+        larger = set()
+        for factor, axis, a, amount in moves:
+            x = factor.scope[axis]
+            if not self._alive[x][a]:
+                continue
+            if amount < 0:
+                if self._unary[x][a] < 0:
+                    raise Rejected("more is moved from a label than it costs")
+            elif len(factor.scope) > 2:
+                larger.add(factor)
+            elif self._least(factor, axis, a) < 0:
+                raise Rejected("more is moved from a factor than it costs")
+        for factor in larger:
+            if self._within(factor.scope, factor.reduced()).min(initial=0) < 0:
+                raise Rejected("more is moved from a factor than it costs")
+        for v, _ in falls:
+            if any(self._unary[v][a] < 0 for a in self._live[v]):
+                raise Rejected("more is moved to the bound than a label costs")
 
-    def _shift(self, words: Ints, amounts: Ints, variables: Ints, lowered: Ints) -> None:
-        states = self._words["state"][words]
-        self._words["moved"][words] += amounts
-        np.add.at(self._unary, states, amounts)
-        if len(variables):
-            count = self._labels[variables]
-            all_states, _ = _ragged(self._begin[variables], np.ones_like(count), count)
-            self._unary[all_states] -= np.repeat(lowered, count)
-            self.lower += sum(lowered.tolist())
-        if max(abs(self.lower), int(np.abs(self._unary[states]).max(initial=0))) > 2 * FORBIDDEN:
-            raise Rejected("costs are too large")
+    def _shift(self, moves: list[Any], falls: list[Any], sign: int) -> None:
+        unary = self._unary
+        for factor, axis, a, amount in moves:
+            moved = factor.moved[axis]
+            moved[a] += sign * amount
+            if abs(moved[a]) > LARGEST_COST:  # tables are arrays of 64 bits
+                raise Rejected("costs are too large")
+            unary[factor.scope[axis]][a] += sign * amount
+        for v, amount in falls:
+            unary[v] = [cost - sign * amount for cost in unary[v]]
+            self.lower += sign * amount
 
-    def _rows(self, words: Ints) -> tuple[Ints, Any, Ints, Ints]:
-        """Costs of labels in factors of two variables, one for each label at the other end.
+    def _word(self, w: int) -> tuple[Factor, int, int]:
+        if not 0 <= w < len(self._words):
+            raise Rejected(f"there is no label {w} in a factor")
+        found = self._words[w]
+        if not found[0].active:
+            raise Rejected("costs of a factor that is gone")
+        return found
 
-        Also which are possible, the states of the other ends, and where each label's costs begin.
-        """
-        column, count = self._words, self._words["count"][words]
-        entries, first = _ragged(column["entry"][words], column["step"][words], count)
-        others, _ = _ragged(column["other"][words], np.ones_like(words), count)
-        costs = self._table[entries] - column["moved"][others]
-        costs -= np.repeat(column["moved"][words], count)
-        ends = column["state"][others]
-        possible = self._alive[ends] & np.repeat(self._alive[column["state"][words]], count)
-        return costs, possible, ends, first
+    def _variable(self, x: int) -> int:
+        if not 0 <= x < len(self._unary) or self._gone[x]:
+            raise Rejected(f"there is no variable {x}, or it is gone")
+        return x
+
+    def _least(self, factor: Factor, axis: int, a: int) -> int:
+        """The least cost of a label in a factor of two variables; FORBIDDEN where there is none."""
+        row, moved = factor.row(axis, a), factor.moved[1 - axis]
+        live = self._live[factor.scope[1 - axis]]
+        return min([row[b] - moved[b] for b in live], default=FORBIDDEN) - factor.moved[axis][a]
+
+    def _within(self, scope: list[int], table: Ints) -> Ints:
+        """The entries of a table whose labels are left."""
+        inside: Ints = table[np.ix_(*(self._live[v] for v in scope))]
+        return inside
 
     # --- labels -----------------------------------------------------------------------------------
 
-    def remove(self, plain: Ints, reasons: Ints) -> None:
+    def remove(self, plain: list[int], reasons: list[int]) -> None:
         """Labels go whose own cost reaches the cut, or with what a factor costs beside it."""
         room = self.cut - self.lower
-        states = [self._state(x, a) for x, a in each(plain, 2, "a variable and its label")]
-        if any(self._unary[s] < room for s in states):
-            raise Rejected("a label goes whose cost does not reach the cut")
-        if len(reasons):
-            if reasons.min() < 0 or reasons.max() >= self._words.size:
-                raise Rejected("there is no such label in a factor")
-            if not all(self._active[f] for f in self._words["factor"][reasons].tolist()):
-                raise Rejected("a label goes because of a factor that is gone")
-            least = self._beside(reasons) + self._unary[self._words["state"][reasons]]
-            if (least < room).any():
+        if len(plain) % 2:
+            raise Rejected("a variable without its label")
+        out = [(self._variable(x), a) for x, a in zip(plain[::2], plain[1::2], strict=True)]
+        for x, a in out:
+            if not 0 <= a < len(self._unary[x]):
+                raise Rejected(f"there is no label {a} of variable {x}")
+            if self._unary[x][a] < room:
+                raise Rejected("a label goes whose cost does not reach the cut")
+        for w in reasons:
+            factor, axis, a = self._word(w)
+            x = factor.scope[axis]
+            if self._beside(factor, axis, a) + self._unary[x][a] < room:
                 raise Rejected("a label goes whose costs do not reach the cut")
-            states += self._words["state"][reasons].tolist()
-        self._take_out(states)
+            out.append((x, a))
+        self._take_out(out)
 
-    def _state(self, x: int, a: int) -> int:
-        if not 0 <= x < len(self._labels) or not 0 <= a < self._labels[x]:
-            raise Rejected(f"there is no label {a} of variable {x}")
-        if self._gone[x]:
-            raise Rejected(f"variable {x} is gone")
-        return int(self._begin[x]) + a
-
-    def _beside(self, words: Ints) -> Ints:
+    def _beside(self, factor: Factor, axis: int, a: int) -> int:
         """The least cost of a label in a factor, with the other labels' own costs."""
-        out = np.full(len(words), FORBIDDEN, np.int64)
-        pairs = self._words["count"][words] > 0
-        if pairs.any():
-            costs, possible, ends, first = self._rows(words[pairs])
-            costs = np.minimum(costs, FORBIDDEN) + self._unary[ends]
-            costs = np.where(possible, costs, FORBIDDEN)
-            out[pairs] = np.minimum.reduceat(costs, first)
-        for k in np.flatnonzero(~pairs).tolist():
-            f, state = int(self._words["factor"][words[k]]), int(self._words["state"][words[k]])
-            scope = self._scopes[f]
-            table = np.minimum(self._reduced(f), FORBIDDEN)
-            variable = int(np.searchsorted(self._begin, state, "right")) - 1
-            for axis, v in enumerate(scope):
-                if v != variable:
-                    begin = int(self._begin[v])
-                    own = self._unary[begin : begin + int(self._labels[v])]
-                    table = np.minimum(table + along(own, axis, len(scope)), FORBIDDEN)
-            row = table.take(state - int(self._begin[variable]), scope.index(variable))
-            rest = [v for v in scope if v != variable]
-            out[k] = self._within(rest, row).min(initial=FORBIDDEN)
-        return out
+        scope = factor.scope
+        if len(scope) == 2:
+            row, moved = factor.row(axis, a), factor.moved[1 - axis]
+            other = scope[1 - axis]
+            costs, live = self._unary[other], self._live[other]
+            least = min([row[b] - moved[b] + costs[b] for b in live], default=FORBIDDEN)
+            return least - factor.moved[axis][a]
+        table = factor.reduced().take(a, axis)
+        others = [v for v in scope if v != scope[axis]]
+        table = np.minimum(self._within(others, table), FORBIDDEN)
+        for k, v in enumerate(others):
+            costs = [min(self._unary[v][b], FORBIDDEN) for b in self._live[v]]
+            table = np.minimum(table + along(np.array(costs, np.int64), k, len(others)), FORBIDDEN)
+        return int(table.min(initial=FORBIDDEN))
 
-    def _take_out(self, states: list[int]) -> None:
-        fresh = [s for s in dict.fromkeys(states) if self._alive[s]]
-        variables = (np.searchsorted(self._begin, fresh, "right") - 1).tolist()
-        self._alive[fresh] = False
-        for v in variables:
-            self._left[v] -= 1
-            self._empty += not self._left[v]
+    def _take_out(self, out: Iterable[tuple[int, int]]) -> None:
+        before: dict[int, list[int]] = {}
+        for x, a in out:
+            if self._alive[x][a]:
+                before.setdefault(x, self._live[x])
+                self._alive[x][a] = False
+                self._live[x] = [b for b in self._live[x] if b != a]
+                self._empty += not self._live[x]
 
         def undo() -> None:
-            self._alive[fresh] = True
-            for v in variables:
-                self._empty -= not self._left[v]
-                self._left[v] += 1
+            for x, live in before.items():
+                self._empty -= not self._live[x]
+                self._live[x] = live
+                for a in live:
+                    self._alive[x][a] = True
 
         self._undo.append(undo)
 
     # --- factors replaced -------------------------------------------------------------------------
 
-    def combine(self, out: int, factors: list[int], scope: list[int]) -> None:
+    def combine(self, out: int, numbers: list[int], scope: list[int]) -> None:
         """Factors become one over a scope; the variable `out`, unless it is -1, goes with them.
 
         The least of their sum over all other variables is no more than they cost. Other factors
         of a variable that goes cost 0 at least, and are left out.
         """
-        known = len(self._scopes)
-        if not 1 <= len(set(factors)) == len(factors) <= MOST_COMBINED:
+        if not 1 <= len(set(numbers)) == len(numbers) <= MOST_COMBINED:
             raise Rejected("so many factors are not combined")
-        if not all(0 <= f < known and self._active[f] for f in factors):
+        if not all(0 <= f < len(self._factors) and self._factors[f].active for f in numbers):
             raise Rejected("a factor is combined that is gone")
-        variables = sorted({v for f in factors for v in self._scopes[f]})
-        if out != -1 and (out not in variables or self._gone[out] or out in scope):
+        factors = [self._factors[f] for f in numbers]
+        variables = sorted({v for factor in factors for v in factor.scope})
+        if out != -1 and (self._variable(out) not in variables or out in scope):
             raise Rejected(f"variable {out} cannot go")
         if not 1 <= len(set(scope)) == len(scope) <= 2 or not set(scope) <= set(variables):
             raise Rejected("the scope of combined factors is none")
         table = self._least_sum(out, factors, scope, variables)
-        gone = {*factors, *(f for f in (self._of[out] if out >= 0 else ()) if self._active[f])}
-        for f in gone:
-            self._active[f] = False
-        if out >= 0:
-            self._gone[out] = True
         if self._within(scope, table).min(initial=0) < 0:
             raise Rejected("combined factors cost less than 0")
+        own = self._of[out] if out >= 0 else []
+        gone = [*factors, *(f for f in own if f.active and f not in factors)]
+        for factor in gone:
+            factor.active = False
+        if out >= 0:
+            self._gone[out] = True
+        added: list[int] = []
+        words = len(self._words)
         if len(scope) == 1:
-            own = slice(int(self._begin[scope[0]]), int(self._begin[scope[0]]) + len(table))
-            self._unary[own] += table
-            if (np.abs(self._unary[own]) > 2 * FORBIDDEN).any():
-                raise Rejected("costs are too large")
+            added = table.tolist()
+            costs = self._unary[scope[0]]
+            self._unary[scope[0]] = [a + b for a, b in zip(costs, added, strict=True)]
         else:
-            self._add_factor(scope, table)
+            self._add_factor(Factor(scope, table))
 
         def undo() -> None:
             if len(scope) == 1:
-                self._unary[own] -= table
+                costs = self._unary[scope[0]]
+                self._unary[scope[0]] = [a - b for a, b in zip(costs, added, strict=True)]
             else:
-                self._drop_last_factor()
-            for f in gone:
-                self._active[f] = True
+                for v in self._factors.pop().scope:
+                    self._of[v].pop()
+                del self._words[words:]
+            for factor in gone:
+                factor.active = True
             if out >= 0:
                 self._gone[out] = False
 
         self._undo.append(undo)
 
     def _least_sum(
-        self, out: int, factors: list[int], scope: list[int], variables: list[int]
+        self, out: int, factors: list[Factor], scope: list[int], variables: list[int]
     ) -> Ints:
         """The sum of factors, and of the own costs of `out`, minimised over all but the scope."""
         labels = [
-            np.arange(self._labels[v]) if v in scope else self._left_of(v) for v in variables
+            list(range(len(self._unary[v]))) if v in scope else self._live[v] for v in variables
         ]
-        if math.prod(map(len, labels)) > LARGEST_TABLE:
+        sizes = list(map(len, labels))
+        if math.prod(sizes) > LARGEST_TABLE:
             raise Rejected("combined factors are too large to check")
-        total = np.zeros([len(own) for own in labels], np.int64)
-        for f in factors:
-            own = self._scopes[f]
-            order = sorted(range(len(own)), key=lambda k: own[k])
-            table = np.minimum(self._reduced(f), FORBIDDEN).transpose(order)
-            table = table[np.ix_(*(labels[variables.index(own[k])] for k in order))]
-            total = total + table.reshape([len(a) if v in own else 1 for v, a in zip(variables, labels, strict=True)])
+        total: Ints = np.zeros(sizes, np.int64)
+        for factor in factors:
+            order = sorted(range(len(factor.scope)), key=lambda k: factor.scope[k])
+            places = [variables.index(factor.scope[k]) for k in order]
+            table = np.minimum(factor.reduced(), FORBIDDEN).transpose(order)
+            table = table[np.ix_(*(labels[k] for k in places))]
+            total = total + table.reshape([n if k in places else 1 for k, n in enumerate(sizes)])
         if out >= 0:
             at = variables.index(out)
-            costs = np.minimum(self._unary[self._begin[out] + labels[at]], FORBIDDEN)
+            costs = np.array([min(self._unary[out][a], FORBIDDEN) for a in labels[at]], np.int64)
             total = total + along(costs, at, len(variables))
         rest = tuple(k for k, v in enumerate(variables) if v not in scope)
         least = total.min(axis=rest, initial=4 * FORBIDDEN) if rest else total
@@ -409,15 +333,16 @@ class Tree:
         """A decision, to be refuted or left open."""
         if not self._diving or kind not in NEGATED:
             raise Rejected("a decision outside of a dive, or of no kind")
-        self._state(x, a)
-        self._levels.append((len(self._undo), (x, kind, a), self.lower, self._path))
+        self._levels.append((len(self._undo), (self._variable(x), kind, a), self.lower, self._path))
         self._path = (self._path, (x, kind, a))
         self._restrict(x, kind, a)
 
     def _restrict(self, x: int, kind: int, a: int) -> None:
-        labels = np.arange(self._labels[x])
-        out = {EQUAL: labels != a, DIFFERENT: labels == a, AT_MOST: labels > a, ABOVE: labels <= a}
-        self._take_out((self._begin[x] + labels[out[kind]]).tolist())
+        if kind in (EQUAL, DIFFERENT):
+            out = [(x, b) for b in self._live[x] if (b == a) == (kind == DIFFERENT)]
+        else:
+            out = [(x, b) for b in self._live[x] if (b <= a) == (kind == ABOVE)]
+        self._take_out(out)
 
     def close(self) -> None:
         """Nothing in this node is below the cut: the last decision is refuted."""
@@ -438,7 +363,7 @@ class Tree:
         if not self._diving:
             raise Rejected("there is no dive to leave")
         leaf = (max(self.lower, self._node_bound), self._path)
-        sides = [
+        sides: list[tuple[int, Path]] = [
             (max(lower, self._node_bound), (path, (x, NEGATED[kind], a)))
             for _, (x, kind, a), lower, path in self._levels
         ]
