@@ -14,7 +14,6 @@ if TYPE_CHECKING:
     from softmap.errors import (
         CheckpointError,
         CheckpointWarning,
-        ProofWarning,
         ConvergenceWarning,
         FormatError,
         InfeasibleModel,
@@ -22,6 +21,7 @@ if TYPE_CHECKING:
         ModelError,
         NotEnoughMemory,
         OptionError,
+        ProofWarning,
         SoftmapError,
         WriteError,
     )
@@ -136,7 +136,6 @@ __all__ = [
     "Cardinality",
     "CheckpointError",
     "CheckpointWarning",
-    "ProofWarning",
     "ConvergenceWarning",
     "ExactlyOne",
     "FormatError",
@@ -153,6 +152,7 @@ __all__ = [
     "Picture",
     "Potts",
     "Projection",
+    "ProofWarning",
     "RankedLabelling",
     "Result",
     "SharedTables",

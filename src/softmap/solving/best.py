@@ -157,9 +157,7 @@ class Best:
         self._sharpen()
         return True
 
-    def offer_bound(
-        self, bound: float, proof: Proof, log: Log | PartialLog | None = None
-    ) -> bool:
+    def offer_bound(self, bound: float, proof: Proof, log: Log | PartialLog | None = None) -> bool:
         """Offer a bound on the MAP optimum, with its proof; whether it was kept.
 
         Parameters

@@ -87,7 +87,7 @@ def _dual(clusters: Iterable[tuple[int, ...]], lam: Any) -> Iterator[bytes]:
 
 
 def _pieces(problem: Problem, log: PartialLog) -> Iterator[bytes]:
-    """λ, then each piece that was searched: its nodes, edges and costs, and the search's records."""
+    """λ, then each piece that was searched: nodes, edges, the nodes' costs, and the records."""
     yield from _dual((), problem.lam_back(log.lam))
     for nodes, edges, unary, records in log.pieces:
         yield bytes([PIECE])

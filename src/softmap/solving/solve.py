@@ -156,6 +156,7 @@ def resume(  # noqa: PLR0913 - the limits of `solve`
     updates: int | None = None,
     threads: int | None = None,
     checkpoint: str | Path | None = None,
+    proof: str | Path | None = None,
     on_snapshot: Callable[[Snapshot], Any] | None = None,
     verbose: bool = False,
     progress: bool = False,
@@ -184,6 +185,8 @@ def resume(  # noqa: PLR0913 - the limits of `solve`
         Threads of the processor; all that this process may use if left out.
     checkpoint : str or Path, optional
         File to which this run is written; it may be `path`. Nothing is written if left out.
+    proof : str or Path, optional
+        File to which a proof of the bound is written.
     on_snapshot : function, optional
         Called with a `Snapshot` after each check; the run stops where it returns False.
     verbose : bool, default False
@@ -217,7 +220,7 @@ def resume(  # noqa: PLR0913 - the limits of `solve`
     kept = stored.settings | {name: v for name, v in changed.items() if v is not None}
     options = Options(
         time_limit=time_limit, max_work=max_work, threads=threads, checkpoint=checkpoint,
-        on_snapshot=on_snapshot, verbose=verbose, progress=progress, **kept,
+        proof=proof, on_snapshot=on_snapshot, verbose=verbose, progress=progress, **kept,
     )  # fmt: skip
     interrupts = Interrupts()
     with interrupts:

@@ -101,9 +101,7 @@ class Stage(ABC):
     setup: ClassVar[float] = 0.0  # evaluations of the bound that its shortest turn may take
     proves: ClassVar[bool] = True  # whether it may raise the bound
 
-    def __init__(
-        self, problem: Problem, options: Options, proof: ProofFile | None = None
-    ) -> None:
+    def __init__(self, problem: Problem, options: Options, proof: ProofFile | None = None) -> None:
         self.problem, self.options = problem, options
         self.fresh_log = None if proof is None else proof.fresh
         self.active = self.applies()

@@ -120,7 +120,7 @@ def _cross_out(block: Block, model: Model, allowed: Bools) -> None:
 
 @dataclass(frozen=True)
 class DualBound:
-    """Whether λ proves a bound that was stated, the bound that it has, and the size of its terms."""
+    """Whether λ proves a stated bound, the bound that it has, and size and number of its terms."""
 
     proved: bool
     found: float
@@ -179,7 +179,9 @@ def outer_terms(
     allowed, outer = allowed_states(model), np.ones(model.m, dtype=bool)
     outer[inner_edges] = False
     reduced = _reduced_nodes(model, np.where(allowed, model.unary, 0.0), lam, outer)
-    own = np.concatenate([np.zeros(0, np.int64), *(_states(model, i) for i in inner_nodes.tolist())])
+    own = np.concatenate(
+        [np.zeros(0, np.int64), *(_states(model, i) for i in inner_nodes.tolist())]
+    )
     if own.shape != unary.shape:
         return None
     finite = np.isfinite(unary)
@@ -190,7 +192,7 @@ def outer_terms(
     if allowed[own[~finite]].any() or not safe.all():
         return None
     rest = np.setdiff1d(np.arange(model.n), inner_nodes)
-    states = np.concatenate([np.zeros(0, np.int64), *(_states(model, i) for i in rest.tolist())])
+    states = _states(model, rest)
     left = Expansion(*(part[states] for part in (reduced.high, reduced.low, reduced.rest)))
     sizes = model.num_labels[rest]
     terms = left.least(np.cumsum(sizes) - sizes, allowed[states]) if len(rest) else []
@@ -203,8 +205,12 @@ def outer_terms(
     return [model.constant, *terms]
 
 
-def _states(model: Model, i: int) -> Ints:
-    return np.arange(model.node_offset[i], model.node_offset[i + 1])
+def _states(model: Model, nodes: Ints) -> Ints:
+    """Where the states of some nodes lie in node arrays."""
+    sizes = model.num_labels[nodes]
+    inside = np.arange(sizes.sum()) - np.repeat(np.cumsum(sizes) - sizes, sizes)
+    at: Ints = np.repeat(model.node_offset[nodes], sizes) + inside
+    return at
 
 
 def _node_terms(model: Model, unary: Floats, lam: Floats, allowed: Bools) -> list[float]:

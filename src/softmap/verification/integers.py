@@ -20,8 +20,8 @@ from softmap.verification.dual import allowed_states, blocks
 from softmap.verification.records import Ints, Rejected
 
 __all__ = [
-    "FORBIDDEN", "HALF", "Flat", "Scale", "along", "each", "flat_model", "flat_piece", "least_along",
-    "sorted_axes",
+    "FORBIDDEN", "HALF", "Flat", "Scale", "along", "at_label", "each", "flat_model", "flat_piece",
+    "least_along", "sorted_axes",
 ]  # fmt: skip
 
 FORBIDDEN = 1 << 60  # the cost of an entry that no labelling below the cut has
@@ -147,6 +147,12 @@ def least_along(table: Ints, axis: int) -> Ints:
     others = tuple(k for k in range(table.ndim) if k != axis)
     least: Ints = table.min(axis=others)
     return least
+
+
+def at_label(table: Ints, axis: int, a: int) -> Ints:
+    """The entries with one label of one axis."""
+    found: Ints = np.take(table, a, axis=axis)
+    return found
 
 
 def along(values: Ints, axis: int, axes: int) -> Ints:

@@ -50,7 +50,7 @@ class Checked:
 
     def proves(self, bound: float) -> bool:
         """Whether no labelling costs less than this."""
-        return math.isinf(bound) and bound < 0 or math.isfinite(bound) and self.bound >= bound
+        return bound == -math.inf or (math.isfinite(bound) and self.bound >= bound)
 
     @property
     def rounded(self) -> float:
@@ -286,17 +286,18 @@ class SearchChecker:
         elif op is Op.SHIFT:
             reduction.shift(*map(array_of, arrays))
         elif op is Op.SUBSTITUTE:
-            reduction.substitute(*_numbers(first, 3), array_of(arrays[1]))
+            tie, x, y = _numbers(first, 3)
+            reduction.substitute(tie, x, y, array_of(arrays[1]))
         elif op is Op.DROP:
-            reduction.drop(*_numbers(first, 1), array_of(arrays[1]))
+            reduction.drop(_number(first), array_of(arrays[1]))
         elif op is Op.DOMINATED:
-            reduction.dominated(*_numbers(first, 1), array_of(arrays[1]))
+            reduction.dominated(_number(first), array_of(arrays[1]))
         elif op is Op.SPLIT:
-            reduction.split(*_numbers(first, 1))
+            reduction.split(_number(first))
         elif op is Op.ELIMINATE:
-            reduction.eliminate(*_numbers(first, 1))
+            reduction.eliminate(_number(first))
         elif op is Op.FIX:
-            reduction.fix(*_numbers(first, 1))
+            reduction.fix(_number(first))
         else:
             raise Rejected(f"{op.name} outside of a search")
 
@@ -306,7 +307,9 @@ class SearchChecker:
             raise Rejected("the variables or factors of a component are named twice")
         if not all(v in reduction.unary for v in variables):
             raise Rejected("a variable of a component is gone")
-        if not all(f in reduction.scopes and set(reduction.scopes[f]) <= set(place) for f in factors):
+        if not all(
+            f in reduction.scopes and set(reduction.scopes[f]) <= set(place) for f in factors
+        ):
             raise Rejected("a factor of a component is gone, or has other variables")
         self._part = variables, factors
         self._tree = Tree(
@@ -323,15 +326,16 @@ class SearchChecker:
         elif op is Op.CLOSE:
             tree.close()
         elif op is Op.BRANCH:
-            tree.branch(*_numbers(first, 3))
+            x, kind, a = _numbers(first, 3)
+            tree.branch(x, kind, a)
         elif op is Op.COMBINE:
-            tree.combine(*_numbers(first, 1), list_of(arrays[1]), list_of(arrays[2]))
+            tree.combine(_number(first), list_of(arrays[1]), list_of(arrays[2]))
         elif op is Op.DIVE:
-            tree.dive(*_numbers(first, 1))
+            tree.dive(_number(first))
         elif op is Op.LEAVE:
-            tree.leave(bool(_numbers(first, 1)[0]))
+            tree.leave(bool(_number(first)))
         elif op is Op.CUT:
-            tree.set_cut(*_numbers(first, 1))
+            tree.set_cut(_number(first))
         elif op is Op.ABANDON:
             self._leaves, self._tree = self._leaves + tree.leaves, None
         elif op is Op.END:
@@ -341,6 +345,10 @@ class SearchChecker:
             self._tree = None
         else:
             raise Rejected(f"{op.name} within a search")
+
+
+def _number(given: Numbers) -> int:
+    return _numbers(given, 1)[0]
 
 
 def _numbers(given: Numbers, count: int) -> list[int]:

@@ -18,6 +18,7 @@ from softmap.verification.integers import (
     Flat,
     Scale,
     along,
+    at_label,
     each,
     least_along,
     sorted_axes,
@@ -201,7 +202,7 @@ class Reduction:
         total = int(self.unary[v][better]) - int(self.unary[v][worse])
         for f in self._of[v]:
             table, axis = self.tables[f], self.scopes[f].index(v)
-            new, old = table.take(better, axis), table.take(worse, axis)
+            new, old = at_label(table, axis, better), at_label(table, axis, worse)
             possible = old < HALF
             if not possible.any():
                 return True
@@ -220,7 +221,8 @@ class Reduction:
         """Tables of pairs that add up to no more than the factor."""
         if math.prod(table.shape) > LARGEST_TABLE or len(scope) < 3:
             raise Rejected("a factor cannot be split")
-        rest, total, out = table, np.zeros_like(table), []
+        rest, total = table, np.zeros_like(table)
+        out: list[tuple[Scope, Ints]] = []
         pairs = sorted(combinations(range(len(scope)), 2), key=lambda pair: pair[::-1])
         for i, j in pairs:
             others = tuple(k for k in range(len(scope)) if k not in (i, j))
@@ -275,7 +277,7 @@ class Reduction:
         for a, own in enumerate(costs.tolist()):
             total = np.full(shape, own, np.int64)
             for axis, view, table in views:
-                total += table.take(a, axis).reshape(view)
+                total += at_label(table, axis, a).reshape(view)
                 np.minimum(total, FORBIDDEN, out=total)
             np.minimum(best, total, out=best)
         best[best >= HALF] = FORBIDDEN
@@ -291,10 +293,10 @@ class Reduction:
         """A variable with one label is taken out of its factors."""
         if len(self._costs(v)) != 1:
             raise Rejected(f"variable {v} has more than one label")
-        self._add_costs((), self.unary[v][0])
+        self._add_costs((), self.unary[v].reshape(()))
         for f in sorted(self._of[v]):
             scope, table = self._take(f)
-            self._add_costs(tuple(u for u in scope if u != v), table.take(0, scope.index(v)))
+            self._add_costs(tuple(u for u in scope if u != v), at_label(table, scope.index(v), 0))
         self._forget(v)
 
     def _forget(self, v: int) -> None:

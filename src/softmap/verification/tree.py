@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from softmap.verification.integers import FORBIDDEN, HALF, along
+from softmap.verification.integers import FORBIDDEN, HALF, along, at_label
 from softmap.verification.records import Ints, Rejected
 
 __all__ = ["Tree"]
@@ -40,13 +40,13 @@ class Factor:
     def __init__(self, scope: list[int], table: Ints) -> None:
         self.scope, self.table, self.active = scope, table, True
         self.moved = [[0] * size for size in table.shape]
-        self._rows: tuple[dict[int, list[int]], ...] = ({}, {})
+        self._rows: dict[tuple[int, int], list[int]] = {}
 
     def row(self, axis: int, a: int) -> list[int]:
-        """The entries with one label; of a table of two variables."""
-        known = self._rows[axis].get(a)
+        """The entries with one label, one after the other."""
+        known = self._rows.get((axis, a))
         if known is None:
-            known = self._rows[axis][a] = self.table.take(a, axis).tolist()
+            known = self._rows[axis, a] = at_label(self.table, axis, a).ravel().tolist()
         return known
 
     def reduced(self) -> Ints:
@@ -118,7 +118,6 @@ class Tree:
         falls = [(self._variable(v), amount) for v, amount in zip(variables, lowered, strict=True)]
         self._shift(moves, falls, 1)
         self._undo.append(lambda: self._shift(moves, falls, -1))
-        larger = set()
         for factor, axis, a, amount in moves:
             x = factor.scope[axis]
             if not self._alive[x][a]:
@@ -126,12 +125,7 @@ class Tree:
             if amount < 0:
                 if self._unary[x][a] < 0:
                     raise Rejected("more is moved from a label than it costs")
-            elif len(factor.scope) > 2:
-                larger.add(factor)
             elif self._least(factor, axis, a) < 0:
-                raise Rejected("more is moved from a factor than it costs")
-        for factor in larger:
-            if self._within(factor.scope, factor.reduced()).min(initial=0) < 0:
                 raise Rejected("more is moved from a factor than it costs")
         for v, _ in falls:
             if any(self._unary[v][a] < 0 for a in self._live[v]):
@@ -163,10 +157,32 @@ class Tree:
         return x
 
     def _least(self, factor: Factor, axis: int, a: int) -> int:
-        """The least cost of a label in a factor of two variables; FORBIDDEN where there is none."""
+        """The least cost of a label in a factor; FORBIDDEN where no other labels are left."""
         row, moved = factor.row(axis, a), factor.moved[1 - axis]
-        live = self._live[factor.scope[1 - axis]]
-        return min([row[b] - moved[b] for b in live], default=FORBIDDEN) - factor.moved[axis][a]
+        if len(factor.scope) == 2:
+            live = self._live[factor.scope[1 - axis]]
+            return min([row[b] - moved[b] for b in live], default=FORBIDDEN) - factor.moved[axis][a]
+        free = [[-cost for cost in costs] for costs in factor.moved]
+        return self._least_with(factor, axis, a, free)
+
+    def _beside(self, factor: Factor, axis: int, a: int) -> int:
+        """The least cost of a label in a factor, with the other labels' own costs."""
+        costs = [
+            [own - cost for own, cost in zip(self._unary[v], moved, strict=True)]
+            for v, moved in zip(factor.scope, factor.moved, strict=True)
+        ]
+        costs[axis] = [-cost for cost in factor.moved[axis]]
+        return self._least_with(factor, axis, a, costs)
+
+    def _least_with(self, factor: Factor, axis: int, a: int, costs: list[list[int]]) -> int:
+        """The least sum of an entry with one label and of costs of all labels."""
+        places = [(0, costs[axis][a])]
+        for k, v in enumerate(factor.scope):
+            if k != axis:
+                size, own = factor.table.shape[k], [(b, costs[k][b]) for b in self._live[v]]
+                places = [(at * size + b, c + d) for at, c in places for b, d in own]
+        row = factor.row(axis, a)
+        return min([row[at] + cost for at, cost in places], default=FORBIDDEN)
 
     def _within(self, scope: list[int], table: Ints) -> Ints:
         """The entries of a table whose labels are left."""
@@ -193,23 +209,6 @@ class Tree:
                 raise Rejected("a label goes whose costs do not reach the cut")
             out.append((x, a))
         self._take_out(out)
-
-    def _beside(self, factor: Factor, axis: int, a: int) -> int:
-        """The least cost of a label in a factor, with the other labels' own costs."""
-        scope = factor.scope
-        if len(scope) == 2:
-            row, moved = factor.row(axis, a), factor.moved[1 - axis]
-            other = scope[1 - axis]
-            costs, live = self._unary[other], self._live[other]
-            least = min([row[b] - moved[b] + costs[b] for b in live], default=FORBIDDEN)
-            return least - factor.moved[axis][a]
-        table = factor.reduced().take(a, axis)
-        others = [v for v in scope if v != scope[axis]]
-        table = np.minimum(self._within(others, table), FORBIDDEN)
-        for k, v in enumerate(others):
-            costs = [min(self._unary[v][b], FORBIDDEN) for b in self._live[v]]
-            table = np.minimum(table + along(np.array(costs, np.int64), k, len(others)), FORBIDDEN)
-        return int(table.min(initial=FORBIDDEN))
 
     def _take_out(self, out: Iterable[tuple[int, int]]) -> None:
         before: dict[int, list[int]] = {}

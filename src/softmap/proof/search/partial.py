@@ -139,8 +139,8 @@ class _Piece:
     """One connected piece of the loose part: its nodes, its edges, and what is known about it.
 
     `free` are the best labels of the piece by itself, `labels` the best next to those outside;
-    the same where both are optimal for the piece. `unary` and `log` are the costs of its nodes and the
-    records of the search that proved the bound.
+    the same where both are optimal for the piece. `unary` and `log` are the costs of
+    its nodes and the records of the search that proved the bound.
     """
 
     nodes: Ints
