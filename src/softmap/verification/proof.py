@@ -292,6 +292,8 @@ class SearchChecker:
             reduction.drop(_number(first), array_of(arrays[1]))
         elif op is Op.DOMINATED:
             reduction.dominated(_number(first), array_of(arrays[1]))
+        elif op is Op.PERSISTENT:
+            reduction.persistent(*map(array_of, arrays))
         elif op is Op.SPLIT:
             reduction.split(_number(first))
         elif op is Op.ELIMINATE:

@@ -138,7 +138,8 @@ class Records:
         return at
 
     def _array(self) -> Numbers:
-        head = self._buffer[self._take(1)]
+        at = self._take(1)  # which may change the buffer
+        head = self._buffer[at]
         width, count = 1 << (head & 3), head >> 2
         if count == 63:
             at = self._take(8)

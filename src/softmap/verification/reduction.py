@@ -212,6 +212,55 @@ class Reduction:
             total += int((most - old[possible]).max())
         return total <= 0
 
+    def persistent(self, labels: Ints, factors: Ints, amounts: Ints) -> None:
+        """Labels that are no worse, for all variables named together, whatever the others are.
+
+        It is enough that no factor and no variable by itself is worse, once costs have been moved
+        between them: `amounts`, in half units, for each label of each variable of the factors.
+        """
+        fixed = dict(each(labels, 2, "a variable and its label"))
+        if any(not 0 <= a < len(self._costs(v)) for v, a in fixed.items()):
+            raise Rejected("there is no such label")
+        costs = {v: 2 * self.unary[v] for v in fixed}
+        if (
+            any(own.max() >= HALF for own in costs.values())
+            or (np.abs(amounts) > LARGEST_MOVE).any()
+        ):
+            raise Rejected("costs are too large")
+        at, moved = 0, dict.fromkeys(f for v in fixed for f in self._of[v])
+        for f in factors.tolist():
+            if f not in moved:
+                raise Rejected(f"factor {f} has none of the variables")
+            size = sum(self.tables[f].shape)
+            moved[f], at = amounts[at : at + size], at + size
+        if at != len(amounts):
+            raise Rejected("there is not one amount for each label")
+        for f, amount in moved.items():
+            self._no_worse(f, fixed, amount, costs)
+        if any(own[fixed[v]] > own.min() for v, own in costs.items()):
+            raise Rejected("a label is worse than another one")
+        for v, a in fixed.items():
+            self._keep(v, [a])
+
+    def _no_worse(
+        self, f: int, fixed: dict[int, int], amount: Ints | None, costs: dict[int, Ints]
+    ) -> None:
+        scope, table = self.scopes[f], 2 * self.tables[f]
+        if table.max() >= HALF:
+            raise Rejected("a factor that forbids labels says nothing about others")
+        at = 0
+        for axis, v in enumerate(scope):
+            own = np.zeros(1, np.int64) if amount is None else amount[at : at + table.shape[axis]]
+            table, at = table - along(own, axis, len(scope)), at + table.shape[axis]
+            if v in fixed:
+                costs[v] = costs[v] + own
+        best = table
+        for axis, v in enumerate(scope):
+            if v in fixed:
+                best = np.expand_dims(at_label(best, axis, fixed[v]), axis)
+        if (best > table).any():
+            raise Rejected(f"labels are worse in factor {f}")
+
     def split(self, f: int) -> None:
         """A factor that is a sum over pairs becomes those pairs."""
         for pair in self._pairs(*self._take(f)):

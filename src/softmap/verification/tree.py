@@ -156,33 +156,25 @@ class Tree:
             raise Rejected(f"there is no variable {x}, or it is gone")
         return x
 
-    def _least(self, factor: Factor, axis: int, a: int) -> int:
-        """The least cost of a label in a factor; FORBIDDEN where no other labels are left."""
-        row, moved = factor.row(axis, a), factor.moved[1 - axis]
-        if len(factor.scope) == 2:
-            live = self._live[factor.scope[1 - axis]]
-            return min([row[b] - moved[b] for b in live], default=FORBIDDEN) - factor.moved[axis][a]
-        free = [[-cost for cost in costs] for costs in factor.moved]
-        return self._least_with(factor, axis, a, free)
-
-    def _beside(self, factor: Factor, axis: int, a: int) -> int:
-        """The least cost of a label in a factor, with the other labels' own costs."""
-        costs = [
-            [own - cost for own, cost in zip(self._unary[v], moved, strict=True)]
-            for v, moved in zip(factor.scope, factor.moved, strict=True)
-        ]
-        costs[axis] = [-cost for cost in factor.moved[axis]]
-        return self._least_with(factor, axis, a, costs)
-
-    def _least_with(self, factor: Factor, axis: int, a: int, costs: list[list[int]]) -> int:
-        """The least sum of an entry with one label and of costs of all labels."""
-        places = [(0, costs[axis][a])]
-        for k, v in enumerate(factor.scope):
-            if k != axis:
-                size, own = factor.table.shape[k], [(b, costs[k][b]) for b in self._live[v]]
-                places = [(at * size + b, c + d) for at, c in places for b, d in own]
+    def _least(self, factor: Factor, axis: int, a: int, *, with_own: bool = False) -> int:
+        """The least cost of a label in a factor, perhaps with the other labels' own costs."""
         row = factor.row(axis, a)
-        return min([row[at] + cost for at, cost in places], default=FORBIDDEN)
+        if len(factor.scope) == 2:  # most have two variables
+            other, moved = factor.scope[1 - axis], factor.moved[1 - axis]
+            live, own = self._live[other], self._unary[other]
+            if with_own:
+                costs = [row[b] - moved[b] + own[b] for b in live]
+            else:
+                costs = [row[b] - moved[b] for b in live]
+        else:
+            places = [(0, 0)]
+            for k, v in enumerate(factor.scope):
+                if k != axis:
+                    size, moved, own = factor.table.shape[k], factor.moved[k], self._unary[v]
+                    paid = [(b, own[b] * with_own - moved[b]) for b in self._live[v]]
+                    places = [(at * size + b, c + d) for at, c in places for b, d in paid]
+            costs = [row[at] + cost for at, cost in places]
+        return min(costs, default=FORBIDDEN) - factor.moved[axis][a]
 
     def _within(self, scope: list[int], table: Ints) -> Ints:
         """The entries of a table whose labels are left."""
@@ -205,7 +197,7 @@ class Tree:
         for w in reasons:
             factor, axis, a = self._word(w)
             x = factor.scope[axis]
-            if self._beside(factor, axis, a) + self._unary[x][a] < room:
+            if self._least(factor, axis, a, with_own=True) + self._unary[x][a] < room:
                 raise Rejected("a label goes whose costs do not reach the cut")
             out.append((x, a))
         self._take_out(out)
