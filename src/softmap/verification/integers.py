@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from softmap.model import Model
 from softmap.verification.dual import allowed_states, blocks
-from softmap.verification.records import Ints, Rejected
+from softmap.verification.records import Ints, Numbers, Rejected, list_of
 
 __all__ = [
     "FORBIDDEN", "HALF", "Flat", "Scale", "along", "at_label", "each", "flat_model", "flat_piece",
@@ -160,8 +160,9 @@ def along(values: Ints, axis: int, axes: int) -> Ints:
     return values.reshape([-1 if k == axis else 1 for k in range(axes)])
 
 
-def each(values: Ints, size: int, what: str) -> Iterator[tuple[int, ...]]:
+def each(values: Numbers, size: int, what: str) -> Iterator[tuple[int, ...]]:
     """Groups of `size` numbers."""
     if len(values) % size:
         raise Rejected(f"{what} come in groups of {size}")
-    yield from map(tuple, values.reshape(-1, size).tolist())
+    flat = list_of(values)
+    yield from zip(*(flat[k::size] for k in range(size)), strict=True)

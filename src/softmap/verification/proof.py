@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
 from fractions import Fraction
 from pathlib import Path
@@ -93,7 +94,7 @@ def check_proof(path: str | Path, model: Model, claimed: float = -math.inf) -> C
             for op, arrays in records:
                 checker.step(op, arrays)
             bound = checker.bound()
-        except Rejected as error:
+        except (Rejected, ArithmeticError, LookupError, TypeError, ValueError) as error:
             said = f"record {records.count}, at byte {records.place}, is not accepted: {error}"
             raise FormatError(said, path) from error
     return Checked(bound, checker.leaves, records.count)
@@ -239,6 +240,7 @@ class SearchChecker:
         self._reduction: Reduction | None = None
         self._tree: Tree | None = None
         self._part: tuple[list[int], list[int]] = [], []
+        self._steps: dict[Op, Callable[..., None]] = {}
         self._leaves = 0
 
     @property
@@ -258,52 +260,34 @@ class SearchChecker:
         return scale.unit * units + self._flat.constant
 
     def step(self, op: Op, arrays: list[Numbers]) -> None:
-        """One record."""
+        """One record: what is done is the method of its name."""
         if op is Op.LOAD:
             self._load(*map(array_of, arrays))
-        elif self._reduction is None:
+            return
+        if self._reduction is None:
             raise Rejected("there is no model")
-        elif self._tree is not None:
-            self._in_tree(self._tree, op, arrays)
-        else:
-            self._before_tree(self._reduction, op, arrays)
+        if op is Op.COMPONENT:
+            self._begin(self._reduction, *map(list_of, arrays))
+            return
+        if op in (Op.END, Op.ABANDON):
+            self._end(self._reduction, op)
+            return
+        step = self._steps.get(op)
+        if step is None:
+            raise Rejected(f"{op.name} out of its place")
+        step(*arrays)
 
     def _load(self, numbers: Ints, pairs: Ints, moved: Ints) -> None:
-        if self._reduction is not None or len(numbers) != 3:
-            raise Rejected("there is a model already, or its unit is none")
+        if self._reduction is not None:
+            raise Rejected("there is a model already")
         granule, exponent, most = numbers.tolist()
         self._scale = Scale(granule, exponent - self._exponent, most)
         self._reduction = Reduction(self._flat, self._scale, pairs, moved)
-
-    def _before_tree(self, reduction: Reduction, op: Op, arrays: list[Numbers]) -> None:
-        first = arrays[0]
-        if op is Op.COMPONENT:
-            self._begin(reduction, list_of(first), list_of(arrays[1]))
-        elif op is Op.NORMALISE:
-            reduction.normalise()
-        elif op is Op.BAN:
-            reduction.ban(array_of(first))
-        elif op is Op.SHIFT:
-            reduction.shift(*map(array_of, arrays))
-        elif op is Op.SUBSTITUTE:
-            tie, x, y = _numbers(first, 3)
-            reduction.substitute(tie, x, y, array_of(arrays[1]))
-        elif op is Op.DROP:
-            reduction.drop(_number(first), array_of(arrays[1]))
-        elif op is Op.DOMINATED:
-            reduction.dominated(_number(first), array_of(arrays[1]))
-        elif op is Op.PERSISTENT:
-            reduction.persistent(*map(array_of, arrays))
-        elif op is Op.SPLIT:
-            reduction.split(_number(first))
-        elif op is Op.ELIMINATE:
-            reduction.eliminate(_number(first))
-        elif op is Op.FIX:
-            reduction.fix(_number(first))
-        else:
-            raise Rejected(f"{op.name} outside of a search")
+        self._steps = self._reduction.steps
 
     def _begin(self, reduction: Reduction, variables: list[int], factors: list[int]) -> None:
+        if self._tree is not None:
+            raise Rejected("a search within a search")
         place = {v: k for k, v in enumerate(variables)}
         if not variables or len(place) < len(variables) or len(set(factors)) < len(factors):
             raise Rejected("the variables or factors of a component are named twice")
@@ -318,42 +302,13 @@ class SearchChecker:
             [reduction.unary[v].tolist() for v in variables],
             [([place[v] for v in reduction.scopes[f]], reduction.tables[f]) for f in factors],
         )
+        self._steps = self._tree.steps
 
-    def _in_tree(self, tree: Tree, op: Op, arrays: list[Numbers]) -> None:
-        first = arrays[0]
-        if op is Op.MOVE:
-            tree.move(*map(list_of, arrays))
-        elif op is Op.REMOVE:
-            tree.remove(*map(list_of, arrays))
-        elif op is Op.CLOSE:
-            tree.close()
-        elif op is Op.BRANCH:
-            x, kind, a = _numbers(first, 3)
-            tree.branch(x, kind, a)
-        elif op is Op.COMBINE:
-            tree.combine(_number(first), list_of(arrays[1]), list_of(arrays[2]))
-        elif op is Op.DIVE:
-            tree.dive(_number(first))
-        elif op is Op.LEAVE:
-            tree.leave(bool(_number(first)))
-        elif op is Op.CUT:
-            tree.set_cut(_number(first))
-        elif op is Op.ABANDON:
-            self._leaves, self._tree = self._leaves + tree.leaves, None
-        elif op is Op.END:
-            assert self._reduction is not None
-            self._leaves += tree.leaves
-            self._reduction.close(*self._part, tree.bound())
-            self._tree = None
-        else:
-            raise Rejected(f"{op.name} within a search")
-
-
-def _number(given: Numbers) -> int:
-    return _numbers(given, 1)[0]
-
-
-def _numbers(given: Numbers, count: int) -> list[int]:
-    if len(given) != count:
-        raise Rejected(f"{count} numbers were expected, not {len(given)}")
-    return list_of(given)
+    def _end(self, reduction: Reduction, op: Op) -> None:
+        """A search has ended; ABANDON: its component is done otherwise."""
+        if self._tree is None:
+            raise Rejected("there is no search to end")
+        if op is Op.END:
+            reduction.close(*self._part, self._tree.bound())
+        self._leaves += self._tree.leaves
+        self._tree, self._steps = None, reduction.steps

@@ -8,7 +8,8 @@ import zlib
 from collections.abc import Iterator
 from enum import IntEnum
 from pathlib import Path
-from struct import unpack_from
+from struct import Struct
+from struct import error as struct_error
 from typing import Any, BinaryIO
 
 import numpy as np
@@ -18,7 +19,7 @@ from softmap.errors import FormatError
 
 __all__ = [
     "FORMAT", "VERSION", "Ints", "Numbers", "Op", "Records", "Rejected", "array_of", "list_of",
-    "read_header",
+    "one_of", "read_header",
 ]  # fmt: skip
 
 FORMAT, VERSION = "softmap proof", 1
@@ -65,6 +66,12 @@ ARRAYS = dict.fromkeys(Op, 1) | {
 }  # fmt: skip
 
 
+OPS = {int(op): op for op in Op}
+FULL = 63 << 2  # the first byte of arrays whose length is given by itself
+PACKED = [Struct(f"<{head >> 2}{'bhiq'[head & 3]}") for head in range(FULL)]
+LONGEST = 1 + 4 * (9 + 63 * 8)  # bytes of a record of short arrays, and of the heads of long ones
+
+
 class Rejected(Exception):
     """A step of a proof does not follow."""
 
@@ -108,47 +115,46 @@ class Records:
     def __init__(self, file: BinaryIO, begin: int) -> None:
         self._file, self._size = file, os.fstat(file.fileno()).st_size
         file.seek(begin)
-        self._buffer, self._at, self._end = b"", 0, begin
+        self._buffer, self._at, self._before = b"", 0, begin
         self.count, self.place = 0, begin
 
     def __iter__(self) -> Iterator[tuple[Op, list[Numbers]]]:
-        while self._end - len(self._buffer) + self._at < self._size:
-            self.place = self._end - len(self._buffer) + self._at
-            self.count += 1
-            code = self._take(1)
+        while True:
+            if self._at + LONGEST > len(self._buffer):
+                self._load(CHUNK)
+            if self._at == len(self._buffer):
+                return
+            self.place, self.count = self._before + self._at, self.count + 1
+            code = self._buffer[self._at]
+            op = OPS.get(code)
+            if op is None:
+                raise Rejected(f"there is no record of kind {code}")
+            self._at += 1
             try:
-                op = Op(self._buffer[code])
-            except ValueError:
-                raise Rejected(f"there is no record of kind {self._buffer[code]}") from None
-            yield op, [self._array() for _ in range(ARRAYS[op])]
+                yield op, [self._array() for _ in range(ARRAYS[op])]
+            except (struct_error, IndexError):
+                raise Rejected("the file ends within a record") from None
 
-    def _take(self, count: int) -> int:
-        """Where the next bytes lie in the buffer; never more than the file holds."""
-        at = self._at
-        if at + count > len(self._buffer):
-            left = self._size - self._end
-            if count - (len(self._buffer) - at) > left:
-                raise Rejected("the file ends within a record")
-            more = self._file.read(min(left, max(count, CHUNK)))
-            self._buffer, self._end = self._buffer[at:] + more, self._end + len(more)
-            at = 0
-            if count > len(self._buffer):
-                raise Rejected("the file ends within a record")
-        self._at = at + count
-        return at
+    def _load(self, count: int) -> None:
+        """Forget what was read, and hold more of the file."""
+        self._before, self._buffer = self._before + self._at, self._buffer[self._at :]
+        self._buffer, self._at = self._buffer + self._file.read(count), 0
 
     def _array(self) -> Numbers:
-        at = self._take(1)  # which may change the buffer
-        head = self._buffer[at]
-        width, count = 1 << (head & 3), head >> 2
-        if count == 63:
-            at = self._take(8)
-            count = int.from_bytes(self._buffer[at : at + 8], "little", signed=True)
-            if not 0 <= count <= self._size:
-                raise Rejected("an array is longer than the file")
-        at = self._take(count * width)
-        if count < 63:
-            return list(unpack_from(f"<{count}{'bhiq'[head & 3]}", self._buffer, at))
+        at, buffer = self._at, self._buffer
+        head = buffer[at]
+        if head < FULL:
+            packed = PACKED[head]
+            self._at = at + 1 + packed.size
+            return list(packed.unpack_from(buffer, at + 1))
+        width, count = 1 << (head & 3), int.from_bytes(buffer[at + 1 : at + 9], "little")
+        if count * width > self._size - self._before - at:
+            raise Rejected("an array is longer than the file")
+        self._at = at + 9
+        if self._at + count * width + LONGEST > len(buffer):
+            self._load(count * width + CHUNK)
+        at = self._at
+        self._at += count * width
         return np.frombuffer(self._buffer, f"<i{width}", count, at).astype(np.int64)
 
 
@@ -159,5 +165,10 @@ def array_of(numbers: Numbers) -> Ints:
 
 def list_of(numbers: Numbers) -> list[int]:
     """An array of a record, as a list."""
-    found: list[int] = numbers if isinstance(numbers, list) else numbers.tolist()
-    return found
+    return numbers if isinstance(numbers, list) else numbers.tolist()
+
+
+def one_of(numbers: Numbers) -> int:
+    """The only number of an array."""
+    (number,) = numbers
+    return int(number)

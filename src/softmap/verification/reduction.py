@@ -8,6 +8,7 @@ A forbidden entry is one that no labelling below the cut has.
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from itertools import combinations
 
 import numpy as np
@@ -23,7 +24,7 @@ from softmap.verification.integers import (
     least_along,
     sorted_axes,
 )
-from softmap.verification.records import Ints, Rejected
+from softmap.verification.records import Ints, Numbers, Op, Rejected, array_of, list_of, one_of
 
 __all__ = ["Reduction"]
 
@@ -91,6 +92,16 @@ class Reduction:
         self.base, self.cut = scale.base, scale.forbidden_from()
         self.normalise()
 
+    @property
+    def steps(self) -> dict[Op, Callable[..., None]]:
+        """What each record does."""
+        return {
+            Op.DROP: self.drop, Op.BAN: self.ban, Op.DOMINATED: self.dominated,
+            Op.PERSISTENT: self.persistent, Op.SPLIT: self.split,
+            Op.SUBSTITUTE: self.substitute, Op.ELIMINATE: self.eliminate, Op.FIX: self.fix,
+            Op.NORMALISE: self.normalise, Op.SHIFT: self.shift,
+        }  # fmt: skip
+
     def bound(self, more: int = 0) -> int:
         """What has been proved, with `more` known of the tables left."""
         return self.cut if self.closed else min(self.cut, self.base + more)
@@ -153,7 +164,7 @@ class Reduction:
 
     # --- steps ------------------------------------------------------------------------------------
 
-    def normalise(self) -> None:
+    def normalise(self, nothing: Numbers | None = None) -> None:
         """Least entries of all tables to the constant."""
         for costs in (self.unary, self.tables):
             for key, table in costs.items():
@@ -166,9 +177,9 @@ class Reduction:
         if self.cut - self.base > HALF:  # then sums that count as forbidden might be below the cut
             raise Rejected("costs are too large")
 
-    def drop(self, v: int, kept: Ints) -> None:
+    def drop(self, which: Numbers, kept: Numbers) -> None:
         """Labels go that are forbidden, by themselves or by what their factors cost at least."""
-        labels = kept.tolist()
+        v, labels = one_of(which), list_of(kept)
         least = self._least(v)
         out = np.ones(len(least), dtype=bool)
         if labels != sorted(set(labels)) or not all(0 <= a < len(out) for a in labels):
@@ -178,15 +189,16 @@ class Reduction:
             raise Rejected(f"a label of variable {v} goes that is not forbidden")
         self._keep(v, labels)
 
-    def ban(self, banned: Ints) -> None:
+    def ban(self, banned: Numbers) -> None:
         """The same for single labels, which keep their places."""
         for v, a in each(banned, 2, "labels"):
             if not 0 <= a < len(self._costs(v)) or self._least(v)[a] < HALF:
                 raise Rejected(f"label {a} of variable {v} is not forbidden")
             self.unary[v] = np.where(np.arange(len(self.unary[v])) == a, FORBIDDEN, self.unary[v])
 
-    def dominated(self, v: int, swaps: Ints) -> None:
+    def dominated(self, which: Numbers, swaps: Numbers) -> None:
         """Labels go for which another one costs no more, whatever the neighbours are."""
+        v = one_of(which)
         alive = dict.fromkeys(range(len(self._costs(v))))
         for worse, better in each(swaps, 2, "labels"):
             if worse == better or worse not in alive or better not in alive:
@@ -212,28 +224,27 @@ class Reduction:
             total += int((most - old[possible]).max())
         return total <= 0
 
-    def persistent(self, labels: Ints, factors: Ints, amounts: Ints) -> None:
+    def persistent(self, labels: Numbers, factors: Numbers, amounts: Numbers) -> None:
         """Labels that are no worse, for all variables named together, whatever the others are.
 
         It is enough that no factor and no variable by itself is worse, once costs have been moved
         between them: `amounts`, in half units, for each label of each variable of the factors.
         """
-        fixed = dict(each(labels, 2, "a variable and its label"))
+        fixed = {v: a for v, a in each(labels, 2, "a variable and its label")}  # noqa: C416
+        moves = array_of(amounts)
         if any(not 0 <= a < len(self._costs(v)) for v, a in fixed.items()):
             raise Rejected("there is no such label")
         costs = {v: 2 * self.unary[v] for v in fixed}
-        if (
-            any(own.max() >= HALF for own in costs.values())
-            or (np.abs(amounts) > LARGEST_MOVE).any()
-        ):
+        if any(own.max() >= HALF for own in costs.values()) or (np.abs(moves) > LARGEST_MOVE).any():
             raise Rejected("costs are too large")
-        at, moved = 0, dict.fromkeys(f for v in fixed for f in self._of[v])
-        for f in factors.tolist():
+        at = 0
+        moved: dict[int, Ints | None] = dict.fromkeys(f for v in fixed for f in self._of[v])
+        for f in list_of(factors):
             if f not in moved:
                 raise Rejected(f"factor {f} has none of the variables")
             size = sum(self.tables[f].shape)
-            moved[f], at = amounts[at : at + size], at + size
-        if at != len(amounts):
+            moved[f], at = moves[at : at + size], at + size
+        if at != len(moves):
             raise Rejected("there is not one amount for each label")
         for f, amount in moved.items():
             self._no_worse(f, fixed, amount, costs)
@@ -261,9 +272,9 @@ class Reduction:
         if (best > table).any():
             raise Rejected(f"labels are worse in factor {f}")
 
-    def split(self, f: int) -> None:
+    def split(self, which: Numbers) -> None:
         """A factor that is a sum over pairs becomes those pairs."""
-        for pair in self._pairs(*self._take(f)):
+        for pair in self._pairs(*self._take(one_of(which))):
             self._add(*pair)
 
     def _pairs(self, scope: Scope, table: Ints) -> list[tuple[Scope, Ints]]:
@@ -285,8 +296,10 @@ class Reduction:
             raise Rejected("pairs cost more than their factor")
         return out
 
-    def substitute(self, tie: int, x: int, y: int, image: Ints) -> None:
+    def substitute(self, which: Numbers, function: Numbers) -> None:
         """y is a function of x, by a factor that forbids everything else: it is replaced."""
+        tie, x, y = list_of(which)
+        image = array_of(function)
         scope, table = self._take(tie)
         if sorted((x, y)) != list(scope) or len(image) != len(self._costs(x)):
             raise Rejected("a function is not of the two variables of a factor")
@@ -311,8 +324,9 @@ class Reduction:
             self._add_costs(*sorted_axes(scope, table))
         self._forget(y)
 
-    def eliminate(self, v: int) -> None:
+    def eliminate(self, which: Numbers) -> None:
         """A variable is minimised out: the result is a cost of its neighbours."""
+        v = one_of(which)
         costs, parts = self._costs(v), [self._take(f) for f in sorted(self._of[v])]
         scope = tuple(sorted({u for part, _ in parts for u in part} - {v}))
         shape = [len(self.unary[u]) for u in scope]
@@ -338,8 +352,9 @@ class Reduction:
         self.base += least
         self._add_costs(scope, _minus(best, least))
 
-    def fix(self, v: int) -> None:
+    def fix(self, which: Numbers) -> None:
         """A variable with one label is taken out of its factors."""
+        v = one_of(which)
         if len(self._costs(v)) != 1:
             raise Rejected(f"variable {v} has more than one label")
         self._add_costs((), self.unary[v].reshape(()))
@@ -351,16 +366,17 @@ class Reduction:
     def _forget(self, v: int) -> None:
         del self.unary[v], self._of[v]
 
-    def shift(self, places: Ints, amounts: Ints) -> None:
+    def shift(self, places: Numbers, amounts: Numbers) -> None:
         """Costs move from factors to labels of their variables; least entries to the constant."""
-        if (np.abs(amounts) > LARGEST_MOVE).any():
+        moves = array_of(amounts)
+        if (np.abs(moves) > LARGEST_MOVE).any():
             raise Rejected("costs are too large")
         at = 0
         for f, axis in each(places, 2, "a factor and its axis"):
             if f not in self.tables or not 0 <= axis < len(self.scopes[f]):
                 raise Rejected(f"there is no factor {f}, or not its axis {axis}")
             v, table = self.scopes[f][axis], self.tables[f]
-            amount = amounts[at : at + table.shape[axis]]
+            amount = moves[at : at + table.shape[axis]]
             if len(amount) != table.shape[axis]:
                 raise Rejected("there are too few amounts")
             at += len(amount)

@@ -10,12 +10,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable
+from operator import add
 from typing import Any
 
 import numpy as np
 
 from softmap.verification.integers import FORBIDDEN, HALF, along, at_label
-from softmap.verification.records import Ints, Rejected
+from softmap.verification.records import Ints, Numbers, Op, Rejected, list_of, one_of
 
 __all__ = ["Tree"]
 
@@ -27,6 +28,10 @@ NEGATED = {EQUAL: DIFFERENT, DIFFERENT: EQUAL, AT_MOST: ABOVE, ABOVE: AT_MOST}
 
 Decision = tuple[int, int, int]  # variable, kind, label
 Path = tuple[Any, Decision] | None  # the path before, and one more decision
+
+
+def _capped(cost: int) -> int:
+    return FORBIDDEN if cost >= HALF else cost
 
 
 class Factor:
@@ -91,6 +96,15 @@ class Tree:
         self._open: dict[int, tuple[int, Path]] = {0: (0, None)}
         self._opened = 0
 
+    @property
+    def steps(self) -> dict[Op, Callable[..., None]]:
+        """What each record does."""
+        return {
+            Op.MOVE: self.move, Op.REMOVE: self.remove, Op.COMBINE: self.combine,
+            Op.CUT: self.set_cut, Op.DIVE: self.dive, Op.BRANCH: self.branch,
+            Op.CLOSE: self.close, Op.LEAVE: self.leave,
+        }  # fmt: skip
+
     def bound(self) -> int:
         """What every labelling of the component costs at least, as far as the search has come."""
         if self._diving:
@@ -108,14 +122,12 @@ class Tree:
 
     # --- costs ------------------------------------------------------------------------------------
 
-    def move(
-        self, words: list[int], amounts: list[int], variables: list[int], lowered: list[int]
-    ) -> None:
+    def move(self, words: Numbers, amounts: Numbers, variables: Numbers, lowered: Numbers) -> None:
         """Costs from factors to labels, and from all labels of a variable to the bound."""
-        if len(words) != len(amounts) or len(variables) != len(lowered):
-            raise Rejected("there is not one amount for each place")
-        moves = [(*self._word(w), amount) for w, amount in zip(words, amounts, strict=True)]
-        falls = [(self._variable(v), amount) for v, amount in zip(variables, lowered, strict=True)]
+        pairs = zip(list_of(words), list_of(amounts), strict=True)
+        moves = [(*self._word(w), amount) for w, amount in pairs]
+        pairs = zip(list_of(variables), list_of(lowered), strict=True)
+        falls = [(self._variable(v), amount) for v, amount in pairs]
         self._shift(moves, falls, 1)
         self._undo.append(lambda: self._shift(moves, falls, -1))
         for factor, axis, a, amount in moves:
@@ -183,18 +195,17 @@ class Tree:
 
     # --- labels -----------------------------------------------------------------------------------
 
-    def remove(self, plain: list[int], reasons: list[int]) -> None:
+    def remove(self, plain: Numbers, reasons: Numbers) -> None:
         """Labels go whose own cost reaches the cut, or with what a factor costs beside it."""
         room = self.cut - self.lower
-        if len(plain) % 2:
-            raise Rejected("a variable without its label")
-        out = [(self._variable(x), a) for x, a in zip(plain[::2], plain[1::2], strict=True)]
+        own = list_of(plain)
+        out = [(self._variable(x), a) for x, a in zip(own[::2], own[1::2], strict=True)]
         for x, a in out:
             if not 0 <= a < len(self._unary[x]):
                 raise Rejected(f"there is no label {a} of variable {x}")
             if self._unary[x][a] < room:
                 raise Rejected("a label goes whose cost does not reach the cut")
-        for w in reasons:
+        for w in list_of(reasons):
             factor, axis, a = self._word(w)
             x = factor.scope[axis]
             if self._least(factor, axis, a, with_own=True) + self._unary[x][a] < room:
@@ -222,12 +233,13 @@ class Tree:
 
     # --- factors replaced -------------------------------------------------------------------------
 
-    def combine(self, out: int, numbers: list[int], scope: list[int]) -> None:
+    def combine(self, which: Numbers, members: Numbers, over: Numbers) -> None:
         """Factors become one over a scope; the variable `out`, unless it is -1, goes with them.
 
         The least of their sum over all other variables is no more than they cost. Other factors
         of a variable that goes cost 0 at least, and are left out.
         """
+        out, numbers, scope = one_of(which), list_of(members), list_of(over)
         if not 1 <= len(set(numbers)) == len(numbers) <= MOST_COMBINED:
             raise Rejected("so many factors are not combined")
         if not all(0 <= f < len(self._factors) and self._factors[f].active for f in numbers):
@@ -275,6 +287,8 @@ class Tree:
         self, out: int, factors: list[Factor], scope: list[int], variables: list[int]
     ) -> Ints:
         """The sum of factors, and of the own costs of `out`, minimised over all but the scope."""
+        if {out, *scope} == set(variables) and all(len(factor.scope) == 2 for factor in factors):
+            return self._least_over(out, factors, scope)
         labels = [
             list(range(len(self._unary[v]))) if v in scope else self._live[v] for v in variables
         ]
@@ -298,16 +312,52 @@ class Tree:
         found: Ints = np.where(least >= HALF, FORBIDDEN, least)
         return found
 
+    def _least_over(self, out: int, factors: list[Factor], scope: list[int]) -> Ints:
+        """The same for factors of two variables, on lists."""
+        live, shape = self._live[out], [len(self._unary[v]) for v in scope]
+        own = [self._unary[out][a] for a in live]
+        beside = [dict.fromkeys(self._live[scope[0]], own)]  # costs by the label of `out`
+        beside += [{b: [0] * len(live) for b in self._live[v]} for v in scope[1:]]
+        for factor in factors:
+            if out in factor.scope:
+                axis = factor.scope.index(out)
+                moved, away = factor.moved[axis], factor.moved[1 - axis]
+                costs = beside[scope.index(factor.scope[1 - axis])]
+                for b, before in costs.items():
+                    row = factor.row(1 - axis, b)
+                    costs[b] = [
+                        c + row[a] - moved[a] - away[b] for c, a in zip(before, live, strict=True)
+                    ]
+        table = np.zeros(shape, np.int64)
+        if len(scope) == 1:
+            for b, costs_b in beside[0].items():
+                table[b] = _capped(min(costs_b, default=FORBIDDEN))
+            return table
+        rest = [factor for factor in factors if out not in factor.scope]
+        for b, first in beside[0].items():
+            row_b = [0] * shape[1]
+            for c, second in beside[1].items():
+                row_b[c] = min(map(add, first, second), default=FORBIDDEN)
+            for factor in rest:
+                axis = factor.scope.index(scope[0])
+                row, moved = factor.row(axis, b), factor.moved[1 - axis]
+                for c in beside[1]:
+                    row_b[c] += row[c] - moved[c] - factor.moved[axis][b]
+            table[b] = list(map(_capped, row_b))
+        return table
+
     # --- nodes ------------------------------------------------------------------------------------
 
-    def set_cut(self, cut: int) -> None:
+    def set_cut(self, which: Numbers) -> None:
         """From here on, labellings that cost so much are not looked for."""
+        cut = one_of(which)
         if abs(cut) > HALF:
             raise Rejected("the cut is too large")
         self.cut = min(self.cut, cut)
 
-    def dive(self, number: int) -> None:
+    def dive(self, which: Numbers) -> None:
         """Take up an open node: its decisions, beginning from the root."""
+        number = one_of(which)
         if self._diving or number not in self._open:
             raise Rejected(f"node {number} is not open")
         self._node_bound, self._path = self._open.pop(number)
@@ -320,8 +370,9 @@ class Tree:
             if not self._gone[x]:
                 self._restrict(x, kind, a)
 
-    def branch(self, x: int, kind: int, a: int) -> None:
+    def branch(self, decision: Numbers) -> None:
         """A decision, to be refuted or left open."""
+        x, kind, a = list_of(decision)
         if not self._diving or kind not in NEGATED:
             raise Rejected("a decision outside of a dive, or of no kind")
         self._levels.append((len(self._undo), (self._variable(x), kind, a), self.lower, self._path))
@@ -335,7 +386,7 @@ class Tree:
             out = [(x, b) for b in self._live[x] if (b <= a) == (kind == ABOVE)]
         self._take_out(out)
 
-    def close(self) -> None:
+    def close(self, nothing: Numbers) -> None:
         """Nothing in this node is below the cut: the last decision is refuted."""
         if not self._diving or (self.lower < self.cut and not self._empty):
             raise Rejected("a node is closed whose bound does not reach the cut")
@@ -349,7 +400,7 @@ class Tree:
         self._path = (path, (x, NEGATED[kind], a))
         self._restrict(x, NEGATED[kind], a)
 
-    def leave(self, leaf_first: bool) -> None:
+    def leave(self, leaf_first: Numbers) -> None:
         """The node and the other side of each decision that led to it become open nodes."""
         if not self._diving:
             raise Rejected("there is no dive to leave")
@@ -358,7 +409,7 @@ class Tree:
             (max(lower, self._node_bound), (path, (x, NEGATED[kind], a)))
             for _, (x, kind, a), lower, path in self._levels
         ]
-        for bound, path in [leaf, *sides] if leaf_first else [*sides, leaf]:
+        for bound, path in [leaf, *sides] if one_of(leaf_first) else [*sides, leaf]:
             self._opened += 1
             if bound < self.cut:
                 self._open[self._opened] = (bound, path)
