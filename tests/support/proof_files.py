@@ -18,32 +18,10 @@ from pathlib import Path
 from softmap import Model
 
 NAMES = [
-    "LOAD",
-    "DROP",
-    "BAN",
-    "DOMINATED",
-    "PERSISTENT",
-    "SPLIT",
-    "SUBSTITUTE",
-    "ELIMINATE",
-    "FIX",
-    "NORMALISE",
-    "SHIFT",
-    "COMPONENT",
-    "END",
-    "CUT",
-    "DIVE",
-    "BRANCH",
-    "CLOSE",
-    "LEAVE",
-    "MOVE",
-    "REMOVE",
-    "COMBINE",
-    "ABANDON",
-    "DUAL",
-    "PIECE",
-    "DONE",
-]
+    "LOAD", "DROP", "BAN", "DOMINATED", "PERSISTENT", "SPLIT", "SUBSTITUTE", "ELIMINATE", "FIX",
+    "NORMALISE", "SHIFT", "COMPONENT", "END", "CUT", "DIVE", "BRANCH", "CLOSE", "LEAVE", "MOVE",
+    "REMOVE", "COMBINE", "ABANDON", "DUAL", "PIECE", "DONE",
+]  # fmt: skip
 ARRAYS = {
     "LOAD": 3, "DROP": 2, "DOMINATED": 2, "PERSISTENT": 3, "SUBSTITUTE": 2, "SHIFT": 2,
     "COMPONENT": 2, "MOVE": 4, "REMOVE": 2, "COMBINE": 3, "DUAL": 3, "PIECE": 3,
@@ -113,7 +91,7 @@ class SlowChecker:
         self.tables: dict[int, Table] = {}
         self.count, self.base, self.part, self.common = 0, 0, None, 0
 
-    # --- the problem left --------------------------------------------------------------------------
+    # --- the problem left -------------------------------------------------------------------------
 
     def add(self, scope, costs) -> None:
         """A factor, or one more cost of a scope that has one."""
@@ -173,7 +151,7 @@ class SlowChecker:
         del self.labels[v]
         self.tables = {k: table for k, table in self.tables.items() if v not in table.scope}
 
-    # --- records -----------------------------------------------------------------------------------
+    # --- records ----------------------------------------------------------------------------------
 
     def bound(self, records: list[Record]) -> Fraction:
         """What they prove."""
@@ -267,7 +245,9 @@ class SlowChecker:
             raise AssertionError("two factors of one scope")
         rest, whole = dict(table.costs), dict.fromkeys(table.costs, 0)
         size, self.count = len(table.scope), self.count - (which[0] == self.count - 1)
-        for j, i in ((j, i) for j in range(1, size) for i in range(j)):
+        for j, i in itertools.product(range(size), repeat=2):
+            if i >= j:
+                continue
             pair: dict = {}
             for x, c in rest.items():
                 pair[x[i], x[j]] = min(pair.get((x[i], x[j]), math.inf), c)
@@ -290,7 +270,7 @@ class SlowChecker:
         self.add((x,), {(a,): own[a,] + self.own(y)[image[a],] for a in range(self.labels[x])})
         for f in sorted(k for k, t in self.tables.items() if y in t.scope and k >= 0):
             old = self.tables.pop(f)
-            scope = tuple(v for v in old.scope if v not in (x, y)) + (x,)
+            scope = (*(v for v in old.scope if v not in (x, y)), x)
             fresh = {}
             for z in self.labellings(scope):
                 z[y] = image[z[x]]
@@ -339,7 +319,7 @@ class SlowChecker:
         self.do_normalise()
         assert self.least() == before
 
-    # --- the tree: decisions and enumeration ---------------------------------------------------------
+    # --- the tree: decisions and enumeration ------------------------------------------------------
 
     def do_component(self, variables, factors) -> None:
         self.part, self.part_cut = variables, math.inf
@@ -351,8 +331,7 @@ class SlowChecker:
         allowed = {v: list(range(self.labels[v])) for v in self.part}
         for k, kind, a in path:
             v = self.part[k]
-            keep = (lambda b: b == a, lambda b: b != a, lambda b: b <= a, lambda b: b > a)[kind]
-            allowed[v] = [b for b in allowed[v] if keep(b)]
+            allowed[v] = [b for b in allowed[v] if (b == a, b != a, b <= a, b > a)[kind]]
         costs = [
             sum(table.costs[tuple(x[v] for v in table.scope)] for table in self.inside)
             for x in self.labellings(self.part, allowed)

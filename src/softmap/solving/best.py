@@ -6,7 +6,7 @@ Everybody offers; what is better is kept. All numbers are in the units of the pr
 from __future__ import annotations
 
 import math
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,14 +15,16 @@ from softmap import core
 from softmap.labels.improving import with_followers
 from softmap.later import later, unmade
 from softmap.model.layout import layout
-from softmap.proof.search.exact import Log
-from softmap.proof.search.partial import PartialLog
 from softmap.relaxation.dual import cost_scale
 from softmap.relaxation.gaps import relative_gap, stated_primal
 from softmap.relaxation.point import PrimalPoint
 from softmap.solving.problem import Problem
 from softmap.solving.proof import Proof
 from softmap.solving.trace import PROVED, Status
+
+if TYPE_CHECKING:
+    from softmap.proof.search.exact import Log
+    from softmap.proof.search.partial import PartialLog
 
 __all__ = ["Best", "RelativeGaps", "Tolerances"]
 
