@@ -61,9 +61,15 @@ class Log {
         const int width = fits(8) ? 0 : fits(16) ? 1 : fits(32) ? 2 : 3;
         buffer_.push_back(static_cast<std::uint8_t>(std::min<std::size_t>(count, 63) << 2 | width));
         if (count >= 63)
-            put(static_cast<std::int64_t>(count), 8);
-        for (std::size_t k = 0; k < count; ++k)
-            put(data[k], 1 << width);
+            put<std::int64_t>(&count, 1);
+        if (width == 0)
+            put<std::int8_t>(data, count);
+        else if (width == 1)
+            put<std::int16_t>(data, count);
+        else if (width == 2)
+            put<std::int32_t>(data, count);
+        else
+            put<std::int64_t>(data, count);
         if (buffer_.size() >= CHUNK)
             flush();
     }
@@ -94,9 +100,15 @@ class Log {
         written_ += static_cast<std::int64_t>(buffer_.size());
         buffer_.clear();
     }
-    void put(std::int64_t value, int bytes) {
-        for (int k = 0; k < bytes; ++k)
-            buffer_.push_back(static_cast<std::uint8_t>(value >> (8 * k)));
+    template <class Narrow, class T> void put(const T *data, std::size_t count) {
+        static_assert(std::endian::native == std::endian::little);
+        const auto begin = buffer_.size();
+        buffer_.resize(begin + count * sizeof(Narrow));
+        std::uint8_t *out = buffer_.data() + begin;
+        for (std::size_t k = 0; k < count; ++k) {
+            const auto value = static_cast<Narrow>(data[k]);
+            std::memcpy(out + k * sizeof(Narrow), &value, sizeof(Narrow));
+        }
     }
 };
 
@@ -110,7 +122,8 @@ class TreeLog {
     int factor(std::int64_t words) {
         first_.push_back(words_);
         words_ += words;
-        net_.resize(words_, 0);
+        net_.resize(std::max<std::size_t>(net_.size(), words_), 0);
+        noted_.resize(net_.size(), 0);
         return static_cast<int>(first_.size()) - 1;
     }
     std::int64_t first_word(int factor) const { return first_[factor]; }
@@ -125,8 +138,10 @@ class TreeLog {
     // `amount` moves from a factor to a label's own cost; `word` is the label's in the factor.
     void move(std::int64_t word, Cost amount) {
         write_removals();
-        if (net_[word] == 0)
+        if (!noted_[word]) {
+            noted_[word] = 1;
             touched_.push_back(word);
+        }
         net_[word] += amount;
     }
     // `amount` moves from all labels of a variable to the bound.
@@ -134,7 +149,7 @@ class TreeLog {
         write_removals();
         if (x >= static_cast<int>(lowered_.size()))
             lowered_.resize(x + 1, 0);
-        if (lowered_[x] == 0)
+        if (lowered_[x] == 0) // only ever raised
             touched_variables_.push_back(x);
         lowered_[x] += amount;
     }
@@ -177,6 +192,7 @@ class TreeLog {
     std::vector<std::int64_t> first_;
     std::int64_t words_ = 0;
     std::vector<Cost> net_, lowered_, amounts_;
+    std::vector<char> noted_; // words that are touched
     std::vector<std::int64_t> members_, touched_, touched_variables_, reasons_, plain_;
     int last_removed_ = -1;
     bool mixed_ = false; // whether removals of more than one variable are to be written
@@ -184,8 +200,6 @@ class TreeLog {
     void put(std::vector<std::int64_t> &touched, std::vector<Cost> &net) {
         amounts_.clear();
         std::erase_if(touched, [&](std::int64_t k) { return net[k] == 0; });
-        std::sort(touched.begin(), touched.end());
-        touched.erase(std::unique(touched.begin(), touched.end()), touched.end());
         for (const auto k : touched) {
             amounts_.push_back(net[k]);
             net[k] = 0;
@@ -198,6 +212,8 @@ class TreeLog {
         if (touched_.empty() && touched_variables_.empty())
             return;
         out_.op(Op::MOVE);
+        for (const auto k : touched_)
+            noted_[k] = 0;
         put(touched_, net_);
         put(touched_variables_, lowered_);
     }
