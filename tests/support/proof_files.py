@@ -183,8 +183,9 @@ class SlowChecker:
             every = itertools.product(*(range(size) for size in table.shape))
             costs = self.rounded({x: float(table[x]) for x in every}, most)
             if split:
-                self.add(tuple(scope), costs)
-                self.do_split([self.number(scope)])
+                order = sorted(range(len(scope)), key=lambda k: scope[k])
+                sorted_costs = {tuple(x[k] for k in order): c for x, c in costs.items()}
+                self.add_pairs(sorted(scope), sorted_costs)
                 continue
             for k, v in enumerate(scope) if moved else ():
                 amount = [next(moves) for _ in range(self.labels[v])]
@@ -193,9 +194,6 @@ class SlowChecker:
             self.add(tuple(scope), costs)
         self.cut = self.base + most + 1
         self.do_normalise()
-
-    def number(self, scope) -> int:
-        return next(k for k, t in self.tables.items() if t.scope == tuple(sorted(scope)))
 
     def rounded(self, costs: dict, most: int) -> dict:
         finite = {x: math.floor(Fraction(c) / self.unit) for x, c in costs.items() if c < math.inf}
@@ -241,11 +239,12 @@ class SlowChecker:
 
     def do_split(self, which) -> None:
         table = self.tables.pop(which[0])
-        if table.scope == max((t.scope for t in self.tables.values()), default=()):
-            raise AssertionError("two factors of one scope")
-        rest, whole = dict(table.costs), dict.fromkeys(table.costs, 0)
-        size, self.count = len(table.scope), self.count - (which[0] == self.count - 1)
-        for j, i in itertools.product(range(size), repeat=2):
+        self.add_pairs(table.scope, table.costs)
+
+    def add_pairs(self, scope, costs: dict) -> None:
+        """A factor as a sum over pairs, which must not be more than it."""
+        rest, whole = dict(costs), dict.fromkeys(costs, 0)
+        for j, i in itertools.product(range(len(scope)), repeat=2):
             if i >= j:
                 continue
             pair: dict = {}
@@ -257,8 +256,8 @@ class SlowChecker:
             }
             whole = {x: c + pair[x[i], x[j]] for x, c in whole.items()}
             if any(pair.values()):
-                self.add((table.scope[i], table.scope[j]), pair)
-        assert all(whole[x] <= c for x, c in table.costs.items())
+                self.add((scope[i], scope[j]), pair)
+        assert all(whole[x] <= c for x, c in costs.items())
 
     def do_substitute(self, which, image) -> None:
         tie, x, y = which

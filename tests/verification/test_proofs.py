@@ -198,3 +198,19 @@ def test_the_command_line_writes_and_checks(tmp_path, capsys):
 def test_no_file_is_left_beside_a_proof(tmp_path, searched):
     softmap.solve(searched[0], proof=tmp_path / "run.proof")
     assert [path.name for path in tmp_path.iterdir()] == ["run.proof"]
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_words_of_a_code_are_proved(tmp_path, seed):
+    rng = np.random.default_rng(seed)
+    checks = [rng.permutation(30)[: rng.integers(2, 7)] for _ in range(15)]
+    code = softmap.codes.ParityCode(checks, 30)
+    ratios, odd = rng.normal(1.0, 1.0, 30), np.zeros(len(checks), int)
+    found = code.decode(ratios, odd)
+    code.write_proof(tmp_path / "word", ratios, found.lam, odd)
+    model = code.model(ratios, odd)
+    checked = check_proof(tmp_path / "word", model, float(found.bounds))
+    assert checked.proves(float(found.bounds))
+    assert not check_proof(tmp_path / "word", model, float(found.bounds) + 1.0).proves(
+        float(found.bounds) + 1.0
+    )

@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 import json
-import shutil
 import tempfile
 import zlib
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from softmap.io.atomic import replacing
+from softmap.model import Model
 from softmap.proof.search.exact import Log
 from softmap.proof.search.partial import PartialLog
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from softmap.solving.problem import Problem
     from softmap.solving.result import Result
 
-__all__ = ["ProofFile"]
+__all__ = ["ProofFile", "write_dual"]
 
 FORMAT, VERSION = "softmap proof", 1
 DUAL, PIECE, DONE = 23, 24, 25  # records; the others are the search's
@@ -48,27 +48,38 @@ class ProofFile:
     def write(self, problem: Problem, result: Result, logged: Log | PartialLog | None) -> bool:
         """Write the proof; False where only the bound of λ could be proved."""
         proof = result.proof
-        if isinstance(logged, Log):
-            parts: Iterable[bytes] = _copied(logged)
-        elif isinstance(logged, PartialLog):
-            parts = _pieces(problem, logged)
-        else:
-            parts = _dual(proof.clusters, result.lam if proof.lam is None else proof.lam)
-        size, total, body = 0, 0, Path(self._folder.name) / "proof"
-        with body.open("wb") as file:
-            for part in parts:
-                file.write(part)
-                size, total = size + len(part), zlib.crc32(part, total)
-        header = {"format": FORMAT, "version": VERSION, "model": problem.given.fingerprint()}
-        header |= {"exponent": problem.exponent, "bytes": size, "crc32": total}
-        with replacing(self.target) as out, body.open("rb") as file:
-            out.write(json.dumps(header).encode() + b"\n")
-            shutil.copyfileobj(file, out, CHUNK)
+        lam = result.lam if proof.lam is None else proof.lam
+
+        def parts() -> Iterator[bytes]:
+            if isinstance(logged, Log):
+                return _copied(logged)
+            if isinstance(logged, PartialLog):
+                return _pieces(problem, logged)
+            return _dual(proof.clusters, lam)
+
+        _write(self.target, problem.given, problem.exponent, parts)
         return logged is not None or not proof.stated
 
     def close(self) -> None:
         """Remove the files of the searches."""
         self._folder.cleanup()
+
+
+def write_dual(target: Path, model: Model, lam: Any) -> None:
+    """Write λ as a proof of its dual bound."""
+    _write(target, model, 0, lambda: _dual((), lam))
+
+
+def _write(target: Path, model: Model, exponent: int, parts: Callable[[], Iterator[bytes]]) -> None:
+    """Header and records, which are made twice: for the check sum, and for the file."""
+    size, total = 0, 0
+    for part in parts():
+        size, total = size + len(part), zlib.crc32(part, total)
+    header = {"format": FORMAT, "version": VERSION, "model": model.fingerprint()}
+    header |= {"exponent": exponent, "bytes": size, "crc32": total}
+    with replacing(target) as out:
+        out.write(json.dumps(header).encode() + b"\n")
+        out.writelines(parts())
 
 
 def _copied(log: Log) -> Iterator[bytes]:
