@@ -338,7 +338,8 @@ class SlowChecker:
         return min(costs, default=math.inf)
 
     def open_bound(self) -> float:
-        return min([self.part_cut, *(self.node_least(path) for path in self.open.values())])
+        least = min([self.part_cut, *(self.node_least(path) for path in self.open.values())])
+        return max(0, least)  # no table has an entry below 0
 
     def do_cut(self, which) -> None:
         self.part_cut = min(self.part_cut, which[0])

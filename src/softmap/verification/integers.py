@@ -50,11 +50,18 @@ def flat_model(model: Model) -> Flat:
     costs = np.where(allowed, model.unary, np.inf)
     unary = np.split(costs, model.node_offset[1:-1])
     tables = _lower_tables(model)
-    pairs = np.flatnonzero((model.edges < n).all(axis=1))
+    inner = (model.edges < n).all(axis=1)
+    if any(tables[e].min() < 0 for e in np.flatnonzero(~inner).tolist()):
+        raise Rejected("a factor is tied to its variables by more than hard constraints")
+    pairs = np.flatnonzero(inner)
     factors = [(tuple(model.edges[e].tolist()), tables[e]) for e in pairs.tolist()]
     labels = model.num_labels.tolist()
     for a in range(len(aux)):
-        scope = tuple(aux.member[aux.start[a] : aux.start[a + 1]].tolist())
+        own = slice(aux.start[a], aux.start[a + 1])
+        scope = tuple(aux.member[own].tolist())
+        rest = [math.prod(labels[i] for i in scope[k + 1 :]) for k in range(len(scope))]
+        if rest != aux.stride[own].tolist():
+            raise Rejected("joint states of a factor are not in the order of a table")
         factors.append((scope, unary[n + a].reshape([labels[i] for i in scope])))
     return Flat(unary[:n], factors, Fraction(model.constant))
 

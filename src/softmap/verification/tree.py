@@ -22,6 +22,7 @@ __all__ = ["Tree"]
 
 LARGEST_TABLE = 1 << 24  # entries of a factor that replaces others
 LARGEST_COST = 1 << 58
+LARGEST_SCOPE = 24
 MOST_COMBINED = 4
 EQUAL, DIFFERENT, AT_MOST, ABOVE = range(4)
 NEGATED = {EQUAL: DIFFERENT, DIFFERENT: EQUAL, AT_MOST: ABOVE, ABOVE: AT_MOST}
@@ -43,6 +44,8 @@ class Factor:
     __slots__ = ("_rows", "active", "moved", "scope", "table")
 
     def __init__(self, scope: list[int], table: Ints) -> None:
+        if len(scope) > LARGEST_SCOPE:  # or sums of what was moved would overflow
+            raise Rejected("a factor has too many variables to check")
         self.scope, self.table, self.active = scope, table, True
         self.moved = [[0] * size for size in table.shape]
         self._rows: dict[tuple[int, int], list[int]] = {}
@@ -109,10 +112,10 @@ class Tree:
         """What every labelling of the component costs at least, as far as the search has come."""
         if self._diving:
             raise Rejected("the search ends within a dive")
-        if self._empty:
-            return self.cut
-        least = min((max(bound, self.lower) for bound, _ in self._open.values()), default=self.cut)
-        return min(self.cut, least)
+        least = self.cut
+        if not self._empty:
+            least = min([least, *(max(bound, self.lower) for bound, _ in self._open.values())])
+        return max(0, least)  # no cost is less than 0
 
     def _add_factor(self, factor: Factor) -> None:
         self._factors.append(factor)
@@ -128,6 +131,8 @@ class Tree:
         moves = [(*self._word(w), amount) for w, amount in pairs]
         pairs = zip(list_of(variables), list_of(lowered), strict=True)
         falls = [(self._variable(v), amount) for v, amount in pairs]
+        if any(amount < 0 for _, amount in falls):
+            raise Rejected("the bound falls")
         self._shift(moves, falls, 1)
         self._undo.append(lambda: self._shift(moves, falls, -1))
         for factor, axis, a, amount in moves:
@@ -299,7 +304,7 @@ class Tree:
         for factor in factors:
             order = sorted(range(len(factor.scope)), key=lambda k: factor.scope[k])
             places = [variables.index(factor.scope[k]) for k in order]
-            table = np.minimum(factor.reduced(), FORBIDDEN).transpose(order)
+            table = np.clip(factor.reduced(), -FORBIDDEN, FORBIDDEN).transpose(order)
             table = table[np.ix_(*(labels[k] for k in places))]
             total = total + table.reshape([n if k in places else 1 for k, n in enumerate(sizes)])
         if out >= 0:
