@@ -25,7 +25,9 @@ def test_labels_that_solve_the_lp_are_proved_by_passes(side, seed, goal, monkeyp
     model = generators.stereo_grid(side, side, 16, seed=seed, weight=0.2, truncation=4.0)
     found = solve(model, goal=goal, threads=1)
     assert found.status is Status.OPTIMAL
-    assert {row.stage.name for row in found.trace.rows} == {"RELAX"}
+    first = found.trace.rows[0].stage.name  # large models begin with labels by expansion moves
+    assert {row.stage.name for row in found.trace.rows} - {first} <= {"RELAX"}
+    assert first in ("RELAX", "LABELS")
     alone = solve(model, goal="lp", threads=1)
     assert alone.status is Status.LP_GAP
     assert alone.sweeps < found.sweeps <= 100

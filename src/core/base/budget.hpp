@@ -1,4 +1,4 @@
-// How long a search may go on.
+// A limit on the work and the time of one call.
 #pragma once
 
 #include "layout.hpp"
@@ -8,7 +8,8 @@
 
 namespace softmap {
 
-// What a call may use up: table entries, which repeat, and seconds, which do not.
+// The limit of one call. Work is counted in table entries, so that a run can be repeated exactly;
+// seconds are a wall-clock timeout and cannot be repeated.
 class Budget {
   public:
     Budget(Index work, double seconds)
@@ -31,7 +32,7 @@ class Budget {
 
   private:
     using Clock = std::chrono::steady_clock;
-    static constexpr Index often = 1 << 14; // entries between two looks at the clock
+    static constexpr Index often = 1 << 14; // table entries between two readings of the clock
     const Index work_;
     const Clock::time_point end_;
     Index used_ = 0, since_ = often;

@@ -1,4 +1,4 @@
-// The x86-64 level (psABI: v2, v3, v4) of the processor that runs this.
+// The x86-64 microarchitecture level (psABI: v1 to v4) of the processor that runs this code.
 #pragma once
 
 #if defined(__x86_64__)
@@ -11,7 +11,7 @@ namespace softmap {
 
 namespace detail {
 
-// Registers as cpuid leaves them; zeros where the processor does not know the leaf.
+// The four registers that the cpuid instruction fills; 0 if the processor has no such leaf.
 struct Registers {
     unsigned a = 0, b = 0, c = 0, d = 0;
 };
@@ -22,7 +22,7 @@ inline Registers cpuid(unsigned leaf) {
     return r;
 }
 
-// The register state that the operating system saves: XCR0. Only where cpuid reports OSXSAVE.
+// XCR0: which registers the operating system saves. May be called only if cpuid reports OSXSAVE.
 inline unsigned saved_state() {
     unsigned low, high;
     __asm__ volatile("xgetbv" : "=a"(low), "=d"(high) : "c"(0));

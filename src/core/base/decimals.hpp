@@ -1,4 +1,7 @@
-// Decimal numbers of a text: those that one division or product of exact numbers gives rightly.
+// Parses decimal numbers that one product or quotient of two exact doubles rounds correctly.
+//
+// A mantissa of at most 15 digits and a power of ten up to 1e22 are both exact as doubles, so
+// mantissa · 10^k or mantissa / 10^k is rounded once. Other tokens are left to the caller.
 #pragma once
 
 #include <cstdint>
@@ -6,8 +9,8 @@
 
 namespace softmap {
 
-constexpr int exact_digits = 15;   // every such integer is a double
-constexpr int exact_exponent = 22; // so is every such power of ten
+constexpr int exact_digits = 15;   // every integer of at most 15 digits is exact as a double
+constexpr int exact_exponent = 22; // every power of ten up to 1e22 is exact as a double
 
 inline bool is_blank(unsigned char c) { return c == ' ' || (c >= 9 && c <= 13); }
 inline bool is_digit(unsigned char c) { return c >= '0' && c <= '9'; }
@@ -19,7 +22,8 @@ inline double power_of_ten(int k) {
     return powers[k];
 }
 
-// The digits of an exponent, up to 999; false where there are none, or more.
+// Adds the exponent at `at` (1 to 3 digits, with or without a sign) to `exponent`. Returns false if
+// there is no digit or if there are more than three.
 inline bool read_exponent(const char *&at, const char *end, int &exponent) {
     const bool negative = at < end && *at == '-';
     if (at < end && (*at == '-' || *at == '+'))
@@ -32,7 +36,8 @@ inline bool read_exponent(const char *&at, const char *end, int &exponent) {
     return at > first && at - first < 4;
 }
 
-// The value of [-]digits[.digits][e[+-]digits], if it is exact that way.
+// Parses [-]digits[.digits][e[+-]digits] into `out`. Returns false if the text has another form or
+// if the value might be rounded more than once.
 inline bool read_decimal(const char *at, const char *end, double &out) {
     const bool negative = *at == '-';
     at += negative;
@@ -58,8 +63,9 @@ inline bool read_decimal(const char *at, const char *end, double &out) {
     return true;
 }
 
-// All tokens of a text. Those that are not read here are listed: number, begin and end of each.
-// Returns how many tokens there are, or -1 if most of them are not read.
+// Parses all tokens of a text, separated by blanks, into `values`. For each token that
+// `read_decimal` refuses, `others` gets its index and the offsets of its begin and end. Returns the
+// number of tokens, or -1 if most of them were refused.
 inline std::int64_t read_decimals(const char *text, std::int64_t size, double *values,
                                   std::vector<std::int64_t> &others) {
     std::int64_t count = 0;

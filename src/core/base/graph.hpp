@@ -1,4 +1,4 @@
-// Loops over the half-edge incidence: colouring, levels of an order.
+// Loops over the half-edges of each node: colouring, levels of an order, message slots.
 #pragma once
 
 #include "sorting.hpp"
@@ -11,21 +11,22 @@
 
 namespace softmap {
 
-// The half-edges of node i are half[start[i]..start[i + 1] - 1]; node[h] is where h belongs.
+// The half-edges of node i are half[start[i]..start[i + 1] - 1]; node[h] is the node of half-edge
+// h.
 struct Incidence {
     Index n;
     const std::int32_t *node;
     const Index *start;
     const std::int32_t *half;
 
-    // f(j) for the neighbours j of node i.
+    // Calls f(j) for each neighbour j of node i.
     template <class Function> void neighbours(Index i, Function f) const {
         for (Index k = start[i]; k < start[i + 1]; ++k)
             f(Index(node[half[k] ^ 1]));
     }
 };
 
-// The half-edges of every node, ascending: they are counted, then put in place.
+// Fills `start` and `half` of an Incidence, half-edges ascending at each node (counting sort).
 inline void sort_halves(const std::int32_t *node, Index halves, Index n, Index *start,
                         std::int32_t *half) {
     std::fill_n(start, n + 1, Index(0));
@@ -42,7 +43,7 @@ inline void greedy_colouring(const Incidence &graph, std::int32_t *colour) {
     Index widest = 0;
     for (Index i = 0; i < graph.n; ++i)
         widest = std::max(widest, graph.start[i + 1] - graph.start[i]);
-    std::vector<Index> taken(widest + 1, -1); // the last node that saw each colour next to it
+    std::vector<Index> taken(widest + 1, -1); // by colour: the last node with such a neighbour
     std::fill_n(colour, graph.n, -1);
     for (Index i = 0; i < graph.n; ++i) {
         graph.neighbours(i, [&](Index j) {
@@ -56,7 +57,8 @@ inline void greedy_colouring(const Incidence &graph, std::int32_t *colour) {
     }
 }
 
-// Depth of each node in the graph directed along `rank`: nodes of one level share no edge.
+// level[i] = length of the longest path to node i along edges of ascending `rank`. Two nodes of the
+// same level share no edge.
 inline void depth_levels(const Incidence &graph, const Index *rank, std::int32_t *level) {
     std::vector<Index> order(graph.n);
     std::iota(order.begin(), order.end(), Index(0));
@@ -71,8 +73,9 @@ inline void depth_levels(const Incidence &graph, const Index *rank, std::int32_t
         });
 }
 
-// The number of each half-edge among those of its node, and how many of a node lead to an earlier
-// end (by `turn`): these come first, then it goes by the level of the far end and by its number.
+// number[h] = index of half-edge h among the half-edges of its node; early[i] = how many half-edges
+// of node i lead to an earlier node (one of lower `turn`). Half-edges to earlier nodes come first;
+// then they are ordered by the level and the index of the other endpoint.
 inline void order_halves(const Incidence &graph, const Index *level, const Index *turn,
                          std::int32_t *number, std::int32_t *early, int threads) {
     struct Way {
@@ -100,8 +103,9 @@ inline void order_halves(const Incidence &graph, const Index *level, const Index
     });
 }
 
-// Where the half-edges of nodes in tiles of 32 lie, and the other half-edge of each: see
-// softmap.methods.cuda.tiling. `group` and `most_early` are those of each tile.
+// slot[h] = index of half-edge h in message arrays that store nodes in tiles of 32, and mate[s] =
+// slot of the opposite half-edge of the one in slot s; see softmap.methods.cuda.tiling. `group` and
+// `most_early` have one entry per tile.
 inline void place_halves(const std::int32_t *node, Index halves, const std::int32_t *number,
                          const std::int32_t *early, const Index *place, const std::int32_t *group,
                          const std::int32_t *most_early, std::uint32_t *slot, std::uint32_t *mate,
@@ -121,7 +125,7 @@ inline void place_halves(const std::int32_t *node, Index halves, const std::int3
     });
 }
 
-// Items in ascending order of their keys; equal ones as they were.
+// order = the items 0..count-1 sorted by their keys, ascending (stable).
 inline void order_by(const Index *key, Index count, std::int32_t *order) {
     std::vector<Keyed> items(static_cast<std::size_t>(count));
     for (Index k = 0; k < count; ++k)

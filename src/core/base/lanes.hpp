@@ -1,18 +1,19 @@
-// A pack of W numbers, one per lane: the same operation on W edges (or labels) at once.
+// Pack<W>: a SIMD vector of W doubles, one per lane, for the same operation on W edges or labels.
 //
-// Pack<1> is one plain double, so that a kernel written over Pack<W> is its own scalar case. Wider
-// packs consist of parts of the processor's native width: compilers split wider vectors badly.
-// exp is for x <= 0 and gives about 1e-300 below -690 and for NaN; log is for normal x > 0; both
-// are good to about 1e-13, and always inlined: passes spend their time in them.
+// Pack<1> is one plain double, so that a kernel written over Pack<W> is its own scalar case. A
+// wider pack is an array of native vectors, because compilers split wider vectors badly. exp is for
+// x <= 0; it returns about 1e-300 for x below -690 and for NaN. log is for normal x > 0. Both have
+// a relative error of about 1e-13. They are always inlined, because passes spend most of their time
+// in them.
 //
-// Everything here and in the kernels is compiled without contraction: a product and a sum are two
-// roundings unless the code says `fused`, which is one. So every lane, the scalar case and every
-// instruction set that has a fused multiply-add (x86-64-v3 and v4, aarch64) compute the same bits.
-// Where there is none (x86-64-v2), `fused` is two roundings, and last digits differ.
+// This file and the kernels are compiled without contraction: a product followed by a sum is
+// rounded twice, and `fused` is rounded once. So every lane, the scalar case and every instruction
+// set with a fused multiply-add (x86-64-v3 and v4, aarch64) compute the same bits. x86-64-v2 has no
+// fused multiply-add: there `fused` is rounded twice, and results differ in the last digits.
 #pragma once
 
-// Loops that a GPU has to have unrolled, or its registers become memory; `count` times, all of them
-// if 0. Processors do not need to be told.
+// Unroll a loop completely, or SOFTMAP_UNROLL(count) times, in code for a GPU: arrays indexed by
+// the loop then stay in registers instead of local memory. On a CPU both macros are empty.
 #ifdef __CUDACC_RTC__
 #define SOFTMAP_TEXT_OF(...) #__VA_ARGS__
 #define SOFTMAP_UNROLL(...) _Pragma(SOFTMAP_TEXT_OF(unroll(__VA_ARGS__)))
@@ -23,7 +24,7 @@
 #endif
 
 #ifdef SOFTMAP_DEVICE
-#include "cuda/numbers.hpp" // single numbers of several kinds, for the kernels of a GPU
+#include "cuda/numbers.hpp" // the scalar number types of the GPU kernels
 #else
 
 #include <bit>
@@ -42,7 +43,7 @@
 namespace softmap {
 
 inline constexpr double infinity = std::numeric_limits<double>::infinity();
-inline constexpr int lanes = 8; // edges in one tile, on every machine
+inline constexpr int lanes = 8; // edges in one tile, the same for every instruction set
 
 #if defined(__AVX512F__)
 inline constexpr int native = 8;
@@ -53,7 +54,7 @@ inline constexpr int native = 2; // 128-bit registers: SSE2, NEON
 #endif
 
 #if defined(__FMA__) || defined(__aarch64__)
-inline constexpr bool fuses = true; // whether `fused` is one rounding
+inline constexpr bool fuses = true; // whether `fused` rounds once
 #else
 inline constexpr bool fuses = false;
 #endif
@@ -93,8 +94,8 @@ inline void store_part(float *to, Vector part) {
     std::memcpy(to, &narrow, sizeof narrow);
 }
 
-// a · b + c. Intrinsics, since compilers make single instructions of plain loops over the lanes
-// only here and there.
+// a · b + c. Written with intrinsics, because compilers do not always turn a plain loop over the
+// lanes into single instructions.
 [[gnu::always_inline]] inline double fused_part(double a, double b, double c) {
     if constexpr (fuses)
         return __builtin_fma(a, b, c);
@@ -119,8 +120,8 @@ template <int W> struct alignas(W == 1 ? 8 : 8 * native) Pack {
     using Bits = typename detail::Parts<W>::Bits;
     static constexpr int parts = detail::Parts<W>::count;
     static constexpr int width = detail::Parts<W>::width;
-    static constexpr double safe = 600.0;  // exp(-safe) is far from underflow, products too
-    static constexpr double tiny = 1e-300; // the least number a logarithm is taken of
+    static constexpr double safe = 600.0;  // exp(-safe) and products with it do not underflow
+    static constexpr double tiny = 1e-300; // smallest argument passed to log
 
     Part part[parts];
 
@@ -156,7 +157,7 @@ template <int W> struct alignas(W == 1 ? 8 : 8 * native) Pack {
         return load(value);
     }
 
-    // Give the first `count` lanes to put(k, value).
+    // Calls put(k, value) for the first `count` lanes.
     template <class Put> void each(int count, Put put) const {
         double value[W];
         store(value);
@@ -189,7 +190,7 @@ template <int W> struct alignas(W == 1 ? 8 : 8 * native) Pack {
     }
 };
 
-// a · b + c, rounded once where the instruction set can (`fuses`).
+// a · b + c, rounded once if the instruction set has a fused multiply-add (`fuses`).
 template <int W>
 [[gnu::always_inline]] inline Pack<W> fused(const Pack<W> &a, const Pack<W> &b, const Pack<W> &c) {
     Pack<W> out;
@@ -198,23 +199,23 @@ template <int W>
     return out;
 }
 
-// Ask for what a tile further on in the same strip will read: strips are too wide for the processor
-// to foresee it. Past the end of a strip, or of an array, it is of no use and does no harm.
+// Prefetches the entries that the strip's tile 4 positions ahead will read: the stride of a strip
+// is too long for the hardware prefetcher. A prefetch past the end of an array does no harm.
 template <class S> void fetch_ahead(const S *from) { __builtin_prefetch(from + 4 * lanes); }
 
-// The smaller of each pair; b where they do not compare.
+// Lane-wise minimum; b in the lanes where a or b is NaN.
 template <int W> Pack<W> least(const Pack<W> &a, const Pack<W> &b) {
     using Part = typename Pack<W>::Part;
     return Pack<W>::map(a, b, [](Part x, Part y) -> Part { return x < y ? x : y; });
 }
 
-// The greater of each pair; b where they do not compare.
+// Lane-wise maximum; b in the lanes where a or b is NaN.
 template <int W> Pack<W> greatest(const Pack<W> &a, const Pack<W> &b) {
     using Part = typename Pack<W>::Part;
     return Pack<W>::map(a, b, [](Part x, Part y) -> Part { return x > y ? x : y; });
 }
 
-// x in the lanes where a < b, y in the others.
+// x in the lanes where a < b, y in all other lanes.
 template <int W>
 Pack<W> choose(const Pack<W> &a, const Pack<W> &b, const Pack<W> &x, const Pack<W> &y) {
     Pack<W> out;
@@ -223,14 +224,14 @@ Pack<W> choose(const Pack<W> &a, const Pack<W> &b, const Pack<W> &x, const Pack<
     return out;
 }
 
-// x, but 0 in the lanes where a is +inf (or NaN).
+// x; 0 in the lanes where a is +inf or NaN.
 template <int W> Pack<W> unless_infinite(const Pack<W> &a, const Pack<W> &x) {
     return choose(a, Pack<W>(infinity), x, Pack<W>(0.0));
 }
 
 template <int W> Pack<W> size_of(const Pack<W> &a) { return greatest(a, 0.0 - a); }
 
-// Sum over the lanes, in a fixed order by halves: the same on every machine.
+// Sum over the lanes by repeated halving: the order, and so the rounding, is the same everywhere.
 template <int W> double total(const Pack<W> &a) {
     double value[W];
     a.store(value);
@@ -257,12 +258,12 @@ inline constexpr double rounder =
 inline constexpr double lowest =
     -690.0; // exp of it is 1e-300: products with it stay normal numbers
 inline constexpr std::int64_t sqrt_half = 0x3FE6A09E667F3BCD; // the bits of sqrt(1/2)
-// The best polynomial for exp(r) on |r| <= log(2) / 2 in the relative sense, to 1.4e-14.
+// Minimax polynomial for exp(r) on |r| <= log(2) / 2; relative error 1.4e-14.
 inline constexpr double exp_terms[] = {
     2.7482182513431903e-06, 2.4884026451421244e-05, 1.984159649626849e-04,  1.3888802794591272e-03,
     8.333333002656124e-03,  4.166666703268063e-02,  1.6666666667827756e-01, 0.4999999999945755,
     0.9999999999998926,     1.0000000000000129};
-// The best polynomial for (atanh(s) / s - 1) / s² in s² up to that of sqrt(2), to 2.4e-14.
+// Minimax polynomial in s² for (atanh(s) / s - 1) / s², |s| <= (√2 - 1) / (√2 + 1); error 2.4e-14.
 inline constexpr double atanh_terms[] = {0.08311681001527367, 0.09070040555845871,
                                          0.11111432578152125, 0.14285712054190225,
                                          0.20000000005657737, 0.3333333333333101};
@@ -318,7 +319,7 @@ template <int W> [[gnu::always_inline]] inline Pack<W> log(const Pack<W> &x) {
 inline double exp_one(double x) { return detail::exp_part<double, std::int64_t>(x); }
 inline double log_one(double x) { return detail::log_part<double, std::int64_t>(x); }
 
-// Numbers for packs to lie in, aligned for packs of every instruction set.
+// An array of doubles aligned to 64 bytes, enough for packs of every instruction set.
 class Room {
   public:
     explicit Room(std::int64_t numbers) : lines_(static_cast<std::size_t>(numbers / lanes + 1)) {}

@@ -19,14 +19,14 @@ template <class S> struct Layout {
     Index n, m, groups, widest; // nodes, edges, groups of edges, most labels of a node
     const std::int32_t *node;   // [2m] node of each half-edge
     const Index *num_labels;    // [n]
-    const Index *node_offset;   // [n + 1] where each node's labels begin in node arrays
-    const Index *half_offset;   // [2m + 1] where each half-edge's labels begin in λ-like arrays;
-                                // nothing where all nodes have `widest` labels
-    const double *unary;        // [Σ labels]
+    const Index *node_offset;   // [n + 1] first entry of each node in arrays over node states
+    const Index *half_offset;   // [2m + 1] first entry of each half-edge in λ-like arrays;
+                                // null if all nodes have `widest` labels
+    const double *unary;        // [Σ labels] node costs C_i(x)
     const Index *start;         // [n + 1] half-edges of node i: half[start[i]..start[i + 1] - 1]
     const std::int32_t *half;   // [2m]
     const Index *group_start;   // [groups + 1]
-    const Index *kind;          // [groups] place in the list of families
+    const Index *kind;          // [groups] index in `Families` (families/all.hpp)
     const double *weight;
     const Index *weight_at;
     const double *truncation;
@@ -38,14 +38,14 @@ template <class S> struct Layout {
     const std::int32_t *maps;
     const Index *table_at;
 
-    // Groups are few, so a scan beats a search.
+    // The group of edge e. A linear scan, because models have few groups.
     Index group_of(Index e) const {
         Index g = 0;
         while (group_start[g + 1] <= e)
             ++g;
         return g;
     }
-    // Where the labels of half-edge h begin in λ-like arrays; h = 2m for their end.
+    // First entry of half-edge h in λ-like arrays; h = 2m gives their length.
     Index half_at(Index h) const { return half_offset ? half_offset[h] : h * widest; }
     Index labels_at(Index h) const { return num_labels[node[h]]; }
     double weight_of(Index g, Index e) const {
@@ -54,7 +54,7 @@ template <class S> struct Layout {
     double truncation_of(Index g, Index e) const {
         return truncation_at[g] < 0 ? 0.0 : truncation[truncation_at[g] + e - group_start[g]];
     }
-    // Where the table or map of edge e begins.
+    // First entry of the table or map of edge e.
     Index begin_of(Index g, Index e) const {
         const Index k = e - group_start[g];
         return table_at[g] + (offset_at[g] < 0 ? stride[g] * k : offset[offset_at[g] + k]);

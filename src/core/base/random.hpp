@@ -1,7 +1,7 @@
-// One seeded generator for all loops: xoshiro256++, its four words in an array of the caller.
+// The pseudo-random generator of all loops: xoshiro256++, its four words in an array of the caller.
 //
-// The words travel with the state of a run, so that runs can be stored, resumed and put on any
-// thread without changing a bit.
+// The words are part of a run's state, so that a run can be stored, resumed or moved to another
+// thread and still gives the same result.
 #pragma once
 
 #include "layout.hpp"
@@ -24,7 +24,7 @@ inline std::uint64_t next_word(std::uint64_t *s) {
     return result;
 }
 
-// An integer of 0..bound-1, exactly uniform: masked bits, drawn again when too large.
+// An integer of 0..bound-1, exactly uniform (bit mask and rejection).
 inline Index below(std::uint64_t *s, Index bound) {
     const std::uint64_t limit = std::uint64_t(bound);
     const std::uint64_t mask = bound > 1 ? ~std::uint64_t(0) >> std::countl_zero(limit - 1) : 0;
@@ -34,7 +34,7 @@ inline Index below(std::uint64_t *s, Index bound) {
     return Index(word);
 }
 
-// The words of a run's state, with the two calls as members.
+// The four words of the generator, with `next_word` and `below` as members.
 struct Random {
     std::uint64_t word[4];
 

@@ -1,11 +1,11 @@
-// Arithmetic that is certainly not above the truth.
+// Arithmetic rounded towards -inf: a sum or product so computed is at most the exact one.
 #pragma once
 
 #include <cfenv>
 
 namespace softmap {
 
-// While it lives, arithmetic of this thread rounds towards -inf.
+// Sets the rounding mode of this thread to FE_DOWNWARD for the lifetime of the object.
 class RoundedDown {
   public:
     RoundedDown() : before_(std::fegetround()) {
@@ -19,14 +19,14 @@ class RoundedDown {
     RoundedDown(const RoundedDown &) = delete;
     RoundedDown &operator=(const RoundedDown &) = delete;
 
-    static bool works() { // whether this machine can
+    static bool works() { // whether this machine rounds down as asked
         const RoundedDown down;
         volatile double one = 1.0, tiny = 0x1p-80;
         return one - tiny < 1.0 && one + tiny == 1.0;
     }
 
   private:
-    // Values come from memory and go to memory: none is computed on the other side of this.
+    // A compiler barrier: operations on values in memory are not moved across it.
     static void fence() { asm volatile("" ::: "memory"); }
     const int before_;
 };

@@ -1,37 +1,38 @@
-// An order of the nodes, cut into levels of independent nodes and blocks of like messages.
+// The order in which a pass visits nodes and edges: levels of independent nodes, blocks of edges.
 #pragma once
 
 #include "layout.hpp"
 
 namespace softmap {
 
-// Edges between the same two levels. With count > 0 it is a tile: `count` edges (at most `lanes`)
-// that are alike in group, orientation, label counts and key, one per lane. With count = 0 it is a
-// single edge, whose labels lie side by side (step = 1).
+// A block of edges between the same two levels. With count > 0 it is a tile: `count` edges (at most
+// `lanes`), one per lane, of equal group, orientation, label counts and key. With count = 0 it is a
+// single edge, whose message entries are contiguous (step = 1). The *early* endpoint of an edge is
+// the one that comes first in the order, the *late* endpoint the other.
 struct Block {
     Index kind, group;
-    Index orientation; // which side of its edges the earlier end is
-    Index early, late; // label counts of the two ends
-    Index key;         // what the family asks its lanes to share (see Potential.tile_key)
+    Index orientation; // side (0 or 1) of its edges on which the early endpoint is
+    Index early, late; // label counts of the two endpoints
+    Index key;         // value that the family's lanes must have in common (Potential.tile_key)
     Index count;
-    Index early_at, late_at;             // where the messages into the early and the late end begin
-    Index step;                          // distance of a message's entries
-    Index table_at;                      // where packed tables begin
-    Index lane;                          // first entry in the lane arrays
-    Index straight_early, straight_late; // whether all lanes of an end lie side by side
-    Index early_from, late_from;         // first entry in the arrays of ends
+    Index early_at, late_at;             // first entry of the messages into each endpoint
+    Index step;                          // stride between the entries of one message
+    Index table_at;                      // first entry of the packed tables
+    Index lane;                          // first entry in the arrays by lane
+    Index straight_early, straight_late; // 1 if the costs of all lanes' endpoints are contiguous
+    Index early_from, late_from;         // first entry in early_at and late_at of the schedule
 };
 
-// Up to `lanes` nodes of one strip and one degree.
+// Up to `lanes` consecutive nodes of one strip that have the same degree.
 struct Row {
-    Index first, nodes; // in `Schedule::nodes`
+    Index first, nodes; // first index in `Schedule::nodes`, and number of nodes
     Index labels, degree;
-    Index place, step; // entry x of the k-th of them lies at place + x · step + k
-    Index way;         // how their messages are collected: one of the three below
+    Index place, step; // entry x of the row's k-th node is at place + x · step + k
+    Index way;         // how messages into the nodes are read: alone, gathered or straight
 };
 enum : Index { alone, gathered, straight };
 
-// See softmap.methods.sweeps.schedule, which builds it; arrays are documented there.
+// The arrays of a schedule. softmap.methods.sweeps.planning builds them and documents each one.
 template <class S> struct Schedule {
     Index levels, num_blocks, num_rows, num_lanes, num_costs;
     const Index *row_start;
@@ -46,10 +47,11 @@ template <class S> struct Schedule {
     const std::int32_t *early_step;
     const Index *late_at;
     const std::int32_t *late_step;
-    const double *weight, *truncation; // by lane; 0 in lanes without an edge, or no array at all
+    const double *weight, *truncation; // by lane; 0 in idle lanes. No truncation array if no edge
+                                       // has a truncation
     const S *table;
     const Index *forward_start, *forward, *backward_start, *backward;
-    const std::int32_t *forward_ends; // [n] chains that end at each node, gone through forward
+    const std::int32_t *forward_ends; // [n] number of chains whose last node is node i
 };
 
 } // namespace softmap

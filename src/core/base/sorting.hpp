@@ -1,4 +1,4 @@
-// Stable sorting by whole numbers, digit by digit: for millions of items and few different keys.
+// Stable radix sort by integer keys, for millions of items with few different keys.
 #pragma once
 
 #include <algorithm>
@@ -8,13 +8,13 @@
 
 namespace softmap {
 
-// An item and its key; sorting does not look anywhere else.
+// An item with its sort key; `place` is a second number that the caller attaches to it.
 struct Keyed {
     std::uint64_t key;
     std::int32_t item, place;
 };
 
-// Puts items into ascending order of their keys; equal ones stay as they are.
+// Sorts items by their keys, ascending (stable least-significant-digit radix sort).
 inline void sort_stably(std::vector<Keyed> &items) {
     constexpr int bits = 11;
     constexpr std::uint64_t digits = 1 << bits;
@@ -34,12 +34,12 @@ inline void sort_stably(std::vector<Keyed> &items) {
     }
 }
 
-// One key per item that orders like several, the first of them foremost.
+// One integer key per item that sorts like a tuple of keys (lexicographic order).
 class JoinedKeys {
   public:
     explicit JoinedKeys(std::int64_t count) : keys_(std::size_t(count)) {}
 
-    // Let column(item), any 64-bit number, decide where the keys so far are equal.
+    // Appends column(item), any 64-bit integer, to the tuple of each item.
     template <class Column> void add(Column column) {
         Keys own(keys_.size());
         std::int64_t low = std::numeric_limits<std::int64_t>::max();
@@ -68,7 +68,7 @@ class JoinedKeys {
   private:
     using Keys = std::vector<std::uint64_t>;
 
-    // Puts 0, 1, ... for the different keys in ascending order; the greatest of these.
+    // Replaces each key by its rank 0, 1, ... among the distinct keys; returns the largest rank.
     static std::uint64_t number(Keys &keys) {
         Keys sorted = keys;
         std::sort(sorted.begin(), sorted.end());
@@ -80,7 +80,7 @@ class JoinedKeys {
     }
 
     Keys keys_;
-    std::uint64_t most_ = 0; // no key is greater
+    std::uint64_t most_ = 0; // upper bound on all keys
 };
 
 } // namespace softmap

@@ -1,11 +1,10 @@
-// Sums that carry their rounding errors along, and sums that are certainly no larger than the
-// truth.
+// Compensated sums, and sums that are at most the exact sum.
 //
-// Each addition t' = fl(t + v) has an error e that is itself a number (Knuth's TwoSum), so that
-// Σ v = t + Σ e exactly. Adding up n errors is wrong by at most n u Σ|e|, u = 2⁻⁵³, which is of
-// second order; `lower` takes off twice that and rounds down. Nothing here may be compiled with
-// reassociation (-ffast-math), and nothing is contracted: the only products, those of `lower`, are
-// rounded by themselves, each by at most u, which the factor of two covers.
+// The error e of an addition t' = fl(t + v) is itself a double (Knuth's TwoSum), so that
+// Σ v = t + Σ e exactly. The computed sum of n errors is off by at most n u Σ|e|, u = 2⁻⁵³, which
+// is of second order; `lower` subtracts twice that and rounds down. This file must not be compiled
+// with reassociation (-ffast-math) or contraction. The only products, those in `lower`, are each
+// rounded by at most u, which the factor of two covers.
 #pragma once
 
 #include "layout.hpp"
@@ -16,9 +15,9 @@
 
 namespace softmap {
 
-inline constexpr double unit = 0x1p-53; // largest relative error of one rounding
+inline constexpr double unit = 0x1p-53; // u: largest relative error of one rounding to nearest
 
-// The greatest number below x; x itself if it is not finite.
+// The largest double below x; x itself if it is not finite.
 inline double next_below(double x) {
     if (!(std::abs(x) < infinity))
         return x;
@@ -28,29 +27,29 @@ inline double next_below(double x) {
     return std::bit_cast<double>(bits + (x > 0.0 ? -1 : 1));
 }
 
-// The least number above x; x itself if it is not finite.
+// The smallest double above x; x itself if it is not finite.
 inline double next_above(double x) { return -next_below(-x); }
 
-// The error of sum = fl(a + b), exactly; NaN if the sum overflows.
+// a + b - sum for sum = fl(a + b), exactly (TwoSum); NaN if the sum overflows.
 inline double error_of(double a, double b, double sum) {
     const double part = sum - a;
     return (a - (sum - part)) + (b - part);
 }
 
-// A number no larger than total + Σ errors, given fl(Σ errors) and fl(Σ |errors|) of `terms`
-// additions; -inf where something overflowed. At most one unit in the last place is lost, unless
-// total and errors nearly cancel.
+// A lower bound on total + Σ errors, given errors = fl(Σ errors) and sizes = fl(Σ |errors|) of
+// `terms` additions; -inf if a sum overflowed. It is at most one unit in the last place too low,
+// unless total and errors nearly cancel.
 inline double lower(double total, double errors, double sizes, Index terms) {
     const double rest = errors - 2.0 * double(terms + 2) * unit * sizes;
     const double sum = total + rest;
     const double error = error_of(total, rest, sum);
-    if (!(error == error)) // also where total is NaN or infinite
+    if (!(error == error)) // the error is NaN also if total is NaN or infinite
         return -infinity;
     return error < 0.0 ? next_below(sum) : sum;
 }
 
-// Σ values, rounded once. Partial sums that share no digits are kept, from the least to the
-// greatest (Shewchuk 1997); slow.
+// Σ values, rounded once. Keeps a list of partial sums that do not overlap, in ascending order of
+// magnitude (Shewchuk 1997). Slow.
 inline double exact_sum(const double *values, Index count) {
     std::vector<double> parts;
     for (Index k = 0; k < count; ++k) {
@@ -73,7 +72,7 @@ inline double exact_sum(const double *values, Index count) {
         error = error_of(total, part, sum);
         total = sum;
     }
-    // halfway between two numbers, what is left decides
+    // if the sum is halfway between two doubles, the sign of the remaining part decides
     if (left > 0 && error != 0.0 && (error < 0.0) == (parts[left - 1] < 0.0)) {
         const double next = total + 2.0 * error;
         if (next - total == 2.0 * error)
@@ -82,13 +81,13 @@ inline double exact_sum(const double *values, Index count) {
     return total;
 }
 
-// Whether a number within `slack` of sum + rest rounds to sum.
+// Whether every real number within `slack` of sum + rest rounds to `sum`.
 inline bool rounds_to(double sum, double rest, double slack) {
     const double size = std::abs(sum);
     return std::abs(rest) + slack < 0.5 * (size - next_below(size));
 }
 
-// Σ values, rounded once, so that their order does not matter.
+// Σ values, rounded once: the result does not depend on the order of the values.
 inline double careful_sum(const double *values, Index count) {
     double total = 0.0, errors = 0.0, sizes = 0.0;
     for (Index k = 0; k < count; ++k) {
@@ -99,14 +98,15 @@ inline double careful_sum(const double *values, Index count) {
         total = sum;
     }
     if (!(errors == errors))
-        return total; // infinities stay what they are
+        return total; // infinite or NaN, as plain addition gives it
     const double sum = total + errors, slack = 2.0 * double(count + 2) * unit * sizes;
     if (sizes == 0.0 || rounds_to(sum, error_of(total, errors, sum), slack))
         return sum;
     return exact_sum(values, count);
 }
 
-// A number certainly <= Σ values; +inf only if one of them is, and none is NaN or -inf.
+// Accumulates a lower bound on Σ values. It is +inf only if some value is +inf and none is NaN or
+// -inf.
 class LowerSum {
   public:
     void add(double value) {
@@ -115,7 +115,7 @@ class LowerSum {
             infinite_ = true;
             return;
         }
-        const double sum = total_ + value; // -inf and NaN make the error NaN, which stays
+        const double sum = total_ + value; // -inf or NaN makes errors_ NaN for good
         const double error = error_of(total_, value, sum);
         errors_ += error;
         sizes_ += std::abs(error);

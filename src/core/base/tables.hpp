@@ -1,4 +1,4 @@
-// Tables over a few variables: adding one to another over more variables, and minimising one out.
+// Cost tables over a few variables: adding a table over fewer variables, minimising over one.
 #pragma once
 
 #include "layout.hpp"
@@ -8,8 +8,8 @@
 
 namespace softmap {
 
-// The axes of a table from the slowest to the fastest, and of a term the step along each of them
-// (0 where it does not depend on that axis).
+// The axis lengths of a table, slowest axis first, and the stride of a term along each axis (0 if
+// the term does not depend on that axis's variable).
 class Axes {
   public:
     void clear() { count_ = 0; }
@@ -22,7 +22,7 @@ class Axes {
         step_[count_++] = 0;
     }
 
-    // Axes that can be walked as one are joined.
+    // The same iteration space with neighbouring axes merged wherever the term's strides allow it.
     Axes joined() const {
         Axes out;
         for (int k = 0; k < count_; ++k) {
@@ -38,7 +38,7 @@ class Axes {
         return out;
     }
 
-    static constexpr int most = 40; // more than tables that fit into memory have
+    static constexpr int most = 40; // axes; 2^40 entries would not fit into memory
 
   private:
     int count_ = 0;
@@ -47,7 +47,8 @@ class Axes {
 
 namespace detail {
 
-// table[a · N + b] += term[a · outer + b · inner]: the two fastest axes, N known when not 0.
+// table[a · columns + b] += term[a · outer + b · inner] over the two fastest axes. N is the number
+// of columns if known at compile time, else 0.
 template <int N>
 void add_rows(double *table, Index rows, Index columns, const double *term, Index outer,
               Index inner) {
@@ -66,7 +67,7 @@ void add_rows(double *table, Index rows, Index columns, const double *term, Inde
                 table[a * wide + b] += term[a * outer + b * inner];
 }
 
-// Repeating each number twice is what the oldest of several binary variables asks for.
+// table[2a] and table[2a + 1] += term[a]: a term that does not depend on a binary fastest variable.
 inline void add_twice(double *__restrict table, Index rows, const double *__restrict term) {
     for (Index a = 0; a < rows; ++a) {
         table[2 * a] += term[a];
@@ -86,7 +87,7 @@ inline void add_plane(double *table, Index rows, Index columns, const double *te
 
 } // namespace detail
 
-// table += term, broadcast along the axes on which the term does not depend.
+// table += term, broadcast along the axes that the term does not depend on.
 inline void add_term(double *table, const Axes &given, const double *term) {
     Axes axes = given.joined();
     const int count = axes.count();
@@ -114,8 +115,8 @@ inline void add_term(double *table, const Axes &given, const double *term) {
     }
 }
 
-// out = the least over the slowest axis, of `labels` slices, and `choice` where it is; the slice
-// `first` where it is as good as any.
+// out[r] = min over x of table[x · slice + r], the slowest axis having `labels` slices; choice[r] =
+// the minimising x. Ties are broken in favour of `first`.
 template <class Choice>
 void minimise_out(const double *__restrict table, Index labels, Index slice, Index first,
                   double *__restrict out, Choice *__restrict choice) {

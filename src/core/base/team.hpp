@@ -1,9 +1,9 @@
-// A few threads that run one loop together for the length of one call.
+// A team of threads that run one loop together for the duration of one call.
 //
-// Threads are started by the call and joined before it returns: nothing is left behind, and a
-// process may fork between calls. All of them go through the same phases, and the parts of a phase
-// are done by whoever comes first: a thread that has no core at the moment holds nobody up, and on
-// a busy machine a call takes no longer than with one thread.
+// The call starts the threads and joins them before it returns, so that a process may fork between
+// calls. All threads go through the same phases. The parts of a phase are taken dynamically: a
+// thread that the operating system has suspended does not delay the others, and on a busy machine a
+// call takes no longer than with one thread.
 #pragma once
 
 #include "layout.hpp"
@@ -14,24 +14,25 @@
 
 namespace softmap {
 
-// One part of a phase, the same whoever does it.
+// One part of a phase. What it covers does not depend on the thread that executes it.
 struct Part {
     int index, parts;
 
-    // Its share of the items begin..end-1.
+    // This part of the items begin..end-1 is first(begin, end)..last(begin, end)-1.
     Index first(Index begin, Index end) const { return begin + (end - begin) * index / parts; }
     Index last(Index begin, Index end) const { return begin + (end - begin) * (index + 1) / parts; }
 };
 
-// What the threads of a call know of each other: which parts of a phase are taken, and how many
-// parts of all phases are finished. Both count up, so that a thread that comes late sees it.
+// The state that the threads of a call share: in how many phases each part was taken, and how many
+// parts of all phases are finished. Both counters only grow, so that a delayed thread sees which
+// phases are over.
 class Team {
   public:
     explicit Team(int threads) : threads_(threads), taken_(std::size_t(threads)) {}
 
     int threads() const { return threads_; }
 
-    // Whether part `index` of a phase is for the caller to do.
+    // Claims part `index` of a phase for the calling thread; false if another thread has it.
     bool take(int index, std::uint32_t phase) {
         std::atomic<std::uint32_t> &count = taken_[std::size_t(index)].count;
         std::uint32_t expected = phase;
@@ -42,15 +43,16 @@ class Team {
     void finish(std::uint32_t phase) {
         const std::uint32_t now = finished_.fetch_add(1, std::memory_order_acq_rel) + 1;
         if (now == end_of(phase)) {
-            // notify_all looks whether anybody sleeps, which must not happen before the count is
-            // seen: somebody might fall asleep in between, for ever
+            // notify_all first checks whether a thread is waiting. Without this fence that check
+            // could come before the new count is visible: a thread that starts to wait in between
+            // would never be woken
             std::atomic_thread_fence(std::memory_order_seq_cst);
             finished_.notify_all();
         }
     }
 
-    // A thread that waits looks for the others for some microseconds, which is as long as a phase
-    // lasts, and then sleeps: on a busy machine its core is free for whoever needs it.
+    // Blocks until all parts of a phase are finished. The thread spins for some microseconds, about
+    // the duration of a phase, and then sleeps, so that its core is free on a busy machine.
     void wait(std::uint32_t phase) const {
         std::uint32_t now = finished_.load(std::memory_order_acquire);
         for (int k = 0; k < spins && before(now, end_of(phase)); ++k) {
@@ -66,7 +68,7 @@ class Team {
   private:
     static constexpr int spins = 400;
     struct alignas(64) Taken {
-        std::atomic<std::uint32_t> count{0}; // phases in which the part was taken
+        std::atomic<std::uint32_t> count{0}; // number of phases in which the part was taken
     };
     std::uint32_t end_of(std::uint32_t phase) const {
         return (phase + 1) * std::uint32_t(threads_);
@@ -82,13 +84,14 @@ class Team {
     alignas(64) std::atomic<std::uint32_t> finished_{0};
 };
 
-// One thread of a call. What a thread reads to decide which phases there are must not change during
-// the call: it may come late.
+// One thread of a call. Conditions that decide which phases there are must not change during the
+// call, because a delayed thread may read them late.
 class Member {
   public:
     Member(int thread, Team &team) : thread(thread), team_(team) {}
 
-    // work(part) for all parts of the next phase, together with the others; its own part first.
+    // Calls work(part) for the parts of the next phase that no other thread takes, beginning with
+    // the part of this thread's own index, and waits until the phase is finished.
     template <class F> void phase(F work) {
         const int parts = team_.threads();
         if (parts == 1)
@@ -103,7 +106,7 @@ class Member {
         team_.wait(phase_++);
     }
 
-    // A phase of one part only.
+    // A phase in which one thread calls work().
     template <class F> void once(F work) {
         phase([&](Part part) {
             if (part.index == 0)
@@ -118,8 +121,8 @@ class Member {
     std::uint32_t phase_ = 0;
 };
 
-// A function of the caller's, held by its address: what takes one is compiled once, not once for
-// each function that it is given.
+// A non-owning reference to a callable. A function that takes a Task is compiled once, not once per
+// callable type.
 template <class... Given> class Task {
   public:
     template <class F>
@@ -134,7 +137,7 @@ template <class... Given> class Task {
     void (*call_)(const void *, Given...);
 };
 
-// work(member) on that many threads, the calling one among them.
+// Calls work(member) on `threads` threads, one of which is the calling thread.
 [[gnu::noinline]] inline void together(int threads, Task<Member &> work) {
     Team team(threads);
     const auto run = [&](int thread) {
@@ -150,9 +153,9 @@ template <class... Given> class Task {
 }
 
 inline constexpr Index worthwhile =
-    8192; // items under which a second thread costs more than it saves
+    8192; // items; with fewer, starting a second thread costs more than it saves
 
-// work(first, last) over `count` independent items, in one part per thread.
+// Calls work(first, last) on ranges that cover `count` independent items, one range per thread.
 [[gnu::noinline]] inline void split(int threads, Index count, Task<Index, Index> work) {
     if (threads < 2 || count < worthwhile) {
         work(Index(0), count);

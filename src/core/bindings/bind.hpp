@@ -1,4 +1,4 @@
-// What the binding files share: checked arrays, and the views that hold on to their arrays.
+// Shared by the binding files: array arguments with checks, and views that own their arrays.
 #pragma once
 
 #include "families/all.hpp"
@@ -18,13 +18,13 @@ namespace softmap {
 
 namespace nb = nanobind;
 
-// An array of exactly this type and number of dimensions, contiguous: anything else is a TypeError
-// of the call. It is not converted, and points into the caller's object, which outlives the call;
-// what stays for longer holds on to `object`.
+// A C-contiguous array argument of exactly this type and number of dimensions; any other argument
+// is a TypeError. It is not copied: it points into the caller's object, which outlives the call.
+// Code that keeps the pointer for longer must hold a reference to `object`.
 template <class T, int dimensions> class Array {
   public:
     Array() = default;
-    // What may be written may be read.
+    // A writable array converts to a read-only one.
     template <class U>
         requires std::is_same_v<T, const U>
     Array(const Array<U, dimensions> &other) : object(other.object), data_(other.data()) {
@@ -58,8 +58,8 @@ template <class T> using OutStack = Array<T, 3>;
 
 } // namespace softmap
 
-// Arguments are read by nanobind's own reader of arrays, in one function for each type of array:
-// its objects count references, which would be written out for every argument of every function.
+// Converts arguments with nanobind's own array caster, in one function per array type. The caster's
+// reference counting would otherwise be inlined for every argument of every bound function.
 template <class T, int dimensions>
 struct nanobind::detail::type_caster<softmap::Array<T, dimensions>> {
     using Given = softmap::Array<T, dimensions>;
@@ -84,10 +84,10 @@ namespace softmap {
 // Release the GIL while C++ computes.
 using Unlocked = nb::call_guard<nb::gil_scoped_release>;
 
-// An argument that is used as it is, never converted (a converted copy would be written in vain).
+// An argument that is never converted: results written into a converted copy would be lost.
 inline auto arg(const char *name) { return nb::arg(name).noconvert(); }
 
-// One part of a message: a text or a number.
+// One part of an error message: a text or an integer.
 struct Said {
     Said(const char *text) : text(text) {}
     Said(const std::string &text) : text(text.c_str()) {}
@@ -104,7 +104,8 @@ struct Said {
     throw std::invalid_argument(text);
 }
 
-// The parts of the message are put together only where it is needed: many of these are in loops.
+// Throws std::invalid_argument unless `holds`. The message is composed only then, because many
+// checks are in loops.
 template <class... Parts> void require(bool holds, const Parts &...what) {
     if (!holds) [[unlikely]]
         refuse({what...});
@@ -117,7 +118,7 @@ template <class A> void require_size(const A &array, Index size, const char *nam
     require_size(array.size(), size, name);
 }
 
-// The state of the generator, in place (see base/random.hpp).
+// The four words of the random generator, updated in place (see base/random.hpp).
 using Words = Out<std::uint64_t>;
 inline std::uint64_t *generator(const Words &words) {
     require_size(words, 4, "words");
@@ -129,7 +130,7 @@ inline void require_range(Index first, Index last, Index count) {
             " is not within 0..", count);
 }
 
-// A view and the arrays that it points into.
+// A view together with references to the arrays that it points into.
 template <class View> struct Held {
     View view{};
     std::vector<nb::object> arrays;
@@ -153,5 +154,6 @@ void bind_labels(nb::module_ &m);
 void bind_exact(nb::module_ &m);
 void bind_text(nb::module_ &m);
 void bind_codes(nb::module_ &m);
+void bind_cuts(nb::module_ &m);
 
 } // namespace softmap

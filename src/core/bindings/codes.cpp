@@ -1,4 +1,4 @@
-// Parity factors, and the decoding of codes that are made of them.
+// Bindings of parity factors and of the decoder for parity-check codes.
 #include "base/team.hpp"
 #include "bind.hpp"
 #include "codes/code.hpp"
@@ -16,7 +16,7 @@ void require_rows(const OutMatrix<double> &values, const Bytes &odd) {
     require(values.shape(1) > 0, "a parity needs a variable");
 }
 
-// work(row, odd) for each row of a matrix.
+// Calls work(row, length, odd) for each row of a matrix.
 template <class F> void for_rows(const OutMatrix<double> &values, const Bytes &odd, F work) {
     const Index k = Index(values.shape(1));
     for (Index r = 0; r < Index(values.shape(0)); ++r)

@@ -7,6 +7,7 @@
 #include <nanobind/stl/vector.h>
 
 #include "exact/solver.hpp"
+#include "exact/width.hpp"
 
 namespace nb = nanobind;
 namespace ex = softmap::exact;
@@ -25,7 +26,7 @@ struct StopFlag {
     std::atomic<bool> value{false};
 };
 
-// One model and its search, which goes on with every call.
+// A model with its search; every call resumes the search.
 class ExactSearch {
   public:
     ExactSearch(Ints num_labels, Doubles unary, Ints scope_start, Ints scope, Doubles tables,
@@ -98,7 +99,7 @@ class ExactSearch {
         return out;
     }
 
-    std::array<Ints, 3> held_; // what the solver looks at must live as long as it does
+    std::array<Ints, 3> held_; // keeps the input arrays of the solver alive
     std::array<Doubles, 3> costs_;
     ex::Control control_;
     ex::Solver solver_;
@@ -109,6 +110,22 @@ class ExactSearch {
 namespace softmap {
 
 void bind_exact(nb::module_ &m) {
+    m.def(
+        "elimination_entries",
+        [](Ints num_labels, Ints scope_start, Ints scope, double limit) {
+            for (std::size_t k = 0; k < scope.size(); ++k)
+                if (scope.data()[k] < 0 || scope.data()[k] >= std::int64_t(num_labels.size()))
+                    throw std::invalid_argument("a scope names a variable that does not exist");
+            for (std::size_t f = 0; f < scope_start.size(); ++f)
+                if (scope_start.data()[f] < (f ? scope_start.data()[f - 1] : 0) ||
+                    scope_start.data()[f] > std::int64_t(scope.size()))
+                    throw std::invalid_argument("scope_start must not decrease");
+            return ex::elimination_entries(view<std::int64_t>(num_labels),
+                                           view<std::int64_t>(scope_start),
+                                           view<std::int64_t>(scope), limit);
+        },
+        nb::arg("num_labels"), nb::arg("scope_start"), nb::arg("scope"), nb::arg("limit"),
+        "Table entries of a greedy variable elimination; inf beyond the limit.");
     nb::class_<StopFlag>(m, "StopFlag").def(nb::init<>()).def("set", [](StopFlag &f) {
         f.value = true;
     });

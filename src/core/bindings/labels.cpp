@@ -1,4 +1,4 @@
-// Labellings: decoding, local search, arc consistency, and orders of nodes.
+// Bindings for labellings: decoding, local search, arc consistency, and orders of nodes.
 #include "base/graph.hpp"
 #include "bind.hpp"
 #include "labels/arcs.hpp"
@@ -94,7 +94,7 @@ std::tuple<Index, Index, Index> improve(const Lay &held, Out<Index> labels, In<I
                                         Index rounds, Optional guide, double penalty, Mask open) {
     const Layout<double> &lay = held.view;
     require_labels(lay, labels);
-    // Labels that a table decides on are kept in 16 bits; variables of more labels stay out.
+    // The search stores a table's minimising labels in 16 bits, hence the limit on max_entries.
     require(max_entries >= 2 && max_entries <= 65536 && max_entries <= max_total &&
                 max_total <= Index(1) << 30,
             "2 <= max_entries <= 65536 and max_entries <= max_total <= 2**30 are needed");

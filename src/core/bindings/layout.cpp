@@ -1,4 +1,4 @@
-// Layout: built once per model and precision by softmap.model.layout.
+// Binding of Layout, which softmap.model.layout builds once per model and precision.
 #include "bind.hpp"
 #include "kernels/kernels.hpp"
 
@@ -54,7 +54,7 @@ template <class S> void bind_one(nb::module_ &m, const char *name) {
         .def_prop_ro("widest", [](const HeldLayout<S> &self) { return self.view.widest; });
 }
 
-// Soft (or hard, eta = inf) message into half-edge h: for tests of the families.
+// Soft message (hard at eta = inf) into half-edge h; used by tests of the potential families.
 void message(const HeldLayout<double> &lay, Index h, In<double> a, Out<double> out, double eta) {
     const Layout<double> &v = lay.view;
     require(0 <= h && h < 2 * v.m, "there is no such half-edge");

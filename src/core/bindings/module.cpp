@@ -1,4 +1,4 @@
-// The Python module: bindings and what is no inner loop, for every processor that softmap runs on.
+// The Python module: bindings, and all code that is no inner loop, compiled for every processor.
 #include "base/cpu.hpp"
 #include "bind.hpp"
 #include "kernels/kernels.hpp"
@@ -10,15 +10,15 @@
 
 namespace softmap {
 
-// Gives back what was freed and is kept for later, where the C library does not do so by itself:
-// arrays that were needed for a moment leave holes between those that stay.
+// Returns freed heap memory to the operating system. glibc keeps it: short-lived arrays leave holes
+// between arrays that are still in use.
 static void give_back() {
 #ifdef __GLIBC__
     malloc_trim(0);
 #endif
 }
 
-// From now on, the functions of this module use the kernels in the capsule.
+// Makes the functions of this module use the kernels in the capsule.
 static void use(nb::object table) {
     require(PyCapsule_IsValid(table.ptr(), kernels_name), "this is no table of kernels");
     kernels = static_cast<const Kernels *>(PyCapsule_GetPointer(table.ptr(), kernels_name));
@@ -29,7 +29,7 @@ static void use(nb::object table) {
 NB_MODULE(_native, m) {
     using namespace softmap;
     m.doc() = "The compiled core of softmap.";
-    // What lives until the interpreter ends, as in a traceback, is no leak.
+    // Objects that live until the interpreter ends, as in a traceback, are not reported as leaks.
     nb::set_leak_warnings(false);
     m.def("use", &use, nb::arg("table"), "Take the inner loops from a library of kernels.");
     m.def("level", [] { return kernels->level; }, "The instruction set of the inner loops.");
@@ -46,4 +46,5 @@ NB_MODULE(_native, m) {
     bind_exact(m);
     bind_text(m);
     bind_codes(m);
+    bind_cuts(m);
 }

@@ -1,4 +1,4 @@
-// The paper's randomised methods. Arrays belong to Python, half-edges in them are in star order.
+// Bindings of the paper's randomised methods. Python owns the arrays; half-edges are in star order.
 #include "bind.hpp"
 #include "kernels/kernels.hpp"
 #include "paper/accelerated.hpp"
@@ -35,7 +35,7 @@ std::pair<Index, Index> draw_block(const StarOrder &order, bool stars, Words wor
 
 Index lam_size(const StarOrder &order) { return order.lay.half_at(2 * order.lay.m); }
 
-// A run of Algorithm 1: its arrays, checked once.
+// The arrays of one run of Algorithm 1, whose sizes the constructor checks.
 struct StandardRun {
     const StarOrder &order;
     Held<StandardArrays> held;

@@ -1,4 +1,4 @@
-// Schedules and passes over chains.
+// Bindings of schedules and of passes over chains.
 #include "bind.hpp"
 #include "kernels/kernels.hpp"
 #include "passes/chains.hpp"
@@ -107,9 +107,9 @@ template <class S> struct Calls {
             kernels->of<S>().passes(lay.view, plan.view, halves, arrays, eta, momentum, me);
         });
     }
-    // Passes with momentum; whenever their number, with `done` before them, is a multiple of
-    // `every`, t is cut to `longest`, and node marginals enter the mean (where one is kept), which
-    // was `before`.
+    // Makes `count` passes with momentum after `done` earlier ones. Whenever the total number of
+    // passes is a multiple of `every`, Nesterov's t is capped at `longest`, and, if `mean` is not
+    // empty, the node marginals are averaged into it; `before` is the mean so far.
     static void run_sampled(Lay lay, const HeldLayout<double> &costs, Plan plan, Index count,
                             Out<S> msg, Out<S> prev, Out<double> theta, double eta,
                             Out<double> shift, Out<double> dot, Out<double> clock, Index done,
@@ -193,7 +193,7 @@ template <class S> struct Calls {
                                          *reinterpret_cast<Clock *>(clock.data()), me);
         });
     }
-    // In one call: no signal comes in between.
+    // One call, so that no signal handler runs between the two halves of the swap.
     static void exchange(Out<S> first, Out<S> second) {
         require_size(second, Index(first.size()), "second");
         std::swap_ranges(first.data(), first.data() + first.size(), second.data());
@@ -226,7 +226,7 @@ template <class S> struct Calls {
         });
     }
 
-    // Cost, entropy and slack of the edges of each portion, in the rows of `out`.
+    // Row p of `out`: cost, entropy and slack, summed over the edges of portion p.
     static void price(Lay lay, const HeldLayout<double> &costs, Plan plan, In<S> msg,
                       In<double> theta, In<double> nodes, double eta, bool whole,
                       OutMatrix<double> out, int threads) {
@@ -308,7 +308,7 @@ template <class S> struct Calls {
     }
 };
 
-// Costs of the nodes from the order of the model to that of strips.
+// Copies node costs from the order of the model into the order of strips.
 void arrange(const HeldLayout<double> &lay, In<Index> nodes, In<Index> at, In<Index> step,
              Out<double> out) {
     const Layout<double> &v = lay.view;

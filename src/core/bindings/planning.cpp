@@ -1,11 +1,11 @@
-// Schedules of passes: what does not depend on costs.
+// Binding of the planner: the arrays of a schedule that do not depend on costs.
 #include "passes/planning.hpp"
 #include "bind.hpp"
 
 namespace softmap {
 namespace {
 
-// An array that takes over the numbers of a vector of T.
+// A numpy array that takes ownership of the elements of a vector.
 template <class As, class T> nb::object handed_over(std::vector<T> &&from, std::size_t columns) {
     auto *held = new std::vector<T>(std::move(from));
     held->shrink_to_fit();

@@ -1,4 +1,4 @@
-// What the judge asks: bounds, couplings and their prices, soft marginals of nodes.
+// Bindings for checks: dual bounds, couplings and their costs, soft marginals of nodes.
 #include "bind.hpp"
 #include "kernels/kernels.hpp"
 #include "proof/couplings.hpp"
@@ -49,7 +49,7 @@ double dual_bound_of(const Lay &lay, In<double> lam, double constant, int thread
     return kernels->dual_bound(lay.view, lam.data(), constant, threads);
 }
 
-// Where the plans of listed edges begin, and where the last one ends.
+// First entry of the plan of each listed edge, and the total length.
 std::vector<Index> plan_offsets(const Layout<double> &v, const EdgeList &list) {
     std::vector<Index> at(std::size_t(list.count) + 1, 0);
     for (Index k = 0; k < list.count; ++k)

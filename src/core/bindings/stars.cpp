@@ -1,4 +1,4 @@
-// Sweeps over stars, colour by colour.
+// Bindings of sweeps over stars, colour by colour.
 #include "passes/stars.hpp"
 #include "bind.hpp"
 #include "kernels/kernels.hpp"

@@ -1,4 +1,4 @@
-// Numbers from text.
+// Binding of the decimal number parser.
 #include "base/decimals.hpp"
 #include "bind.hpp"
 

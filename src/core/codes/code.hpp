@@ -1,12 +1,13 @@
-// Decoding of one word: its likeliest codeword, and multipliers that prove it.
+// Decodes one received word: a maximum-likelihood codeword, and dual multipliers λ that prove it.
 //
-// λ gives each check a cost of each of its bits. Whatever λ is, no codeword costs less than
+// λ_ci is a cost of bit i in check c. For every λ, each codeword costs at least
 //     Σ_i min(0, γ_i - Σ_c λ_ci)  +  Σ_c min over words of the check's parity of λ_c x_c,
-// the dual of the linear program over the hulls of all checks. A codeword w of just this cost is
-// likeliest. Turned by w (costs of bits that are 1 change their signs) it is the word of zeros, and
-// that both sums are 0 says: λ_c lies in the cone of its check, and the λ of a bit add up to at
-// most its cost. Such a λ is looked for by Douglas and Rachford's method, which needs only the
-// projections to the two sets, and mostly ends after finitely many steps.
+// the dual objective of LP decoding (the linear program over the parity polytopes of all checks). A
+// codeword w whose cost equals the bound is a maximum-likelihood codeword. Flip the sign of the
+// cost of every bit that is 1 in w: then w becomes the all-zeros word, and the bound equals its
+// cost 0 if every λ_c lies in the cone of its check (no even word costs less than 0) and the λ of
+// every bit add up to at most its cost. Such a λ is searched for by Douglas-Rachford splitting,
+// which needs only the projections onto the two sets and usually ends after finitely many steps.
 #pragma once
 
 #include "parity.hpp"
@@ -15,27 +16,30 @@
 
 namespace softmap {
 
+// A parity-check code. An edge is a pair of a check and one of its bits.
 struct Code {
     Index bits, checks;
-    const Index *start;         // [checks + 1] where the members of each check begin
-    const std::int32_t *member; // the bits of all checks
-    const Index *degree;        // [bits] in how many checks a bit is
+    const Index *start;         // [checks + 1] first entry of each check in `member`
+    const std::int32_t *member; // [edges] the bits of check 0, of check 1, ...
+    const Index *degree;        // [bits] number of checks that contain the bit
 
     Index edges() const { return start[checks]; }
 };
 
 struct DecodingLimits {
-    Index rounds; // of belief propagation
-    Index steps;  // towards a proof
-    Index sweeps; // towards the optimum of the linear program
+    Index rounds; // iterations of min-sum belief propagation
+    Index steps;  // Douglas-Rachford steps per attempted proof
+    Index sweeps; // ADMM iterations on the linear program
 };
 
+// The result for one word: cost of the best codeword, best bound, and iterations of each phase.
 struct Decoding {
     double cost = infinity, bound = -infinity;
-    bool proved = false; // exactly: not up to a tolerance
+    bool proved = false; // the codeword is proved optimal, without a tolerance
     Index rounds = 0, steps = 0, sweeps = 0;
 };
 
+// Decodes words of one code by belief propagation, proofs and ADMM, in this order.
 class Decoder {
   public:
     explicit Decoder(const Code &code)
@@ -51,7 +55,8 @@ class Decoder {
         in_.resize(most + 2);
     }
 
-    // `word` and `lam` are the best found; costs are `gamma`, the parity of check c is `odd[c]`.
+    // Decodes costs `gamma` [bits] with check parities `odd` [checks] into the best codeword `word`
+    // [bits] and the multipliers `lam` [edges] of the best bound.
     Decoding decode(const double *gamma, const std::uint8_t *odd, const DecodingLimits &limits,
                     std::uint8_t *word, double *lam) {
         gamma_ = gamma, odd_ = odd, best_ = word, lam_ = lam;
@@ -71,7 +76,7 @@ class Decoder {
                 return found_;
             for (Index e = 0; e < code_.edges(); ++e)
                 trial_[e] = turn(code_.member[e]) * b_[e];
-        } else { // some word, for those who count wrong bits
+        } else { // no codeword was found: return the hard decision, so that bit errors are defined
             std::copy(word_.begin(), word_.end(), best_);
             std::fill(trial_.begin(), trial_.end(), 0.0);
         }
@@ -80,10 +85,11 @@ class Decoder {
         return found_;
     }
 
-    // A number certainly no larger than the bound that λ proves.
+    // A lower bound on the dual objective at λ, and so on the cost of every codeword; rounding
+    // errors are accounted for.
     double bound(const double *gamma, const std::uint8_t *odd, const double *lam) {
         std::copy(gamma, gamma + code_.bits, total_.begin());
-        std::fill(turned_.begin(), turned_.end(), 0.0); // room for the sizes of rounding errors
+        std::fill(turned_.begin(), turned_.end(), 0.0); // used here for Σ |rounding error| by bit
         for (Index e = 0; e < code_.edges(); ++e) {
             double &rest = total_[code_.member[e]];
             const double sum = rest - lam[e];
@@ -91,7 +97,7 @@ class Decoder {
             rest = sum;
         }
         for (Index i = 0; i < code_.bits; ++i) {
-            const double slack = 2.0 * turned_[i]; // sums of errors are themselves rounded
+            const double slack = 2.0 * turned_[i]; // twice: the sum of the errors is itself rounded
             const double rest = slack > 0.0 ? next_below(total_[i] - slack) : total_[i];
             terms_[i] = std::min(0.0, rest);
         }
@@ -116,7 +122,7 @@ class Decoder {
         return true;
     }
 
-    // Keep a codeword if it is the best; whether it is.
+    // Stores a codeword if its cost is the lowest so far; returns whether it was stored.
     bool take(const std::uint8_t *word) {
         Index count = 0;
         for (Index i = 0; i < code_.bits; ++i)
@@ -130,8 +136,8 @@ class Decoder {
         return true;
     }
 
-    // Min-sum, check after check, with messages made a little smaller; whether it ends in a
-    // codeword, `word_`.
+    // Normalised min-sum belief propagation, one check after the other (layered schedule). Returns
+    // whether the hard decision `word_` became a codeword.
     bool propagate(Index rounds) {
         constexpr double smaller = 0.85;
         std::copy(gamma_, gamma_ + code_.bits, total_.begin());
@@ -150,7 +156,7 @@ class Decoder {
                     in_[t] = total_[code_.member[first + t]] - u_[first + t];
                 parity_messages(in_.data(), k, odd_[c], room_.data());
                 for (Index t = 0; t < k; ++t) {
-                    // alone in its check, a bit is certain: that is as good as a large cost
+                    // the message to a bit that is alone in its check is infinite: clamp it
                     const double most = 1e3 * scale_ * double(code_.bits);
                     const double sent = std::clamp(smaller * room_[t], -most, most);
                     u_[first + t] = sent;
@@ -160,8 +166,8 @@ class Decoder {
         }
     }
 
-    // Douglas and Rachford's method from z_ on, turned by the best word; whether it ends in a
-    // proof, which is then in λ.
+    // Douglas-Rachford splitting from z_ on, with signs flipped by the best word. Returns whether
+    // it found a proof, which is then in λ.
     bool prove(Index steps) {
         constexpr double relaxation = 1.7;
         const double margin = 1e-4 * scale_;
@@ -198,8 +204,8 @@ class Decoder {
             total_[code_.member[e]] += values[e];
     }
 
-    // Whether the numbers b_ of each bit, all in the cones of their checks, add up to at most its
-    // cost, in spite of all rounding.
+    // Whether Σ_c b_ci is at most the cost of each bit i, rounding errors included. Each b_c
+    // already lies in the cone of its check.
     bool proves() {
         add_up(b_);
         for (Index i = 0; i < code_.bits; ++i)
@@ -214,8 +220,8 @@ class Decoder {
         return true;
     }
 
-    // The linear program by the method of multipliers, whose z_ are points of the hulls and whose
-    // multipliers are λ = -μ u. Every few sweeps, the bound and the nearest word are looked at.
+    // Solves the linear program by ADMM: z_ are points of the parity polytopes, and λ = -μ u are
+    // the multipliers. Every `every` sweeps it evaluates the bound and rounds to the nearest word.
     void relax(const DecodingLimits &limits) {
         constexpr Index every = 10;
         constexpr double relaxation = 1.8, settled = 1e-4;
@@ -274,7 +280,7 @@ class Decoder {
         return moved;
     }
 
-    // Keep λ = `trial_` if its bound is the best.
+    // Stores λ = `trial_` if its bound is the best so far.
     void keep_bound() {
         const double value = bound(gamma_, odd_, trial_.data());
         if (value > found_.bound) {

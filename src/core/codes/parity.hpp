@@ -1,7 +1,7 @@
-// What a factor says that allows labellings of one parity only, over k variables with two labels:
-// minima, messages and projections in time proportional to k.
+// A parity factor over k binary variables allows only labellings of one parity. This file has its
+// minimum, its messages and the projections onto its polytope and cone, each in O(k) per iteration.
 //
-// A cost is that of label 1; label 0 costs nothing.
+// All costs are those of label 1; label 0 costs 0.
 #pragma once
 
 #include "base/sums.hpp"
@@ -11,7 +11,8 @@
 
 namespace softmap {
 
-// The two smallest of |v|, where the first lies, and whether an odd number of v is negative.
+// The smallest and second smallest |v[t]|, the index of the smallest, and whether an odd number of
+// entries of v is negative.
 struct Weakest {
     double first = infinity, second = infinity;
     Index at = 0;
@@ -34,19 +35,21 @@ inline Weakest weakest(const double *v, Index k) {
     return w;
 }
 
-// A number no larger than the least cost of a labelling of this parity; `room` holds k + 1 numbers.
+// A lower bound (rounded down) on the least cost of a labelling of this parity. `room` has k + 1
+// entries.
 inline double parity_minimum(const double *cost, Index k, bool odd, double *room) {
     Index count = 0;
     for (Index t = 0; t < k; ++t)
         if (cost[t] < 0.0)
             room[count++] = cost[t];
     const Weakest w = weakest(cost, k);
-    if (w.odd != odd) // one more or one less: the one that matters least
+    if (w.odd != odd) // wrong parity: flip the variable with the smallest |cost|
         room[count++] = w.first;
     return lower_sum(room, count);
 }
 
-// Hard messages: what label 1 of each variable costs more than label 0, by the others' costs.
+// Hard messages: out[t] = least cost of the other variables if t has label 1, minus the same if t
+// has label 0.
 inline void parity_messages(const double *cost, Index k, bool odd, double *out) {
     const Weakest w = weakest(cost, k);
     for (Index t = 0; t < k; ++t) {
@@ -55,7 +58,9 @@ inline void parity_messages(const double *cost, Index k, bool odd, double *out) 
     }
 }
 
-// What the parity of two variables costs, by soft minima: exact also where tanh(η cost / 2) is 1.
+// Soft cost difference between odd and even parity of two variables with costs a and b (the
+// box-plus operation of decoders at inverse temperature η). Accurate also if tanh(η cost / 2)
+// rounds to 1.
 inline double soft_parity(double a, double b, double eta) {
     const double size = std::min(std::abs(a), std::abs(b));
     const double low = (a < 0.0) != (b < 0.0) ? -size : size;
@@ -65,10 +70,10 @@ inline double soft_parity(double a, double b, double eta) {
     return low + (std::log1p(near) - std::log1p(far)) / eta;
 }
 
-// Soft messages: the same with soft minima at η.
+// Soft messages: as `parity_messages`, with soft minima at η.
 inline void soft_parity_messages(const double *cost, Index k, bool odd, double eta, double *out) {
-    double before = odd ? -infinity : infinity; // the parity of no variables is certain
-    for (Index t = 0; t < k; ++t) {             // of all before t, then also of all behind
+    double before = odd ? -infinity : infinity; // parity of variables 0..t-1; certain for t = 0
+    for (Index t = 0; t < k; ++t) {             // prefix pass; the suffix pass below completes it
         out[t] = before;
         before = soft_parity(before, cost[t], eta);
     }
@@ -79,9 +84,10 @@ inline void soft_parity_messages(const double *cost, Index k, bool odd, double e
     }
 }
 
-// The nearest point at which no labelling of even parity costs less than nothing. That is so where
-// no two costs add up to less: at most one is negative, -T, and no other is below T. T is the root
-// of a convex function with bends; Newton's steps come down to it from the right, and end.
+// Projects v onto the cone of costs at which no labelling of even parity costs less than 0. A point
+// is in the cone if no two entries have a negative sum: at most one entry is negative, -T, and all
+// others are at least T. T is the root of a convex piecewise linear function; Newton's method
+// descends to it from the right in finitely many steps.
 inline void into_parity_cone(double *v, Index k) {
     Index low = 0;
     double second = infinity;
@@ -93,7 +99,7 @@ inline void into_parity_cone(double *v, Index k) {
             second = std::min(second, v[t]);
         }
     }
-    if (!(v[low] + second < 0.0)) // the sign of a rounded sum is that of the sum
+    if (!(v[low] + second < 0.0)) // rounding does not change the sign of a sum of two doubles
         return;
     double T = -v[low];
     while (true) {
@@ -113,11 +119,11 @@ inline void into_parity_cone(double *v, Index k) {
         v[t] = t == low ? -T : std::max(v[t], T);
 }
 
-// The nearest point of the convex hull of all labellings of this parity.
+// Projects v onto the parity polytope: the convex hull of all labellings of this parity.
 //
-// The hull is the unit cube without the corners of the other parity: for each such corner, the
-// distances |q| of the coordinates from it add up to at least 1. Only the corner nearest to the
-// point in the cube can be too near; then the distances are projected to the simplex (Michelot).
+// The polytope is the unit cube with the corners of the other parity cut off: the ℓ₁ distance to
+// each such corner is at least 1. Only the constraint of the corner nearest to the point can be
+// violated; then the coordinate distances are projected onto the unit simplex (Michelot 1986).
 inline void into_parity_hull(double *v, Index k, bool odd, double *room) {
     double total = 0.0, least = infinity;
     Index closest = 0;
@@ -132,7 +138,8 @@ inline void into_parity_hull(double *v, Index k, bool odd, double *room) {
             closest = t;
         }
     }
-    const bool turned = parity == odd; // the corner of the signs is allowed: look at the next one
+    const bool turned =
+        parity == odd; // the nearest corner has the right parity: flip one bit of it
     if (turned)
         total += 2.0 * least;
     if (total >= 1.0) {

@@ -1,9 +1,10 @@
-// A model as the kernels of a GPU read it.
+// The memory layout of a model for the GPU kernels.
 //
-// Nodes lie in tiles of 32, one per thread of a warp, that are alike in level, labels, and edges
-// to earlier and to later levels. Half-edge j of the nodes of a tile is a group of 32 slots: slot
-// q = 32 · group + lane. Messages into a node lie with its own slots, so that they are read in
-// one go; `mate` says where the other half-edge of each edge is. See softmap.methods.cuda.tiling.
+// Nodes are stored in tiles of 32, one node per thread of a warp. The nodes of a tile have the same
+// level, the same label count, and the same numbers of edges to earlier and to later levels. The
+// j-th half-edges of a tile's nodes form a group of 32 slots: slot q = 32 · group + lane. Messages
+// into a node are stored at the slots of its half-edges, so that reads are coalesced; `mate` is the
+// slot of the opposite half-edge. See softmap.methods.cuda.tiling.
 #pragma once
 
 #include "base/layout.hpp"
@@ -16,29 +17,30 @@ namespace device {
 inline constexpr int tile_size = 32;
 
 struct Tile {
-    long long unary, message; // where its costs and messages begin
+    long long unary, message; // first entry of its node costs and of its messages
     int group;                // first group of slots
-    int labels, width;        // and the numbers that a message takes up
-    int early, late;          // half-edges to earlier levels come before those to later ones
-    int used;                 // lanes that hold a node
-    double share;             // 1 / n_i
+    int labels, width;        // label count of its nodes, and entries per message with padding
+    int early, late;          // half-edges per node to earlier (listed first) and later levels
+    int used;                 // number of lanes that hold a node
+    double share;             // 1 / n_i, n_i being the number of chains through a node
 };
 
-// What is known when a kernel is compiled; softmap.methods.cuda.shapes writes it by these names.
+// The properties of a model that kernels are compiled for. softmap.methods.cuda.shapes writes them
+// with the same names.
 struct Facts {
-    bool doubles = false; // messages are held so
-    int kind = -1;        // of all edges, and all nodes have the same labels; else -1
-    int labels = 0;       // of every node, or at most
-    int reach = 0;        // of truncated costs, if all have the same
-    int early = 0;        // half-edges of every node to earlier levels, at most,
-    int late = 0;         // and to later ones; a thread per edge then. 0, 0: any number
-    bool spread = false;  // equal labels of the slots of a group lie side by side; else the labels
-                          // of each slot do, which suits graphs whose edges lead anywhere
-    bool plain = false;   // every edge has the closed forms of its family
-    bool exact = false;   // tables are the same when rounded to the precision of passes
-    bool ragged = false;  // nodes of a tile may differ in their half-edges; it has room for those
-                          // of each direction that the richest of them has
-    bool linked = false;  // messages and tables lie by edge: see links.hpp
+    bool doubles = false; // whether messages are stored in double precision
+    int kind = -1;        // family of all edges if all nodes have the same label count, else -1
+    int labels = 0;       // label count of every node (kind >= 0), or the largest one
+    int reach = 0;        // reach of truncated costs if all edges have the same, else 0
+    int early = 0;        // upper bounds on a node's half-edges to earlier and to later levels;
+    int late = 0;         // kernels then use one thread per edge. 0, 0: no bound
+    bool spread = false;  // entry x of all slots of a group is contiguous; else the entries of each
+                          // slot are, which suits graphs with irregular edges
+    bool plain = false;   // messages of every edge have the closed form of their family
+    bool exact = false;   // tables do not change when rounded to the precision of passes
+    bool ragged = false;  // nodes of a tile may have different degrees; the tile has slots for the
+                          // largest number of half-edges in each direction
+    bool linked = false;  // messages and tables are stored by edge: see links.hpp
 };
 
 template <Facts F> struct Shape {
@@ -51,44 +53,46 @@ template <Facts F> struct Shape {
     static constexpr int padded = Spread || Linked || N % 4 == 0 || N < 3 ? N : N + 4 - N % 4;
 };
 
-// Kinds: the places of the families in families/all.hpp, and tables that many edges share.
+// Kinds: the indices of the families in families/all.hpp, and tables that many edges share.
 enum : int { tables, potts, linear, quadratic, projection, shared_tables };
 
-// Handed to every kernel by value; ARENA of softmap.methods.cuda.arena has the same members.
+// Pointers to the arrays of a model, passed to every kernel by value. ARENA in
+// softmap.methods.cuda.arena has the same members.
 template <class S> struct Arena {
     const Tile *tiles;
-    const double *unary;   // by tile
-    const S *unary_single; // the same, rounded
-    const unsigned *mate;  // by slot, as all below
-    const int *group_tile; // by group of slots
-    const double *weight, *cut;
-    const S *arranged;            // tables of all edges, from each end
-    const double *arranged_exact; // the same, not rounded, where that makes a difference
-    const unsigned char *kind, *side;
-    const int *reach;
-    const long long *place; // where table or map begin
+    const double *unary;              // node costs, by tile
+    const S *unary_single;            // node costs rounded to the precision of passes
+    const unsigned *mate;             // by slot: slot of the opposite half-edge
+    const int *group_tile;            // by group of slots: its tile
+    const double *weight, *cut;       // by slot: weight and truncation of the edge
+    const S *arranged;                // tables as the owner of each slot reads them (see `arrange`)
+    const double *arranged_exact;     // the same tables, not rounded; unused if `Facts::exact`
+    const unsigned char *kind, *side; // by slot: family, and side of the edge (0 or 1)
+    const int *reach;                 // by slot: reach of truncated costs
+    const long long *place;           // by slot: first entry of the table or map
     const double *table;
     const int *maps;
-    const unsigned *halves; // by place, of ragged tiles: early + 65536 · late
-    const unsigned *where;  // by slot, of linked shapes: the message into its node
-    int edges;              // message k goes to the later end of an edge, edges + k to the earlier
+    const unsigned *halves; // ragged tiles, by node place: early + 65536 · late half-edges
+    const unsigned *where;  // linked shapes, by slot: index of the message into its node
+    int edges; // linked shapes: message k goes to the later endpoint of edge k, message edges + k
+               // to its earlier endpoint
 };
 
-// Where the numbers of one slot are: entry x at `at + x * step`.
+// Position of the entries of one message: entry x is at `at + x * step`.
 struct Place {
     long long at;
     int step;
 };
 
-// A node as one thread sees it.
+// The node that a thread works on.
 template <class H> struct Node {
     int tile_number, lane;
     Tile tile;
-    int early, late; // half-edges of this node
+    int early, late; // half-edges of this node to earlier and to later levels
     double share;    // 1 / n_i
     const unsigned *where;
 
-    // The node of this thread, of tiles first .. first + count - 1; false if there is none.
+    // Finds the node of this thread among tiles first .. first + count - 1; false if there is none.
     template <class S> bool find(const Arena<S> &arena, int first, int count) {
         const long long number = thread_number(), which = number / tile_size;
         return which < count && take(arena, first + int(which), int(number % tile_size));
@@ -113,10 +117,10 @@ template <class H> struct Node {
 
     int labels() const { return H::uniform ? H::N : tile.labels; }
     long long place() const { return (long long)tile_number * tile_size + lane; }
-    // The group of half-edge j, those to earlier levels first, among the groups of the tile.
+    // Index of half-edge j's group within the tile; half-edges to earlier levels come first.
     int in_tile(int j) const { return H::Ragged && j >= early ? j - early + tile.early : j; }
     unsigned slot(int j) const { return unsigned(tile.group + in_tile(j)) * tile_size + lane; }
-    // Chains that end here when they are run backward.
+    // Number of chains whose first node is this one.
     double ends() const {
         const int chains = early > late ? early : late;
         return double((chains > 1 ? chains : 1) - early);
@@ -132,7 +136,7 @@ template <class H> struct Node {
     int width() const { return H::uniform ? H::padded : tile.width; }
 };
 
-// The other message along the edge of a message, and the edge, of linked shapes.
+// Linked shapes: the opposite message along the edge of a message, and the index of that edge.
 template <class S> inline unsigned across(const Arena<S> &arena, unsigned message) {
     const unsigned edges = unsigned(arena.edges);
     return message < edges ? message + edges : message - edges;
@@ -142,7 +146,7 @@ template <class S> inline unsigned edge_of(const Arena<S> &arena, unsigned messa
     return message < edges ? message : message - edges;
 }
 
-// The far end of the edge of a slot.
+// The other endpoint of the edge of a slot.
 template <class H> struct Far {
     int tile_number, lane, group;
     int labels_;
@@ -179,12 +183,13 @@ template <class H> struct Far {
     template <class S> long long place(const Arena<S> &arena) const {
         return (long long)arena.group_tile[group] * tile_size + lane;
     }
-    template <class S> long long cost(const Arena<S> &arena) const { // of label 0, step tile_size
+    // Position of the cost of label 0; the stride between labels is tile_size.
+    template <class S> long long cost(const Arena<S> &arena) const {
         return arena.tiles[arena.group_tile[group]].unary + lane;
     }
 };
 
-// Numbers from and to memory; the labels of one slot in words of 16 bytes where they lie together.
+// Read and write the entries of one message, in words of 16 bytes if they are contiguous.
 template <class H, bool Once = false, class S, class To>
 inline void read(const S *from, const Place &p, int labels, To *to) {
 #ifdef __CUDACC_RTC__

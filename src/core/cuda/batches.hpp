@@ -1,8 +1,8 @@
-// Many small models at once: one block of threads per model, which runs whole passes by itself.
+// Batches of small models: one thread block per model runs whole passes.
 //
-// The models lie one after the other in an arena; the tiles of model k and level l begin at
-// level_start[k · levels + l]. Each model has a control of its own, so that it is annealed, and
-// stopped, by itself; `active` lists those that go on.
+// The models are stored one after the other in an arena; the tiles of level l of model k begin at
+// level_start[k · levels + l]. Each model has its own Control, so that it is annealed and stopped
+// independently; `active` lists the models that are still running.
 #pragma once
 
 #include "links.hpp"
@@ -11,7 +11,7 @@
 namespace softmap {
 namespace device {
 
-// Tiles first .. last - 1, node by node, by the threads of a block; f(node).
+// Calls f(node) for the nodes of tiles first .. last - 1, distributed over the threads of a block.
 template <class H, class F>
 inline void each_node(const Arena<typename H::S> &arena, int first, int last, F f) {
     const int nodes = (last - first) * tile_size;
@@ -22,10 +22,11 @@ inline void each_node(const Arena<typename H::S> &arena, int first, int last, F 
     }
 }
 
-inline constexpr int batch_ways = 8; // warps that work for a tile, where labels are few
+inline constexpr int batch_ways = 8; // warps that share the work of a tile if there are few labels
 template <class H> inline constexpr bool teamed = H::uniform && !H::bounded && H::N <= 4;
 
-// The same by teams of warps; f(node, there) is called by all threads of a block together.
+// As `each_node`, with teams of warps: all threads of a block call f(node, there) together, with
+// `there` false for threads without a node.
 template <class H, class F>
 inline void each_team(const Arena<typename H::S> &arena, int first, int last, F f) {
     constexpr int members = warps_of<batch_ways>;
@@ -38,7 +39,8 @@ inline void each_team(const Arena<typename H::S> &arena, int first, int last, F 
     }
 }
 
-// f(node, j) for the edges that lead onwards from the nodes of some tiles, shared among the warps.
+// Calls f(node, j) for the edges that lead forward from the nodes of tiles first .. last - 1,
+// distributed over the warps of a block.
 template <class H, class F>
 inline void each_onward(const Arena<typename H::S> &arena, int first, int last, F f) {
     const int lanes_at_once = block_size() < tile_size ? block_size() : tile_size;
@@ -76,8 +78,8 @@ template <class Pass> inline double half_of(const Pass &pass, const int *start, 
     return product;
 }
 
-// `count` passes of every active model, at the η and with the memory of momentum that `heats` has
-// for each; marginals enter the mean if there is one.
+// `count` passes of every active model. `heats` has two entries per active model: η and the largest
+// momentum parameter t (`longest`). If `mean` is not null, node marginals are averaged into it.
 template <class H, int Heat>
 SOFTMAP_MODEL_KERNEL
 batch_passes(Arena<typename H::S> arena, typename H::S *msg, typename H::S *prev, Control *controls,
@@ -114,7 +116,7 @@ batch_passes(Arena<typename H::S> arena, typename H::S *msg, typename H::S *prev
     }
 }
 
-// What a judgement says about a model; see softmap.methods.cuda.batch.
+// Entries of `found` for each model: the results of a check; see softmap.methods.cuda.batch.
 enum : int {
     found_cost,
     found_node_entropy,
@@ -127,6 +129,9 @@ enum : int {
     found_size
 };
 
+// A check of every active model: hard passes on a copy `polished` of the messages, a dual bound
+// rounded down, node marginals, labels and their energy, and the costs of the couplings. Each
+// model's results go into its row of `found`.
 template <class H>
 SOFTMAP_MODEL_KERNEL batch_look(Arena<typename H::S> arena, const typename H::S *msg,
                                 typename H::S *polished, const Control *controls,
@@ -190,7 +195,8 @@ SOFTMAP_MODEL_KERNEL batch_look(Arena<typename H::S> arena, const typename H::S 
             found[model * found_size + k] = sums[k];
 }
 
-// Keep what was the best of a run so far: λ (1), the point (2, or 4 for the mean), labels (8).
+// Stores the best results of each model so far. `what` has one bit mask per active model: 1 for λ,
+// 2 for the point, 4 for the point of the averaged marginals, 8 for the labels.
 template <class H>
 SOFTMAP_MODEL_KERNEL
 batch_keep(Arena<typename H::S> arena, const typename H::S *msg, const typename H::S *polished,

@@ -1,10 +1,10 @@
-// Edge marginals for given node marginals, and what they cost: proof/couplings.hpp for one edge in
-// one thread.
+// Couplings of node marginals and their costs, one edge per thread; see proof/couplings.hpp.
 //
-// Masses exp(-η (C + κ_i + κ_j)) are computed again wherever they are needed, so that no table has
-// to be stored: `Proj` (Algorithm 4 of the paper) needs their row sums, then the column sums of
-// the scaled rows, then what is missing in each row. Small tables are kept, and improved by
-// exchanges. Forbidden pairs are not for here: the price is +inf where one would get mass.
+// Masses exp(-η (C + κ_i + κ_j)) are recomputed whenever they are needed, so that no table is
+// stored: `Proj` (Algorithm 4 of the paper) needs their row sums, then the column sums of the
+// scaled rows, then the missing mass of each row. Small tables are stored and improved by
+// `exchange`. There is no exact transport here: the cost is +inf if a forbidden pair would get
+// mass.
 #pragma once
 
 #include "edges.hpp"
@@ -26,13 +26,13 @@ inline double smaller(double a, double b) { return a < b ? a : b; }
 inline double larger(double a, double b) { return a > b ? a : b; }
 inline double distance(double a, double b) { return a > b ? a - b : b - a; }
 
-// Loops over labels: all at once where labels are few and their number N is known (Fixed), so that
-// arrays are registers. Inner loops have some entries on their way at a time in any case, since
-// each waits for memory or for a function.
+// Unroll counts of loops over labels: complete if the label count N is small and known (Fixed), so
+// that arrays stay in registers. Inner loops are always unrolled twice at least, to overlap the
+// latency of memory and of exponentials.
 template <int N, bool Fixed> inline constexpr int outer_loop = Fixed ? N : 1;
 template <int N, bool Fixed> inline constexpr int inner_loop = Fixed ? N : 2;
 
-// The marginals of an edge before they are made feasible; `low` by `find_low`.
+// The soft masses exp(-η (C + κ_i + κ_j - low)) of an edge; `find_low` sets `low` to the minimum.
 template <class Edge> struct Masses {
     const Edge &edge;
     const double *row, *col; // κ
@@ -58,7 +58,7 @@ template <class Edge> struct Masses {
     }
 };
 
-// Moves of mass among two rows and two columns, as `exchange` of proof/transport.hpp.
+// Exchanges mass between two rows and two columns, as `exchange` in proof/transport.hpp.
 template <int N, bool Fixed>
 inline void exchange(const double *cost, double *plan, int rows, int cols) {
     SOFTMAP_UNROLL(outer_loop<N, Fixed>)
@@ -83,7 +83,7 @@ inline void exchange(const double *cost, double *plan, int rows, int cols) {
     }
 }
 
-// What `Proj` scales rows and columns by, and what they lack then.
+// Scaling factors of rows and columns in `Proj`, and the mass that they lack afterwards.
 template <int N> struct Scaling {
     double row[N], col[N], rest_p[N], rest_q[N];
     double missing;
@@ -127,7 +127,8 @@ inline Coupled shrink(const Masses<Edge> &mass, const double *p, const double *q
     return out;
 }
 
-// The price of the completed coupling; Kept: the coupling and its costs, row by row.
+// Returns the cost of the coupling with its rank-one correction. If Kept, `plan` gets the coupling
+// and `cost` the edge costs, row by row.
 template <int N, bool Fixed, bool Kept, class Edge>
 inline double complete(const Masses<Edge> &mass, const double *p, int rows, int cols, Scaling<N> &s,
                        double *plan, double *cost) {
@@ -164,7 +165,7 @@ inline double complete(const Masses<Edge> &mass, const double *p, int rows, int 
     return price;
 }
 
-// The completed coupling, improved by exchanges; its price.
+// The cost of the completed coupling after `exchange`.
 template <int N, bool Fixed, class Edge>
 inline double exchanged_price(const Masses<Edge> &mass, const double *p, int rows, int cols,
                               Scaling<N> &s) {
@@ -193,20 +194,21 @@ inline Coupled couple_table(const Edge &edge, const double *row, const double *c
     return out;
 }
 
-// One edge in one thread, as `BandedCoupling` looks at it.
+// The arrays of one edge in one thread: the `Given` of BandedCoupling.
 template <int N> struct Lone {
     Index rows;
     double *row, *col, *p, *q, *rest_p, *spare;
     const Real *packs(const double *array) const { return reinterpret_cast<const Real *>(array); }
 };
 
-// Labels from which on that is faster than tables, and for which there is room in a thread.
+// Smallest label count for which `BandedCoupling` is faster than tables, and the largest for which
+// its scratch memory fits a thread.
 inline constexpr int fewest_banded = 32, most_banded = 64;
 template <class H>
 inline constexpr bool banded_shape =
     H::Kind == linear && H::N >= fewest_banded && H::N <= most_banded;
 
-// Entropy and slack in time proportional to the labels; false where some number is none.
+// Entropy and slack in O(labels); returns false if one of them is not finite.
 template <int N, class Edge>
 inline bool soften_band(const Edge &edge, const double *row, const double *col, const double *p,
                         const double *q, double eta, Coupled &out) {
@@ -224,7 +226,7 @@ inline bool soften_band(const Edge &edge, const double *row, const double *col, 
     return distance(out.entropy, 0.0) < infinity && out.slack < infinity;
 }
 
-inline constexpr int most_fixed = 4; // labels up to which loops over them are written out
+inline constexpr int most_fixed = 4; // label count up to which loops over labels are unrolled
 template <class H> inline constexpr bool fixed_shape = H::uniform && H::N <= most_fixed;
 
 // Entropy and slack of an edge whose coupling does not depend on its soft masses.
@@ -251,7 +253,7 @@ inline void soften(const Edge &edge, const double *row, const double *col, const
     }
 }
 
-// The coupling of one edge, with the entropy and the slack of its marginals if `soft`.
+// Cost of the coupling of one edge and, if `soft`, entropy and slack of its soft marginals.
 template <class H, class S>
 inline Coupled couple_edge(const Arena<S> &arena, unsigned slot, const double *row,
                            const double *col, const double *p, const double *q, int rows, int cols,

@@ -1,4 +1,4 @@
-// The families of the core over the edges of an arena.
+// Views of an arena's edges for the potential families of the core.
 #pragma once
 
 #include "arena.hpp"
@@ -9,7 +9,7 @@
 namespace softmap {
 namespace device {
 
-// A table, wherever it lies. Once: nobody reads it again before all others were read.
+// A table with any strides. Once: its entries are not read again soon, so they bypass the cache.
 template <int W, class S, int N, bool Once>
 struct TableView : EdgesBase<W, TableView<W, S, N, Once>> {
     static constexpr bool often_dense = false;
@@ -28,17 +28,17 @@ struct TableView : EdgesBase<W, TableView<W, S, N, Once>> {
     }
 };
 
-inline constexpr int unrolled = 32; // labels up to which loops over tables are unrolled
+inline constexpr int unrolled = 32; // label count up to which loops over tables are unrolled
 
-// How numbers are held while messages are computed: as messages are, but for sums over labels that
-// span many orders of magnitude.
+// The arithmetic in which messages are computed: the precision of messages, except that sums over
+// labels that span many orders of magnitude use `wide`.
 template <class H> constexpr int numbers_of_passes() {
     if (sizeof(typename H::S) == 8)
         return exact;
     return H::Kind == linear || !H::uniform ? wide : single;
 }
 
-// The table of a slot in the model's arrays, from the end that the slot belongs to.
+// The table of a slot in the arrays of the model, with the slot's owner by rows.
 template <int W, int N, class S>
 inline TableView<W, double, N, false> raw_table(const Arena<S> &arena, unsigned slot, int own,
                                                 int other) {
@@ -47,8 +47,8 @@ inline TableView<W, double, N, false> raw_table(const Arena<S> &arena, unsigned 
             first ? 1 : own, Pack<W>(arena.weight[slot]),     true};
 }
 
-// Whose table a slot reads: its own, or that of the edge; and where that begins, equal entries of
-// 32 of them side by side.
+// table_of: the number of the table that a slot reads, one per slot, or one per edge in linked
+// shapes. table_place: its first entry; 32 tables are interleaved.
 template <class H, class S> inline unsigned table_of(const Arena<S> &arena, unsigned slot) {
     if constexpr (H::Linked)
         return edge_of(arena, arena.where[slot]);
@@ -58,14 +58,15 @@ template <class H> inline long long table_place(unsigned number) {
     return (long long)(number / tile_size) * tile_size * H::N * H::N + number % tile_size;
 }
 
-// f(view) for the edge of a slot, the owner of the slot sending; tables as passes read them.
+// Calls f(view) with the view of a slot's edge, the owner of the slot being the sender. Arranged:
+// tables are read in the precision of passes.
 template <class H, int W, bool Arranged, class S, class F>
 inline void with_edge(const Arena<S> &arena, unsigned slot, int own, int other, F f) {
     constexpr int N = Arranged && H::uniform && H::N <= unrolled ? H::N : 0;
     if constexpr (H::Kind == tables) {
         const unsigned entry = table_of<H>(arena, slot);
         const long long at = table_place<H>(entry);
-        const bool turned = H::Linked && arena.where[slot] == entry; // rows are the earlier end's
+        const bool turned = H::Linked && arena.where[slot] == entry; // rows: earlier endpoint
         const long long row = turned ? tile_size : H::N * tile_size;
         const long long column = turned ? H::N * tile_size : tile_size;
         const Pack<W> one(1.0);
@@ -101,8 +102,8 @@ inline void with_edge(const Arena<S> &arena, unsigned slot, int own, int other, 
                 {own, other}, arena.maps + arena.place[slot], arena.side[slot] == 0});
 }
 
-// How messages are made: by minima, by sums of exponentials whose range is small enough for the
-// closed forms of all edges, or whatever the range.
+// How messages are computed: hard minima; soft minima where η is small enough for the closed forms
+// of all edges (`mild_message`); soft minima at any η.
 enum : int { hard, mild, cold };
 
 // out(y) = min over x of a(x) + C(x, y), soft at η or hard at η = ∞.

@@ -24,7 +24,7 @@ using Launch = std::function<void(long long, Words)>;
 template <class T> T argument(std::uint64_t word) {
     if constexpr (std::is_pointer_v<T>)
         return reinterpret_cast<T>(word);
-    else if constexpr (std::is_class_v<T>) // handed over by value, its address is known here
+    else if constexpr (std::is_class_v<T>) // a struct passed by value: the word is its address
         return *reinterpret_cast<const T *>(word);
     else if constexpr (std::is_floating_point_v<T>)
         return of_bits((long long)word);
@@ -45,7 +45,7 @@ template <class... A> Launch launch_of(void (*kernel)(A...)) {
 
 std::map<std::string, Launch> kernels;
 
-// Both half passes, each in every way that messages are made; `add` is called for each of them.
+// Calls `add` for both directions of a half pass and each way of computing messages.
 template <class Add> void each_half(const std::string &shape, Add add) {
     const auto both = [&]<bool Forward>() {
         const std::string begin = shape + (Forward ? ", true, " : ", false, ");
@@ -62,7 +62,7 @@ template <class H> void add_passes(const std::string &shape) {
         const std::string begin = "half_pass<" + half + ", ";
         kernels[begin + "1>"] = launch_of(&half_pass<H, Forward, Heat, Moving, 1>);
         if constexpr (teamed<H>)
-            for (const char *ways : {"2>", "4>", "8>"}) // all the same, where a block is one thread
+            for (const char *ways : {"2>", "4>", "8>"}) // the same code if a block is one thread
                 kernels[begin + ways] = launch_of(&half_pass<H, Forward, Heat, Moving, 8>);
     });
 }
@@ -106,7 +106,7 @@ template <class H> void add(const std::string &shape) {
 
 #define SOFTMAP_ADD(...) add<Shape<Facts{__VA_ARGS__}>>("Shape<Facts{" #__VA_ARGS__ "}>")
 
-// Shapes that tests ask for; every other model runs in the general one.
+// The shapes that tests use; every other model uses a general shape.
 void add_all() {
     kernels["tick"] = launch_of(&tick);
     kernels["sampled"] = launch_of(&sampled);
@@ -138,7 +138,7 @@ void add_all() {
     SOFTMAP_ADD(.kind = quadratic, .labels = 5, .reach = 2, .early = 2, .late = 2, .spread = true,
                 .plain = true);
     SOFTMAP_ADD(.kind = shared_tables, .labels = 3, .spread = true);
-    // of batches
+    // shapes of batches
     SOFTMAP_ADD(.labels = 128, .spread = true, .ragged = true);
     SOFTMAP_ADD(.doubles = true, .labels = 128, .spread = true, .ragged = true);
     SOFTMAP_ADD(.kind = tables, .labels = 3, .exact = true, .ragged = true);

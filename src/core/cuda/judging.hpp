@@ -1,9 +1,9 @@
-// What the messages of a run prove: a bound rounded down, a point of the local polytope, labels.
+// Checks on the device: a dual bound rounded down, a point of the local polytope, and labels.
 //
-// The bound is that of λ as passes/chains.hpp cuts it: every node's share goes to the edges that
-// lead onwards from it. λ is made of the messages by two operations, each rounded once (`lam_of`),
-// and everything after that is rounded down, so that the sum is certainly no larger than what λ
-// proves.
+// The bound is that of λ as in `cut_chains` of passes/chains.hpp: the share θ̂_i / n_i of a node
+// goes to each edge that leads forward from it. λ is a function of the messages, each operation
+// rounded to nearest (`share_of`, `lam_of`). Everything after that is rounded down, so that the sum
+// is at most the dual bound of this λ.
 #pragma once
 
 #include "coupling.hpp"
@@ -12,7 +12,7 @@
 namespace softmap {
 namespace device {
 
-// θ̂_i / n_i of one label, in double.
+// θ̂_i(x) / n_i in double precision, each operation rounded to nearest.
 template <class H, class S>
 inline double share_of(const Arena<S> &arena, const Node<H> &node, const S *msg, int x) {
     double sum = arena.unary[node.cost(x)];
@@ -24,14 +24,14 @@ inline double share_of(const Arena<S> &arena, const Node<H> &node, const S *msg,
     return multiply_nearest(sum, node.share);
 }
 
-// λ of a half-edge at one label: cut, or simply -M.
+// λ of a half-edge at one label: share - M if the half-edge leads forward, else -M.
 inline double lam_of(double share, double message, bool onwards) {
     if (!onwards)
         return -message;
     return share < infinity ? add_nearest(share, -message) : 0.0;
 }
 
-// At most the least reduced cost of a node; its shares.
+// A lower bound on the least reduced cost min_x C_i(x) - Σ λ(x) of a node; `share` gets its shares.
 template <class H>
 inline double own_bound(const Arena<typename H::S> &arena, const Node<H> &node,
                         const typename H::S *msg, double *share) {
@@ -53,7 +53,8 @@ inline double own_bound(const Arena<typename H::S> &arena, const Node<H> &node,
     return sum;
 }
 
-// At most the least reduced cost of edge j of a node, which leads onwards from it.
+// A lower bound on the least reduced cost min C_e + λ_i + λ_j of half-edge j's edge, which must
+// lead forward from the node.
 template <class H>
 inline double edge_bound(const Arena<typename H::S> &arena, const Node<H> &node, int j,
                          const typename H::S *msg, const double *share) {
@@ -67,7 +68,7 @@ inline double edge_bound(const Arena<typename H::S> &arena, const Node<H> &node,
                    : Low(infinity);
     const unsigned slot = node.slot(j);
     const Far<H> far(arena, slot);
-    // tables as passes read them, where that is what they are
+    // the tables of passes may be read only if they were not rounded
     constexpr bool arranged = H::Kind == tables && H::Exact;
     send<H, lowered, arranged, hard>(arena, slot, d, far.labels(), a, out, infinity);
     const Place q = far.message();
@@ -81,7 +82,8 @@ inline double edge_bound(const Arena<typename H::S> &arena, const Node<H> &node,
     return low;
 }
 
-// Both for a node and all edges that lead onwards from it.
+// The sum of `own_bound` and `edge_bound` over a node and the edges that lead forward from it,
+// rounded down.
 template <class H>
 inline double node_bound(const Arena<typename H::S> &arena, const Node<H> &node,
                          const typename H::S *msg) {
@@ -93,6 +95,7 @@ inline double node_bound(const Arena<typename H::S> &arena, const Node<H> &node,
     return sum;
 }
 
+// partial[block] = lower bound on the sum of `node_bound` over the block's nodes.
 template <class H>
 SOFTMAP_KERNEL bounds(Arena<typename H::S> arena, const typename H::S *msg, double *partial,
                       int count) {
@@ -103,13 +106,14 @@ SOFTMAP_KERNEL bounds(Arena<typename H::S> arena, const typename H::S *msg, doub
     deliver<LowerSum>(partial, sum);
 }
 
-// Sums over nodes and edges of what a judgement adds up.
+// Terms of a check that are summed over nodes and edges.
 struct Parts {
     double cost = 0.0, entropy = 0.0, soft = 0.0, slack = 0.0;
 };
 
-// Node marginals μ_i ∝ exp(-η share): they, the shares and their best labels by tile; the cost of
-// the node, (|N_i| - n_i) H_i, and (chains that end there) · soft minimum.
+// Stores the node marginals μ_i ∝ exp(-η share), the shares and the label of least share, by tile.
+// Returns the cost Σ μ_i C_i, the entropy term (|N_i| - n_i) H(μ_i), and the soft minimum of the
+// share times the number of chains that begin at the node (`Node::ends`).
 template <class H>
 inline Parts soft_node(const Arena<typename H::S> &arena, const Node<H> &node,
                        const typename H::S *msg, double eta, double *share, double *mu,
@@ -144,6 +148,8 @@ inline Parts soft_node(const Arena<typename H::S> &arena, const Node<H> &node,
     return out;
 }
 
+// `soft_node` for all nodes; rows 0 to 2 of `partial` get the block sums of cost, entropy and soft
+// minimum.
 template <class H>
 SOFTMAP_KERNEL soft_nodes(Arena<typename H::S> arena, const typename H::S *msg,
                           const Control *control, double *share, double *mu, int *label,
@@ -157,7 +163,7 @@ SOFTMAP_KERNEL soft_nodes(Arena<typename H::S> arena, const typename H::S *msg,
     deliver<NearestSum>(partial + 2 * blocks, sum.soft);
 }
 
-// Weighted mean of node marginals over a run.
+// Updates the weighted mean of node marginals over a run.
 template <class H>
 inline void sample_node(const Arena<typename H::S> &arena, const Node<H> &node,
                         const typename H::S *msg, const Control &control, float *mean,
@@ -188,6 +194,7 @@ inline void sample_node(const Arena<typename H::S> &arena, const Node<H> &node,
     }
 }
 
+// `sample_node` for all nodes; `sampled` then counts the sample.
 template <class H>
 SOFTMAP_KERNEL sample(Arena<typename H::S> arena, const typename H::S *msg, const Control *control,
                       float *mean, double recent, int count) {
@@ -201,7 +208,7 @@ SOFTMAP_KERNEL sampled(Control *control) {
         control->samples += 1.0;
 }
 
-// The mean as node marginals, and their cost.
+// mu = the averaged marginals, normalised; returns their node cost.
 template <class H>
 inline double mean_node(const Arena<typename H::S> &arena, const Node<H> &node, const float *mean,
                         double *mu) {
@@ -216,6 +223,7 @@ inline double mean_node(const Arena<typename H::S> &arena, const Node<H> &node, 
     return cost;
 }
 
+// `mean_node` for all nodes; `partial` gets the block sums of the cost.
 template <class H>
 SOFTMAP_KERNEL mean_nodes(Arena<typename H::S> arena, const float *mean, double *mu,
                           double *partial, int count) {
@@ -226,7 +234,7 @@ SOFTMAP_KERNEL mean_nodes(Arena<typename H::S> arena, const float *mean, double 
     deliver<NearestSum>(partial, cost);
 }
 
-// One end of an edge: its marginals p and κ = share - M.
+// One endpoint of an edge: loads its marginal p and κ = share - M.
 struct End {
     long long cost;
     Place message;
@@ -243,9 +251,9 @@ struct End {
     }
 };
 
-// The cost of edge j of a node, which leads onwards, for node marginals μ near
-// exp(-η (C + κ_i + κ_j)) with κ = share - M; entropy, slack and what the messages took off if
-// `soft`.
+// Adds to `out` the cost of the coupling of half-edge j's edge, which must lead forward, for the
+// node marginals μ; the coupling is projected from exp(-η (C + κ_i + κ_j)) with κ = share - M. If
+// `soft`, also adds its entropy, its slack and the shift of its message.
 template <class H>
 inline void couple_half(const Arena<typename H::S> &arena, const Node<H> &node, int j,
                         const typename H::S *msg, double eta, const double *share, const double *mu,
@@ -254,7 +262,8 @@ inline void couple_half(const Arena<typename H::S> &arena, const Node<H> &node, 
     const Far<H> far(arena, slot);
     const End own{node.cost(0), node.message(j), node.labels()};
     const End other{far.cost(arena), far.message(), far.labels()};
-    // rows belong to the first end, as everywhere: which one is scaled first matters
+    // rows are the labels of the edge's first endpoint, as on the host: the result depends on which
+    // side is scaled first
     const bool first = arena.side[slot] == 0;
     const End from = first ? own : other, into = first ? other : own;
     double p[H::N], row[H::N], q[H::N], col[H::N];
@@ -269,7 +278,7 @@ inline void couple_half(const Arena<typename H::S> &arena, const Node<H> &node, 
         out.soft += double(shift[H::Linked ? edge_of(arena, arena.where[slot]) : mate]);
 }
 
-// The same for all edges that lead onwards from a node.
+// The sums of `couple_half` over all edges that lead forward from a node.
 template <class H>
 inline Parts couple_node(const Arena<typename H::S> &arena, const Node<H> &node,
                          const typename H::S *msg, double eta, const double *share,
@@ -281,6 +290,8 @@ inline Parts couple_node(const Arena<typename H::S> &arena, const Node<H> &node,
     return out;
 }
 
+// `couple_node` for all nodes; rows 0 to 3 of `partial` get the block sums of cost, entropy, shift
+// and slack.
 template <class H>
 SOFTMAP_KERNEL couple_edges(Arena<typename H::S> arena, const typename H::S *msg,
                             const Control *control, const double *share, const double *mu,
@@ -296,7 +307,7 @@ SOFTMAP_KERNEL couple_edges(Arena<typename H::S> arena, const typename H::S *msg
     deliver<NearestSum>(partial + 3 * blocks, sum.slack);
 }
 
-// The energy of labels along edge j of a node.
+// The cost of half-edge j's edge under the labels.
 template <class H>
 inline double edge_energy(const Arena<typename H::S> &arena, const Node<H> &node, int j,
                           const int *label) {
@@ -309,7 +320,7 @@ inline double edge_energy(const Arena<typename H::S> &arena, const Node<H> &node
     return energy;
 }
 
-// That of a node and of the edges that lead onwards from it.
+// The cost of a node and of the edges that lead forward from it, under the labels.
 template <class H>
 inline double node_energy(const Arena<typename H::S> &arena, const Node<H> &node,
                           const int *label) {
@@ -320,6 +331,7 @@ inline double node_energy(const Arena<typename H::S> &arena, const Node<H> &node
     return energy;
 }
 
+// `partial` gets the block sums of `node_energy`: together, the energy of the labels.
 template <class H>
 SOFTMAP_KERNEL energies(Arena<typename H::S> arena, const int *label, double *partial, int count) {
     Node<H> node;
@@ -329,7 +341,8 @@ SOFTMAP_KERNEL energies(Arena<typename H::S> arena, const int *label, double *pa
     deliver<NearestSum>(partial, energy);
 }
 
-// Σ of each row of `partial`; rows from `nearest` on are rounded down.
+// total[row] = Σ of each row of `partial`; the sums of rows from index `nearest` on are rounded
+// down.
 SOFTMAP_KERNEL totals(const double *partial, double *total, int blocks, int rows, int nearest) {
     const int row = block_number();
     if (row >= rows)

@@ -1,11 +1,11 @@
-// Half passes where messages lie by edge: nodes add up what they receive, then edges send.
+// Half passes with messages stored by edge: one kernel sums the messages of nodes, one sends.
 //
-// On a graph whose edges lead anywhere, a message and its node cannot both lie in order. Here edges
-// are sorted by the levels of their ends and then by the earlier end, and everything about an edge
-// lies at its place: the message to its later end, that to its earlier end with what momentum needs
-// of it, and its table. An edge then reads and writes in order, but for the sum of the node that
-// sends, and the sums of one level fit the cache. Out of order are only the messages that nodes
-// receive from earlier levels; they come from few stretches of memory, which the cache holds, too.
+// On an irregular graph the accesses by node and by edge cannot both be contiguous. Here edges are
+// sorted by the levels of their endpoints, then by the earlier endpoint, and all data of an edge
+// are stored at its index: its two messages, `prev` for momentum, and its table. A thread per edge
+// then reads and writes contiguously, except for the sum of the sending node; the sums of one level
+// fit into the cache. Only the messages that nodes receive from earlier levels are read out of
+// order; they come from few ranges of memory, which fit into the cache, too.
 #pragma once
 
 #include "passes.hpp"
@@ -13,9 +13,9 @@
 namespace softmap {
 namespace device {
 
-inline constexpr int at_once = 4; // messages of a node that are on their way at a time
+inline constexpr int at_once = 4; // messages of a node that are loaded before they are added
 
-// θ̂_i / n_i of the nodes of one level, by place.
+// sums = θ̂_i / n_i of the nodes of one level, by place.
 template <class H, bool Forward, int Heat, bool Moving>
 SOFTMAP_KERNEL add_up_nodes(Arena<typename H::S> arena, typename H::S *msg, typename H::S *prev,
                             const Control *control, typename H::S *sums, int first, int count) {
@@ -36,7 +36,7 @@ SOFTMAP_KERNEL add_up_nodes(Arena<typename H::S> arena, typename H::S *msg, type
     write<H>(sums, Place{node.place() * H::padded, 1}, N, shared);
 }
 
-// All edges that one level sends along. Block b serves edges chunks[2b] .. chunks[2b + 1] - 1.
+// Sends along all edges of one level. Block b handles edges chunks[2b] .. chunks[2b + 1] - 1.
 template <class H, bool Forward, int Heat, bool Moving>
 SOFTMAP_KERNEL send_along(Arena<typename H::S> arena, typename H::S *msg, typename H::S *prev,
                           const Control *control, double *partial, typename H::S *shift,

@@ -1,6 +1,6 @@
-// Numbers of the kernels of a GPU, in place of the packs of lanes.hpp: one number per thread.
+// Pack<W> of the GPU kernels, in place of the SIMD packs of lanes.hpp: one number per thread.
 //
-// Families are written over Pack<W>. Here W says how the number is held and computed with.
+// Families are templates over Pack<W>. Here W selects the precision and rounding of the number.
 #pragma once
 
 #include "shim.hpp"
@@ -12,15 +12,15 @@ inline constexpr double infinity = __builtin_bit_cast(double, 0x7ff0000000000000
 #else
 inline constexpr double infinity = std::numeric_limits<double>::infinity();
 #endif
-inline constexpr int lanes = 8; // named by the families, not used here
+inline constexpr int lanes = 8; // the families refer to it; not used on the device
 
 namespace device {
 
 enum : int {
-    single = 0,  // float, with the fast functions of the device
+    single = 0,  // float, with the fast exp2 and log2 of the device
     exact = 2,   // double
-    wide = 3,    // double for its range; functions as good as those of `single`
-    lowered = 4, // double, rounded down after every operation
+    wide = 3,    // double for its range; exp and log only as accurate as those of `single`
+    lowered = 4, // double; every sum and product is rounded down
 };
 
 inline constexpr double log2e = 1.4426950408889634;
@@ -67,7 +67,7 @@ template <> struct Arithmetic<lowered> {
     static constexpr double safe = 600.0, tiny = 1e-300;
     static double add(double a, double b) { return add_down(a, b); }
     static double multiply(double a, double b) { return multiply_down(a, b); }
-    static double exp(double x) { return exp_double(x); } // not asked for
+    static double exp(double x) { return exp_double(x); } // never called: bounds need no exp
     static double log(double x) { return log_double(x); }
 };
 
@@ -106,7 +106,7 @@ template <int W> struct Pack {
     friend Pack operator/(const Pack &a, const Pack &b) { return Pack(a.part[0] / b.part[0]); }
 };
 
-// a · b + c; the compiler of a device decides whether that is one rounding.
+// a · b + c; the device compiler decides whether it is rounded once or twice.
 template <int W> Pack<W> fused(const Pack<W> &a, const Pack<W> &b, const Pack<W> &c) {
     return a * b + c;
 }

@@ -1,13 +1,13 @@
-// Half passes over one level, and the clock of momentum: passes/chains.hpp for a GPU.
+// Half passes over one level, and the state of momentum: passes/chains.hpp for a GPU.
 //
-// A node adds up its messages and sends along the edges that lead onwards. The messages sent
-// backward take part in momentum: a forward half pass reads y = z + β (z - prev) in their place,
-// and the backward one, which makes them anew, finds y the same way and notes what momentum needs.
+// A node sums its messages and sends along the edges of the pass's direction. Momentum acts on the
+// messages sent backward: a forward half pass reads y = z + β (z - prev) in their place, and the
+// backward half pass, which recomputes them, evaluates y in the same way and updates `prev`.
 //
-// There is one way to receive a message (`HalfPass::receive`) and one to send it (`Outgoing`). A
-// policy (`Alone`, `PerEdge`, `Team`) says how the threads of a node share that work. Where
-// messages lie by edge, sums and messages have a kernel each (links.hpp), since an edge then needs
-// the sum of a node that another block adds up.
+// `HalfPass::receive` reads a message, and `Outgoing` sends one. A policy (`Alone`, `PerEdge`,
+// `Team`) says how the threads of a node share the work. If messages are stored by edge, sums and
+// messages have a kernel each (links.hpp), because an edge needs the sum of a node that another
+// block computes.
 #pragma once
 
 #include "base/momentum_rule.hpp"
@@ -17,19 +17,20 @@
 namespace softmap {
 namespace device {
 
-// What a run carries along on the device.
+// The state of a run on the device.
 struct Control {
     double eta;
     double t, restarts, product; // as Clock in passes/momentum.hpp
     double beta;
-    double longest; // t is at most this, looked at every few passes
-    double passes;  // so far
-    double samples; // of the averaged marginals
+    double longest; // upper limit on t, enforced every `sampling` passes
+    double passes;  // number of passes so far
+    double samples; // number of samples in the averaged marginals
 };
 
-inline constexpr int sampling = 5; // passes between looks at `longest`: SAMPLE of sampling.py
+inline constexpr int sampling = 5; // passes between samples, as Averaging.every in
+                                   // softmap.methods.sweeps.messages
 
-// Before a pass: β from the product of the last one.
+// Before a pass: computes β and t from the restart product of the last pass.
 inline void advance(Control &c) {
     const long long done = (long long)c.passes;
     if (done > 0 && done % sampling == 0 && c.t > c.longest)
@@ -43,8 +44,9 @@ inline void advance(Control &c) {
     c.passes += 1.0;
 }
 
+// One block. Sums the `count` parts of the last pass's restart product and calls `advance`.
 SOFTMAP_KERNEL tick(Control *control, const double *partial, int count) {
-    constexpr int ahead = 16; // one block has many parts to read, and is not to wait for each
+    constexpr int ahead = 16; // loads in flight per thread, to hide the latency of memory
     double sum = 0.0;
     for (int k = thread_in_block(); k < count; k += ahead * block_size()) {
         double part[ahead];
@@ -63,7 +65,7 @@ SOFTMAP_KERNEL tick(Control *control, const double *partial, int count) {
     advance(*control);
 }
 
-// Least entry off all, 0 where no cost is known; what was taken off.
+// Subtracts the minimum from all entries and returns it; entries of +inf become 0.
 template <int W> inline double normalise(Pack<W> *out, int labels) {
     Pack<W> low = out[0];
     SOFTMAP_UNROLL_ALL
@@ -77,20 +79,20 @@ template <int W> inline double normalise(Pack<W> *out, int labels) {
     return double(low.part[0]);
 }
 
-// A half pass: its direction, how messages are made, and where they are read and written.
+// A half pass: its direction, how messages are computed (Heat), and the arrays it reads and writes.
 template <class Shape_, bool Forward_, int Heat_, bool Moving_> struct HalfPass {
     using H = Shape_;
     using S = typename H::S;
     static constexpr bool Forward = Forward_;
     static constexpr int Heat = Heat_, N = H::N, W = numbers_of_passes<H>();
     static constexpr bool moved = Forward && Moving_;      // reads messages with momentum
-    static constexpr bool replacing = Moving_ && !Forward; // and notes what it replaces
+    static constexpr bool replacing = Moving_ && !Forward; // updates `prev` and the product
 
     const Arena<S> &arena;
-    S *msg, *prev, *shift; // shift: what normalising took off each message; null if nobody asks
+    S *msg, *prev, *shift; // shift: normaliser of each message; null if not needed
     double eta, beta;
 
-    // A message into a node.
+    // Reads a message into a node, extrapolated by momentum if Moved.
     template <bool Moved> void receive(const Place &place, int labels, S *to) const {
         read<H>(msg, place, labels, to);
         if constexpr (Moved) {
@@ -102,8 +104,9 @@ template <class Shape_, bool Forward_, int Heat_, bool Moving_> struct HalfPass 
         }
     }
 
-    // Messages first, first + step, ... before `last` of a node, added to its sum. Most > 0: there
-    // are no more than that; loops are written out. Some of them are on their way at a time.
+    // Adds messages first, first + step, ... before `last` to the sum of a node. Most > 0 is an
+    // upper bound on their number, for which the loop is unrolled. `Some` messages are loaded
+    // before they are added.
     template <bool Moved, int Most, int Some = 1>
     void add(const Node<H> &node, int first, int last, int step, S *sum) const {
         [[maybe_unused]] constexpr int unrolled_by = Most > 0 ? Most : Some > 1 ? 1 : 4;
@@ -124,28 +127,29 @@ template <class Shape_, bool Forward_, int Heat_, bool Moving_> struct HalfPass 
         }
     }
 
-    // All messages of a node, added to its sum.
+    // Adds all messages of a node to its sum.
     template <int Some = 1> void add_all(const Node<H> &node, S *sum) const {
         add<false, H::Early, Some>(node, 0, node.early, 1, sum);
         add<moved, H::Late, Some>(node, node.early, node.early + node.late, 1, sum);
     }
 };
 
-// A message on its way: what the sender has received along its edge, and what the new one replaces.
-// Ahead: everything that can be known before the sender's sum is loaded before it.
+// A message to be sent: `in` is the message that the sender received along the same edge, `old` and
+// `before` are the replaced entries of msg and prev. Ahead: these are loaded before the sender's
+// sum is known.
 template <class Pass, bool Ahead> struct Outgoing {
     using H = typename Pass::H;
     using S = typename Pass::S;
     static constexpr int N = Pass::N, W = Pass::W;
     static constexpr bool table_too = Ahead && !H::Linked && H::Kind == tables && N <= 4;
     S in[N], old[N], before[N], table[table_too ? N * N : 1];
-    unsigned slot; // of the sender; the edge, where messages lie by edge
+    unsigned slot; // slot of the sender; index of the edge in linked shapes
     Place place;
 
-    // Labels of the receiver: not stored where they are known, so that arrays become registers.
+    // Label count of the receiver; a constant in uniform shapes, so that arrays stay in registers.
     int labels() const { return H::uniform ? N : labels_; }
 
-    // Along half-edge j of a node.
+    // Prepares the message along half-edge j of a node.
     void load(const Pass &pass, const Node<H> &node, int j) {
         slot = node.slot(j);
         const Far<H> far(pass.arena, slot);
@@ -162,7 +166,8 @@ template <class Pass, bool Ahead> struct Outgoing {
             load_replaced(pass);
     }
 
-    // Along an edge, to its later end (Forward) or its earlier one, where messages lie by edge.
+    // Linked shapes: prepares the message along an edge, to its later endpoint if Forward, else to
+    // its earlier endpoint.
     void load_edge(const Pass &pass, unsigned edge) {
         const unsigned own = Pass::Forward ? across(pass.arena, edge) : edge;
         slot = edge;
@@ -171,8 +176,8 @@ template <class Pass, bool Ahead> struct Outgoing {
         load_replaced(pass);
     }
 
-    // The message of a sender with this sum, of which `share` is for each edge; it is stored. Part
-    // of the restart product.
+    // Computes the message from sum · share - in, stores it, and returns its part of the restart
+    // product.
     double send(const Pass &pass, const S *sum, S share, int some_labels) {
         const int sender_labels = H::uniform ? N : some_labels;
         Pack<W> a[N], out[N];
@@ -183,7 +188,7 @@ template <class Pass, bool Ahead> struct Outgoing {
         const double low = normalise<W>(out, labels());
         if (pass.shift)
             pass.shift[slot] = S(low);
-        if constexpr (!Ahead) // after a store: loaded earlier, it would take registers meanwhile
+        if constexpr (!Ahead) // loaded late, so that it does not occupy registers before
             load_replaced(pass);
         return replace(pass, out);
     }
@@ -249,9 +254,9 @@ inline void costs_of(const Arena<S> &arena, const Node<H> &node, S *to) {
         to[x] = arena.unary_single[node.cost(x)];
 }
 
-// Policies: how the threads of a node share its work. Each sends along every `step`-th edge
-// onwards from its `first`, or along that one only (`one`); `add_up` finds the sum of the node, and
-// `ahead` says whether the first message is loaded before.
+// Policies: how the threads of a node share its work. A thread sends along edges first,
+// first + step, ..., or along edge `first` only (`one`). `add_up` computes the sum of the node;
+// `ahead` says whether the first message is loaded before that.
 
 // One thread does everything.
 struct Alone {
@@ -265,7 +270,8 @@ struct Alone {
     }
 };
 
-// A thread for each edge onwards, which adds up all messages by itself: for nodes with few edges.
+// One thread per outgoing edge, each of which sums all messages of the node: for nodes of low
+// degree.
 struct PerEdge : Alone {
     static constexpr bool one = true;
     int first;
@@ -276,11 +282,11 @@ template <int Ways> inline constexpr int warps_of = Ways;
 #else
 template <int Ways> inline constexpr int warps_of = 1; // a block is one thread there
 #endif
-inline constexpr int most_warps = 16; // of a block
+inline constexpr int most_warps = 16; // largest number of warps in a block
 
-// Several warps work for a tile: for nodes with many edges and few labels. Each adds up some of the
-// messages, the sums meet in the memory of the block, and each sends along the edges whose messages
-// it has read. All threads of a block come here together.
+// Several warps share the work of a tile: for nodes with many edges and few labels. Each warp sums
+// some of the messages, the partial sums are added in shared memory, and each warp sends along the
+// edges whose messages it has read. All threads of a block must call it together.
 template <int Ways> struct Team {
     static constexpr bool ahead = true, one = false;
     static constexpr int step = warps_of<Ways>;
@@ -308,7 +314,7 @@ template <int Ways> struct Team {
         meet<Pass::N>(sum);
     }
 
-    // Σ of what the warps of a team hold, known to all of them.
+    // Sums over the warps of a team; all of them get the result.
     template <int N, class S> static void meet(S *sum) {
 #ifdef __CUDACC_RTC__
         __shared__ S part[most_warps][N][tile_size];
@@ -332,8 +338,8 @@ template <int Ways> struct Team {
     }
 };
 
-// What one thread does for a node in a half pass; `there`: whether it has one. Returns its part of
-// the restart product.
+// The work of one thread for a node in a half pass; `there` is false if the thread has no node.
+// Returns its part of the restart product.
 template <class Pass, class Policy>
 inline double send_node(const Pass &pass, const Policy &policy, const Node<typename Pass::H> &node,
                         bool there) {
@@ -354,8 +360,8 @@ inline double send_node(const Pass &pass, const Policy &policy, const Node<typen
     return product;
 }
 
-// One level of a half pass, `Ways` warps for a tile; `partial` receives the parts of the restart
-// product.
+// One level of a half pass, with `Ways` warps per tile. `partial` gets the parts of the restart
+// product, one per block.
 template <class H, bool Forward, int Heat, bool Moving, int Ways>
 SOFTMAP_KERNEL half_pass(Arena<typename H::S> arena, typename H::S *msg, typename H::S *prev,
                          const Control *control, double *partial, typename H::S *shift, int first,

@@ -1,4 +1,4 @@
-// Numbers at their places: needs nothing of the families, so that it is compiled in no time.
+// Kernels that do not depend on the families, so that they compile fast.
 #pragma once
 
 #include "shim.hpp"
@@ -6,8 +6,8 @@
 namespace softmap {
 namespace device {
 
-// Numbers at their places: of every half-edge or node (share 1), of every edge at both its ends
-// (2).
+// out[place[k]] = from[k / share]: share = 1 scatters values of half-edges or nodes, share = 2
+// values of edges to both their half-edges.
 template <class A>
 SOFTMAP_KERNEL scatter(const A *from, const unsigned *place, A *out, int share, int count) {
     const long long k = thread_number();
@@ -15,7 +15,7 @@ SOFTMAP_KERNEL scatter(const A *from, const unsigned *place, A *out, int share, 
         out[place[k]] = from[k / share];
 }
 
-// Whether some number changes when it is rounded.
+// Sets *apart = 1 if some value changes when it is rounded to S.
 template <class S> SOFTMAP_KERNEL rounded_apart(const double *values, int *apart, int count) {
     const long long k = thread_number();
     if (k < count && double(S(values[k])) != values[k])

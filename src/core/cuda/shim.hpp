@@ -1,13 +1,13 @@
-// What differs between a GPU and the host: threads, sums over a block, directed rounding, fast
-// functions.
+// Primitives that differ between a GPU and the host: thread indices, sums over a block, directed
+// rounding, fast functions.
 //
 // On the host a block is one thread, and `launch` (host.cpp) calls a kernel once per thread, so
-// that the kernels can be tested, and debugged, without a device.
+// that kernels can be tested and debugged without a device.
 #pragma once
 
 #ifdef __CUDACC_RTC__
 #define SOFTMAP_KERNEL __global__ void
-// One block for each model: registers for 512 threads at least, whatever the shape.
+// Kernels with one block per model: register use is limited so that a block can have 512 threads.
 #define SOFTMAP_MODEL_KERNEL __global__ void __launch_bounds__(512)
 #else
 #include <cmath>
@@ -51,10 +51,11 @@ inline double of_bits(long long x) { return __longlong_as_double(x); }
 inline float of_bits(int x) { return __int_as_float(x); }
 inline int whole(double x) { return __double2int_rn(x); }
 
-// A number that is not read again soon: it need not stay in the cache.
+// Loads a value that is not read again soon, with a streaming cache hint.
 template <class T> inline T read_once(const T *from) { return __ldcs(from); }
 
-// Sum over the threads of a block, known to its first thread; each block adds up in one order.
+// Sum over the threads of a block, valid in its first thread. The order of additions is fixed.
+// NearestSum rounds to nearest, LowerSum rounds down.
 struct NearestSum {
     static double add(double a, double b) { return __dadd_rn(a, b); }
 };
@@ -124,7 +125,7 @@ struct LowerSum {
 template <class Sum> inline double block_sum(double value) { return value; }
 #endif
 
-// What every thread of a block adds to one of its sums, for `totals` to collect.
+// partial[block] = sum of `value` over the threads of the block; `totals` adds up the blocks.
 template <class Sum> inline void deliver(double *partial, double value) {
     const double sum = block_sum<Sum>(value);
     if (thread_in_block() == 0)

@@ -1,4 +1,4 @@
-// Between the order of the model and that of the tiles.
+// Conversion between model order and the order of tiles.
 #pragma once
 
 #include "judging.hpp"
@@ -7,13 +7,14 @@
 namespace softmap {
 namespace device {
 
-// λ in the order of the model: -M, cut as for a bound, or κ = share - M of all half-edges.
+// What `to_lam` writes in model order: λ = -M; λ of the bound (see `lam_of`); or κ = share - M of
+// all half-edges.
 enum : int { plain_lam, cut_lam, couplings_of };
 
+// out = λ or κ in model order, as `what` says.
 template <class H>
 SOFTMAP_KERNEL to_lam(Arena<typename H::S> arena, const typename H::S *msg,
                       const long long *half_offset, double *out, int what, int count) {
-    using S = typename H::S;
     Node<H> node;
     if (!node.find(arena, 0, count))
         return;
@@ -28,6 +29,7 @@ SOFTMAP_KERNEL to_lam(Arena<typename H::S> arena, const typename H::S *msg,
     }
 }
 
+// msg = -λ, from λ in model order.
 template <class H>
 SOFTMAP_KERNEL from_lam(Arena<typename H::S> arena, const double *lam, const long long *half_offset,
                         typename H::S *msg, int count) {
@@ -42,7 +44,7 @@ SOFTMAP_KERNEL from_lam(Arena<typename H::S> arena, const double *lam, const lon
     }
 }
 
-// Node arrays: by tile from the order of the model, or back.
+// Copies a node array from model order to the order of tiles, or back.
 template <class H, class A>
 SOFTMAP_KERNEL node_order(Arena<typename H::S> arena, const long long *node_offset, A *by_tile,
                           double *by_node, int back, int count) {
@@ -58,8 +60,8 @@ SOFTMAP_KERNEL node_order(Arena<typename H::S> arena, const long long *node_offs
     }
 }
 
-// Tables of all edges as each end reads them, weights included, or once, as the earlier end of each
-// reads it, where messages lie by edge.
+// Stores the tables of all edges, multiplied by their weights: one table per slot, with the slot's
+// owner by rows; in linked shapes one table per edge, with its earlier endpoint by rows.
 template <class H, class A> SOFTMAP_KERNEL arrange(Arena<typename H::S> arena, A *out, int count) {
     Node<H> node;
     if (!node.find(arena, 0, count))

@@ -1,4 +1,4 @@
-// The list of families: a new one is a header with its verbs and one entry here.
+// The list of potential families. A new family is a header with its operations and one entry here.
 #pragma once
 
 #include "potts.hpp"
@@ -14,7 +14,7 @@ template <class... F> struct FamilyList {
     static constexpr Index size = sizeof...(F);
     static constexpr const char *names[] = {F::name...};
 
-    // f(family) for the family at place `kind`; an unknown kind throws.
+    // Calls f(family) with the family of index `kind`; throws if there is none.
     template <class Function> static auto visit(Index kind, Function &&f) {
         return step<0, F...>(kind, f);
     }

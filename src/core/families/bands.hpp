@@ -1,16 +1,17 @@
-// The masses exp(-η (C + κ_i + κ_j)) of pairs of near labels, for costs of the label difference.
+// Sums of the masses exp(-η (C + κ_i + κ_j)) over pairs of near labels, for costs C(|x - y|).
 //
-// A band stands for numbers φ(x, y), such that such a mass is left[x] · φ(x, y) · right[y] relative
-// to the greatest one, each factor at most 1: what is too small for a number is too small to
-// matter. It sums φ over near labels with any weights on either side. All arrays are by label.
+// A band represents a banded matrix φ(x, y). The mass of a pair, relative to the largest mass, is
+// left[x] · φ(x, y) · right[y], and each factor is at most 1, so that a factor that underflows
+// belongs to a negligible mass. The classes below compute weighted row and column sums of φ over
+// near labels (|x - y| < reach). All arrays are indexed by label.
 #pragma once
 
 #include "windows.hpp"
 
 namespace softmap {
 
-// exp(-η (weight + change of height)) from label to label: at most 1 where heights change by no
-// more than the weight from one label to the next.
+// Factors exp(-η (weight ∓ (height[x] - height[x - 1]))) between neighbouring labels. They are at
+// most 1 if heights of neighbouring labels differ by no more than the weight.
 template <int W> class Slopes {
   public:
     using P = Pack<W>;
@@ -27,7 +28,7 @@ template <int W> class Slopes {
         }
     }
 
-    // exp(-η weight) from any label to the next.
+    // The factor exp(-η weight) between all neighbouring labels.
     void set_evenly(const P &weight, double eta) const {
         up_[0] = up_[count_] = down_[-1] = down_[count_ - 1] = P(0.0);
         const P step = mass_of(weight, eta);
@@ -35,26 +36,26 @@ template <int W> class Slopes {
             up_[x] = down_[x - 1] = step;
     }
 
-    // put(x, Σ φ source, Σ φ source |x - y|) for the near labels y < x, and again for those y > x,
-    // where there are any; `room` is 4 · count packs.
+    // Calls put(x, Σ_y φ(x, y) source[y], Σ_y φ(x, y) source[y] |x - y|) once for the near labels
+    // y < x and once for the near labels y > x, unless there are none. `room` has 4 · count packs.
     template <class Put> void gather(const P *source, Index reach, P *room, Put put) const {
         both<true>(source, reach, Steps<W>{up_}, Steps<W>{down_}, room, put);
     }
-    // The same without the sum by distances.
+    // As `gather`, without the sum weighted by |x - y|.
     template <class Put> void gather_plainly(const P *source, Index reach, P *room, Put put) const {
         both<false>(source, reach, Steps<W>{up_}, Steps<W>{down_}, room, put);
     }
-    // The same with φ(y, x).
+    // As `gather_plainly`, with φ(y, x) for φ(x, y).
     template <class Put> void scatter(const P *source, Index reach, P *room, Put put) const {
         both<false>(source, reach, Steps<W>{down_ - 1}, Steps<W>{up_ + 1}, room, put);
     }
-    // The same with 1.
+    // As `gather`, with φ = 1.
     template <class Put> void count(const P *source, Index reach, P *room, Put put) const {
         both<true>(source, reach, Still{}, Still{}, room, put);
     }
 
-    P into_greater(Index x) const { return up_[x]; }  // from x - 1
-    P into_lesser(Index x) const { return down_[x]; } // from x + 1
+    P into_greater(Index x) const { return up_[x]; }  // the factor from x - 1 to x
+    P into_lesser(Index x) const { return down_[x]; } // the factor from x + 1 to x
 
   private:
     template <bool counting, class Up, class Down, class Put>
@@ -68,7 +69,7 @@ template <int W> class Slopes {
     P *up_, *down_;
 };
 
-// Costs proportional to the difference: φ(x, y) is the product of the slopes from y to x.
+// Band of costs weight · |x - y|: φ(x, y) is the product of the factors from label y to label x.
 template <int W> class LinearBand {
   public:
     using P = Pack<W>;
@@ -78,7 +79,8 @@ template <int W> class LinearBand {
           room_(room + Slopes<W>::room(count)) {}
     static Index room(Index count, Index) { return Slopes<W>::room(count) + 4 * count; }
 
-    // `height` is the hard message of κ_j to the labels x, `low` the least of C + κ_i + κ_j.
+    // Sets φ, left and right. `row` is κ_i, `col` is κ_j, `height` the hard message from κ_j to the
+    // labels x, and `low` the minimum of C + κ_i + κ_j.
     void begin(const P *row, const P *col, const P *height, const P &low, double eta, P *left,
                P *right) const {
         slopes_.set(height, weight_, eta);
@@ -88,27 +90,27 @@ template <int W> class LinearBand {
         }
     }
 
-    // φ = exp(-η C): for factors that leave the range of numbers to it.
+    // Sets φ = exp(-η C); the caller keeps left and right within the range of doubles.
     void begin_evenly(double eta) const { slopes_.set_evenly(weight_, eta); }
 
-    // sum[x] = Σ_y φ right, toll[x] = Σ_y φ right · C, over near labels y.
+    // sum[x] = Σ_y φ(x, y) right[y] and toll[x] = Σ_y φ(x, y) right[y] C(x, y) over near labels y.
     void rows(const P *right, P *sum, P *toll) const {
         start(right, sum, toll);
         slopes_.gather(right, reach_, room_, adding(sum, toll));
     }
-    // sum[y] = Σ_x left φ over near labels x.
+    // sum[y] = Σ_x left[x] φ(x, y) over near labels x.
     void cols(const P *left, P *sum) const {
         for (Index y = 0; y < count_; ++y)
             sum[y] = left[y];
         slopes_.scatter(left, reach_, room_,
                         [&](Index y, const P &one, const P &) { sum[y] += one; });
     }
-    // sum[x] = Σ_y right, toll[x] = Σ_y right · C over near labels y.
+    // sum[x] = Σ_y right[y] and toll[x] = Σ_y right[y] C(x, y) over near labels y.
     void plainly(const P *right, P *sum, P *toll) const {
         start(right, sum, toll);
         slopes_.count(right, reach_, room_, adding(sum, toll));
     }
-    // put(y, φ(x, y)) for the near labels y of x.
+    // Calls put(y, φ(x, y)) for each near label y of x.
     template <class Put> void each(Index x, Put put) const {
         P path(1.0);
         put(x, path);
@@ -139,7 +141,7 @@ template <int W> class LinearBand {
     P *room_;
 };
 
-// Any costs of the difference: φ(x, y) is the mass itself, in a table.
+// Band of any costs C(|x - y|): φ(x, y) is the mass itself, stored in a table.
 template <int W, class Distance> class TableBand {
   public:
     using P = Pack<W>;

@@ -1,19 +1,20 @@
-// Messages of any family from single entries: O(senders · receivers).
+// Messages of any family, computed from single table entries in O(senders · receivers).
 #pragma once
 
 #include "base/schedule.hpp"
 
 namespace softmap {
 
-inline constexpr Index exchanged = 36; // entries up to which `exchange` costs a few messages only
-inline constexpr double feasible = 1e-12;   // mass that may go missing from a coupling by rounding
-inline constexpr double negligible = 1e-15; // mass that rounding alone explains
-inline constexpr double barred = 1e300;     // stands for +inf, so that differences are numbers
+inline constexpr Index exchanged = 36; // table entries up to which `exchange` costs a few messages
+inline constexpr double feasible = 1e-12;   // mass that a coupling may lose to rounding
+inline constexpr double negligible = 1e-15; // mass that may come from rounding alone
+inline constexpr double barred = 1e300;     // used for +inf, so that differences are finite
 inline constexpr double trace =
-    1e-150; // less mass is none: products of such are too small, and slow
+    1e-150; // smaller masses count as 0: their products would be denormal, hence slow
 
-// Soft minimum of `count` packs value(0), value(1), ... with room for as many in `work`. The least
-// term of each sum is 1; only the others are computed. N > 0 fixes the count at compile time.
+// Soft minimum -(1/η) log Σ_x exp(-η value(x)) over x < count, per lane. The smallest value
+// contributes exactly 1 to the shifted sum, so its exponential is not computed. `work` has `count`
+// packs. N > 0 fixes the count at compile time.
 template <int N, int W, class Value>
 inline Pack<W> soft_minimum(Index count, Value value, Pack<W> *work, double eta) {
     const Pack<W> cold(-eta);
@@ -45,8 +46,8 @@ template <int W, class Value> inline Pack<W> hard_minimum(Index count, Value val
     return low;
 }
 
-// out[y] = min over x of a[x] + entry(x, y), soft at η or hard (η = ∞), for one label count N
-// known at compile time or (0) for any. Lanes are edges.
+// out[y] = min over x of a[x] + entry(x, y), soft at finite η and hard at η = ∞. Lanes are edges. N
+// is the label count of both endpoints if known at compile time, else 0.
 template <int N, int W, class Edges>
 void dense_by_edges(const Edges &edges, const Pack<W> *a, Pack<W> *out, Pack<W> *work, double eta) {
     const Index senders = N > 0 ? N : edges.senders, receivers = N > 0 ? N : edges.receivers;
@@ -64,7 +65,8 @@ void dense_by_edges(const Edges &edges, const Pack<W> *a, Pack<W> *out, Pack<W> 
     }
 }
 
-// The same for one edge: lanes are labels of the receiver, those past the last repeat it.
+// out[y] as in `dense_by_edges` for one edge. Lanes are labels of the receiver; lanes past the last
+// label repeat it.
 template <class Edge>
 void dense_by_labels(const Edge &edge, const Pack<1> *a, Pack<1> *out, double *room, double eta) {
     const auto work = reinterpret_cast<Pack<lanes> *>(room);
@@ -79,7 +81,8 @@ void dense_by_labels(const Edge &edge, const Pack<1> *a, Pack<1> *out, double *r
     }
 }
 
-// Where it is worth the time to compile, small label counts get loops of their own, unrolled.
+// The dense message of one edge (W = 1) or of W edges. Families with `often_dense` get unrolled
+// loops for small label counts; for the others that would cost compile time without a gain.
 template <int W, class Edges>
 void dense_message(const Edges &edges, const Pack<W> *a, Pack<W> *out, double *room, double eta) {
     if constexpr (W == 1) {
@@ -102,36 +105,38 @@ void dense_message(const Edges &edges, const Pack<W> *a, Pack<W> *out, double *r
     }
 }
 
-// What every family has unless it says otherwise.
+// Defaults of a family.
 struct FamilyBase {
-    static constexpr Index widest_tile = 64; // labels up to which lanes are edges, not labels
+    static constexpr Index widest_tile = 64; // label count up to which lanes are edges, not labels
     // Whether two edges of a group, with equal label counts, may be lanes of one view.
     template <class S> static bool alike(const Layout<S> &, Index, Index, Index) { return true; }
 };
 
-// Entropy of the marginals exp(-η (C + κ_i + κ_j)), and their ℓ₁ distance from given ones of both
-// ends, that of the receiver taken after the senders' excess was scaled away.
+// Entropy of the edge marginal P ∝ exp(-η (C + κ_i + κ_j)), and the sum of the ℓ₁ distances of its
+// row sums from p and of its column sums from q. The column sums are taken after rows with more
+// mass than p allows were scaled down to p.
 template <int W> struct Softened {
     Pack<W> entropy, slack;
 };
 
-// What every view of edges has: label counts, and eight entries of one edge from single ones.
+// Base of a view of W edges: label counts, and `lanes` consecutive entries of one edge.
 //
-// A view with `closed_transport` knows the cheapest coupling of marginals p and q where
-// `knows_transport()`: its price `transport_cost(p, q, room)`, its masses `transport(p, q, room,
-// put)` by calls of put(x, y, mass) for some pairs, all others being 0, and, unless it is `banded`,
-// `softened(κ_i, κ_j, p, q, room, η)`; `room` is `transport_room` numbers. A view that is `banded`
-// has a type `Band` (bands.hpp) for its near labels, those less than `reach` apart, `weight`, and a
-// `ceiling` for what all others cost, where `knows_band()`.
+// A view with `closed_transport` computes the optimal transport plan between marginals p and q in
+// closed form if `knows_transport()`: `transport_cost(p, q, room)` is its cost, and
+// `transport(p, q, room, put)` calls put(x, y, mass) for its nonzero entries. Unless the view is
+// `banded` it also has `softened(κ_i, κ_j, p, q, room, η)`. `room` has `transport_room` entries.
+//
+// A `banded` view has, if `knows_band()`, a type `Band` (bands.hpp) and a `weight` for near labels
+// (|x - y| < `reach`), and a `ceiling`, the cost of all pairs of labels farther apart.
 template <int W, class Edges> struct EdgesBase {
     static constexpr int width = W;
     static constexpr bool closed_transport = false;
     static constexpr bool banded = false;
-    static constexpr bool often_dense = false; // whether passes call dense_message for many lanes
+    static constexpr bool often_dense = false; // whether passes often call dense_message with W > 1
 
     Index senders, receivers;
 
-    // Entries (x, y), (x, y + 1), ... of one edge; past the last receiver the last one again.
+    // Entries (x, y), (x, y + 1), ... of one edge; lanes past the last label repeat the last entry.
     Pack<lanes> entries(Index x, Index y) const {
         static_assert(W == 1, "lanes are either edges or labels");
         const auto &self = static_cast<const Edges &>(*this);
@@ -142,12 +147,12 @@ template <int W, class Edges> struct EdgesBase {
     }
 };
 
-// Room that a message between nodes of up to `labels` labels may ask for, in numbers.
+// Scratch size of a message between nodes of up to `labels` labels, in doubles.
 constexpr Index message_room(Index labels, int width) {
     return width == 1 ? lanes * labels + 8 * (labels + 2) : width * (8 * labels + 16);
 }
 
-// Room that the verbs of couplings may ask for, in numbers.
+// Scratch size of the transport operations of a view, in doubles.
 constexpr Index transport_room(Index senders, Index receivers, int width) {
     return width * 2 * (senders + receivers);
 }

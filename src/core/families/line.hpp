@@ -1,40 +1,43 @@
-// The cheapest coupling of two distributions of labels where a pair costs weight · min(|x - y|, T).
+// Optimal transport between two label distributions p and q with cost weight · min(|x - y|, T).
 //
-// Mass goes from label to label at 1 a step, or through a hub at T / 2 in and T / 2 out. Let B[x]
-// be what p has more than q up to label x, and u[x] what of it went into the hub. The rest of it
-// steps from x to x + 1, so that the price is
+// In units of the weight, mass moves between neighbouring labels at cost 1 per step, or through a
+// hub at cost T / 2 in and T / 2 out. Let B[x] = Σ_{y <= x} p[y] - q[y], and let u[x] be the net
+// mass that labels 0..x send into the hub. The rest steps from x to x + 1, so that the cost is
 //
 //     Σ |B[x] - u[x]| + T / 2 · Σ |u[x] - u[x - 1]|
 //
-// with u = 0 before the first label and at the last: total variation in one dimension. The least
-// price up to x is a convex function of u[x] whose slopes are from -T / 2 to T / 2, known by the
-// places where its slope rises by 1. A label puts two more of them at B[x]. Then the least and the
-// greatest are taken away, since the way to u[x + 1] leads through the hub. So the k-th place
-// becomes B[x], or the place before it if that is greater, or the place after it if that is less.
-// Backwards, each u[x] is as near to u[x + 1] as the two that were taken away allow.
+// with u = 0 before the first label and at the last one. This is total variation denoising in one
+// dimension, solved by dynamic programming. The least cost up to x is a convex piecewise linear
+// function of u[x] with slopes from -T / 2 to T / 2; it is stored as the list of its breakpoints,
+// where the slope rises by 1. A label adds two breakpoints at B[x]; minimising over u[x] given
+// u[x + 1] then clips the slopes, which removes the smallest and the largest breakpoint. So the
+// k-th breakpoint becomes B[x], or the previous one if that is larger, or the next one if that is
+// smaller. In the backward pass each u[x] is u[x + 1] clamped to the two removed breakpoints.
 //
-// Where T is not a whole number but lies between K and K + 1, the slope rises by T - K at K + 1
-// places and by the rest to 1 at K others; both kinds go their own way, and the K decide on u. The
-// same u is cheapest for all such T, and for K and K + 1 themselves.
+// If T lies strictly between integers K and K + 1, the slope rises by T - K at K + 1 breakpoints
+// and by 1 - (T - K) at K others. The two lists are updated independently, and the list of K
+// determines u. The same u is optimal for all such T, and for T = K and T = K + 1.
 #pragma once
 
 #include "dense.hpp"
 
 namespace softmap {
 
+// Cost and plan of that transport problem, in all W lanes at once.
 template <int W> class LineTransport {
   public:
     using P = Pack<W>;
 
-    // `reach` is the least whole number that is not less than T, or the number of labels.
+    // `reach` is T rounded up to an integer, at most the number of labels.
     LineTransport(Index labels, Index reach, P *room)
         : labels_(labels), places_(reach - 1), hub_(room), high_(hub_ + labels),
           excess_(high_ + labels), place_(excess_ + labels) {}
     static constexpr Index room(Index labels) { return 4 * labels; }
 
-    // The price in units of `weight` a step and `ceiling` through the hub, rounded up by more than
-    // its sums may lose: their terms are not negative, so each of the labels_ + 5 operations that
-    // follow each other loses at most 2^-53 of the price, and the factor allows for 8 labels_.
+    // The transport cost at `weight` per step and `ceiling` through the hub, an upper bound also
+    // with rounding: all terms are nonnegative, so each of the at most labels_ + 5 operations on
+    // the way to the result loses at most 2^-53 of it, and the last factor allows for 8 labels_
+    // such losses.
     P price(const P *p, const P *q, const P &weight, const P &ceiling) const {
         find(p, q);
         P steps(0.0), visits(0.0), before(0.0);
@@ -46,13 +49,14 @@ template <int W> class LineTransport {
         return (weight * steps + P(0.5) * ceiling * visits) * P(1.0 + double(labels_) * 0x1p-50);
     }
 
-    // put(x, y, mass) for all pairs. What both have stays where it is. Of the rest, what p and the
-    // hub give, label by label, goes to what q and the hub take in the same order; what the hub
-    // takes of p goes anywhere it gives to q.
+    // Calls put(x, y, mass) for all pairs. The mass min(p[x], q[x]) stays at x. The rest of p and
+    // the outflow of the hub are matched, in the order of labels, with the rest of q and the inflow
+    // of the hub. The mass that p sends into the hub is spread over the mass that q receives from
+    // it in proportion.
     template <class Put> void masses(const P *p, const P *q, Put put) const {
         const P none(0.0);
         find(p, q);
-        P *given = excess_, *taken = high_, *out = place_, *in = hub_; // sums before each label
+        P *given = excess_, *taken = high_, *out = place_, *in = hub_; // given, taken: prefix sums
         P before(0.0), gave(0.0), took(0.0), missing(0.0);
         for (Index x = 0; x < labels_; ++x) {
             const P into = hub_[x] - before;
@@ -86,14 +90,14 @@ template <int W> class LineTransport {
   private:
     static P extra(const P *p, const P *q, Index x) { return p[x] - least(p[x], q[x]); }
 
-    // B into `excess_`, u into `hub_`.
+    // Computes B into `excess_` and u into `hub_`.
     void find(const P *p, const P *q) const {
         P sum(0.0), errors(0.0);
         for (Index k = 0; k < places_; ++k)
             place_[k] = P(0.0);
         for (Index x = 0; x + 1 < labels_; ++x) {
             const P more = p[x] - q[x], next = sum + more, part = next - sum;
-            errors += (sum - (next - part)) + (more - part); // what rounding took off
+            errors += (sum - (next - part)) + (more - part); // the rounding error of `next`
             sum = next;
             add(x, sum + errors);
         }
@@ -103,7 +107,8 @@ template <int W> class LineTransport {
             hub_[x] = u = greatest(hub_[x], least(u, high_[x]));
     }
 
-    // One label: what is taken away goes into `hub_` and `high_`.
+    // Adds label x with B[x] = excess: the removed smallest and largest breakpoints go into hub_[x]
+    // and high_[x].
     void add(Index x, const P &excess) const {
         excess_[x] = hub_[x] = high_[x] = excess;
         if (places_ == 0)

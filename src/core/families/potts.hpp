@@ -1,4 +1,4 @@
-// Potts: a weight where labels differ, 0 where they agree.
+// Potts potentials: cost `weight` if the labels differ, 0 if they are equal.
 #pragma once
 
 #include "dense.hpp"
@@ -7,14 +7,15 @@
 
 namespace softmap {
 
+// View of W edges; see EdgesBase.
 template <int W> struct PottsEdges : EdgesBase<W, PottsEdges<W>> {
     static constexpr bool closed_transport = true;
-    static constexpr bool often_dense = true; // spins that want to differ
+    static constexpr bool often_dense = true; // for negative weights (antiferromagnetic models)
 
     Pack<W> weight;
     double greatest_weight;
     bool attractive; // weights in [0, ∞)
-    bool plain;      // weights in [0, ∞), equally many labels at both ends: closed form, O(labels)
+    bool plain;      // attractive, with equal label counts: messages have a closed form, O(labels)
 
     PottsEdges(Index senders, Index receivers, const Pack<W> &weights)
         : EdgesBase<W, PottsEdges<W>>{senders, receivers}, weight(weights),
@@ -29,7 +30,7 @@ template <int W> struct PottsEdges : EdgesBase<W, PottsEdges<W>> {
         plain ? plain_message(a, out, room, eta) : dense_message(*this, a, out, room, eta);
     }
 
-    // The same where `plain` is known to hold, in closed form.
+    // The closed form of `message`; requires `plain`.
     void plain_message(const Pack<W> *a, Pack<W> *out, double *, double eta) const {
         eta == infinity ? hard(a, out) : soft(a, out, eta);
     }
@@ -37,7 +38,7 @@ template <int W> struct PottsEdges : EdgesBase<W, PottsEdges<W>> {
         plain_message(a, out, room, eta);
     }
 
-    // What both ends have stays where it is; the rest may go anywhere.
+    // Optimal plan: mass min(p[x], q[x]) stays at x, and the rest may move between any two labels.
     bool knows_transport() const { return attractive; }
 
     Pack<W> transport_cost(const Pack<W> *p, const Pack<W> *q, double *) const {
@@ -76,7 +77,8 @@ template <int W> struct PottsEdges : EdgesBase<W, PottsEdges<W>> {
             out[y] = least(a[y], far);
     }
 
-    // One exponential and one logarithm per label, unless η · weight is large.
+    // out[y] = -(1/η) log Σ_x exp(-η (a[x] + C(x, y))), with one exponential and one logarithm per
+    // label unless η · weight > `safe`.
     void soft(const Pack<W> *a, Pack<W> *out, double eta) const {
         const Index labels = this->senders;
         const Pack<W> cold(-eta), small(-1.0 / eta);
@@ -106,9 +108,9 @@ template <int W> struct PottsEdges : EdgesBase<W, PottsEdges<W>> {
     }
 };
 
-// O(labels): the masses of equal labels one by one, those of unequal ones as a product
-// G · E_x · F_y, from which the equal ones are taken out again. Nothing is lost by that: with
-// weights >= 0 what is taken out is no more than the mass of the equal pair itself.
+// In O(labels): the masses of pairs of unequal labels are a product G · E_x · F_y, whose sum over
+// all pairs is corrected on the diagonal. Cancellation is harmless: with weights >= 0 the term
+// subtracted for an equal pair is at most the mass of that pair.
 template <int W>
 Softened<W> PottsEdges<W>::softened(const Pack<W> *row, const Pack<W> *col, const Pack<W> *p,
                                     const Pack<W> *q, double *room, double eta) const {
@@ -169,7 +171,8 @@ Softened<W> PottsEdges<W>::softened(const Pack<W> *row, const Pack<W> *col, cons
 struct Potts : FamilyBase {
     static constexpr const char *name = "potts";
 
-    // One weight outside [0, ∞) takes the closed forms from all lanes.
+    // Edges with a weight outside [0, ∞) are kept apart: one of them would disable the closed forms
+    // for all lanes.
     template <class S> static bool alike(const Layout<S> &lay, Index g, Index e, Index f) {
         const auto attractive = [](double w) { return 0.0 <= w && w < infinity; };
         return attractive(lay.weight_of(g, e)) == attractive(lay.weight_of(g, f));

@@ -1,12 +1,13 @@
-// Ties of a node with joint states (first end) to a member (second end): 0 where the joint state
-// projects to the member's label, +inf elsewhere. A message is one pass over the joint states.
+// Coupling edges (marginalisation constraints) between a node of joint states (first endpoint) and
+// one of its member variables (second endpoint): cost 0 if the joint state projects to the member's
+// label, else +inf. A message takes one pass over the joint states.
 #pragma once
 
 #include "dense.hpp"
 
 namespace softmap {
 
-// W edges with the same map.
+// W edges with the same map from joint states to labels.
 template <int W> struct ProjectionEdges : EdgesBase<W, ProjectionEdges<W>> {
     static constexpr bool closed_transport = true;
 
@@ -32,8 +33,8 @@ template <int W> struct ProjectionEdges : EdgesBase<W, ProjectionEdges<W>> {
             soften(a, out, reinterpret_cast<Pack<W> *>(room), eta);
     }
 
-    // The only coupling there is puts the mass of a joint state on the pair with its label. There
-    // is none, and the price is +inf, where that is not the marginal of the member.
+    // The only possible plan puts the mass of each joint state on the pair with its label. If that
+    // plan does not have the marginal q (up to `feasible`), there is none, and the cost is +inf.
     bool knows_transport() const { return from_joint; }
 
     Pack<W> transport_cost(const Pack<W> *p, const Pack<W> *q, double *room) const {
@@ -43,7 +44,7 @@ template <int W> struct ProjectionEdges : EdgesBase<W, ProjectionEdges<W>> {
         for (Index y = 0; y < this->receivers; ++y)
             astray += size_of(have[y] - q[y]);
         return choose(Pack<W>(feasible), astray, Pack<W>(infinity),
-                      astray * Pack<W>(0.0)); // NaN stays NaN
+                      astray * Pack<W>(0.0)); // 0, or NaN if a mass is NaN
     }
 
     template <class Put>
@@ -78,7 +79,7 @@ template <int W> struct ProjectionEdges : EdgesBase<W, ProjectionEdges<W>> {
     }
 
   private:
-    // The marginal of the member that belongs to masses of joint states.
+    // have = the member's marginal under the masses p of the joint states.
     void pushed(const Pack<W> *p, Pack<W> *have) const {
         for (Index y = 0; y < this->receivers; ++y)
             have[y] = Pack<W>(0.0);
@@ -92,7 +93,7 @@ template <int W> struct ProjectionEdges : EdgesBase<W, ProjectionEdges<W>> {
             mass[y] = Pack<W>(0.0);
         for (Index s = 0; s < this->senders; ++s)
             mass[map[s]] += exp(cold * (a[s] - out[map[s]]));
-        for (Index y = 0; y < this->receivers; ++y) // +inf stays where no state is allowed
+        for (Index y = 0; y < this->receivers; ++y) // labels without an allowed state keep +inf
             out[y] = fused(small, log(greatest(mass[y], Pack<W>(Pack<W>::tiny))), out[y]);
     }
 };

@@ -1,11 +1,12 @@
-// Dense tables: one per edge, or a few shared by many edges with a weight each.
+// Dense cost tables: one per edge, or a few tables that many edges share, each with its weight.
 #pragma once
 
 #include "dense.hpp"
 
 namespace softmap {
 
-// Tables of a tile, packed so that equal entries of all lanes lie side by side, weights included.
+// The tables of a tile, multiplied by their weights and interleaved: entry (x, y) of all lanes is
+// contiguous.
 template <class S> struct PackedTables : EdgesBase<lanes, PackedTables<S>> {
     static constexpr bool often_dense = true;
 
@@ -20,7 +21,7 @@ template <class S> struct PackedTables : EdgesBase<lanes, PackedTables<S>> {
     }
 };
 
-// Tables of W edges where the model has them.
+// The tables of W edges, read in place from the arrays of the model.
 template <class S, int W> struct PlacedTables : EdgesBase<W, PlacedTables<S, W>> {
     const S *table[W];
     Pack<W> weight;
@@ -47,7 +48,7 @@ template <class S, int W> struct PlacedTables : EdgesBase<W, PlacedTables<S, W>>
 
 struct Tables : FamilyBase {
     static constexpr const char *name = "tables";
-    static constexpr Index widest_tile = 24; // larger tables are read faster one by one
+    static constexpr Index widest_tile = 24; // labels; edges with larger tables are faster alone
 
     template <int W, class S>
     static PlacedTables<S, W> at(const Layout<S> &lay, Index g, const Index *edges, int receiver) {
@@ -62,7 +63,7 @@ struct Tables : FamilyBase {
         return out;
     }
 
-    // Rows of a packed table belong to the early end.
+    // The rows of a packed table are the labels of the early endpoint.
     template <class S>
     static PackedTables<S> tile(const Layout<S> &, const Schedule<S> &plan, const Block &b,
                                 bool forward) {
@@ -72,7 +73,7 @@ struct Tables : FamilyBase {
                        : PackedTables<S>{{b.late, b.early}, table, lanes, wide};
     }
 
-    // Numbers that the tables of a tile take up when packed.
+    // Size of a tile's packed tables, in entries.
     static Index packed_size(Index early, Index late) { return early * late * lanes; }
 };
 

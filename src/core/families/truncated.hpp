@@ -1,4 +1,4 @@
-// weight · min(distance(|x - y|), truncation): the linear and the quadratic distance.
+// Truncated potentials: weight · min(distance(|x - y|), truncation), distance linear or quadratic.
 #pragma once
 
 #include "bands.hpp"
@@ -25,16 +25,17 @@ struct QuadraticDistance {
     static double inverse(double distance) { return std::sqrt(distance); }
 };
 
+// View of W edges; see EdgesBase.
 template <int W, class Distance> struct TruncatedEdges : EdgesBase<W, TruncatedEdges<W, Distance>> {
     static constexpr bool banded = true;
     static constexpr bool closed_transport = Distance::linear;
     using Band = typename Distance::template Band<W>;
 
     Pack<W> weight, truncation;
-    Index reach;     // the first label difference whose cost is the truncated one in every lane
-    Pack<W> ceiling; // the cost of far labels
-    double steepest; // the largest cost that a recursion over labels may meet
-    bool plain;      // weights in [0, ∞), equally many labels at both ends
+    Index reach;     // smallest label difference whose cost is truncated in every lane
+    Pack<W> ceiling; // the cost of label pairs at least `reach` apart
+    double steepest; // largest cost that the recursions over labels encounter
+    bool plain;      // weights in [0, ∞) and equal label counts at both endpoints
 
     TruncatedEdges(Index senders, Index receivers, const Pack<W> &weights, const Pack<W> &cut,
                    Index reaches)
@@ -58,7 +59,8 @@ template <int W, class Distance> struct TruncatedEdges : EdgesBase<W, TruncatedE
             dense_message(*this, a, out, room, eta);
     }
 
-    // In closed form; `plain` holds. Next to no memory: a GPU calls this, too.
+    // The message if `plain` holds. It needs little scratch memory, so that GPU kernels can call
+    // it.
     void plain_message(const Pack<W> *a, Pack<W> *out, double *room, double eta) const {
         if (eta == infinity || (Distance::linear && eta * steepest <= Pack<W>::safe))
             mild_message(a, out, room, eta);
@@ -66,7 +68,8 @@ template <int W, class Distance> struct TruncatedEdges : EdgesBase<W, TruncatedE
             soft_window(a, out, reinterpret_cast<Pack<W> *>(room), eta);
     }
 
-    // The same where sums of exponentials are known to stay within the range of numbers.
+    // As `plain_message`, if the sums of exponentials are known to stay within range (η · steepest
+    // <= `safe`).
     void mild_message(const Pack<W> *a, Pack<W> *out, double *room, double eta) const {
         const auto work = reinterpret_cast<Pack<W> *>(room);
         if constexpr (Distance::linear)
@@ -75,7 +78,7 @@ template <int W, class Distance> struct TruncatedEdges : EdgesBase<W, TruncatedE
             eta == infinity ? hard_window(a, out, work) : soft_window(a, out, work, eta);
     }
 
-    // Whether couplings may be made by `Band`: the same labels are near ones in every lane.
+    // Whether couplings can be computed with `Band`.
     bool knows_band() const { return plain && steepest < infinity; }
 
     bool knows_transport() const { return plain; }
@@ -92,7 +95,7 @@ template <int W, class Distance> struct TruncatedEdges : EdgesBase<W, TruncatedE
         const double cut = Distance::inverse(truncation);
         Index reach = cut >= double(labels) ? labels : cut > 1.0 ? Index(std::ceil(cut)) : 1;
         while (reach < labels && Distance::of(reach) < truncation)
-            ++reach; // the root was rounded down
+            ++reach; // corrects an inverse that was rounded down
         return reach;
     }
 
@@ -107,14 +110,16 @@ template <int W, class Distance> struct TruncatedEdges : EdgesBase<W, TruncatedE
         return hard_minimum<W>(this->senders, [&](Index x) { return a[x]; });
     }
 
-    // Costs of label differences up to `reach`, from where on they are constant.
+    // out[k] = cost of label difference k for k <= reach; larger differences cost the same as
+    // reach.
     void profile(Pack<W> *out) const {
         for (Index k = 0; k < reach; ++k)
             out[k] = weight * Pack<W>(Distance::of(k));
         out[reach] = ceiling;
     }
 
-    // Distance transform forwards and backwards, then the truncation.
+    // Hard message with a linear distance: forward and backward distance transform, then
+    // truncation.
     void hard_linear(const Pack<W> *a, Pack<W> *out) const {
         Pack<W> low = a[0], value = a[0];
         out[0] = value;
@@ -144,7 +149,8 @@ template <int W, class Distance> struct TruncatedEdges : EdgesBase<W, TruncatedE
         }
     }
 
-    // Near labels one by one, far ones through sums of exponentials: O(labels · reach).
+    // Soft message in O(labels · reach): near labels one by one, far labels through prefix and
+    // suffix sums of exponentials.
     void soft_window(const Pack<W> *a, Pack<W> *out, Pack<W> *work, double eta) const {
         const Index labels = this->senders;
         const Pack<W> cold(-eta), small(-1.0 / eta);
@@ -170,11 +176,12 @@ template <int W, class Distance> struct TruncatedEdges : EdgesBase<W, TruncatedE
         }
     }
 
-    // O(labels) recursion over sums of exponentials; needs η · ceiling <= Pack<W>::safe.
+    // Soft message with a linear distance in O(labels), by recursion over sums of exponentials;
+    // requires η · steepest <= Pack<W>::safe.
     //
-    // What lies past the truncation is taken out of the recursion again, and put in at the
-    // truncated cost as the difference of two sums. Nothing is lost to cancellation: the total is
-    // at least the whole mass at the truncated cost.
+    // Labels farther than the truncation are subtracted from the recursion and added at the
+    // truncated cost, as the difference of two prefix sums. Cancellation is harmless, because the
+    // total is at least the whole mass at the truncated cost.
     void soft_linear(const Pack<W> *a, Pack<W> *out, Pack<W> *work, double eta) const {
         const Index labels = this->senders;
         const Pack<W> cold(-eta), small(-1.0 / eta), low = lowest(a);
@@ -189,7 +196,7 @@ template <int W, class Distance> struct TruncatedEdges : EdgesBase<W, TruncatedE
             out[x] = exp(cold * (a[x] - low));
             near = fused(near, q, out[x]);
             sum += out[x];
-            up[x] = near; // Σ q^(y - x) over x <= y
+            up[x] = near; // Σ_{y <= x} q^(x - y) exp(-η (a[y] - low))
             mass[x + 1] = sum;
         }
         SOFTMAP_UNROLL_ALL
@@ -197,7 +204,7 @@ template <int W, class Distance> struct TruncatedEdges : EdgesBase<W, TruncatedE
             const Index begin = first(y), end = last(y);
             Pack<W> value = fused(cut, sum - (mass[end] - mass[begin]), up[y] + behind);
             behind = (behind + out[y]) * q;
-            down[y] = behind; // Σ q^(x - y + 1) over x >= y
+            down[y] = behind; // Σ_{x >= y} q^(x - y + 1) exp(-η (a[x] - low))
             if (begin > 0)
                 value = fused(falling, up[begin - 1], value);
             if (end < labels)
@@ -206,7 +213,8 @@ template <int W, class Distance> struct TruncatedEdges : EdgesBase<W, TruncatedE
         }
     }
 
-    // The same at any η: each sum is taken relative to the hard message to its label.
+    // Soft message with a linear distance at any η: each sum is relative to the hard message to its
+    // label, so that it neither overflows nor underflows.
     void soft_scaled(const Pack<W> *a, Pack<W> *out, Pack<W> *work, double eta) const {
         const Index labels = this->senders;
         const Pack<W> low = lowest(a), far = low + ceiling;
@@ -233,8 +241,9 @@ template <class Distance> struct Truncated : FamilyBase {
     static constexpr const char *name = Distance::name;
     static constexpr Index widest_tile = 512;
 
-    // One negative weight takes the closed forms from all lanes; near labels have to be the same
-    // ones, but in small tables that are made without them.
+    // Edges with a negative weight are kept apart: one of them would disable the closed forms for
+    // all lanes. Lanes must also have the same `reach`, except in small quadratic tables, whose
+    // couplings are computed without a band.
     template <class S> static bool alike(const Layout<S> &lay, Index g, Index e, Index f) {
         if ((lay.weight_of(g, e) < 0.0) != (lay.weight_of(g, f) < 0.0))
             return false;

@@ -1,23 +1,23 @@
-// Sums over the labels near each label, and over those far from it, in time proportional to the
-// labels and without a single difference: nothing is lost to cancellation.
+// Sums over the labels near to each label, and over the labels far from it, in O(labels) and
+// without subtractions, so that there is no cancellation.
 #pragma once
 
 #include "dense.hpp"
 
 namespace softmap {
 
-// Masses below `trace` are none.
+// The mass, or 0 if it is below `trace`.
 template <int W> Pack<W> noticed(const Pack<W> &mass) {
     return choose(Pack<W>(trace), mass, mass, Pack<W>(0.0));
 }
 
-// exp(-η · value), 0 where that is less than a trace and where `value` is +inf.
+// exp(-η · max(value, 0)); 0 if that is below `trace` or if `value` is +inf.
 template <int W> Pack<W> mass_of(const Pack<W> &value, double eta) {
     return noticed(unless_infinite(value, exp(Pack<W>(-eta) * greatest(value, Pack<W>(0.0)))));
 }
 
-// While it lives, numbers too small for full precision are 0 to this thread: they are slow. Where
-// the processor has no such switch, they stay.
+// Flushes denormal numbers to 0 in this thread for the lifetime of the object, because arithmetic
+// with them is slow. Has no effect on processors without such a mode.
 class Flushed {
   public:
 #if defined(__SSE2__)
@@ -43,8 +43,8 @@ class Flushed {
     Flushed &operator=(const Flushed &) = delete;
 };
 
-// The step from one label to the next, by label that is stepped to; and one that changes nothing.
-// `plus` adds to what was stepped.
+// Steps: multiplication by the factor into[label] of the step to `label` from its predecessor.
+// Still: the factor 1. `plus` multiplies and then adds `more`.
 template <int W> struct Steps {
     const Pack<W> *into;
     Pack<W> operator()(const Pack<W> &sum, Index label) const { return sum * into[label]; }
@@ -59,11 +59,12 @@ struct Still {
     }
 };
 
-// Σ source[y] · (steps from y to x) over the labels y in a window before x, and where `counting`
-// the like sums of source · steps · (number of steps). Labels are in ascending or descending order.
+// Windowed sums Σ_y source[y] · (product of the step factors from y to x) over the labels y in a
+// window before x and, if `counting`, the same sums weighted by the number of steps. Labels are
+// taken in ascending or descending order.
 //
-// Windows are put together from the end of one block of labels, as long as the window, and the
-// beginning of the next (van Herk 1992, Gil and Werman 1993).
+// Blocks have the length of the window. A window is the end of one block and the beginning of the
+// next (van Herk 1992, Gil and Werman 1993).
 template <int W, bool counting, bool ascending, class Step> class Trail {
   public:
     using P = Pack<W>;
@@ -71,12 +72,13 @@ template <int W, bool counting, bool ascending, class Step> class Trail {
     Trail(Index count, const P *source, Step step, P *room)
         : last_(count - 1), source_(source), step_(step), end_(room), end_steps_(room + count) {}
 
-    // A block begins, or (backwards) ends.
+    // Resets the running sums at the border of a block.
     void begin() {
         sum_ = steps_ = P(0.0);
         path_ = P(1.0);
     }
-    // Backwards through a block: the k-th label, so many steps before the block's last.
+    // Backward pass through a block: adds the k-th label, which is `before` steps before the last
+    // label of the block.
     void collect(Index k, Index before) {
         const P own = source_[label(k)] * path_;
         end_[k] = sum_ += own;
@@ -84,15 +86,16 @@ template <int W, bool counting, bool ascending, class Step> class Trail {
             end_steps_[k] = steps_ = fused(own, P(double(before)), steps_);
         path_ = step_(path_, label(k));
     }
-    // Forwards: the k-th label is now part of the window.
+    // Forward pass: adds the k-th label to the window.
     void enter(Index k) {
         if constexpr (counting)
             steps_ = step_(steps_ + sum_, label(k));
         sum_ = step_.plus(sum_, label(k), source_[label(k)]);
         path_ = step_(path_, label(k));
     }
-    // put(x, sum, sum_of_steps) for the label x after the k-th; the window begins at `from` in the
-    // block before, and `place` labels of it are in this one.
+    // Calls put(x, sum, sum weighted by steps) for the label x after the k-th. In the second form
+    // the window begins at index `from` of the previous block, and `place` of its labels are in the
+    // current block.
     template <class Put> void leave(Index k, Put put) const { give(k, sum_, steps_, put); }
     template <class Put> void leave(Index k, Index from, Index place, Put put) const {
         const P tail = path_ * end_[from];
@@ -116,8 +119,8 @@ template <int W, bool counting, bool ascending, class Step> class Trail {
     P *end_, *end_steps_, sum_, steps_, path_;
 };
 
-// Both trails of every label, with windows of `length` labels, side by side: each is a chain of
-// operations that wait for one another.
+// Runs the ascending and the descending trail with windows of `length` labels in one loop. Each
+// trail is a chain of dependent operations, so that two of them interleave well.
 template <class One, class Other, class Put>
 void walk(Index count, Index length, One one, Other other, Put put) {
     if (length < count - 1) {
@@ -151,7 +154,7 @@ void walk(Index count, Index length, One one, Other other, Put put) {
     }
 }
 
-// Σ source[y] over labels y that are `reach` or more away from x, for every x.
+// out[x] = Σ source[y] over the labels y with |x - y| >= reach.
 template <int W> void far_sums(Index count, Index reach, const Pack<W> *source, Pack<W> *out) {
     Pack<W> sum(0.0);
     for (Index x = 0; x < count; ++x) {

@@ -1,17 +1,17 @@
-// The inner loops, as a table of functions.
+// The table of inner loops (function pointers).
 //
-// They are compiled once per instruction set (this folder), each time into a library of its own
-// that holds nothing but its table. Everything else (bindings, searches for labels, the exact
-// solver) is compiled once, for the oldest processor, and calls the inner loops through `kernels`.
-// What crosses the border are pointers and plain numbers: never a Pack, whose shape depends on the
-// instruction set.
+// The files of this folder are compiled once per instruction set, each time into a library that
+// exports only its table. Everything else (bindings, primal heuristics, the exact solver) is
+// compiled once, for the oldest supported processor, and calls the inner loops through `kernels`.
+// Arguments are pointers and plain numbers, never a Pack, whose size depends on the instruction
+// set.
 #pragma once
 
 #include "base/schedule.hpp"
 
 namespace softmap {
 
-// What the functions are given; whoever calls one includes the header that says what it holds.
+// Argument types of the functions; a caller includes the header that defines them.
 class Member;
 struct Clock;
 struct Couplings;
@@ -85,12 +85,12 @@ struct Kernels {
     }
 };
 
-// Each file of kernels enters its own.
+// Each file of this folder adds its own functions to the table.
 void add_passes(Kernels &table);
 void add_proof(Kernels &table);
 void add_paper(Kernels &table);
 
-inline constexpr const char *kernels_name = "softmap.kernels"; // of the capsule that hands it over
+inline constexpr const char *kernels_name = "softmap.kernels"; // name of the Python capsule
 inline const Kernels *kernels = nullptr; // the table in use, set when softmap.core is imported
 
 } // namespace softmap

@@ -1,4 +1,4 @@
-// The library of kernels for one instruction set: a Python module with a capsule and nothing else.
+// The library of kernels for one instruction set: a Python module that holds one capsule.
 #include <Python.h>
 
 #include "kernels.hpp"

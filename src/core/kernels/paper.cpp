@@ -6,7 +6,7 @@
 namespace softmap {
 namespace paper {
 
-// f(blocks, rule) with the types that the two switches stand for.
+// Calls f(blocks, rule) with the types selected by updates.stars and updates.exact.
 template <class F> static Index with_types(Updates updates, F f) {
     const auto with_rule = [&](auto blocks) {
         return updates.exact ? f(blocks, Minimise{}) : f(blocks, Descend{});

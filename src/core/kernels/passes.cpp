@@ -10,7 +10,7 @@ template <class S> static PassKernels<S> pass_kernels() {
             one_half<S>,
             lowered_half<S>,
             least_rests<S>,
-            nullptr, // see pricing.cpp
+            nullptr, // price_portions: set in proof.cpp
             read_labels<S>,
             extrapolate<S>,
             shares<S>,

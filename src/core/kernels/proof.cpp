@@ -1,4 +1,4 @@
-// What the judge asks and what couplings of chains cost, for one instruction set.
+// Dual bounds, couplings and their costs, and soft marginals, for one instruction set.
 #include "kernels.hpp"
 #include "proof/couplings.hpp"
 #include "proof/minima.hpp"

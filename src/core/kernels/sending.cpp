@@ -1,4 +1,4 @@
-// The heart of every pass, for each precision of messages, and single messages.
+// Messages along the edges of blocks, in double and single precision, and single messages.
 #include "passes/sending.hpp"
 
 namespace softmap {

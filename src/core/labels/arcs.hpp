@@ -1,4 +1,4 @@
-// Arc consistency: states that no neighbour supports are forbidden, to a fixed point.
+// Arc consistency: forbids states without support at some neighbour until nothing changes.
 #pragma once
 
 #include "one_edge.hpp"
@@ -7,9 +7,10 @@
 
 namespace softmap {
 
-// Which states are allowed, and what was forbidden since when.
+// The allowed states, and a trail of removals that can be undone.
 //
-// A hard message of zeros and infinities tells which states of a neighbour are still supported.
+// A state is supported by a neighbour if it is finite in the hard message computed from 0 at the
+// neighbour's allowed states and +inf at the forbidden ones.
 class Arcs {
   public:
     Arcs(const Layout<double> &lay, bool *allowed)
@@ -23,21 +24,22 @@ class Arcs {
             }
     }
 
-    // Let every node speak; returns a node that ran out of states, or -1.
+    // Propagates from all nodes. Returns a node without allowed states, or -1 if there is none.
     Index everywhere() {
         std::iota(ring_.begin(), ring_.end(), Index(0));
         std::fill(waiting_.begin(), waiting_.end(), 1);
         return propagate(lay_.n);
     }
 
-    // Forbid states of node i that the others do not support, beginning with what i says.
+    // Propagates from node i after its states changed. Returns a node without allowed states, or
+    // -1.
     Index from(Index i) {
         ring_[0] = i;
         waiting_[i] = 1;
         return propagate(1);
     }
 
-    // Forbid all states of node i but x.
+    // Forbids all states of node i except x.
     void keep_only(Index i, Index x) {
         for (Index y = 0; y < lay_.num_labels[i]; ++y)
             if (y != x)
@@ -52,7 +54,7 @@ class Arcs {
         }
     }
 
-    // How much was forbidden so far, and back to such a mark.
+    // `mark` returns the length of the trail; `undo` restores all states forbidden since a mark.
     Index mark() const { return Index(trail_.size()); }
     void undo(Index mark) {
         for (; Index(trail_.size()) > mark; trail_.pop_back()) {
@@ -61,13 +63,13 @@ class Arcs {
         }
     }
 
-    Index left(Index i) const { return left_[i]; } // allowed states of node i
+    Index left(Index i) const { return left_[i]; } // number of allowed states of node i
 
-    // The half-edge whose message emptied a node in the last call that returned one.
+    // The half-edge whose message removed the last state of a node, in the last failed propagation.
     Index culprit() const { return culprit_; }
     const Layout<double> &layout() const { return lay_; }
     const bool *allowed() const { return allowed_; }
-    Index calls() const { return calls_; } // of messages: a measure of work
+    Index calls() const { return calls_; } // number of messages, a measure of work
 
   private:
     Index propagate(Index count) {
@@ -78,7 +80,7 @@ class Arcs {
             --count;
             waiting_[i] = 0;
             if (empty >= 0)
-                continue; // only to leave no node marked as waiting
+                continue; // after a failure, only clear the marks of queued nodes
             for (Index x = 0; x < lay_.num_labels[i]; ++x)
                 a_[x] = allowed_[lay_.node_offset[i] + x] ? 0.0 : infinity;
             for (Index k = lay_.start[i]; k < lay_.start[i + 1] && empty < 0; ++k) {
@@ -95,7 +97,8 @@ class Arcs {
         return empty;
     }
 
-    // Whether half-edge h has states left, given the far end's in a_.
+    // Forbids states at half-edge h without support at the other endpoint, whose states are in a_.
+    // Returns whether any state is left.
     bool revise(Index h) {
         ++calls_;
         hard_message(lay_, h, a_.data(), out_.data(), room_.numbers());
@@ -115,10 +118,11 @@ class Arcs {
     Room room_;
 };
 
-// Labels one by one in `order`, arc consistency kept after each; whether that went well.
+// Assigns labels one by one in `order` and enforces arc consistency after each. Returns whether all
+// `count` nodes got a label.
 //
-// Node i takes its allowed state of greatest `preference`; if that empties another node, the state
-// is forbidden instead, and the next one tried. There is no going back further.
+// Node i takes its allowed state of highest `preference`. If that leaves another node without a
+// state, the state is forbidden instead and the next one is tried. Earlier nodes are not revised.
 inline bool decide(Arcs &arcs, const double *preference, const Index *order, Index count,
                    Index *labels) {
     const Layout<double> &lay = arcs.layout();

@@ -1,9 +1,9 @@
-// Sets of variables of small treewidth, grown one variable at a time.
+// Grows a set of variables whose induced subgraph has small treewidth, one variable at a time.
 //
-// Variables are eliminated in the reverse of the order in which they joined. The bag of one is
-// itself and those before it that its elimination ties together; a variable may join while no bag
-// outgrows a table of `max_entries`. With two labels and tables of 4 entries these are the induced
-// forests.
+// Variables are eliminated in the reverse of the order in which they joined. The bag of a variable
+// is the variable and the earlier ones that are its neighbours when it is eliminated. A variable
+// may join if every bag's table keeps at most `max_entries` entries. With two labels and tables of
+// 4 entries the sets are the induced forests.
 #pragma once
 
 #include "label_graph.hpp"
@@ -12,10 +12,10 @@ namespace softmap {
 
 class Bags {
   public:
-    // `max_total` bounds the entries of all bags together.
+    // `max_total` limits the table entries of all bags together.
     Bags(const LabelGraph &graph, Index max_total)
         : graph_(graph), max_total_(max_total), place_(graph.variables, outside) {
-        stage_.reserve(longest + 2); // so that references into it stay good
+        stage_.reserve(longest + 2); // so that references into it stay valid
     }
 
     static constexpr std::int32_t outside = -1;
@@ -25,12 +25,13 @@ class Bags {
     Index labels(Index p) const { return graph_.lay.num_labels[nodes_[p]]; }
     std::int32_t place(Index i) const { return place_[i]; }
     bool contains(Index i) const { return i < graph_.variables && place_[i] != outside; }
-    // Places of the others in the bag of the p-th variable, in falling order: all are below p.
+    // Positions of the other variables in the bag of the p-th variable, descending; all are below
+    // p.
     const std::vector<std::int32_t> &others(Index p) const { return others_[p]; }
     Index entries(Index p) const { return entries_[p]; }
     Index total() const { return total_; }
 
-    // Entries that one bag may have from now on.
+    // Sets the limit on the table entries of one bag.
     void limit(Index max_entries) { max_entries_ = max_entries; }
 
     void clear() {
@@ -40,10 +41,10 @@ class Bags {
         total_ = 0;
     }
 
-    // Let variable i join if no bag outgrows its limit by that.
+    // Adds variable i if all bags stay within their limits; returns whether it was added.
     bool admit(Index i) {
         if (graph_.lay.num_labels[i] < 2)
-            return false; // nothing to decide
+            return false; // a variable with one label has nothing to decide
         gather(i);
         const Index own = product(graph_.lay.num_labels[i], near_);
         if (own > max_entries_ || !stage(own))
@@ -74,7 +75,8 @@ class Bags {
         near_.erase(std::unique(near_.begin(), near_.end()), near_.end());
     }
 
-    // `labels` times the label counts at these places; any number above the limit if that is more.
+    // `labels` times the label counts at the given positions; some number above max_entries_ if the
+    // product exceeds it.
     Index product(Index labels, const std::vector<std::int32_t> &places) const {
         for (const std::int32_t p : places) {
             labels *= this->labels(p);
@@ -84,8 +86,9 @@ class Bags {
         return labels;
     }
 
-    // What changes in the bags below when near_ is tied together: eliminating the newest of them
-    // ties the rest to its own bag, and so on until a bag holds them all already.
+    // Collects the changes of existing bags if the variables near_ become neighbours of each other:
+    // the newest of them gets the others into its bag, then the newest of that bag gets the rest,
+    // and so on until a bag already contains them all. Returns false if a limit is exceeded.
     bool stage(Index own) {
         staged_ = 0;
         Index total = total_ + own;
@@ -123,7 +126,7 @@ class Bags {
         total_ += own;
     }
 
-    static constexpr Index longest = 1000; // bags changed by one variable
+    static constexpr Index longest = 1000; // largest number of bags that one variable may change
 
     const LabelGraph &graph_;
     const Index max_total_;

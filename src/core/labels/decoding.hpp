@@ -1,4 +1,4 @@
-// Labellings from λ, variable by variable, and their local improvement.
+// Sequential decoding of a labelling from λ, and coordinate descent (ICM).
 #pragma once
 
 #include "one_edge.hpp"
@@ -8,13 +8,13 @@
 
 namespace softmap {
 
-inline constexpr double tie = 1e-9; // relative difference under which labels count as equally good
+inline constexpr double tie = 1e-9; // labels count as tied below this difference, relative to |λ|
 
-// Decides the nodes in an order, each given those before it.
+// Assigns labels to the nodes in an order, each given the labels before it.
 //
-// `reduced` is C_i - Σ λ and is overwritten. A node minimises its reduced cost plus the minima of
-// its undecided edges, over far labels that the decisions so far allow; where that leaves nothing,
-// without looking ahead.
+// `reduced` is C_i - Σ λ and is overwritten. A node minimises its reduced cost plus, for each edge
+// to a node without a label, the minimum over that node's labels that are still allowed. If all its
+// labels cost +inf, it minimises its reduced cost alone.
 class SequentialDecoder {
   public:
     SequentialDecoder(const Layout<double> &lay, const double *lam, double *reduced,
@@ -22,7 +22,7 @@ class SequentialDecoder {
         : lay_(lay), lam_(lam), reduced_(reduced), variables_(variables), belief_(lay.widest),
           a_(lay.widest), message_(lay.widest), room_(message_room(lay.widest, 1)) {}
 
-    // `labels` holds -1 for every node at first.
+    // Assigns a label to node i. Before the first call all entries of `labels` must be -1.
     void decide(Index i, Index *labels) {
         const double *reduced = reduced_ + lay_.node_offset[i];
         std::copy_n(reduced, lay_.num_labels[i], belief_.data());
@@ -40,8 +40,9 @@ class SequentialDecoder {
     }
 
   private:
-    // What the undecided far end of half-edge h says: λ there, +inf where it is barred. Auxiliary
-    // nodes speak for their whole factor, as decided and reparametrised so far. Returns max |λ|.
+    // Adds to belief_ the minimum of the edge of h over the labels of its other endpoint, which has
+    // no label yet: from λ there, +inf on forbidden labels. For an auxiliary node its reduced costs
+    // are added, so that the message covers the whole factor. Returns max |λ| at h.
     double look_ahead(Index h) {
         const Index g = h ^ 1, j = lay_.node[g];
         const double *lam = lam_ + lay_.half_at(g), *reduced = reduced_ + lay_.node_offset[j];
@@ -59,7 +60,7 @@ class SequentialDecoder {
         return size;
     }
 
-    // Replace the share -λ of the end g of an edge by the edge's cost at the decided label x.
+    // Replaces -λ at half-edge g by the cost of the edge given the label x of its other endpoint.
     void condition(Index g, Index x) {
         double *reduced = reduced_ + lay_.node_offset[lay_.node[g]];
         const double *lam = lam_ + lay_.half_at(g);
@@ -68,7 +69,7 @@ class SequentialDecoder {
             reduced[y] += lam[y] + a_[y];
     }
 
-    // The first label within `margin` of the least belief: ties are not left to rounding.
+    // The first label within `margin` of the least belief, so that rounding does not decide ties.
     Index first_least(Index labels, double margin) const {
         const double least = *std::min_element(belief_.data(), belief_.data() + labels);
         for (Index x = 0; x < labels; ++x)
@@ -85,10 +86,10 @@ class SequentialDecoder {
     Room room_;
 };
 
-// Coordinate descent in place: fewer broken constraints first, then less cost.
+// Coordinate descent (ICM) in place: fewer violated constraints first, then lower cost.
 //
-// `stride[h]` is by how much the state of the auxiliary node across h moves with the label at h, 0
-// for ordinary neighbours. Only variables with a changed neighbour are looked at again.
+// `stride[h]` is the change of the state of the auxiliary node across h per unit of the label at h;
+// 0 if that node is a variable. Only variables with a changed neighbour are visited again.
 class IteratedModes {
   public:
     IteratedModes(const Layout<double> &lay, const Index *stride, Index variables, Index *labels)
@@ -123,7 +124,7 @@ class IteratedModes {
         return true;
     }
 
-    // Cost of each label of i given the rest, infinite terms counted apart.
+    // Finite cost and number of infinite terms of each label of i, given all other labels.
     void local_costs(Index i) {
         const Index labels = lay_.num_labels[i];
         std::fill_n(cost_.data(), labels, 0.0);
@@ -131,7 +132,7 @@ class IteratedModes {
         add(lay_.unary + lay_.node_offset[i], labels);
         for (Index k = lay_.start[i]; k < lay_.start[i + 1]; ++k) {
             const Index h = lay_.half[k], j = lay_.node[h ^ 1];
-            if (stride_[h] > 0) { // an auxiliary node follows its members
+            if (stride_[h] > 0) { // the state of an auxiliary node is a function of its members
                 const double *joint = lay_.unary + lay_.node_offset[j] + labels_[j];
                 for (Index x = 0; x < labels; ++x)
                     terms_[x] = joint[(x - labels_[i]) * stride_[h]];
@@ -150,7 +151,7 @@ class IteratedModes {
         }
     }
 
-    // Move the auxiliary neighbours along, and mark who has to be looked at again.
+    // Updates the states of auxiliary neighbours and marks the variables to visit again.
     void spread(Index i, Index step) {
         for (Index k = lay_.start[i]; k < lay_.start[i + 1]; ++k) {
             const Index h = lay_.half[k], j = lay_.node[h ^ 1];

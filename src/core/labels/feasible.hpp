@@ -1,4 +1,4 @@
-// A labelling that obeys all hard constraints, or a proof that there is none.
+// Finds a labelling that satisfies all hard constraints, or proves that there is none.
 #pragma once
 
 #include "arcs.hpp"
@@ -9,13 +9,13 @@ namespace softmap {
 
 enum class Feasibility : int { none = 0, found = 1, unknown = 2 };
 
-// Depth-first search with arc consistency after every decision.
+// Depth-first search that enforces arc consistency after every decision (MAC), with restarts.
 //
-// A decision gives a variable its allowed label of greatest preference; when that fails, the label
-// is forbidden. The first dive decides the surest variables first (those of greatest preference for
-// a label); later ones prefer few labels left and many failures seen (dom/wdeg). Dives end after
-// some failures, more each time, so that the search is complete; what is refuted without any
-// decision stays refuted.
+// A decision assigns a variable its allowed label of highest preference; if that fails, the label
+// is forbidden. Until the first restart, the variable with the highest preference for a label comes
+// first; afterwards the one with few labels left and many failures (dom/wdeg). The number of
+// failures before a restart grows geometrically, so that the search is complete. Labels refuted at
+// the root stay forbidden.
 class FeasibleSearch {
   public:
     FeasibleSearch(const LabelGraph &graph, bool *allowed, const double *preference)
@@ -87,7 +87,7 @@ class FeasibleSearch {
         return arcs_.from(i);
     }
 
-    // Take the last decision back and forbid its label.
+    // Undoes the last decision and forbids its label. Returns a node without states, or -1.
     Index refute() {
         const Decision last = path_.back();
         path_.pop_back();
@@ -99,7 +99,7 @@ class FeasibleSearch {
         return empty;
     }
 
-    // The variable to decide next, -1 if all are.
+    // The next variable to assign, or -1 if all have one label left.
     Index choose() const {
         Index best = -1;
         for (Index i = 0; i < graph_.variables; ++i)
@@ -115,7 +115,7 @@ class FeasibleSearch {
         return a < b || (a == b && sure_[i] > sure_[j]);
     }
 
-    // Remember where it failed.
+    // Increases the failure weights of the variables on the edge or factor that failed.
     void blame() {
         ++failures_;
         const Index h = arcs_.culprit();

@@ -1,7 +1,7 @@
-// Labellings improved over random forests, each solved exactly with all other variables fixed.
+// Tree moves: block ICM on random induced forests, each solved exactly with all other nodes fixed.
 //
-// Nodes of a forest have no edges but the forest's between them, so that dynamic programming finds
-// its best labels given the rest. Random costs of falling size make annealing out of it.
+// A forest is an induced subgraph without cycles, so that dynamic programming finds its best labels
+// given the rest. Random costs of decreasing size turn the moves into simulated annealing.
 #pragma once
 
 #include "base/random.hpp"
@@ -21,10 +21,9 @@ class Forests {
           frontier_(lay.n), costs_(lay.node_offset[lay.n]), terms_(lay.widest),
           room_(message_room(lay.widest, 1)) {}
 
-    // Solve `count` random forests in place, with noise that falls from `heat` to 0.
+    // Solves `count` random forests in place, with noise that decreases from `heat` (a cost) to 0.
     //
-    // Labels that obey the hard constraints do so all the way. Without noise no round raises the
-    // energy, but for rounding.
+    // Feasible labels stay feasible. Without noise no round raises the energy, except by rounding.
     void run(Index count, double heat) {
         for (Index k = 0; k < count; ++k) {
             grow();
@@ -33,7 +32,8 @@ class Forests {
         }
     }
 
-    // The forest that the next round would solve: its size, and by node its links and its parent.
+    // Draws a forest as a round of `run` does. `nodes` gets its nodes, `links` and `parent` are
+    // links_ and parent_; returns its size.
     Index next(Index *nodes, Index *links, Index *parent) {
         grow();
         std::copy_n(forest_.data(), size_, nodes);
@@ -43,13 +43,13 @@ class Forests {
     }
 
   private:
-    static constexpr Index inside = -1; // of the forest
+    static constexpr Index inside = -1; // value of links_ at nodes of the forest
 
-    // A random induced forest, parents first.
+    // Draws a random maximal induced forest; forest_ lists parents before children.
     //
-    // links_[i] counts the half-edges from i into the forest (`inside` for its own nodes);
-    // parent_[i] is the half-edge of i to its parent, -1 at a root. A node may join while it has
-    // at most one link; the one that does is drawn among all that could.
+    // links_[i] is the number of half-edges from i into the forest (`inside` for nodes of the
+    // forest); parent_[i] is the half-edge of i to its parent, -1 at a root. A node may join while
+    // it has at most one link; the next node is drawn uniformly from the queued candidates.
     void grow() {
         std::fill(links_.begin(), links_.end(), 0);
         size_ = 0;
@@ -82,7 +82,7 @@ class Forests {
         }
     }
 
-    // Min-sum from the leaves to the roots: costs become those of whole subtrees.
+    // Min-sum from the leaves to the roots: costs_ of a node becomes the cost of its subtree.
     void gather(double heat) {
         for (Index k = 0; k < size_; ++k) {
             const Index i = forest_[k], place = lay_.node_offset[i];
@@ -92,7 +92,7 @@ class Forests {
             const Index i = forest_[k];
             double *own = costs_.data() + lay_.node_offset[i];
             condition(i, own);
-            if (heat > 0.0) // uniform noise: cheaper than Gumbel's, and no worse
+            if (heat > 0.0) // uniform noise: faster than Gumbel noise, and no worse
                 for (Index x = 0; x < lay_.num_labels[i]; ++x)
                     own[x] -= heat * uniform(words_);
             if (parent_[i] < 0)
@@ -103,7 +103,7 @@ class Forests {
         }
     }
 
-    // Add what the neighbours of i outside the forest charge for its labels.
+    // Adds the costs of the edges from i to nodes outside the forest, given their labels.
     void condition(Index i, double *own) {
         for (Index t = lay_.start[i]; t < lay_.start[i + 1]; ++t) {
             const Index h = lay_.half[t], j = lay_.node[h ^ 1];
@@ -119,7 +119,8 @@ class Forests {
             costs[x] += terms_[x];
     }
 
-    // From the roots to the leaves: each node's best label given its parent's, old ones at ties.
+    // From the roots to the leaves: the best label of each node given its parent's label. At ties a
+    // node keeps its label.
     void scatter() {
         for (Index k = 0; k < size_; ++k) {
             const Index i = forest_[k], h = parent_[i];

@@ -1,4 +1,4 @@
-// Orders in which variables are offered to a neighbourhood.
+// Two orders in which variables are added to the subproblem of a large-neighbourhood search.
 #pragma once
 
 #include "bags.hpp"
@@ -6,9 +6,10 @@
 
 namespace softmap {
 
+// Fills a Bags object with as many variables as it admits.
 class Growth {
   public:
-    // Only variables with open[i] are offered; all of them if that is null.
+    // Only variables i with open[i] may be added; all variables if `open` is null.
     Growth(const LabelGraph &graph, const bool *open) : graph_(graph), met_(graph.variables, 0) {
         for (Index i = 0; i < graph.variables; ++i)
             if (open == nullptr || open[i])
@@ -20,8 +21,8 @@ class Growth {
     bool empty() const { return roots_.empty(); }
     const std::vector<Index> &roots() const { return roots_; }
 
-    // By distance from a random root, then from further roots. Variables that were refused become
-    // walls, between which the neighbourhood goes on in strips.
+    // Breadth-first from a random root, then from the roots that were not reached. The search also
+    // continues through variables that `bags` refused; these separate the subproblem into strips.
     void swept(Bags &bags, std::uint64_t *words) {
         from_roots(bags, words, [&](Index root) {
             queue_.assign(1, root);
@@ -32,7 +33,7 @@ class Growth {
         });
     }
 
-    // The next variable is drawn among all that touch the neighbourhood.
+    // The next variable is drawn uniformly from all neighbours of the subproblem.
     void scattered(Bags &bags, std::uint64_t *words) {
         from_roots(bags, words, [&](Index root) {
             queue_.assign(1, root);

@@ -1,4 +1,4 @@
-// A search over labellings: large neighbourhoods, heated and cooled, and the best of every part.
+// Large-neighbourhood search over labellings, with annealing and recombination by component.
 #pragma once
 
 #include "growth.hpp"
@@ -7,20 +7,21 @@
 namespace softmap {
 
 struct SearchOptions {
-    Index max_entries = 1 << 12; // of one table
-    Index max_total = 1 << 24;   // of all tables of a neighbourhood
-    Index rounds = 3;            // neighbourhoods in a cycle, the last one without random costs
-    double heat = 0.0; // random costs as a multiple of what changing a label costs; 0: only descend
-    const double *guide = nullptr; // costs per label that half of the heated cycles follow at first
-    double penalty = infinity;     // what a broken hard constraint costs
+    Index max_entries = 1 << 12; // limit on the entries of one table
+    Index max_total = 1 << 24;   // limit on the entries of all tables of a subproblem
+    Index rounds = 3;            // subproblems per cycle, the last one without random costs
+    double heat = 0.0; // random costs, relative to the cost of changing a label; 0: descent only
+    const double *guide = nullptr; // cost per label, added with decreasing weight in half of the
+                                   // annealing cycles; none if null
+    double penalty = infinity;     // cost of a violated hard constraint
     const bool *open = nullptr;    // which variables may change; all if null
 };
 
-// Descends with wider and wider neighbourhoods, then runs cycles: random costs that fall to zero,
-// after which those connected parts of the change that lower the cost are kept. How hot and how
-// wide is learned from what has helped. When many cycles in a row have not helped, the search walks
-// away: it goes on from the last cycle's labels, however bad. The best labels are kept apart, and
-// take over every part in which the walk gets ahead of them.
+// Descends with subproblems of increasing treewidth, then runs annealing cycles: random costs that
+// decrease to 0, after which the connected components of the change that lower the cost are kept.
+// Amplitude and table size are chosen by a bandit, by past success per work. After many cycles
+// without success the search continues from the last cycle's labels, whatever their cost. The best
+// labels are stored apart and take over each component in which the current labels are better.
 class Search {
   public:
     Search(const LabelGraph &graph, Index *labels, std::uint64_t *words,
@@ -35,7 +36,7 @@ class Search {
             widths_.push_back(options.max_entries);
     }
 
-    // Until the budget is spent or nothing is left to try.
+    // Runs until the budget is spent, or after the descent if there is no annealing.
     void run(Budget &budget) {
         if (growth_.empty())
             return;
@@ -50,7 +51,7 @@ class Search {
     }
 
     Index cycles() const { return cycles_; }
-    Index falls() const { return falls_; } // how often the cost fell
+    Index falls() const { return falls_; } // number of improvements of the best labels
 
   private:
     struct Arm {
@@ -58,8 +59,9 @@ class Search {
         double heat, wins, work;
     };
 
-    // Heats are quantiles of what it costs to change the label of one variable: costs that differ
-    // by orders of magnitude get heats that do.
+    // Sets the arms of the bandit: table sizes × amplitudes of the random costs. Amplitudes are
+    // quantiles of the cost of changing the label of one variable, so that they span as many orders
+    // of magnitude as the costs do.
     void set_arms() {
         std::vector<double> steps, cost(graph_.lay.widest), terms(graph_.lay.widest);
         for (const Index i : growth_.roots()) {
@@ -81,7 +83,7 @@ class Search {
         }
     }
 
-    // One neighbourhood solved in other_; false if time ran out.
+    // Solves one subproblem in other_; returns false if the time ran out.
     bool round(Index max_entries, Lures lures, Budget &budget) {
         lures.penalty = options_.penalty;
         bags_.limit(max_entries);
@@ -93,8 +95,9 @@ class Search {
         return solver_.solve(other_.data(), lures, budget);
     }
 
-    // Keep what is better in other_, or all of it to walk away; whether the best labels got better.
-    // other_ equals current_ afterwards.
+    // Takes the improving components of other_ into current_, or all of other_ if `walk`, and then
+    // its improving components into the best labels. Returns whether the best labels improved.
+    // Afterwards other_ equals current_.
     bool take(bool walk = false) {
         if (walk)
             current_ = other_;
@@ -127,7 +130,7 @@ class Search {
         arm.wins += fell;
     }
 
-    // An arm, drawn in proportion to its wins per work so far.
+    // Draws an arm with probability proportional to its successes per work so far.
     Arm &draw() {
         double sum = 0.0;
         for (const Arm &arm : arms_)
@@ -143,12 +146,12 @@ class Search {
         return (1.0 + arm.wins) / (unit + arm.work);
     }
 
-    static constexpr Index narrow = 64; // entries of the smallest tables worth a width of their own
-    // Quantiles and multiples of them. Dense models ask for the hottest.
+    static constexpr Index narrow = 64; // smallest table size among the arms, in entries
+    // Amplitudes of random costs: factor times a quantile (`share`). Dense models need the largest.
     static constexpr struct {
         double share, factor;
     } heats[] = {{0.1, 1.0}, {0.5, 1.0}, {0.95, 1.0}, {0.95, 4.0}, {0.95, 16.0}};
-    static constexpr int descents = 2; // rounds of each width before any heat
+    static constexpr int descents = 2; // subproblems of each table size in the initial descent
 
     const LabelGraph &graph_;
     Index *labels_;
@@ -159,7 +162,7 @@ class Search {
     BagSolver solver_;
     Merge merge_;
     Index cycles_ = 0, falls_ = 0, idle_ = 0;
-    Index patience_ = 20; // cycles without success before the search walks away
+    Index patience_ = 20; // cycles without success after which worse labels are accepted
     std::vector<Index> current_, other_, widths_;
     std::vector<Arm> arms_;
 };

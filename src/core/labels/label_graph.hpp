@@ -1,4 +1,4 @@
-// The variables of a model as a labelling sees them: auxiliary nodes are factors of their members.
+// The graph of a model's variables, in which auxiliary nodes act as factors of their members.
 #pragma once
 
 #include "one_edge.hpp"
@@ -7,25 +7,27 @@
 
 namespace softmap {
 
-// Nodes from `variables` on are auxiliary: their state follows from their members' labels.
-// stride[h] is by how much it moves with the label at h, 0 where no such node lies across h.
+// Nodes from index `variables` on are auxiliary: their state is a function of their members'
+// labels. stride[h] is the change of that state per unit of the label at half-edge h; 0 if the node
+// across h is a variable.
 struct LabelGraph {
     const Layout<double> &lay;
     const Index *stride;
     Index variables;
 
-    // f(h) for the half-edges of variable i.
+    // Calls f(h) for each half-edge h of node i.
     template <class Function> void halves(Index i, Function f) const {
         for (Index k = lay.start[i]; k < lay.start[i + 1]; ++k)
             f(lay.half[k]);
     }
 
-    // f(member, its half-edge) for the members of auxiliary node a.
+    // Calls f(member, half-edge of the member) for each member of auxiliary node a.
     template <class Function> void members(Index a, Function f) const {
         halves(a, [&](Index g) { f(Index(lay.node[g ^ 1]), g ^ 1); });
     }
 
-    // f(j) for the variables j that share an edge or a factor with variable i; some come twice.
+    // Calls f(j) for each variable j that shares an edge or a factor with variable i, possibly more
+    // than once.
     template <class Function> void neighbours(Index i, Function f) const {
         halves(i, [&](Index h) {
             const Index j = lay.node[h ^ 1];
@@ -39,7 +41,7 @@ struct LabelGraph {
         });
     }
 
-    // State of auxiliary node a under a labelling of the variables.
+    // State of auxiliary node a if its members have the labels label(member).
     template <class Label> Index state(Index a, Label label) const {
         Index out = 0;
         members(a, [&](Index member, Index h) { out += stride[h] * label(member); });
@@ -48,15 +50,15 @@ struct LabelGraph {
 
     double unary(Index i, Index x) const { return lay.unary[lay.node_offset[i] + x]; }
 
-    // Cost of labels x at h and y at the other end.
+    // Cost of the edge of h with label x at h and label y at the other endpoint.
     double pair(Index h, Index x, Index y) const {
         double out = 0.0;
         visit_edge(lay, h, [&](const auto &edge) { out = edge.entry(y, x).part[0]; });
         return out;
     }
 
-    // cost[x] = what the finite terms of variable i sum up to with label x, all other labels as
-    // they are; `terms` is room for as many numbers.
+    // cost[x] = sum of the finite terms of variable i at label x, given all other labels. `terms`
+    // is scratch of the same size.
     void finite_costs(Index i, const Index *labels, double *cost, double *terms) const {
         const Index count = lay.num_labels[i];
         const auto add = [&](const double *from) {
@@ -78,14 +80,14 @@ struct LabelGraph {
         });
     }
 
-    // The auxiliary nodes' states again, after labels of variables have changed.
+    // Recomputes the states of all auxiliary nodes from the labels of the variables.
     void complete(Index *labels) const {
         for (Index a = variables; a < lay.n; ++a)
             labels[a] = state(a, [&](Index member) { return labels[member]; });
     }
 };
 
-// Costs with the infinite ones counted apart.
+// A cost difference: the sum of finite terms, and the number of infinite terms.
 struct Cost {
     double finite = 0.0;
     Index broken = 0;
@@ -98,10 +100,11 @@ struct Cost {
     bool falls() const { return broken < 0 || (broken == 0 && finite < 0.0); }
 };
 
-// Of the changes from `labels` to `other`, take those connected parts that do not raise the cost.
+// Takes into `labels` the connected components of the change to `other` that do not raise the cost.
 //
-// Parts share no edge and no factor, so that each can be judged by itself: of 2^parts labellings
-// this is the best. What was not taken is undone in `other`: both are equal afterwards.
+// Components share no edge and no factor, so that each is evaluated on its own: the result is the
+// best of all 2^components combinations. Components not taken are undone in `other`, so that both
+// labellings are equal afterwards.
 class Merge {
   public:
     explicit Merge(const LabelGraph &graph)
@@ -150,16 +153,17 @@ class Merge {
         return out;
     }
 
-    // Whatever differs across h belongs to the same part.
+    // Adds the change of one edge or factor. If the label across h changes, too, that variable is
+    // in the same component.
     void add_edge(Index h, const Index *labels, const Index *other, Cost &out) {
         const Index i = graph_.lay.node[h], j = graph_.lay.node[h ^ 1];
         if (graph_.stride[h] > 0) {
             if (seen_[j] == stamp_seen_)
-                return; // a factor with several members in the part
+                return; // a factor with several members in the component counts once
             seen_[j] = stamp_seen_;
             out.add(graph_.unary(j, graph_.state(j, [&](Index k) { return other[k]; })), 1);
             out.add(graph_.unary(j, graph_.state(j, [&](Index k) { return labels[k]; })), -1);
-        } else if (labels[j] == other[j] || h & 1) { // an edge within the part counts once
+        } else if (labels[j] == other[j] || h & 1) { // an edge within the component counts once
             out.add(graph_.pair(h, other[i], other[j]), 1);
             out.add(graph_.pair(h, labels[i], labels[j]), -1);
         }

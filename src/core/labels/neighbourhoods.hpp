@@ -1,7 +1,7 @@
-// Large neighbourhoods: the best labels of many variables at once, all others fixed.
+// Subproblems of large-neighbourhood search: the best labels of many variables, all others fixed.
 //
-// A neighbourhood is a set of variables of small treewidth (see bags.hpp), solved exactly by
-// dynamic programming over its bags.
+// A subproblem is a set of variables of small treewidth (see bags.hpp). Dynamic programming over
+// its bags (bucket elimination) solves it exactly.
 #pragma once
 
 #include "bags.hpp"
@@ -13,15 +13,15 @@
 
 namespace softmap {
 
-// Costs that a search adds to the model's own.
+// Costs that a search adds to the costs of the model.
 struct Lures {
     double heat = 0.0;             // random costs in [-heat, 0) for every label
-    const double *guide = nullptr; // a cost per label, or none
-    double weight = 0.0;           // of the guide
-    double penalty = infinity;     // what a broken hard constraint costs
+    const double *guide = nullptr; // a cost per node state, or null
+    double weight = 0.0;           // factor of the guide
+    double penalty = infinity;     // cost of a violated hard constraint
 };
 
-// Solves neighbourhoods that Bags holds.
+// Solves the subproblem of the variables in a Bags object.
 class BagSolver {
   public:
     using Choice = std::uint16_t;
@@ -29,8 +29,8 @@ class BagSolver {
     BagSolver(const LabelGraph &graph, const Bags &bags, std::uint64_t *words)
         : graph_(graph), bags_(bags), words_(words), terms_(graph.lay.widest) {}
 
-    // Put the best labels of all variables in the bags, given the others, into `labels`; false
-    // (and no change) if the budget's time ran out on the way. Old labels stay at ties.
+    // Sets `labels` of all variables in the bags to their optimum given the others. At ties a
+    // variable keeps its label. Returns false, without a change, if the time runs out.
     bool solve(Index *labels, const Lures &lures, Budget &budget) {
         labels_ = labels;
         lures_ = lures;
@@ -74,7 +74,7 @@ class BagSolver {
             }
     }
 
-    // Sum up all that the p-th variable takes part in, and minimise over its labels.
+    // Adds up all terms of the p-th variable and minimises over its labels.
     void eliminate(Index p) {
         axes_.clear();
         axes_.push(bags_.labels(p));
@@ -92,7 +92,8 @@ class BagSolver {
             give(messages_[p]);
     }
 
-    // The message's axes are the others in the bag of c, p first: a part of p's in their order.
+    // Adds the message of child c to the table of p. Its axes are `others(c)`, of which p is the
+    // first; the rest is a subsequence of `others(p)`.
     void add_message(Index p, Index c) {
         const auto &inner = bags_.others(c), &outer = bags_.others(p);
         clear_steps();
@@ -114,7 +115,7 @@ class BagSolver {
             axes_.step(k) = 0;
     }
 
-    // Which axis of p's table belongs to place q.
+    // The axis of p's table that belongs to the q-th variable.
     int axis(Index p, Index q) const {
         const auto &others = bags_.others(p);
         return q == p
@@ -169,7 +170,8 @@ class BagSolver {
         add_term(table_.data(), axes_, pair_.data());
     }
 
-    // The costs of auxiliary node a belong to the newest of its members in the neighbourhood.
+    // Adds the costs of auxiliary node a if p is its last member to have joined the subproblem, so
+    // that they are added once.
     void add_factor(Index p, Index h, Index a) {
         clear_steps();
         Index newest = -1, at = graph_.lay.node_offset[a], others = 0;
@@ -204,7 +206,7 @@ class BagSolver {
         add_term(table_.data(), axes_, costs);
     }
 
-    // The p-th variable's label, given those before it.
+    // Sets the label of the p-th variable, given the labels of the earlier ones.
     void substitute(Index p) {
         Index at = 0;
         for (const Index q : bags_.others(p))

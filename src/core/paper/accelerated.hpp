@@ -1,7 +1,8 @@
-// Algorithms 2 and 3: a block update at y_k, and a step of v, as printed or as proved.
+// The paper's Algorithms 2 and 3: an update of a random block at y_k and a step of v, either as
+// printed in the paper or as its proof requires.
 //
-// Both keep two arrays, v and w, of which y_k is a combination that is formed only where it is
-// needed; `theta` is the momentum θ.
+// Both keep two arrays v and w. y_k is a linear combination of them that is computed only on the
+// entries that an update reads. `theta` is the momentum parameter θ.
 #pragma once
 
 #include "blocks.hpp"
@@ -15,15 +16,15 @@ struct Combination {
     double v, w;
 };
 
-// As printed, λ stays off the block: w is λ and y = θ v + (1 - θ) λ.
+// As printed, λ does not change outside the block: w = λ and y = θ v + (1 - θ) λ.
 struct Printed {
     static Combination at(double theta) { return {theta, 1.0 - theta}; }
     // w after the update, from λ and v on the block.
     static double second(double lam, double, double) { return lam; }
 };
 
-// As proved, λ_{k+1} = y_k off the block, so λ - v shrinks by 1 - θ_k everywhere: with λ = v + a w
-// and a = θ_{k-1}², y_k = v + θ_k² w, and an update changes nothing off its block.
+// In the proof, λ_{k+1} = y_k outside the block, so λ - v is multiplied by 1 - θ_k everywhere. With
+// λ = v + θ_{k-1}² w this gives y_k = v + θ_k² w, and an update changes v and w only on its block.
 struct Proved {
     static Combination at(double theta) { return {1.0, theta * theta}; }
     static double second(double lam, double v, double at_w) { return (lam - v) / at_w; }
@@ -34,16 +35,17 @@ inline double next_theta(double theta) {
     return 2.0 * theta / (theta + std::sqrt(theta * theta + 4.0));
 }
 
+// A run of Algorithm 2 or 3 on given arrays; Scheme is Printed or Proved.
 template <class Scheme> class Accelerated {
   public:
-    // `gain` is the step of v at each node, times θ.
+    // `gain` [n] is θ times the step size of v at each node.
     Accelerated(const StarOrder &order, double *v, double *w, const double *gain, double eta)
         : order_(order), v_(v), w_(w), gain_(gain), eta_(eta), messenger_(order, eta),
           y_(order.widest), sigma_(order.widest), nu_(order.widest), rho_(order.lay.widest),
           costs_(order.lay.widest) {}
 
-    // Make `count` updates from θ_{k-1} = theta, which becomes the last θ; the number of messages
-    // sent.
+    // Makes `count` updates, beginning with θ_{k-1} = theta; sets theta to the last θ. Returns the
+    // number of messages sent.
     template <class Blocks, class Rule> Index run(Index count, double &theta, Random &random) {
         Index work = 0;
         for (Index k = 0; k < count; ++k) {
@@ -79,13 +81,13 @@ template <class Scheme> class Accelerated {
     }
     void change(Descend, Index size, Index d) { descend(size, d, y_.data(), nu_.data(), eta_); }
 
-    // out = y over the `count` entries from `place` on.
+    // out = the `count` entries of y from `place` on.
     void combine(const Combination &at, Index place, Index count, double *out) const {
         for (Index x = 0; x < count; ++x)
             out[x] = at.v * v_[place + x] + at.w * w_[place + x];
     }
 
-    // ρ of a node at y.
+    // ρ = -(1/η) log μ_i of a node at y.
     void node_costs(const Position &p, const Combination &at) {
         const Vertex &v = order_.owner(p);
         const Index d = v.labels, star = order_.star_place(v);
@@ -97,7 +99,7 @@ template <class Scheme> class Accelerated {
         normalise(rho_.data(), d, eta_);
     }
 
-    // σ of a half-edge, whose own y is given.
+    // σ = -(1/η) log S_h of a half-edge; `y` is the entry of the half-edge itself.
     void edge_costs(const Position &to, const Combination &at, const double *y, double *sigma) {
         const Position &from = order_.position[to.twin];
         const Vertex &near = order_.owner(to), &far = order_.owner(from);
@@ -118,14 +120,15 @@ template <class Scheme> class Accelerated {
     std::vector<double> y_, sigma_, nu_, rho_, costs_;
 };
 
-// `gain` is the step of v at each node, times θ.
+// The arrays of a run: v and w by half-edge in star order; `gain` [n] is θ times the step size of v
+// at each node.
 struct AcceleratedArrays {
     double *v, *w;
     const double *gain;
 };
 
-// Updates from θ = theta, which becomes the last one; the number of messages sent. Compiled in
-// kernels/paper.cpp.
+// Makes updates beginning with θ = theta and sets theta to the last θ. Returns the number of
+// messages sent. Compiled in kernels/paper.cpp.
 Index run_accelerated(const StarOrder &order, const AcceleratedArrays &arrays, double eta,
                       Updates updates, bool printed, double &theta, Random &random);
 

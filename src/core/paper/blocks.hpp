@@ -1,12 +1,12 @@
 // Blocks of λ that the paper's randomised methods update, and the two rules that change them.
 //
-// A block is a set B of half-edges at one node i: a single one (the paper's edge update) or all of
-// them (its star update). An update is so small that memory decides its time. So λ-like arrays are
-// kept in *star order*: the half-edges of a node one after the other, and a block is one stretch of
-// memory. A half-edge is known by its position in that order, which is its place in Layout::half.
+// A block is a set B of half-edges at one node i: one half-edge (the paper's edge update) or all of
+// them (its star update). Memory access dominates the time of such a small update. Therefore λ-like
+// arrays are in *star order*: the half-edges of a node are contiguous, and so is a block. The
+// position of a half-edge in star order is its index in Layout::half.
 //
-// sigma holds -(1/η) log S_h for h in B, one after the other, and rho holds -(1/η) log μ_i: costs,
-// +inf on forbidden states.
+// sigma holds the costs -(1/η) log S_h of the half-edges h in B, one after the other; rho holds
+// -(1/η) log μ_i. Both are +inf on forbidden states.
 #pragma once
 
 #include "base/random.hpp"
@@ -18,15 +18,15 @@
 namespace softmap::paper {
 
 struct Position {
-    Index half;  // which half-edge (2e + side)
-    Index twin;  // position of the other end of the edge
-    Index place; // where its labels begin in arrays in star order
+    Index half;  // the half-edge (2e + side)
+    Index twin;  // position of the edge's other half-edge
+    Index place; // first entry in λ-like arrays in star order
     std::int32_t node, group;
 };
 
 struct Vertex {
-    Index start, degree; // its half-edges have the positions start..start+degree-1
-    Index states;        // where its labels begin in node arrays
+    Index start, degree; // its half-edges are at positions start..start+degree-1
+    Index states;        // first entry in arrays over node states
     Index labels;
 };
 
@@ -35,7 +35,7 @@ struct StarOrder {
     Layout<double> lay;
     std::vector<Position> position; // [2m]
     std::vector<Vertex> vertex;     // [n]
-    Index widest = 1;               // max |N_i| · d_i: room for the largest star
+    Index widest = 1;               // max |N_i| · d_i: entries of the largest star
     bool hard = false;              // whether any state is forbidden
 
     explicit StarOrder(const Layout<double> &layout) : lay(layout), position(2 * lay.m) {
@@ -59,7 +59,7 @@ struct StarOrder {
     }
 
     const Vertex &owner(const Position &p) const { return vertex[p.node]; }
-    // Where λ of a node's star begins.
+    // First entry of λ of a node's star.
     Index star_place(const Vertex &v) const { return v.degree ? position[v.start].place : 0; }
 };
 
@@ -67,8 +67,8 @@ struct DrawnBlock {
     Index first, size; // positions first..first+size-1
 };
 
-// Which blocks there are, and how one is drawn: a half-edge uniformly, or the star of the node of
-// such a half-edge, which so has probability |N_i| / 2m.
+// The two kinds of blocks and how a block is drawn: EdgeBlocks draws a half-edge uniformly;
+// StarBlocks draws the star of that half-edge's node, hence with probability |N_i| / 2m.
 struct EdgeBlocks {
     static DrawnBlock draw(const StarOrder &order, Random &random) {
         return {random.below(Index(order.position.size())), 1};
@@ -83,7 +83,7 @@ struct StarBlocks {
     }
 };
 
-// +inf on the forbidden states of a node.
+// Sets the costs of a node's forbidden states to +inf.
 inline void bar_forbidden(const StarOrder &order, const Vertex &v, double *costs) {
     if (!order.hard)
         return;
@@ -92,13 +92,13 @@ inline void bar_forbidden(const StarOrder &order, const Vertex &v, double *costs
             costs[x] = infinity;
 }
 
-// Sends soft messages, one at a time.
+// Computes soft messages, one at a time.
 class Messenger {
   public:
     Messenger(const StarOrder &order, double eta)
         : order_(order), eta_(eta), room_(message_room(order.lay.widest, 1)) {}
 
-    // Message into `to` from costs a on the labels of its far end:
+    // Message into `to` from costs a on the labels of the other endpoint:
     // out(x) = softmin_y [C(x, y) + a(y)].
     void send(const Position &to, const double *a, double *out) {
         send_one(order_.lay, to.group, to.half, a, out, room_.numbers(), eta_);
@@ -117,7 +117,7 @@ inline double least_of(const double *cost, Index d) {
     return least;
 }
 
-// Shift d costs so that exp(-η cost) sums to one.
+// Subtracts a constant from d costs so that Σ exp(-η cost) = 1.
 inline void normalise(double *cost, Index d, double eta) {
     const double least = least_of(cost, d);
     double total = 0.0;
@@ -128,7 +128,7 @@ inline void normalise(double *cost, Index d, double eta) {
         cost[x] -= shift;
 }
 
-// Turn d costs into probabilities ∝ exp(-η cost); return what `normalise` would subtract.
+// Turns d costs into probabilities ∝ exp(-η cost); returns the constant that `normalise` subtracts.
 inline double to_probabilities(double *cost, Index d, double eta) {
     const double least = least_of(cost, d);
     double total = 0.0;
@@ -152,7 +152,7 @@ inline void slack(Index size, Index d, const double *sigma, const double *rho, d
     }
 }
 
-// Minimise L over the block: Propositions "emp-update" and "smp-update" in one.
+// Minimises L over the block exactly (Propositions "emp-update" and "smp-update" of the paper):
 // λ'_h = y_h - σ_h + (ρ + Σ_{h'∈B} σ_h') / (|B| + 1), with σ and ρ normalised.
 inline void minimise(Index size, Index d, double *y, const double *sigma, const double *rho) {
     for (Index x = 0; x < d; ++x) {
@@ -165,18 +165,19 @@ inline void minimise(Index size, Index d, double *y, const double *sigma, const 
     }
 }
 
-// Gradient step on the block, of one over its curvature η (|B| + 1) / 2.
+// Gradient step on the block; the step size is 1 over the curvature bound η (|B| + 1) / 2.
 inline void descend(Index size, Index d, double *y, const double *nu, double eta) {
     const double step = 2.0 / (eta * double(size + 1));
     for (Index k = 0; k < size * d; ++k)
         y[k] += step * nu[k];
 }
 
-// The two rules, by name.
+// Tags of the two rules: exact minimisation and gradient step.
 struct Minimise {};
 struct Descend {};
 
-// So many updates: of stars or single half-edges, by exact minimisation or a gradient step.
+// `count` updates of stars or (if not `stars`) single half-edges, by exact minimisation or (if not
+// `exact`) a gradient step.
 struct Updates {
     bool stars, exact;
     Index count;

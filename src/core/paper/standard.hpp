@@ -1,7 +1,8 @@
-// Algorithm 1: random block updates, and the iterate of least Σ ‖ν‖₁² over all of them.
+// The paper's Algorithm 1: random block updates; the result is the iterate of least Σ ‖ν‖₁².
 //
-// Messages, S and μ are kept up to date, so that an update touches its star and the far ends of its
-// block: O(deg·d + d²). The best iterate is kept as the difference to the current one.
+// Messages, S and μ are updated incrementally: an update touches its star and the other endpoints
+// of its block, O(deg·d + d²) for one half-edge. The best iterate is stored as a difference to the
+// current one.
 #pragma once
 
 #include "blocks.hpp"
@@ -10,18 +11,18 @@
 
 namespace softmap::paper {
 
-// Σ ‖ν‖₁² without loss: what `high` cannot hold gathers in `low`.
+// Σ ‖ν‖₁² as a compensated sum: the rounding errors of `high` accumulate in `low`.
 struct SlackTotal {
     double high, low;
-    double least; // the least `high` so far
+    double least; // smallest `high` so far
 
-    // Not inlined, so that no compiler fuses the caller's product into the sum: the term must be
-    // the rounded number that is taken out again later.
+    // Not inlined, so that no compiler fuses the caller's product into the sum: the term added must
+    // be the same rounded number that is subtracted later.
     [[gnu::noinline]] void replace(double old_term, double new_term) {
         add(-old_term);
         add(new_term);
     }
-    // Bring back to `high` what has gathered in `low`, so that it is the rounded sum.
+    // Adds `low` to `high`, so that `high` is the rounded sum, and keeps the rest in `low`.
     void carry() {
         const double sum = high + low;
         low -= sum - high;
@@ -36,30 +37,32 @@ struct SlackTotal {
     }
 };
 
+// Slack of one half-edge.
 struct HalfEdgeSlack {
     double norm;  // ‖ν‖₁²
-    double level; // what normalises -(1/η) log S
+    double level; // normaliser: constant subtracted from the costs -(1/η) log S
 };
 
-// Arrays of a run; those of half-edges in star order. `incoming` (messages), `S` and `mu` belong to
-// the current `lam`. Position k of the best iterate is `saved` where stamp[k] == *epoch, else
-// `lam`.
+// Arrays of a run; arrays by half-edge are in star order. `incoming` (messages), `S` and `mu`
+// belong to the current `lam`. The best iterate at position k is `saved` if stamp[k] == *epoch,
+// else `lam`.
 struct StandardArrays {
     double *lam, *incoming, *S, *mu;
     HalfEdgeSlack *half;
-    double *node_level; // what normalises -(1/η) log μ
+    double *node_level; // [n] normaliser of the costs -(1/η) log μ_i
     SlackTotal *total;
     double *saved;
     Index *stamp, *epoch;
 };
 
+// A run of Algorithm 1 on given arrays.
 class Standard {
   public:
     Standard(const StarOrder &order, const StandardArrays &arrays, double eta)
         : order_(order), run_(arrays), eta_(eta), messenger_(order, eta), sigma_(order.widest),
           rho_(order.lay.widest), costs_(order.lay.widest) {}
 
-    // Fill everything that follows from λ; λ itself is the best iterate so far.
+    // Computes all arrays from λ, which is the best iterate so far.
     void begin() {
         *run_.total = {0.0, 0.0, 0.0};
         for (std::size_t k = 0; k < order_.position.size(); ++k) {
@@ -75,7 +78,7 @@ class Standard {
         run_.total->least = run_.total->high;
     }
 
-    // Make `count` updates; the number of messages sent.
+    // Makes `count` updates; returns the number of messages sent.
     template <class Blocks, class Rule> Index run(Index count, Random &random) {
         Index work = 0;
         for (Index k = 0; k < count; ++k) {
@@ -107,7 +110,7 @@ class Standard {
         }
     }
 
-    // Before λ of the block changes: keep it for the best iterate, once per best iterate.
+    // Saves λ of the block for the best iterate before it changes, once per best iterate.
     void keep(const DrawnBlock &b) {
         for (Index k = b.first; k < b.first + b.size; ++k) {
             if (run_.stamp[k] == *run_.epoch)
@@ -146,7 +149,7 @@ class Standard {
         descend(b.size, d, run_.lam + p.place, sigma_.data(), eta_);
     }
 
-    // Message into a half-edge from λ of its far end.
+    // Message into a half-edge from λ of the edge's other half-edge.
     void send_into(const Position &to) {
         const Position &from = order_.position[to.twin];
         const double *a = run_.lam + from.place;
@@ -173,7 +176,7 @@ class Standard {
         run_.node_level[i] = to_probabilities(mu, d, eta_);
     }
 
-    // S and its normaliser at position k, from λ and the message that comes in.
+    // S and its normaliser at position k, from λ and the incoming message.
     void refresh_half(Index k) {
         const Position &p = order_.position[k];
         const Index d = order_.owner(p).labels;
@@ -182,7 +185,7 @@ class Standard {
         run_.half[k].level = to_probabilities(run_.S + p.place, d, eta_);
     }
 
-    // ‖ν‖₁² at position k, and the sum of all.
+    // Updates ‖ν‖₁² at position k and the sum over all positions.
     void refresh_norm(Index k) {
         const Position &p = order_.position[k];
         const Vertex &v = order_.owner(p);
@@ -206,7 +209,7 @@ class Standard {
     std::vector<double> sigma_, rho_, costs_;
 };
 
-// Compiled in kernels/paper.cpp; a run returns the number of messages sent.
+// Both are compiled in kernels/paper.cpp. run_standard returns the number of messages sent.
 void begin_standard(const StarOrder &order, const StandardArrays &arrays, double eta);
 Index run_standard(const StarOrder &order, const StandardArrays &arrays, double eta,
                    Updates updates, Random &random);

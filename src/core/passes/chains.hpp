@@ -1,8 +1,10 @@
 // Passes over monotonic chains: smooth TRW-S at finite η, Kolmogorov's TRW-S at η = ∞.
 //
-// With messages M = -λ and θ̂_i = C_i + Σ_h M_h, a node sends along each edge that points onwards
-// M(y) = softmin_x θ̂_i(x) / n_i - M_h(x) + C_e(x, y), up to a constant. Levels are walked through
-// by all threads together; every message is computed the same way whatever their number.
+// With messages M = -λ and θ̂_i = C_i + Σ_h M_h, a node on n_i chains sends along each edge that
+// points forward in the order of the nodes (backward in a backward half pass) the message
+// M(y) = softmin_x θ̂_i(x) / n_i - M_h(x) + C_e(x, y), up to a constant. All threads work on one
+// level at a time, and a message does not depend on the number of threads. θ̂_i / n_i is called the
+// *share* of node i.
 #pragma once
 
 #include "base/rounding.hpp"
@@ -12,7 +14,7 @@
 
 namespace softmap {
 
-// θ̂_i / n_i for the nodes of one row, whose messages lie side by side.
+// θ̂_i / n_i for the nodes of one row whose messages are contiguous across lanes.
 template <class S>
 void straight_row(const Schedule<S> &plan, const Row &row, const S *msg, double *theta) {
     const Pack<lanes> part = Pack<lanes>::load(plan.share + row.first);
@@ -34,7 +36,7 @@ void straight_row(const Schedule<S> &plan, const Row &row, const S *msg, double 
     }
 }
 
-// The same, lane by lane.
+// θ̂_i / n_i for the nodes of one row whose messages are gathered lane by lane.
 template <class S>
 void gathered_row(const Schedule<S> &plan, const Row &row, const S *msg, double *theta) {
     const Pack<lanes> part = Pack<lanes>::load(plan.share + row.first);
@@ -51,7 +53,7 @@ void gathered_row(const Schedule<S> &plan, const Row &row, const S *msg, double 
     }
 }
 
-// The same for one node alone.
+// θ̂_i / n_i for a row of one node.
 template <class S>
 void lone_row(const Schedule<S> &plan, const Row &row, const S *msg, double *theta) {
     const Index k = row.first;
@@ -67,7 +69,7 @@ void lone_row(const Schedule<S> &plan, const Row &row, const S *msg, double *the
         own[x * step] *= plan.share[k];
 }
 
-// θ̂_i / n_i for the nodes of rows first..last-1, into `theta` by strip.
+// theta = θ̂_i / n_i, in the order of strips, for the nodes of rows first..last-1.
 template <class S>
 void shares(const Schedule<S> &plan, const S *msg, double *theta, Index first, Index last) {
     for (Index r = first; r < last; ++r) {
@@ -81,15 +83,18 @@ void shares(const Schedule<S> &plan, const S *msg, double *theta, Index first, I
     }
 }
 
-// Arrays of a run; `shift` by lane, `dot` by block.
+// Arrays of a run: messages `msg`, messages before the pass `prev`, shares `theta` (by strip),
+// normalisers of messages `shift` (by lane), parts of the restart product `dot` (by block), scratch
+// `sums` for their total (`partial_sums` entries).
 template <class S> struct ChainArrays {
     S *msg, *prev;
-    Index moving; // length of prev: the messages into early ends, which take part in momentum
+    Index moving; // length of prev: momentum acts on the messages into early endpoints only
     double *theta, *shift, *dot, *sums;
     Clock *clock;
 };
 
-// One direction: levels in turn, every node sends along its onward edges.
+// One half pass: level by level, every node sends along its forward edges (backward edges if not
+// `forward`).
 template <class S>
 void half_pass(const Layout<S> &lay, const Schedule<S> &plan, bool forward,
                const ChainArrays<S> &run, double eta, const Momentum<S> &momentum,
@@ -111,7 +116,7 @@ void half_pass(const Layout<S> &lay, const Schedule<S> &plan, bool forward,
     }
 }
 
-// One half pass over the levels of a schedule, which may be some of the levels of a larger one.
+// One half pass over the levels of a schedule, which may be a part of a larger schedule.
 template <class S>
 void one_half(const Layout<S> &lay, const Schedule<S> &plan, bool forward,
               const ChainArrays<S> &run, double eta, bool momentum, Member &me) {
@@ -121,10 +126,11 @@ void one_half(const Layout<S> &lay, const Schedule<S> &plan, bool forward,
               noting ? Momentum<S>{run.prev, chain_momentum} : Momentum<S>{}, room, me);
 }
 
-// `halves` half passes, forward first, with momentum over whole passes if asked for.
+// `halves` half passes, beginning with a forward one, with momentum over whole passes if
+// `momentum`.
 //
-// Momentum is for the messages sent backward: those sent forward are all made anew before they are
-// read.
+// Momentum acts on the messages sent backward only: the messages sent forward are all recomputed
+// before they are read.
 template <class S>
 void passes(const Layout<S> &lay, const Schedule<S> &plan, Index halves, const ChainArrays<S> &run,
             double eta, bool momentum, Member &me) {
@@ -142,12 +148,13 @@ void passes(const Layout<S> &lay, const Schedule<S> &plan, Index halves, const C
     }
 }
 
-// A hard half pass forward, rounded down: what `chain_bound` adds up.
+// A hard forward half pass with all arithmetic rounded down; `chain_bound` sums its shifts.
 //
-// With λ of `cut_chains` after it, no edge has a pair of labels of a lower cost than its shift. The
-// share of the early end less the message from there, rounded down, is λ itself; what is sent from
-// it is at most min_x C(x, y) + λ(x); and a message is at most that less the shift, when it is
-// rounded down once more. This holds for all families, see minima.hpp.
+// Let λ be the multipliers of `cut_chains` afterwards. Then C(x, y) + λ_early(x) + λ_late(y) >=
+// shift for all label pairs of an edge. Proof: λ_early is the share minus the message, rounded
+// down. The message computed from it is at most min_x C(x, y) + λ_early(x). The stored message
+// -λ_late(y) is at most that minus the shift, because the subtraction is rounded down, too. This
+// holds for all families, see minima.hpp.
 template <class S>
 void lowered_half(const Layout<S> &lay, const Schedule<S> &plan, const ChainArrays<S> &run,
                   Member &me) {
@@ -156,17 +163,19 @@ void lowered_half(const Layout<S> &lay, const Schedule<S> &plan, const ChainArra
     half_pass(lay, plan, true, run, infinity, Momentum<S>{}, room, me);
 }
 
-// At most min_x C_i - Σ λ over the allowed labels of the k-th node of a row, after `lowered_half`,
-// while arithmetic rounds down; NaN where a message is no finite number.
+// A lower bound on min_x C_i(x) - Σ_h λ_h(x) over the allowed labels of the k-th node of a row, for
+// λ of `cut_chains` after `lowered_half`; NaN if a message is not finite. Must be called with
+// rounding towards -inf.
 //
-// C_i + Σ M is at least share / part, with part as it was rounded, and every edge that leads
-// onwards took at most the share less its message: the rest is (1 / part - onwards) · share.
+// Let part = fl(1 / n_i). C_i + Σ M is at least share / part, and each of the `onwards` edges that
+// lead forward received at most the share minus its message as λ. So (1 / part - onwards) · share
+// is left at the node.
 template <class S>
 double least_rest(const Schedule<S> &plan, const Row &row, Index k, const double *theta) {
     const double part = plan.share[row.first + k], chains = std::round(1.0 / part);
     const double onwards = chains - plan.forward_ends[plan.nodes[row.first + k]];
-    // 1 / part lies between the neighbours of what division makes of it; it is exact for powers of
-    // two
+    // the exact quotient lies between the two neighbours of fl(1 / part); for powers of two the
+    // division is exact
     const double whole = 1.0 / part;
     const bool exact = part * whole == 1.0 && (std::bit_cast<std::uint64_t>(part) << 12) == 0;
     const double least = exact ? whole - onwards : next_below(whole) - onwards;
@@ -180,16 +189,17 @@ double least_rest(const Schedule<S> &plan, const Row &row, Index k, const double
         low = share < low ? share : low;
         high = allowed && share > high ? share : high;
     }
-    if (least == 0.0 && most == 0.0) // all of it went onwards, whatever it is
+    if (least == 0.0 && most == 0.0) // forward edges received the whole cost: nothing is left
         return spoilt;
-    // Each product is rounded down by itself, and only a zero or NaN is added to the least of them:
-    // rest is at most the true product, which is least at a corner of least..most × low..high.
+    // Each product is rounded down on its own, and only 0 or NaN is added to their minimum. The
+    // exact product is smallest at a corner of [least, most] × [low, high], so `rest` is a lower
+    // bound.
     const double rest =
         std::min(std::min(least * low, most * low), std::min(least * high, most * high));
     return rest + spoilt;
 }
 
-// The same of all nodes of rows first..last-1, into `out` in the order of `Schedule::nodes`.
+// out = `least_rest` of the nodes of rows first..last-1, in the order of `Schedule::nodes`.
 template <class S>
 void least_rests(const Schedule<S> &plan, const double *theta, double *out, Index first,
                  Index last) {
@@ -199,9 +209,9 @@ void least_rests(const Schedule<S> &plan, const double *theta, double *out, Inde
             out[plan.rows[r].first + k] = least_rest(plan, plan.rows[r], k, theta);
 }
 
-// A number certainly <= the plain bound of λ of `cut_chains`: from the shifts of `lowered_half` and
-// the rests at the nodes. Those products are rounded down already: here numbers are only added, and
-// `LowerSum` takes off more than the additions can be wrong by.
+// A lower bound on the dual objective at λ of `cut_chains`: the sum of the shifts of
+// `lowered_half`, of `least_rests` and of the constant. All terms are already rounded down, and
+// `LowerSum` subtracts more than the rounding errors of the additions.
 template <class S>
 double chain_bound(const Schedule<S> &plan, const double *rest, Index nodes, const double *shift,
                    double constant) {
@@ -215,7 +225,7 @@ double chain_bound(const Schedule<S> &plan, const double *rest, Index nodes, con
     return sum.value();
 }
 
-// Costs of the nodes of rows first..last-1 from the order of strips to that of the model.
+// Copies the costs of the nodes of rows first..last-1 from the order of strips to model order.
 template <class S>
 void by_node(const Layout<S> &lay, const Schedule<S> &plan, const double *theta, double *out,
              Index first, Index last) {
@@ -229,13 +239,13 @@ void by_node(const Layout<S> &lay, const Schedule<S> &plan, const double *theta,
     }
 }
 
-// λ of the edges of blocks first..last-1 whose plain bound is the chain bound, after a hard forward
-// half pass; rounded down, as in `lowered_half`. There is no product here: λ is one
-// difference, rounded down, the same that `lowered_half` sends from.
+// λ of the edges of blocks first..last-1, after a hard forward half pass, such that the dual bound
+// of λ equals the bound of the chains. Each λ is one difference, rounded down: the same number that
+// `lowered_half` computed its messages from.
 //
-// Each node's share θ̂_i / n_i goes to the edges that lead onwards from it: then every such edge has
-// the least cost that its message took off, whatever the label of its far end. `theta` holds the
-// shares in the order of the model, `rank` the order of the nodes along the chains.
+// λ_h = θ̂_i / n_i - M_h if half-edge h leads forward from node i, else -M_h. Then
+// min_x C_e(x, y) + λ_h(x) + λ_{h^1}(y) is the shift of the message for every label y. `theta`
+// holds the shares in model order, `rank` the order of the nodes along the chains.
 template <class S>
 void cut_chains(const Layout<S> &lay, const Schedule<S> &plan, const Index *rank, const S *msg,
                 const double *theta, double *lam, Index first, Index last) {
@@ -250,8 +260,8 @@ void cut_chains(const Layout<S> &lay, const Schedule<S> &plan, const Index *rank
     });
 }
 
-// κ_h = θ̂_i / n_i - M_h of blocks first..last-1: chain edge marginals are
-// exp(-η (C_e + κ_h + κ_{h^1})). `theta` holds the shares in the order of the model.
+// κ_h = θ̂_i / n_i - M_h of blocks first..last-1: the edge marginals of the chains are proportional
+// to exp(-η (C_e + κ_h + κ_{h^1})). `theta` holds the shares in model order.
 template <class S>
 void couplings(const Layout<S> &lay, const Schedule<S> &plan, const S *msg, const double *theta,
                double *out, Index first, Index last) {

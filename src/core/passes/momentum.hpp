@@ -1,8 +1,8 @@
-// Momentum over whole passes: one rule for chains and stars.
+// Nesterov momentum over whole passes, the same rule for chains and stars.
 //
-// A pass leads from messages y to z; the last one led to z_prev. The next pass starts at
-// z + β (z - prev), with Nesterov's β, where `prev` is z_prev + relax · (y - z): that over-relaxes
-// the step by a part of z - y, as in the optimised gradient method (Kim and Fessler 2016, where
+// A pass maps messages y to z; the previous pass ended at z_prev. The next pass starts at
+// z + β (z - prev), with Nesterov's β and prev = z_prev + relax · (y - z): that over-relaxes the
+// step by a part of z - y, as in the optimised gradient method (Kim and Fessler 2016, where
 // relax → 1 for gradient steps). Momentum restarts when ⟨y - z, z - prev - turn · (y - z)⟩ > 0.
 #pragma once
 
@@ -13,12 +13,12 @@
 
 namespace softmap {
 
-// Notes the messages that a pass replaces; without `prev` the pass has no momentum.
+// Updates `prev` while a pass replaces messages. If `prev` is null the pass has no momentum.
 template <class S> struct Momentum {
     S *prev = nullptr;
     MomentumRule rule{};
 
-    // The part of the restart product of entries `at` that change from y to z.
+    // The contribution of the entries at `at`, which change from y to z, to the restart product.
     template <int W> Pack<W> observe(const Pack<W> &y, const Pack<W> &z, Index at) const {
         if (!prev)
             return 0.0;
@@ -29,7 +29,8 @@ template <class S> struct Momentum {
     }
 };
 
-// What momentum carries from pass to pass: Nesterov's t, restarts so far, the last product.
+// The state of momentum between passes: Nesterov's t, the number of restarts, and the restart
+// product of the last pass.
 struct Clock {
     double t, restarts, product;
 
@@ -38,8 +39,8 @@ struct Clock {
     double following() const { return 0.5 * (1.0 + std::sqrt(1.0 + 4.0 * now() * now())); }
 };
 
-// y = z + β (z - prev) before a pass, restarted when the last product is positive. Only the first
-// `count` messages take part: those read before they are made anew.
+// y = z + β (z - prev) before a pass, with β = 0 if the last restart product is positive. Acts on
+// the first `count` entries, the messages that the pass reads before it recomputes them.
 template <class S> void extrapolate(S *msg, S *prev, Index count, Clock &clock, Member &me) {
     me.phase([&](Part part) {
         const double beta = (clock.now() - 1.0) / clock.following();
@@ -64,7 +65,7 @@ template <class S> void extrapolate(S *msg, S *prev, Index count, Clock &clock, 
 
 inline constexpr Index partial_sums = 64;
 
-// Σ values into `total`, by fixed blocks: the same for any number of threads.
+// total = Σ values, summed in `partial_sums` fixed blocks: the same for any number of threads.
 inline void steady_sum(const double *values, Index count, double *sums, double &total, Member &me) {
     const Index size = (count + partial_sums - 1) / partial_sums;
     const auto bound = [&](Index block) { return block * size < count ? block * size : count; };

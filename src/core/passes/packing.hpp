@@ -1,4 +1,4 @@
-// Between the order of half-edges and the order in which a pass reads.
+// Conversion between model order (by half-edge) and pass order (by block, lanes interleaved).
 #pragma once
 
 #include "base/rounding.hpp"
@@ -9,7 +9,7 @@
 
 namespace softmap {
 
-// Label arrays that lie side by side (entry x of the k-th at x · step + k), one after the other.
+// De-interleaves `count` label arrays: out[k · labels + x] = from[x · step + k].
 template <class S>
 void side_by_side(const S *from, Index step, Index count, Index labels, double *out) {
     for (Index first = 0; first < labels; first += lanes) {
@@ -20,8 +20,8 @@ void side_by_side(const S *from, Index step, Index count, Index labels, double *
     }
 }
 
-// work(h, M_h) for the half-edges of blocks first..last-1, as their messages lie in memory: to read
-// them edge by edge would touch a cache line for every number.
+// Calls work(h, M_h) for the half-edges of blocks first..last-1, block by block: reading messages
+// edge by edge would touch one cache line per entry.
 template <class S, class Work>
 void each_half(const Layout<S> &lay, const Schedule<S> &plan, const S *msg, Index first, Index last,
                Work work) {
@@ -40,10 +40,9 @@ void each_half(const Layout<S> &lay, const Schedule<S> &plan, const S *msg, Inde
     }
 }
 
-// What tiles read instead of the model's arrays: packed tables, and parameters by lane. Entries are
-// rounded down where they are products, or in single precision: bounds rest on them. An entry is
-// one product that nothing is added to, stored at once: with contraction off it is rounded once,
-// and once more, down again, where it becomes a single.
+// Fills the arrays that tiles read: packed tables, and parameters by lane. Table entries (weight
+// times table) are rounded down, because bounds depend on them: once as a product, and once more if
+// they are stored in single precision. Contraction is off, so that no other rounding occurs.
 template <class S>
 void pack_lanes(const Layout<S> &lay, const Block *blocks, Index count, const Index *edge,
                 double *weight, double *truncation, S *table) {
@@ -74,8 +73,8 @@ void pack_lanes(const Layout<S> &lay, const Block *blocks, Index count, const In
     }
 }
 
-// Costs of the nodes by strip, cost x of node i at at[i] + x · step[i]; `nodes` is the order in
-// which they lie there.
+// Copies node costs into the order of strips: out[at[i] + x · step[i]] = C_i(x). `nodes` is the
+// order of the nodes in strips.
 inline void by_strip(const Layout<double> &lay, const Index *nodes, const Index *at,
                      const Index *step, double *out) {
     for (Index k = 0; k < lay.n; ++k) {
@@ -86,7 +85,7 @@ inline void by_strip(const Layout<double> &lay, const Index *nodes, const Index 
     }
 }
 
-// λ = -M of blocks first..last-1, in the order of the model, from messages in pass order.
+// λ = -M of blocks first..last-1, in model order, from messages in pass order.
 template <class S>
 void unpack(const Layout<S> &lay, const Schedule<S> &plan, const S *packed, double *lam,
             Index first, Index last) {
@@ -96,7 +95,7 @@ void unpack(const Layout<S> &lay, const Schedule<S> &plan, const S *packed, doub
     });
 }
 
-// The reverse: messages M = -λ in pass order.
+// Messages M = -λ of blocks first..last-1, in pass order, from λ in model order.
 template <class S>
 void pack(const Layout<S> &lay, const Schedule<S> &plan, const double *lam, S *packed, Index first,
           Index last) {
@@ -112,8 +111,9 @@ void pack(const Layout<S> &lay, const Schedule<S> &plan, const double *lam, S *p
     }
 }
 
-// Messages into the early ends of blocks first..last-1, in pass order, from λ of a smaller model
-// with as many labels: M = -part λ, of its half-edge `source`, or 0 where there is none (-1).
+// Messages into the early endpoints of blocks first..last-1, in pass order, from λ of a coarser
+// model with the same labels: M_h = -part[h] · λ of the coarser model's half-edge source[h], or 0
+// if source[h] is -1.
 template <class S>
 void spread(const Schedule<S> &plan, const double *lam, const Index *source, const double *part,
             S *packed, Index first, Index last) {

@@ -1,5 +1,5 @@
-// Cuts an order of the nodes into levels, strips and blocks; what they are, and what the arrays of
-// a plan hold, is said in softmap.methods.sweeps.schedule.
+// Divides an order of the nodes into levels, strips and blocks. softmap.methods.sweeps.planning
+// defines these terms and documents the arrays of a plan.
 #pragma once
 
 #include "base/schedule.hpp"
@@ -10,14 +10,18 @@
 
 namespace softmap {
 
-// Nodes of a strip, or edges: its labels should lie in few pages, and in different cache sets.
+// Largest number of nodes, or of edges, in a strip. An odd number of tiles: successive labels then
+// fall into different cache sets, and a strip touches few memory pages.
 inline constexpr Index longest_strip = 31 * lanes;
 
 inline Index padded(Index length) { return (length + lanes - 1) / lanes * lanes; }
 
-// A tile with fewer edges than this wastes more lanes than it gains, by the entries of its tables.
+// Smallest number of edges for which a tile is faster than single edges; `entries` is the size of
+// one edge's table.
 inline Index filled(Index entries) { return entries <= 16 ? 2 : entries <= 64 ? 3 : 5; }
 
+// The arrays of a schedule that do not depend on costs; `cost_size` and `table_size` are the
+// lengths of arrays over node states by strip and of the packed tables.
 struct Plan {
     std::vector<Index> row_start, nodes, node_at, node_step, pull_start, pull_at, edge, early_at,
         late_at, forward_start, forward, backward_start, backward;
@@ -28,11 +32,12 @@ struct Plan {
     Index cost_size = 0, table_size = 0;
 };
 
+// Builds a Plan from the graph and the label counts of a model.
 class Planner {
   public:
-    // `rank` is the order of the nodes, `level` their levels, `key` what edges have to share to lie
-    // side by side (-1: they never do). `leading`: of straight rows, only the places of messages
-    // into the first node are kept.
+    // `rank` [n] is the position of each node in the order, `level` [n] its level. Edges may share
+    // a tile only if their `key` [m] is equal (-1: never). If `leading`, straight rows list the
+    // messages into their first node only.
     Planner(const Layout<double> &lay, const Index *rank, const Index *level, const Index *key,
             bool leading)
         : lay_(lay), level_(level), key_(key), leading_(leading), group_(std::size_t(lay.m)),
@@ -60,7 +65,7 @@ class Planner {
     }
 
   private:
-    // Where the numbers of a node or of a message begin, and how far apart they are.
+    // First entry and stride of a node's costs or of a message.
     struct Place {
         Index at, step;
 
@@ -73,8 +78,8 @@ class Planner {
     Index late(Index e) const { return lay_.node[2 * e + 1 - side_[e]]; }
     Index degree(Index i) const { return lay_.start[i + 1] - lay_.start[i]; }
 
-    // Strips of nodes; those with fewer edges last, so that the others line up with the strips of
-    // their edges.
+    // Assigns nodes to strips. Within a strip, nodes of lower degree come last, so that the other
+    // nodes line up with the strips of their edges.
     void place_nodes() {
         JoinedKeys keys(lay_.n);
         keys.add([&](Index i) { return level_[i]; });
@@ -109,7 +114,7 @@ class Planner {
             plan_.node_at[i] = node_[i].at, plan_.node_step[i] = node_[i].step;
     }
 
-    // The edges that may share a strip have equal keys.
+    // Sort keys of edges; edges may share a strip if their keys are equal.
     JoinedKeys keys_of_edges() const {
         JoinedKeys keys(lay_.m);
         keys.add([&](Index e) { return level_[early(e)]; });
@@ -122,7 +127,7 @@ class Planner {
         return keys;
     }
 
-    // Like edges together, by the place of their early ends.
+    // Edges sorted by `keys_of_edges`, then by the position of their early endpoints in strips.
     std::vector<Keyed> lined_up() const {
         const JoinedKeys keys = keys_of_edges();
         std::vector<Keyed> order;
@@ -152,8 +157,8 @@ class Planner {
         }
     }
 
-    // Of several edges of one early end, all first ones come before all second ones: then
-    // neighbours in a strip of edges end at neighbours in a strip of nodes.
+    // Reorders edges of equal keys: the first edges of all early endpoints, then the second edges,
+    // and so on. Neighbouring edges of a strip then have neighbouring early endpoints.
     static void by_turns(const Keyed *first, const Keyed *last, std::vector<std::int32_t> &edges) {
         std::vector<Keyed> turns;
         turns.reserve(std::size_t(last - first));
@@ -167,7 +172,8 @@ class Planner {
             edges.push_back(one.item);
     }
 
-    // A strip of edges: its tiles side by side, and single edges that would fill too few lanes.
+    // Places a strip of edges: tiles, then the remaining edges one by one if they are too few for a
+    // tile.
     void place_strip(const std::int32_t *edges, Index count) {
         const Index e = edges[0], rows = lay_.num_labels[early(e)], cols = lay_.num_labels[late(e)];
         const Index rest = count % lanes;
@@ -184,7 +190,8 @@ class Planner {
         }
     }
 
-    // A tile of `count` edges, or (0) a single edge; `within` is its place in the strip.
+    // Adds a tile of `count` edges, or a single edge if count = 0; `within` is its offset in the
+    // strip.
     void add_block(const std::int32_t *edges, Index count, Index step, Index within) {
         const Index e = edges[0], kind = lay_.kind[group_[e]];
         Block b{};
@@ -205,7 +212,7 @@ class Planner {
             Families::visit(kind, [&](auto family) { return family.packed_size(b.early, b.late); });
     }
 
-    // Messages into late ends lie behind all those into early ends.
+    // Places the messages into late endpoints after all messages into early endpoints.
     void place_late_messages() {
         for (Block &b : plan_.blocks) {
             b.late_at += early_size_;
@@ -223,8 +230,9 @@ class Planner {
         b.straight_late = place_end(b, 1, plan_.late_at, plan_.late_step);
     }
 
-    // Where the costs of one end of all lanes lie; of lanes side by side, the first tells where the
-    // others are, and the answer is 1.
+    // Appends first entry and stride of the costs of each lane's early (other = 0) or late (1)
+    // endpoint. If they are contiguous across lanes, only the first lane is listed, and the
+    // function returns 1.
     Index place_end(const Block &b, Index other, std::vector<Index> &at,
                     std::vector<std::int32_t> &step) {
         const Index width = b.count ? Index(lanes) : 1;
@@ -242,7 +250,7 @@ class Planner {
         return straight;
     }
 
-    // Rows of nodes, and where the messages into them lie.
+    // Divides strips into rows of nodes, and lists the positions of the messages into each row.
     void cut_rows() {
         plan_.row_start.assign(std::size_t(levels_ + 1), 0);
         plan_.pull_start.assign(1, 0);
@@ -265,7 +273,7 @@ class Planner {
             plan_.row_start[l + 1] += plan_.row_start[l];
     }
 
-    // Whether like messages into the nodes of a row lie side by side.
+    // Whether the p-th messages into the nodes of a row are contiguous, for all p.
     bool in_line(Index first, Index last) const {
         const std::int32_t *lead = lay_.half + lay_.start[plan_.nodes[first]];
         for (Index k = first + 1; k < last; ++k) {
@@ -302,7 +310,7 @@ class Planner {
         }
     }
 
-    // Blocks by their levels, and where each level begins among them.
+    // Lists the blocks sorted by level, and the first block of each level.
     void by_level(const std::vector<Index> &level, std::vector<Index> &start,
                   std::vector<Index> &listed) const {
         start.assign(std::size_t(levels_ + 1), 0);
@@ -320,10 +328,10 @@ class Planner {
     const Index *level_, *key_;
     const bool leading_;
     std::vector<std::int32_t> group_;
-    std::vector<std::uint8_t> side_;  // of the early end of each edge
-    std::vector<Place> node_, half_;  // of the costs of each node, of the message into a half-edge
-    std::vector<std::int32_t> strip_; // of each of `plan_.nodes`
-    std::vector<Index> early_level_, late_level_; // of each block
+    std::vector<std::uint8_t> side_;  // [m] side of each edge's early endpoint
+    std::vector<Place> node_, half_;  // [n] costs of each node, [2m] message into each half-edge
+    std::vector<std::int32_t> strip_; // [n] strip of the k-th entry of `plan_.nodes`
+    std::vector<Index> early_level_, late_level_; // by block: levels of the two endpoints
     Index levels_ = 0, early_size_ = 0, late_size_ = 0;
     Plan plan_;
 };

@@ -1,4 +1,4 @@
-// Labels read off the messages that a hard half pass has sent forward.
+// Decodes a labelling from the messages of a hard forward half pass.
 #pragma once
 
 #include "base/schedule.hpp"
@@ -12,12 +12,12 @@ namespace softmap {
 
 inline constexpr Index undecided = -1;
 
-// Decides nodes row by row. A node takes the label of the least cost: its own, what undecided
-// neighbours have sent, and its edges to decided ones.
+// Assigns labels row by row. A node takes the label x that minimises its own cost C_i(x), plus the
+// messages from neighbours without a label, plus the costs C_e of edges to neighbours with a label.
 template <class S> class Reader {
   public:
-    // `margin_of` is the part of a message's size under which labels count as equally good: the
-    // first of them is taken.
+    // Labels whose costs differ by less than `margin_of` times the largest message entry count as
+    // ties; the first of them is taken.
     Reader(const Layout<double> &lay, const Schedule<S> &plan, const S *msg, double margin_of,
            Index *labels)
         : lay_(lay), plan_(plan), msg_(msg), margin_of_(margin_of), labels_(labels),
@@ -47,7 +47,7 @@ template <class S> class Reader {
     // The costs of label x at the nodes of a row.
     double *costs_of(Index x) { return cost_.data() + x * lanes; }
 
-    // The p-th neighbours of all nodes of a row.
+    // Adds the terms of the p-th neighbours of all nodes of a row.
     void add_neighbours(const Row &row, Index p) {
         Index hear[lanes], count = 0;
         for (Index k = 0; k < row.nodes; ++k) {
@@ -64,7 +64,7 @@ template <class S> class Reader {
             add_message(row, p, hear[c]);
     }
 
-    // What an edge costs with its far end decided.
+    // Adds the costs of an edge whose other endpoint has the label `far`.
     void add_edge(Index h, Index far, int k) {
         const Index e = h >> 1, group = lay_.group_of(e);
         Families::visit(lay_.kind[group], [&](auto family) {
@@ -74,7 +74,7 @@ template <class S> class Reader {
         });
     }
 
-    // Messages that lie side by side.
+    // Adds messages that are contiguous across lanes.
     void add_messages(const Row &row, Index pull) {
         const S *from = msg_ + plan_.pull_at[pull];
         Lanes size = Lanes::load(size_);
@@ -87,7 +87,7 @@ template <class S> class Reader {
     }
 
     void add_message(const Row &row, Index p, Index k) {
-        const bool follows = row.way == straight; // the message into the first node
+        const bool follows = row.way == straight; // straight rows list the first node's messages
         const Index pull = plan_.pull_start[row.first + (follows ? 0 : k)] + p;
         const S *from = msg_ + plan_.pull_at[pull] + (follows ? k : 0);
         for (Index x = 0; x < row.labels; ++x) {
@@ -103,10 +103,10 @@ template <class S> class Reader {
     const double margin_of_;
     Index *labels_;
     std::vector<double> cost_;
-    double size_[lanes] = {}; // of the messages into the nodes of a row
+    double size_[lanes] = {}; // largest |entry| of the messages into each node of a row
 };
 
-// All nodes, level by level from the last.
+// Labels of all nodes, level by level, from the last level to the first.
 template <class S>
 void read_labels(const Layout<double> &lay, const Schedule<S> &plan, const S *msg, double margin_of,
                  Index *labels, Member &me) {

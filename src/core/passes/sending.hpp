@@ -1,7 +1,8 @@
-// Send the messages of the blocks of a schedule, in one direction.
+// Sends the messages of the blocks of a schedule in one direction.
 //
-// A node's share minus the message that came along an edge is what it sends from. Messages are
-// normalised to a least entry of 0; what was taken off is kept as the edge's shift.
+// A message is computed from the sender's share θ̂_i / n_i minus the message that it received along
+// the same edge. Messages are normalised to a minimum of 0; the subtracted constant is the edge's
+// shift.
 #pragma once
 
 #include "families/all.hpp"
@@ -12,7 +13,7 @@
 
 namespace softmap {
 
-// Scratch memory of one thread: costs of senders, messages, and what families ask for.
+// Scratch memory of one thread: costs of senders `a`, messages `out`, and `work` for the families.
 class Scratch {
   public:
     template <class S> explicit Scratch(const Schedule<S> &plan) {
@@ -41,7 +42,8 @@ class Scratch {
     std::unique_ptr<double[], Free> memory_;
 };
 
-// One direction of a block: where it reads its senders' shares, and which messages it answers.
+// One direction of a block: first entries of the messages that the senders received (`sent`) and of
+// those that are written (`got`), label counts, and positions of the senders' shares.
 struct Direction {
     Index sent, got, senders, receivers, straight;
     const Index *at;
@@ -58,7 +60,7 @@ struct Direction {
     }
 };
 
-// Shares minus old messages, into `a`.
+// a = shares of the senders minus the messages that they received along the block's edges.
 template <int W, class S>
 void stage(const Direction &d, const Block &b, const double *theta, const S *msg, Pack<W> *a) {
     const S *old = msg + d.sent;
@@ -74,7 +76,7 @@ void stage(const Direction &d, const Block &b, const double *theta, const S *msg
     }
 }
 
-// Normalise the messages of a block and write them; the momentum product is returned.
+// Normalises the messages of a block and stores them; returns their part of the restart product.
 template <int W, class S>
 double write(const Direction &d, const Block &b, const Pack<W> *out, S *msg,
              const Momentum<S> &momentum, double *shift) {
@@ -84,7 +86,7 @@ double write(const Direction &d, const Block &b, const Pack<W> *out, S *msg,
     for (Index y = 0; y < d.receivers; ++y) {
         const Index at = d.got + b.step * y;
         Pack<W> value = out[y] - low;
-        value = unless_infinite(value, value); // where no sender supports it: no cost is known
+        value = unless_infinite(value, value); // +inf (no label of the sender allows y) becomes 0
         fetch_ahead(msg + at);
         if (momentum.prev)
             fetch_ahead(momentum.prev + at);
@@ -94,8 +96,8 @@ double write(const Direction &d, const Block &b, const Pack<W> *out, S *msg,
     return total(product);
 }
 
-// What a direction of a pass reads and writes: shares by strip, messages, shifts by lane, and the
-// momentum products by block.
+// The arrays that one direction of a pass reads and writes: shares `theta` (by strip), messages,
+// shifts (by lane), and the parts `dot` of the restart product (by block).
 template <class S> struct Traffic {
     const double *theta;
     S *msg;
@@ -104,14 +106,15 @@ template <class S> struct Traffic {
     double *shift, *dot;
 };
 
-// Send along all edges of the blocks listed[first..last-1], onwards if `forward`, else back.
-// Compiled in kernels/sending.cpp.
+// Sends along all edges of the blocks listed[first..last-1], to their late endpoints if `forward`,
+// else to their early endpoints. Compiled in kernels/sending.cpp.
 template <class S>
 void send_blocks(const Layout<S> &lay, const Schedule<S> &plan, const Index *listed, Index first,
                  Index last, bool forward, const Traffic<S> &traffic, const Scratch &room);
 
-// Message (hard at η = ∞) into half-edge h of an edge of group g from costs a on the labels of its
-// far end; `room` holds message_room(widest, 1) numbers. Compiled in kernels/sending.cpp.
+// Message (soft, hard at η = ∞) into half-edge h of an edge of group g from costs a on the labels
+// of the other endpoint. `room` has message_room(widest, 1) entries. Compiled in
+// kernels/sending.cpp.
 void send_one(const Layout<double> &lay, Index g, Index h, const double *a, double *out,
               double *room, double eta);
 

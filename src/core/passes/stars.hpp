@@ -1,9 +1,9 @@
 // Sweeps over stars, colour by colour: smooth and hard-min block updates, diffusion, gradients.
 //
-// Messages m = -λ lie as in a schedule whose levels are colours. All half-edges of a colour's nodes
-// receive μ_h(x) = softmin_y C(x, y) - m_{h^1}(y) (min at η = ∞); then each node settles, by one of
-// the rules below, on what its half-edges hold. Nodes of one colour share no edge, so that the
-// result is the same whatever the number of threads.
+// Messages m = -λ are stored in pass order of a schedule whose levels are colours. All half-edges
+// of a colour's nodes receive μ_h(x) = softmin_y C(x, y) - m_{h^1}(y) (min at η = ∞); then each
+// node sets the messages m_h of its half-edges by one of the rules below. Nodes of one colour share
+// no edge, so that the result does not depend on the number of threads.
 #pragma once
 
 #include "chains.hpp"
@@ -17,7 +17,7 @@ inline double least_of(const double *cost, Index d) {
     return least;
 }
 
-// Shift d costs to a least one of 0.
+// Subtracts the minimum from d costs.
 inline void settle_at_zero(double *cost, Index d) {
     const double least = least_of(cost, d);
     for (Index x = 0; x < d; ++x)
@@ -47,15 +47,16 @@ inline double soft_minimum_of(const double *cost, Index d, double eta) {
     return least - log_one(mass) / eta;
 }
 
-// What a rule sees of one half-edge of a node: entry x of its messages lies at at + x · step.
+// The arguments of a rule for one half-edge: entry x of its messages is at at + x · step.
 template <class S> struct HalfView {
-    const S *received, *origin; // μ_h and m_h
+    const S *received, *origin; // μ_h, and m_h before the update
     Index at, step, labels;
     double before(Index x) const { return origin[at + x * step]; }
     double answer(Index x) const { return received[at + x * step]; }
 };
 
-// Minimise L over the star (η = ∞: MPLP by nodes): every term gets the same part of the belief θ̂.
+// Minimises L over the star (node-wise MPLP at η = ∞): the belief θ̂ is divided equally among the
+// node and its edges.
 struct StarRule {
     static constexpr bool collects_received = true, later_colours_see = true;
     static void prepare(double *belief, Index d, double) { settle_at_zero(belief, d); }
@@ -67,7 +68,8 @@ struct StarRule {
     }
 };
 
-// Max-sum diffusion: the node's cost and the edge's least cost meet half way; θ̂ follows.
+// Max-sum diffusion, one half-edge after the other: the reparametrised cost of the node and the
+// minimum over the edge are averaged, and θ̂ is updated.
 struct DiffusionRule {
     static constexpr bool collects_received = false, later_colours_see = true;
     static void prepare(double *belief, Index d, double) { settle_at_zero(belief, d); }
@@ -82,7 +84,7 @@ struct DiffusionRule {
     }
 };
 
-// One step down ∇L, all half-edges at once: m - rate · ν with ν = S_h - μ_i.
+// One gradient step on L for all half-edges: m - rate · ν with ν = S_h - μ_i.
 struct GradientRule {
     static constexpr bool collects_received = false, later_colours_see = false;
     static void prepare(double *belief, Index d, double eta) { to_probabilities(belief, d, eta); }
@@ -98,16 +100,17 @@ struct GradientRule {
     }
 };
 
-// Arrays of a sweep; `bar` (by strip) is 0, or +inf on forbidden states.
+// Arrays of a sweep. `bar` (by strip) is +inf on forbidden states and 0 elsewhere; `origin` holds
+// the messages before the update; the others are as in ChainArrays, `dot` by node.
 template <class S> struct StarArrays {
     S *msg, *prev, *origin;
-    Index size; // length of these three
+    Index size; // length of msg, prev and origin
     const double *bar;
     double *theta, *shift, *dot, *unused, *sums;
     Clock *clock;
 };
 
-// Three rows of labels.
+// Scratch memory: three arrays of `widest` entries.
 struct StarRoom {
     explicit StarRoom(Index widest) : memory(3 * std::size_t(widest)), stride(widest) {}
     double *row(int k) { return memory.data() + k * stride; }
@@ -120,15 +123,15 @@ inline void take(const double *costs, Index place, Index step, Index d, double *
         out[x] = costs[place + x * step];
 }
 
-// f(k, i) for the nodes of rows first..last-1: node i is the k-th in the order of strips.
+// Calls f(k, i) for the nodes i of rows first..last-1; k is the index of i in `Schedule::nodes`.
 template <class S, class F> void each_node(const Schedule<S> &plan, Index first, Index last, F f) {
     for (Index r = first; r < last; ++r)
         for (Index k = plan.rows[r].first; k < plan.rows[r].first + plan.rows[r].nodes; ++k)
             f(k, plan.nodes[k]);
 }
 
-// The rule at the nodes of rows first..last-1. The result goes into `origin`, and into `msg` if
-// later colours are to see it. dot[i] is the node's part of the restart product.
+// Applies the rule at the nodes of rows first..last-1. The new messages go into `origin`, and into
+// `msg` if `Rule::later_colours_see`. dot[i] is the node's part of the restart product.
 template <class Rule, class S>
 void settle(const Layout<S> &lay, const Schedule<S> &plan, const StarArrays<S> &run, double eta,
             const Momentum<S> &momentum, StarRoom &room, Index first, Index last) {
@@ -155,15 +158,15 @@ void settle(const Layout<S> &lay, const Schedule<S> &plan, const StarArrays<S> &
     });
 }
 
-// Send μ_h to the half-edges of one level's nodes: from later nodes too, or from earlier ones only.
+// Computes μ_h at the half-edges of one level's nodes that lead to earlier nodes and, if
+// `from_later`, also at those that lead to later nodes.
 template <class S>
 void receive(const Layout<S> &lay, const Schedule<S> &plan, Index level, const StarArrays<S> &run,
              double eta, bool from_later, const Scratch &room, Member &me) {
     const Traffic<S> traffic{run.bar, run.msg, {}, eta, run.shift, run.unused};
     me.phase([&](Part part) {
         for (int way = 0; way < (from_later ? 2 : 1); ++way) {
-            const bool forward =
-                way == 0; // blocks are listed by the level of the end that receives
+            const bool forward = way == 0; // lists sorted by the level of the receiving endpoint
             const Index *start = forward ? plan.backward_start : plan.forward_start;
             const Index *listed = forward ? plan.backward : plan.forward;
             const Index begin = start[level], end = start[level + 1];
@@ -180,7 +183,7 @@ template <class S> void copy(const S *from, S *to, Index count, Member &me) {
     });
 }
 
-// `count` sweeps over all colours by one rule, with momentum over whole sweeps if asked for.
+// `count` sweeps over all colours by one rule, with momentum over whole sweeps if `moving`.
 template <class Rule, class S>
 void sweeps(const Layout<S> &lay, const Schedule<S> &plan, Index count, const StarArrays<S> &run,
             double eta, bool moving, Member &me) {
@@ -206,7 +209,8 @@ void sweeps(const Layout<S> &lay, const Schedule<S> &plan, Index count, const St
     }
 }
 
-// dot[i]: soft minimum of θ̂_i plus those of the edges to earlier nodes. -L is Σ dot + Σ shift.
+// dot[i] = soft minimum of θ̂_i plus the soft minima of the edges from i to earlier nodes, up to the
+// shifts of their messages: -L = Σ dot + Σ shift.
 template <class S>
 void evaluate(const Layout<S> &lay, const Schedule<S> &plan, const Index *rank,
               const StarArrays<S> &run, double eta, StarRoom &room, Index first, Index last) {
@@ -232,7 +236,7 @@ void evaluate(const Layout<S> &lay, const Schedule<S> &plan, const Index *rank,
     });
 }
 
-// The terms of -L(λ) at η (of the plain bound at η = ∞), into `dot` and `shift`.
+// Computes the terms of -L(λ) at η (of the dual bound at η = ∞) into `dot` and `shift`.
 template <class S>
 void star_values(const Layout<S> &lay, const Schedule<S> &plan, const Index *rank,
                  const StarArrays<S> &run, double eta, Member &me) {

@@ -1,16 +1,16 @@
-// `Proj` (Algorithm 4 of the paper) for families with a band, without a table of all pairs.
+// `Proj` (Algorithm 4 of the paper) for families with a band, without a table of all label pairs.
 //
-// All far pairs cost the same, so their masses are a product far_left[x] · far_right[y]; near pairs
-// have theirs from the family's band. Rows and columns are scaled by scaling these factors, and the
-// price is a sum over near pairs, over far pairs, and over those of the rank-one correction: all
-// terms are positive. The masses that are handed out are made of the same factors.
+// All far pairs have the same cost, so their masses are a product far_left[x] · far_right[y]; the
+// masses of near pairs come from the family's band. Rows and columns are scaled by scaling these
+// factors. The cost is a sum of nonnegative terms over near pairs, far pairs and the rank-one
+// correction. The plan that is returned is made of the same factors.
 #pragma once
 
 #include "families/bands.hpp"
 
 namespace softmap {
 
-// Given: where κ, marginals and room are; see `Cells`.
+// Given is a type that holds κ, the marginals and scratch memory; see `Cells`.
 template <int W, class Edges, class Given> class BandedCoupling {
   public:
     using P = Pack<W>;
@@ -23,11 +23,12 @@ template <int W, class Edges, class Given> class BandedCoupling {
         for (P **array : {&left_, &right_, &far_left_, &far_right_, &sum_, &toll_, &far_, &rest_})
             *array = at, at += count_;
     }
-    static Index room(Index count, Index reach) { // in numbers, past those of `Given`
+    static Index room(Index count, Index reach) { // doubles needed in addition to those of `Given`
         return W * (8 * count + Band::room(count, reach));
     }
 
-    // The soft masses; returns their entropy where asked for, and leaves their row sums in `sum_`.
+    // Computes the soft masses and leaves their row sums in `sum_`. Returns their entropy if
+    // `entropy`, else 0.
     P soften(bool entropy) {
         const P *row = t_.packs(t_.row), *col = t_.packs(t_.col);
         const P low_row = hard_minimum<W>(count_, [&](Index x) { return row[x]; });
@@ -49,8 +50,8 @@ template <int W, class Edges, class Given> class BandedCoupling {
         return fused(P(eta_) * mean, scale_, log(total));
     }
 
-    // Scale rows, then columns, down to at most p and q; returns the slack before. What is missing
-    // goes into `t_.rest_p` and `rest_`.
+    // Scales rows down to at most p, then columns to at most q. The missing mass of columns goes
+    // into `rest_` (that of rows is computed in `complete`). Returns the ℓ₁ slack before scaling.
     P shrink() {
         const P one(1.0), none(0.0), *p = t_.packs(t_.p), *q = t_.packs(t_.q);
         P slack(0.0);
@@ -71,7 +72,8 @@ template <int W, class Edges, class Given> class BandedCoupling {
         return slack;
     }
 
-    // Add the rank-one correction; returns the price, rounded up by more than all sums may lose.
+    // Adds the rank-one correction. Returns the cost, an upper bound also with rounding: the last
+    // factor exceeds the relative error of all sums.
     P complete() {
         const P none(0.0), *p = t_.packs(t_.p);
         P price = add_rows(), missing(0.0);
@@ -87,7 +89,7 @@ template <int W, class Edges, class Given> class BandedCoupling {
         return price * P(1.0 + double(count_) * 0x1p-50);
     }
 
-    // put(x, y, mass) for all pairs.
+    // Calls put(x, y, mass) for all label pairs.
     template <class Put> void masses(Put put) {
         for (Index x = 0; x < count_; ++x) {
             for (Index y = 0; y < count_; ++y)
@@ -99,10 +101,11 @@ template <int W, class Edges, class Given> class BandedCoupling {
     }
 
   private:
-    static constexpr double mild = 250.0; // η · C, so that exp(-η C) is much more than `trace`
+    static constexpr double mild =
+        250.0; // limit on η · C for which exp(-η C) stays far above `trace`
 
-    // Masses as if the cheapest labels of both ends cost nothing together: the greatest one is at
-    // least exp(-mild). Returns what these labels cost more than what masses are relative to.
+    // Masses relative to exp(-η (low_row + low_col)); the largest is at least exp(-mild). Returns
+    // low_row + low_col minus the reference cost of the masses, which is 0 here.
     P evenly(const P *row, const P *col, const P &low_row, const P &low_col) {
         const P far = mass_of(edges_.ceiling, eta_);
         band_.begin_evenly(eta_);
@@ -113,7 +116,7 @@ template <int W, class Edges, class Given> class BandedCoupling {
         }
         return P(0.0);
     }
-    // Masses relative to the greatest one; returns the same.
+    // Masses relative to the largest mass, exp(-η low). Returns low_row + low_col - low.
     P unevenly(const P *row, const P *col, const P &low_row, const P &low_col) {
         edges_.message(col, sum_, t_.spare, infinity);
         const P low = hard_minimum<W>(count_, [&](Index x) { return row[x] + sum_[x]; });
@@ -131,7 +134,7 @@ template <int W, class Edges, class Given> class BandedCoupling {
     }
     P &left_over(Index x) { return reinterpret_cast<P *>(t_.rest_p)[x]; }
 
-    // Row sums of the masses into `sum_`; returns what they cost.
+    // sum_ = row sums of the masses; returns their total cost.
     P add_rows() {
         P price(0.0);
         band_.rows(right_, sum_, toll_);
@@ -143,14 +146,14 @@ template <int W, class Edges, class Given> class BandedCoupling {
         }
         return price;
     }
-    // Column sums into `rest_`.
+    // rest_ = column sums of the masses.
     void add_cols() {
         band_.cols(left_, rest_);
         far_sums(count_, edges_.reach, far_left_, far_);
         for (Index y = 0; y < count_; ++y)
             rest_[y] = fused(right_[y], rest_[y], far_right_[y] * far_[y]);
     }
-    // Add Σ mass · (κ - low); labels without mass may have κ = +inf.
+    // mean += Σ mass · (κ - low). Labels without mass may have κ = +inf.
     void add_means(const P *kappa, const P &low, const P *mass, P &mean) const {
         for (Index x = 0; x < count_; ++x)
             mean = fused(mass[x], least(kappa[x] - low, P(barred)), mean);

@@ -1,30 +1,32 @@
-// Costs and masses of the couplings of one run of edges, as cells of `lanes` numbers.
+// Costs and masses of the couplings of one run of edges, in cells of `lanes` doubles.
 #pragma once
 
 #include "tiles.hpp"
 
 namespace softmap {
 
-// What is asked about, and where the answers go; a null pointer says: not wanted.
+// The input of the coupling kernels and the arrays of their results. entropy, slack and plan may be
+// null: then they are not computed.
 struct Couplings {
-    const double *kappa; // by half-edge
-    const double *nodes; // by node
+    const double *kappa; // κ by half-edge
+    const double *nodes; // node marginals by node state
     double eta;
-    double *cost;         // [edges]
-    double *entropy;      // [edges] before anything is moved
-    double *slack;        // [edges] ℓ₁, of both ends
-    double *plan;         // row-major tables one after the other
-    const Index *plan_at; // where the tables begin
+    double *cost;    // [edges] cost of the coupling
+    double *entropy; // [edges] entropy of the soft marginals, before `Proj`
+    double *slack;   // [edges] ℓ₁ distance of their row and column sums from the node marginals
+    double *plan;    // the couplings, row-major tables one after the other
+    const Index *plan_at; // [edges] first entry of each table
 };
 
-// Couplings of the lanes of one view. Lanes are edges (W = lanes), or labels of the second end of a
-// single edge (W = 1): a cell is `lanes` numbers in either case, and a table has `cells` of them in
-// each row, +inf standing in the cost of labels that are not there.
+// Couplings of the lanes of one view. Lanes are edges (W = lanes) or labels of the second endpoint
+// of a single edge (W = 1). In both cases a cell is `lanes` doubles, and a table has `cells` cells
+// per row; the cost of padding labels is +inf.
 template <int W> class Cells {
   public:
     using Cell = Pack<lanes>;
 
-    // Room for couplings, to be filled; `tables`: whether costs and plans need room.
+    // Divides `room` into arrays without filling them; `tables` says whether costs and plans are
+    // stored.
     Cells(double *room, const Run &run, bool tables)
         : rows(run.rows), cols(run.cols), cells(width_of(cols)),
           cost(reinterpret_cast<Cell *>(room)), plan(cost + (tables ? rows * cells : 0)),
@@ -37,7 +39,7 @@ template <int W> class Cells {
         spare = at;
     }
 
-    // κ and marginals from arrays in the order of the model.
+    // Also loads κ and the marginals from arrays in model order.
     Cells(double *room, const Layout<double> &lay, const Run &run, const Couplings &ask,
           bool tables)
         : Cells(room, run, tables) {
@@ -46,7 +48,7 @@ template <int W> class Cells {
         pad();
     }
 
-    // What stands for labels that are not there.
+    // Sets κ = +inf and mass 0 at padding labels.
     void pad() const {
         pad(rows, high, row, p);
         pad(cols, cells, col, q);
@@ -68,7 +70,8 @@ template <int W> class Cells {
         else
             value.each(1, [&](int, double one) { array[x] = one; });
     }
-    // Sums and minima over labels, in every lane.
+    // The sum or minimum over the lanes of a cell if lanes are labels (W = 1), in every lane; the
+    // cell itself if lanes are edges.
     static Cell summed(const Cell &a) { return W > 1 ? a : Cell(total(a)); }
     static Cell lowered(const Cell &a) { return W > 1 ? a : Cell(-largest(0.0 - a)); }
 
@@ -82,7 +85,7 @@ template <int W> class Cells {
 
     const Index rows, cols, cells;
     Cell *const cost, *const plan, *const ahead;
-    const Index high;                            // cells of a column
+    const Index high;                            // cells of an array over the labels of the rows
     double *row, *col, *p, *q, *rest_p, *rest_q; // κ with +inf at forbidden labels; marginals
     double *spare;
 

@@ -1,10 +1,11 @@
-// Edge marginals for given node marginals: one code makes them, prices them and hands them out.
+// Couplings (edge marginals with given node marginals) and their costs. The same code computes the
+// cost of a coupling and the coupling that is returned.
 //
-// From the marginals exp(-η (C + κ_i + κ_j)) of an edge, `Proj` (Algorithm 4 of the paper,
-// Algorithm 2 of Altschuler et al.) makes a coupling of those of its ends; where that would need a
-// forbidden pair, the edge gets its cheapest transport instead; small tables are improved by
-// `exchange`. Families that know the cheapest coupling in closed form give that one. At η = ∞ every
-// edge gets its cheapest transport. The price is +inf where no coupling avoids the forbidden pairs.
+// `Proj` (Algorithm 4 of the paper, Algorithm 2 of Altschuler et al.) rounds the soft edge
+// marginals exp(-η (C + κ_i + κ_j)) to a coupling of the node marginals. If that coupling has mass
+// on a forbidden pair, it is replaced by an optimal transport plan. Small tables are improved by
+// `exchange`. Families with `closed_transport` return their optimal plan. At η = ∞ every edge gets
+// an optimal plan. The cost is +inf if no coupling avoids the forbidden pairs.
 #pragma once
 
 #include "banded.hpp"
@@ -13,6 +14,7 @@
 
 namespace softmap {
 
+// t.cost = the costs of all label pairs; +inf at padding labels.
 template <int W, class Edges> void fill_costs(const Cells<W> &t, const Edges &edges) {
     for (Index x = 0; x < t.rows; ++x) {
         for (Index c = 0; c < t.cells; ++c) {
@@ -27,10 +29,10 @@ template <int W, class Edges> void fill_costs(const Cells<W> &t, const Edges &ed
     }
 }
 
-// plan = exp(-η (C + κ_i + κ_j)) up to a factor; its row sums go into `rest_p`.
+// Result of `soften`: plan ∝ exp(-η (C + κ_i + κ_j)), its row sums in `rest_p`.
 template <int W> struct Soft {
     Pack<lanes> entropy;
-    Pack<lanes> scale; // what makes the masses of the plan sum to 1
+    Pack<lanes> scale; // factor that makes the masses of the plan sum to 1
 };
 
 template <int W> Soft<W> soften(const Cells<W> &t, double eta) {
@@ -63,13 +65,13 @@ template <int W> Soft<W> soften(const Cells<W> &t, double eta) {
     return {fused(Cell(eta) * t.summed(mean), scale, log(sum)), scale};
 }
 
-// Scale rows, then columns, down to at most p and q; what is missing goes into `rest_*`. The first
-// half of Algorithm 2 of Altschuler et al.; returns the slack before.
+// Scales rows down to at most p, then columns to at most q; the missing mass goes into `rest_p` and
+// `rest_q`. The first half of Algorithm 2 of Altschuler et al. Returns the ℓ₁ slack before scaling.
 template <int W> Pack<lanes> shrink(const Cells<W> &t, const Pack<lanes> &scale) {
     using Cell = Pack<lanes>;
     const Cell one(1.0), none(0.0);
     Cell slack(0.0), slack_of_cols(0.0);
-    double *have = t.rest_q, *scale_of = t.col; // κ was used for the last time
+    double *have = t.rest_q, *scale_of = t.col; // κ is not read again: its memory is reused
     for (Index c = 0; c < t.cells; ++c)
         none.store(have + lanes * c);
     for (Index x = 0; x < t.rows; ++x) {
@@ -99,14 +101,14 @@ template <int W> Pack<lanes> shrink(const Cells<W> &t, const Pack<lanes> &scale)
     return slack + t.summed(slack_of_cols);
 }
 
-// mass · cost, 0 where there is no mass; NaN and +inf stay.
+// mass · cost, and 0 if the mass is 0 (also at cost +inf); NaN stays NaN.
 inline Pack<lanes> priced(const Pack<lanes> &mass, const Pack<lanes> &cost) {
     const Pack<lanes> tiny(std::numeric_limits<double>::denorm_min());
     return choose(mass, tiny, Pack<lanes>(0.0), mass * cost);
 }
 
-// Add the rank-one correction: the second half of Algorithm 2 of Altschuler et al. Returns the
-// price, which is no finite number where mass lies on forbidden pairs.
+// Adds the rank-one correction, the second half of Algorithm 2 of Altschuler et al. Returns the
+// cost, which is not finite if there is mass on forbidden pairs.
 template <int W> Pack<lanes> complete(const Cells<W> &t) {
     using Cell = Pack<lanes>;
     const Cell none(0.0), speck(negligible);
@@ -135,7 +137,7 @@ template <int W> Pack<lanes> price(const Cells<W> &t) {
     return t.summed(sum);
 }
 
-// Exact transport for a lane; returns whether there is one.
+// Replaces the plan of one lane by an optimal transport plan; returns whether there is one.
 template <int W> bool transported(const Cells<W> &t, int lane, Transport &solve) {
     const Index size = t.rows * t.cols;
     std::vector<double> cost(size), plan(size), p(t.rows), q(t.cols);
@@ -153,7 +155,7 @@ template <int W> bool transported(const Cells<W> &t, int lane, Transport &solve)
     return stranded <= feasible;
 }
 
-// Whether `exchange` applies: small tables whose finite costs it can tell from forbidden ones.
+// Whether `exchange` applies: a small table, and all finite costs are below `barred`.
 template <int W> bool exchangeable(const Cells<W> &t) {
     if (t.rows * t.cols > exchanged)
         return false;
@@ -178,7 +180,7 @@ template <int W> void exchange_cells(const Cells<W> &t) {
     }
 }
 
-// The answers for the edges of a run.
+// Stores the results for the edges of a run.
 template <int W> struct Answers {
     const Run &run;
     const Couplings &ask;
@@ -197,7 +199,8 @@ template <int W> struct Answers {
     }
 };
 
-// Lanes for which `Proj` is no coupling, or all of them (η = ∞), by exact transport.
+// Recomputes the lanes for which `Proj` failed (cost not finite), or all lanes (η = ∞), by exact
+// transport. Returns the costs.
 template <int W>
 Pack<lanes> mended(const Cells<W> &t, const Run &run, const Pack<lanes> &found, bool all,
                    Transport &solve) {
@@ -218,6 +221,7 @@ Pack<lanes> mended(const Cells<W> &t, const Run &run, const Pack<lanes> &found, 
     return Pack<lanes>::of([&](int k) { return fits[k] ? price_of[k] : infinity; });
 }
 
+// Couplings by full tables: `Proj`, exact transport where it fails, and `exchange` in small tables.
 template <int W, class Edges>
 void couple_generally(const Cells<W> &t, const Edges &edges, const Run &run, const Couplings &ask,
                       Transport &solve) {
@@ -255,7 +259,8 @@ template <int W> bool are_numbers(const Pack<W> &a) {
     return largest(size_of(a)) < infinity && total(a) == total(a);
 }
 
-// Entropy and slack of the soft masses, where the coupling does not depend on them.
+// Stores entropy and slack of the soft masses for edges whose coupling does not depend on them.
+// Uses full tables if the family's closed form gives a number that is not finite.
 template <int W, class Edges, class Make>
 void answer_softly(const Cells<W> &t, const Edges &edges, const Run &run, const Couplings &ask,
                    Make make) {
@@ -276,6 +281,7 @@ void answer_softly(const Cells<W> &t, const Edges &edges, const Run &run, const 
     answers.put(ask.slack, shrink(tables, anew.scale));
 }
 
+// Couplings of families that know their optimal transport plan.
 template <int W, class Edges>
 void couple_in_closed_form(const Cells<W> &t, const Edges &edges, const Run &run,
                            const Couplings &ask) {
@@ -295,8 +301,8 @@ void couple_in_closed_form(const Cells<W> &t, const Edges &edges, const Run &run
     });
 }
 
-// Wide tables of families with a band, in time proportional to the labels; returns false, and does
-// nothing, where some number is none.
+// Couplings of families with a band, in time proportional to the size of the band. Returns false
+// without storing anything if a cost is not finite.
 template <int W, class Edges>
 bool couple_in_bands(const Cells<W> &t, const Edges &edges, const Run &run, const Couplings &ask) {
     const Answers<W> answers{run, ask};
@@ -331,7 +337,7 @@ template <class Edges> Way way_of(const Edges &edges, const Run &run, double eta
     return Way::general;
 }
 
-// Couplings of the edges of a run; make(room, tables) fills cells with their κ and marginals.
+// Couplings of the edges of a run; make(room, tables) returns Cells with their κ and marginals.
 template <int W, class Edges, class Make>
 void couple_run(double *room, const Edges &edges, const Run &run, const Couplings &ask,
                 Transport &solve, Make make) {

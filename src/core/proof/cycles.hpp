@@ -1,4 +1,5 @@
-// How much a cycle of pairs raises the bound: its least joint cost less the sum of its least costs.
+// How much a cycle of pairwise tables can raise the bound: the minimum of the sum of its tables
+// minus the sum of their minima.
 #pragma once
 
 #include "base/layout.hpp"
@@ -8,8 +9,9 @@
 
 namespace softmap {
 
-// Square tables of pairs, (pairs, width, width), and cycles as places of their pairs in order;
-// `turned` says of each whether its rows belong to the later variable of the cycle.
+// Square tables of shape (pairs, width, width), and cycles of `length` pairs each: `place` has the
+// index of each pair in the order of its cycle, and `turned` says whether the pair's table is to be
+// transposed (its rows belong to the later variable of the cycle).
 struct Cycles {
     const double *tables;
     Index width;
@@ -18,7 +20,8 @@ struct Cycles {
     Index length;
 };
 
-// Gains by dynamic programming around the cycle: rows for the first variable, columns for the last.
+// The gain of a cycle by dynamic programming along it. Tables have the first variable of the cycle
+// by rows and the last one reached by columns.
 class CycleGain {
   public:
     explicit CycleGain(const Cycles &cycles)
@@ -39,7 +42,7 @@ class CycleGain {
   private:
     std::size_t cells() const { return std::size_t(c_.width * c_.width); }
 
-    // The table of one pair, the earlier variable by rows; returns its least entry.
+    // Loads the table of one pair with the earlier variable by rows; returns its minimum.
     double load(Index at, std::vector<double> &out) const {
         const double *table = c_.tables + c_.place[at] * c_.width * c_.width;
         double least = infinity;
@@ -51,7 +54,7 @@ class CycleGain {
         return least;
     }
 
-    // min over the variable in the middle.
+    // so_far_[x, z] = min over y of so_far_[x, y] + next_[y, z].
     void extend() {
         const Index d = c_.width;
         std::fill(longer_.begin(), longer_.end(), infinity);

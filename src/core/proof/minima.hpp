@@ -1,16 +1,15 @@
-// What a λ proves: least reduced costs of nodes and edges, and their sum, certainly no larger than
-// in real numbers.
+// The dual bound of λ: minima of the reduced costs of nodes and edges, and their sum. All results
+// are lower bounds on the values in exact arithmetic.
 //
-// Nodes: each C_i(x) - Σ λ is added up with its errors carried along and rounded down once (see
-// sums.hpp). Edges: everything is computed with the processor rounding down. An entry of
-// C_e + λ_i + λ_j is a product, sums and minima, all of them monotone, so each step can only lower
-// the result; a minimum over lower bounds of all entries is a lower bound of the minimum, whichever
-// entry it is at. This holds for every hard message as it is written in the families. What is lost:
-// less than one unit in the last place of each intermediate result on the way to the least entry -
-// one product and two sums; for the linear distance one sum per step between the two labels. Large
-// terms at other entries lose nothing. Overflow gives -inf downwards and the largest number
-// upwards. Hard messages use no `fused`, and nothing is contracted; a fused product and sum would
-// be rounded down once instead of twice, which is a lower bound as well.
+// Nodes: each C_i(x) - Σ λ is a compensated sum, rounded down once (see sums.hpp). Edges: all
+// arithmetic is rounded down. An entry of C_e + λ_i + λ_j is built from a product, sums and minima,
+// all monotone, so that each rounding can only lower the result, and the minimum over lower bounds
+// of all entries is a lower bound on the minimum. This holds for the hard messages of all families.
+// The loss is less than one unit in the last place of each intermediate result on the way to the
+// least entry: one product and two sums; for the linear distance one sum per step between the two
+// labels. Large terms at other entries do not add to it. A negative overflow gives -inf, a positive
+// one the largest finite double. Hard messages do not use `fused`, and contraction is off; a fused
+// product and sum would be rounded down once instead of twice, which is a lower bound as well.
 #pragma once
 
 #include "base/rounding.hpp"
@@ -19,7 +18,7 @@
 
 namespace softmap {
 
-// Sums of one node's labels with their errors.
+// Compensated sums C_i(x) - Σ λ(x), one for each label of a node.
 class NodeSums {
   public:
     explicit NodeSums(Index widest) : total_(widest), errors_(widest), sizes_(widest) {}
@@ -49,7 +48,7 @@ class NodeSums {
     std::vector<double> total_, errors_, sizes_;
 };
 
-// C_i - Σ λ of every label of nodes first..last-1, rounded as it comes.
+// out = C_i - Σ λ for every label of nodes first..last-1, in plain floating-point arithmetic.
 inline void reduced_unary(const Layout<double> &lay, const double *lam, double *out, Index first,
                           Index last) {
     for (Index i = first; i < last; ++i) {
@@ -64,7 +63,7 @@ inline void reduced_unary(const Layout<double> &lay, const double *lam, double *
     }
 }
 
-// At most min C_i - Σ λ over allowed labels, of nodes first..last-1.
+// out[i] = lower bound on min_x C_i(x) - Σ λ(x) over allowed labels, for nodes first..last-1.
 inline void node_minima(const Layout<double> &lay, const double *lam, double *out, Index first,
                         Index last) {
     NodeSums sums(lay.widest);
@@ -80,7 +79,8 @@ inline void node_minima(const Layout<double> &lay, const double *lam, double *ou
     }
 }
 
-// At most min C_e + λ_i + λ_j over allowed labels of W edges; NaN where a λ is no number.
+// out[e] = lower bound on min C_e + λ_i + λ_j over allowed labels, for the W edges of a run; NaN if
+// a λ is not finite.
 template <int W, class Edges>
 void run_minima(const Layout<double> &lay, const Edges &edges, const Run &run, const double *lam,
                 double *room, double *out) {
@@ -94,7 +94,7 @@ void run_minima(const Layout<double> &lay, const Edges &edges, const Run &run, c
     (low + spoilt).each(int(run.count), [&](int k, double one) { out[run.edge[k]] = one; });
 }
 
-// The same of edges first..last-1.
+// out[e] = `run_minima` of edges first..last-1.
 inline void edge_minima(const Layout<double> &lay, const double *lam, double *out, Index first,
                         Index last) {
     const RoundedDown down;
@@ -106,7 +106,7 @@ inline void edge_minima(const Layout<double> &lay, const double *lam, double *ou
     });
 }
 
-// A number certainly <= Σ_i min (C_i - Σ λ) + Σ_e min (C_e + λ_i + λ_j) + constant.
+// A lower bound on Σ_i min (C_i - Σ λ) + Σ_e min (C_e + λ_i + λ_j) + constant.
 inline double dual_bound(const Layout<double> &lay, const double *lam, double constant,
                          int threads) {
     std::vector<double> terms(std::size_t(lay.n + lay.m + 1));

@@ -5,9 +5,9 @@
 
 namespace softmap {
 
-// μ_i ∝ exp(-η s_i) of nodes first..last-1, s_i(x) being share[at[i] + x step[i]], into `out`; the
-// entropies of the μ_i, and the soft minima of the s_i, unless there is no room for them. Nodes of
-// equal label counts go together.
+// out = μ_i ∝ exp(-η s_i) for nodes first..last-1, where s_i(x) = share[at[i] + x · step[i]].
+// Unless `entropy` is null, entropy[i] is the entropy of μ_i and minimum[i] the soft minimum of
+// s_i. Consecutive nodes of equal label counts are computed together, one per lane.
 inline void soft_nodes(const Layout<double> &lay, const Index *at, const Index *step,
                        const double *share, double eta, double *out, double *entropy,
                        double *minimum, Index first, Index last) {
@@ -37,7 +37,7 @@ inline void soft_nodes(const Layout<double> &lay, const Index *at, const Index *
         for (Index x = 0; x < labels; ++x) {
             const P share_of = choose(P(trace), mass[x], mass[x], P(0.0)) * scale;
             mean = fused(share_of, excess[x], mean);
-            double *to = out + lay.node_offset[i] + x; // labels of nodes follow each other
+            double *to = out + lay.node_offset[i] + x; // the nodes' entries are contiguous in `out`
             share_of.each(int(count), [&](int k, double one) { to[k * labels] = one; });
         }
         if (!entropy)

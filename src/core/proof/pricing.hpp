@@ -1,4 +1,4 @@
-// Couplings of all edges, with κ read off the messages of chains where they lie.
+// Costs of the couplings of all edges, with κ computed from chain messages in pass order, in place.
 #pragma once
 
 #include "base/sums.hpp"
@@ -7,26 +7,27 @@
 
 namespace softmap {
 
-// Cost, entropy and slack of some edges' couplings, added up with errors carried along.
+// Cost, entropy and slack of couplings, summed over edges with one rounding (`careful_sum`).
 struct Prices {
     double cost, entropy, slack;
 };
 
-// What points of chains are made of: messages, shares by strip, and node marginals.
+// The data from which couplings are computed: messages `msg`, shares `theta` (by strip), and node
+// marginals `nodes` (in model order).
 template <class S> struct ChainPoint {
     const Layout<S> &lay;
-    const Layout<double> &costs; // the same model; only its places are read
+    const Layout<double> &costs; // the same model; only its offsets are read
     const Schedule<S> &plan;
     const S *msg;
     const double *theta, *nodes;
     double eta;
-    bool whole; // whether entropy and slack are asked for, too
+    bool whole; // whether entropy and slack are computed, too
 };
 
-// Prices blocks of a schedule one by one.
+// Computes the costs of the couplings of a schedule's blocks, block by block.
 template <class S> class Pricing {
   public:
-    static constexpr Index portion = 32; // blocks that are added up first, whatever the threads
+    static constexpr Index portion = 32; // blocks per partial sum, for any number of threads
 
     explicit Pricing(const ChainPoint<S> &point) : at_(point), room_(lanes), size_(lanes) {}
 
@@ -44,14 +45,16 @@ template <class S> class Pricing {
     }
 
   private:
-    // Rows are labels of the first end, as everywhere: which end is scaled first matters.
+    // Rows are the labels of the edge's first endpoint, as in `couple`: the result depends on which
+    // side is scaled first.
     Prices block(const Block &b) {
         return Families::visit(b.kind, [&](auto family) {
             const Run run = run_of(b);
             if (!b.count)
                 return price<1>(family.template at<1>(at_.lay, b.group, run.edge, 1), run, b);
-            // Tiles hold products of a weight and a table, rounded down for the bound. The point
-            // that is handed out is made from products rounded to nearest: price that one.
+            // The packed tables of tiles are products weight · table rounded down, for the bound.
+            // The couplings returned to the user are computed with products rounded to nearest, so
+            // their cost is computed from these.
             if (family.packed_size(b.early, b.late) && at_.lay.weight_at[b.group] >= 0)
                 return price<lanes>(family.template at<lanes>(at_.lay, b.group, run.edge, 1), run,
                                     b);
@@ -60,7 +63,7 @@ template <class S> class Pricing {
     }
 
     Run run_of(const Block &b) const {
-        const bool forward = b.orientation == 0; // from the first end
+        const bool forward = b.orientation == 0; // the first endpoint is the early one
         Run run{b.group,
                 0,
                 std::max<Index>(b.count, 1),
@@ -91,7 +94,7 @@ template <class S> class Pricing {
 
     template <int W> Cells<W> cells(double *room, const Run &run, const Block &b, bool tables) {
         const Cells<W> t(room, run, tables);
-        const bool forward = b.orientation == 0; // from the first end
+        const bool forward = b.orientation == 0; // the first endpoint is the early one
         stage<W>(Direction(at_.plan, b, forward), b, at_.theta, at_.msg,
                  reinterpret_cast<Pack<W> *>(t.row));
         stage<W>(Direction(at_.plan, b, !forward), b, at_.theta, at_.msg,
@@ -115,7 +118,7 @@ template <class S> class Pricing {
     Transport solve_;
 };
 
-// Prices of portions first..last-1 of the blocks of a schedule.
+// out[k] = cost, entropy and slack of portion k of the blocks, for portions first..last-1.
 template <class S>
 void price_portions(const ChainPoint<S> &point, Prices *out, Index first, Index last) {
     constexpr Index size = Pricing<S>::portion;

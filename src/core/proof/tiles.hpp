@@ -1,4 +1,4 @@
-// Runs of edges that are alike, `lanes` at a time, for kernels over edges in any order.
+// Groups consecutive edges of equal shape into runs of up to `lanes` edges, in model order.
 #pragma once
 
 #include "base/team.hpp"
@@ -9,22 +9,22 @@
 
 namespace softmap {
 
-// Edges of one run, at positions first..first + count - 1 of the list; lanes past `count` repeat
-// the last edge.
+// A run: the edges at positions first..first + count - 1 of a list. Lanes past `count` repeat the
+// last edge.
 struct Run {
     Index group, first, count;
     Index rows, cols;
     Index edge[lanes];
 };
 
-// The edges a kernel works on: a list of them, or 0..count - 1 where there is none.
+// The edges that a kernel works on: a list, or 0..count - 1 if `edges` is null.
 struct EdgeList {
     const Index *edges;
     Index count;
     Index operator[](Index k) const { return edges ? edges[k] : k; }
 };
 
-// The longest run of alike edges from position `first` on, at most up to `last`.
+// The longest run of edges that may share a view, from position `first` on and before `last`.
 template <class Family>
 Run run_from(const Layout<double> &lay, const EdgeList &list, Index g, Index first, Index last) {
     const Index e = list[first];
@@ -44,9 +44,9 @@ Run run_from(const Layout<double> &lay, const EdgeList &list, Index g, Index fir
     return run;
 }
 
-// work(view, run) for runs that cover positions first..last-1. The view is of all lanes, or of a
-// single edge (run.count = 1). Runs end at multiples of `lanes`, so that what is done together, and
-// with it every rounding, does not depend on how positions were split among threads.
+// Calls work(view, run) for runs that cover positions first..last-1. The view is of `lanes` edges,
+// or of a single edge if run.count = 1. Runs end at multiples of `lanes`, so that the grouping, and
+// with it every rounding, does not depend on how positions are split among threads.
 template <class F>
 void each_run(const Layout<double> &lay, const EdgeList &list, Index first, Index last,
               int receiver, F work) {
@@ -65,13 +65,14 @@ void each_run(const Layout<double> &lay, const EdgeList &list, Index first, Inde
     }
 }
 
-// work(first, last) on parts of the items 0..count-1 that begin at multiples of `lanes`.
+// Calls work(first, last) on ranges that cover the items 0..count-1 and begin at multiples of
+// `lanes`.
 inline void split_by_lanes(int threads, Index count, Task<Index, Index> work) {
     const auto up = [&](Index k) { return std::min(count, (k + lanes - 1) / lanes * lanes); };
     split(threads, count, [&](Index first, Index last) { work(up(first), up(last)); });
 }
 
-// Where the nodes and half-edges of one side of a run begin.
+// Offsets of the nodes and half-edges on one side of a run, by lane.
 template <int W> struct Side {
     Index node[W], half[W], labels;
 
@@ -83,14 +84,15 @@ template <int W> struct Side {
             half[k] = lay.half_at(h);
         }
     }
-    // Numbers of the nodes, lanes side by side. One lane after the other, as they lie in memory.
+    // out[W · x + k] = entry x of the node of lane k. Lane by lane, because a node's entries are
+    // contiguous in memory.
     void take(const double *array, double *out) const {
         for (int k = 0; k < W; ++k)
             for (Index x = 0; x < labels; ++x)
                 out[W * x + k] = array[node[k] + x];
     }
-    // λ of the labels, +inf where the model forbids one. Returns 0 in lanes where all others are
-    // finite numbers, else NaN.
+    // out = λ of the labels, +inf at forbidden labels. Returns 0 in lanes where λ is finite at all
+    // allowed labels, NaN in the other lanes.
     Pack<W> free(const Layout<double> &lay, const double *lam, double *out) const {
         return Pack<W>::of([&](int k) {
             double spoilt = 0.0;

@@ -1,7 +1,8 @@
-// Transport between two small distributions: exact, by successive shortest paths, and nearly so.
+// Optimal transport between two small distributions: exact, by successive shortest paths, and a
+// fast local improvement.
 //
-// In the exact one masses are whole multiples of 2⁻⁵², held in integers: a path always saturates
-// something, nothing is lost to rounding, and masses too small to matter are zero from the start.
+// The exact solver holds masses as integer multiples of 2⁻⁵²: each augmenting path saturates an
+// arc, sums are exact, and masses below 2⁻⁵³ are 0 from the start.
 #pragma once
 
 #include "base/layout.hpp"
@@ -12,10 +13,11 @@
 
 namespace softmap {
 
-// Successive shortest paths for one problem after another; costs and plans are row-major.
+// Successive shortest paths. An object can solve several problems; costs and plans are row-major.
 class Transport {
   public:
-    // The cheapest coupling of p and q into `out`; returns the mass that found no allowed pair.
+    // out = an optimal transport plan between p and q; returns the mass that could not be shipped
+    // because its pairs are forbidden.
     double operator()(const double *cost, const double *p, const double *q, Index rows, Index cols,
                       double *out) {
         prepare(cost, p, q, rows, cols);
@@ -58,8 +60,8 @@ class Transport {
         lower_columns();
     }
 
-    // The largest column prices that the row prices allow: each column then has a pair of reduced
-    // cost 0, and most paths are short.
+    // Sets the column potentials to the largest values that the row potentials allow: each column
+    // then has a pair of reduced cost 0, and most augmenting paths are short.
     void lower_columns() {
         std::fill(v_.begin(), v_.end(), infinity);
         for (Index x = 0; x < rows_; ++x)
@@ -69,7 +71,8 @@ class Transport {
             price = price < infinity ? price : 0.0;
     }
 
-    // Multiples of 1/whole that sum to 1, the difference going to the largest.
+    // out = masses normalised to sum 1, in units of 1 / whole; the rounding difference is added to
+    // the largest.
     static void in_units(const double *mass, Index count, std::vector<Index> &out) {
         double total = 0.0;
         for (Index x = 0; x < count; ++x)
@@ -85,8 +88,9 @@ class Transport {
         out[most] += left;
     }
 
-    // Dijkstra from row `root` in the residual graph: the nearest column with demand, or -1. Rows
-    // hang on the column that ships to them at reduced cost 0, so only columns have a distance.
+    // Dijkstra's algorithm from row `root` in the residual graph: returns the nearest column with
+    // demand, or -1. A row is reached from a column that it ships to, at reduced cost 0, so that
+    // only columns need distances.
     Index nearest_demand(Index root) {
         std::fill(reach_.begin(), reach_.end(), infinity);
         std::fill(settled_.begin(), settled_.end(), char(0));
@@ -112,7 +116,7 @@ class Transport {
         }
     }
 
-    // The nearest column that is not settled, one with demand among equals; -1 if none is reached.
+    // The nearest column without a final distance, at ties one with demand; -1 if none is reached.
     Index next_column() const {
         Index nearest = -1;
         double least = infinity;
@@ -124,7 +128,7 @@ class Transport {
         return nearest;
     }
 
-    // Reach columns through a row, and take it off the stack.
+    // Removes the row from the stack and relaxes its arcs to columns.
     void relax(Index row, double base) {
         stack_.pop_back();
         for (Index y = 0; y < cols_; ++y) {
@@ -138,7 +142,7 @@ class Transport {
         }
     }
 
-    // Ship as much as the path from `root` to `target` allows.
+    // Augments the flow along the path from row `root` to column `target`.
     void augment(Index root, Index target) {
         Index amount = std::min(supply_[root], demand_[target]);
         for (Index y = target; back_[y] != root; y = entered_[back_[y]])
@@ -154,7 +158,7 @@ class Transport {
         demand_[target] -= amount;
     }
 
-    // Keep reduced costs non-negative, and zero where mass is shipped.
+    // Updates the potentials: reduced costs stay nonnegative, and 0 on pairs with mass.
     void raise_prices(double limit) {
         for (Index x = 0; x < rows_; ++x)
             if (entered_[x] >= 0)
@@ -171,12 +175,13 @@ class Transport {
     std::vector<char> settled_;
 };
 
-// Lower the cost of W couplings (entries x · cols + y) by moves among two rows and two columns.
+// Lowers the cost of W couplings (entries at x · cols + y) by exchanging mass between two rows and
+// two columns.
 //
-// Such a move keeps all row and column sums; it goes as far as the masses let it. Exact where both
-// sides have two labels; elsewhere, from a plan made with good messages, within a few per cent of
-// what exact transport gains, at a tenth of its time. Finite costs must be below `barred`. `ahead`
-// is room for what each column costs more in one row than in another.
+// Such a move keeps all row and column sums; it moves as much mass as there is. The result is
+// optimal if both sides have two labels. Otherwise, from a plan of converged messages, it gains all
+// but a few per cent of what exact transport gains, in a tenth of the time. Finite costs must be
+// below `barred`. `ahead` is scratch of `cols` packs.
 template <int W>
 void exchange(const Pack<W> *cost, Pack<W> *plan, Pack<W> *ahead, Index rows, Index cols) {
     const Pack<W> none(0.0), top(barred);

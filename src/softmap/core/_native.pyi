@@ -1158,6 +1158,20 @@ def careful_sum(
 ) -> float:
     """Σ values, as good as rounded once."""
 
+def elimination_entries(
+    num_labels: Annotated[
+        NDArray[numpy.int64], dict(shape=(None,), order="C", device="cpu", writable=False)
+    ],
+    scope_start: Annotated[
+        NDArray[numpy.int64], dict(shape=(None,), order="C", device="cpu", writable=False)
+    ],
+    scope: Annotated[
+        NDArray[numpy.int64], dict(shape=(None,), order="C", device="cpu", writable=False)
+    ],
+    limit: float,
+) -> float:
+    """Table entries of a greedy variable elimination; inf beyond the limit."""
+
 class StopFlag:
     def __init__(self) -> None: ...
     def set(self) -> None: ...
@@ -1304,3 +1318,33 @@ def code_bound(
     ],
 ) -> float:
     """A number no larger than the bound that λ proves."""
+
+def cut_applies(layout: Layout, barrier: float) -> bool:
+    """
+    Whether all nodes have at most two labels and all edges are submodular.
+    """
+
+def binary_cut(
+    layout: Layout,
+    barrier: float,
+    labels: Annotated[NDArray[numpy.int64], dict(shape=(None,), order="C", device="cpu")],
+    lam: Annotated[NDArray[numpy.float64], dict(shape=(None,), order="C", device="cpu")],
+    seconds: float,
+) -> bool:
+    """
+    Optimal labels and λ of a submodular model of two labels; False when time ran out.
+    """
+
+class FusionMoves:
+    def __init__(self, layout: object, barrier: float) -> None: ...
+    def fuse(
+        self,
+        labels: Annotated[NDArray[numpy.int64], dict(shape=(None,), order="C", device="cpu")],
+        proposal: Annotated[
+            NDArray[numpy.int64], dict(shape=(None,), order="C", device="cpu", writable=False)
+        ],
+        seconds: float,
+    ) -> int:
+        """
+        Take labels of the proposal where a minimum cut says so; how many changed, or -1.
+        """

@@ -47,10 +47,10 @@ class Gaps:
 
 
 def relative_gap(gap: float, unit: float) -> float:
-    """The gap in units; 0 where there is none, +inf where there is one and the unit is 0."""
+    """The gap in units; 0 if there is none, +inf if there is one and the unit is 0 or infinite."""
     if gap <= 0:
         return 0.0
-    return gap / unit if unit > 0 else math.inf
+    return gap / unit if 0 < unit < math.inf else math.inf
 
 
 def stated_primal(cost: float, bound: float, energy: float) -> float:

@@ -56,7 +56,7 @@ class Tolerances(NamedTuple):
 
     def labels_met(self, gaps: RelativeGaps) -> Status | None:
         """The status of a labelling that is proved well enough."""
-        if gaps.map > self.gap:
+        if not gaps.map <= self.gap:
             return None
         return Status.OPTIMAL if gaps.map <= PROVED else Status.GAP
 

@@ -368,6 +368,12 @@ def _relax(run: _Run) -> Generator[Snapshot, None, Status]:
         yield snapshot
         if run.asked_to_stop(snapshot) and status is None:
             status = Status.CALLBACK
+    elif status is None and not len(trace):
+        opened, status = _open(run)
+        if opened is not None:
+            yield opened
+            if run.asked_to_stop(opened) and status is None:
+                status = Status.CALLBACK
     while status is None:
         with interrupts:
             run.checkpoints.suspend()
@@ -387,6 +393,17 @@ def _relax(run: _Run) -> Generator[Snapshot, None, Status]:
         if not limited:
             run.checkpoints.save_if_due(at_end=status is not None)
     return status
+
+
+def _open(run: _Run) -> tuple[Snapshot | None, Status | None]:
+    """Begin with a minimum cut or expansion moves, where the structure of the model says so."""
+    from softmap.solving.opening import open_run
+
+    with run.budget.interrupts:
+        stage = open_run(run.relaxation.problem, run.options, run.best, run.budget)
+        if stage is None:
+            return None, None
+        return run.note(stage), run.relaxation.closed()
 
 
 def _ended_before(run: _Run) -> Status | None:

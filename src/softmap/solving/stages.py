@@ -10,10 +10,12 @@ import math
 import time
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
+from functools import cached_property
 from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 
+from softmap import core
 from softmap.errors import InfeasibleModel
 from softmap.labels import neighbourhoods
 from softmap.labels.search import find_feasible
@@ -62,6 +64,10 @@ class StageTuning:
         Part of the variables up to which it may grow.
     tight : float
         Relative gap at which a search may stop.
+    narrow : int
+        Variables up to which the width of a model is computed.
+    eliminated : float
+        Table entries up to which variable elimination solves a model of small width.
     """
 
     at_most: float = 0.5
@@ -76,6 +82,8 @@ class StageTuning:
     partial_from: int = 300
     loose: float = 0.3
     tight: float = 1e-10
+    narrow: int = 3_000
+    eliminated: float = 5e8
 
 
 TUNING = StageTuning()
@@ -152,6 +160,20 @@ class Search(Stage):
             )
         self._offer(best, found)
 
+    @cached_property
+    def narrow(self) -> bool:
+        """Whether variable elimination solves the model: its width is small."""
+        if self.problem.model.num_variables > TUNING.narrow:
+            return False
+        flat = self._flattened()
+        sizes = flat.num_labels, flat.scope_start, flat.scope
+        return bool(core.elimination_entries(*sizes, TUNING.eliminated) <= TUNING.eliminated)
+
+    def _flattened(self) -> FlatModel:
+        if self._flat is None:
+            self._flat = flatten(self.problem.model)
+        return self._flat
+
     def forget(self) -> None:
         """Begin anew with the next turn: a run that is stored and resumed must do the same."""
         self._search = None
@@ -162,15 +184,14 @@ class Search(Stage):
         better = not bound - self._bound <= TUNING.fresh * rest
         if self._search is None or better:
             model = self.problem.model
-            if self._flat is None:
-                self._flat = flatten(model)
             self._bound = bound
+            most = 1e9 if share.timed else float(TUNING.dp_entries * share.work)
             self._search = ExactSearch(
-                self._flat,
+                self._flattened(),
                 incumbent=best.labels if best.found else None,
                 lam=flat_lam(model, best.lam),
                 relative_gap=min(TUNING.tight, self.options.gap),
-                dp_limit=1e9 if share.timed else float(TUNING.dp_entries * share.work),
+                dp_limit=max(most, TUNING.eliminated) if self.narrow else most,
                 seconds=min(share.budget.left, 1e9),
                 log=None if self.fresh_log is None else self.fresh_log(),
             )
@@ -178,7 +199,8 @@ class Search(Stage):
 
     def _promising(self, best: Best) -> bool:
         """Whether a search without a clock is short enough: few nodes, or a small gap."""
-        return self.problem.model.n <= TUNING.few or best.gaps().map <= TUNING.nearly
+        near = self.problem.model.n <= TUNING.few or best.gaps().map <= TUNING.nearly
+        return near or self.narrow
 
     def _offer(self, best: Best, found: ExactResult) -> None:
         if found.labels is not None:

@@ -47,11 +47,12 @@ class StageName(IntEnum):
     SEARCH = 1
     TIGHTEN = 2
     LABELS = 3
+    CUT = 4
 
     @property
     def word(self) -> str:
         """The stage, for people."""
-        return ("relaxation", "search", "tightening", "labels")[self]
+        return ("relaxation", "search", "tightening", "labels", "minimum cut")[self]
 
 
 @dataclass(frozen=True)

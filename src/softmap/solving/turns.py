@@ -46,6 +46,8 @@ class TurnLengths:
     early_entries : int
         Table entries of a model up to which it is searched before the LP is solved: to begin a
         search takes about 0.3 µs per entry.
+    elimination : float
+        Part of the time left that such a search may take on a model of small width.
     """
 
     first_turn: float = 0.3
@@ -56,6 +58,7 @@ class TurnLengths:
     effort: int = 4
     patience: int = 4
     early_entries: int = 6_000_000
+    elimination: float = 0.6
 
 
 TURNS = TurnLengths()
@@ -114,14 +117,18 @@ class Stages:
     def may_search_early(self, budget: Budget) -> Search | None:
         """The exact search, if it may have a turn while the relaxation is still being solved."""
         search = next((s for s in self.stages if isinstance(s, Search) and s.active), None)
-        if search is None or search.entries > TURNS.early_entries or not search.fits(budget):
+        if search is None:
             return None
-        return search
+        short = search.entries <= TURNS.early_entries and search.fits(budget)
+        return search if short or search.narrow else None
 
     def search_early(self, search: Search, best: Best, budget: Budget) -> None:
-        """A short turn of the exact search."""
+        """A short turn of the exact search; a long one for a model of small width."""
         before = budget.work
-        search(best, self._share(self.stages.index(search), budget))
+        share = self._share(self.stages.index(search), budget)
+        if search.narrow and share.timed:  # elimination will end the run
+            share = Share(budget, time.perf_counter() + TURNS.elimination * max(0.0, budget.left))
+        search(best, share)
         if budget.time_limit is None:
             search.forget()
         budget.spend(before - budget.work)  # the limit is for the relaxation until that has ended

@@ -11,7 +11,7 @@ from softmap.model import Model
 
 __all__ = ["STAGES", "Basis", "Columns", "Subject"]
 
-STAGES = ("relaxation", "search", "tightening", "labels")  # by the column `stage`
+STAGES = ("relaxation", "search", "tightening", "labels", "minimum cut")  # by the column `stage`
 
 
 class Columns(Protocol):

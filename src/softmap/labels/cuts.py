@@ -1,0 +1,107 @@
+"""Minimum cuts: models of two labels solved outright, and moves of many variables at once."""
+
+from __future__ import annotations
+
+import time
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from softmap import core
+from softmap.model import Model
+from softmap.model.layout import layout
+
+__all__ = ["Fusion", "solve_binary"]
+
+Labels = NDArray[np.int64]
+Floats = NDArray[np.float64]
+
+
+def solve_binary(
+    model: Model, *, barrier: float = np.inf, seconds: float = 1e9
+) -> tuple[Labels, Floats] | None:
+    """Solve a submodular model of two labels by a minimum cut.
+
+    An edge is submodular if C(0, 0) + C(1, 1) ≤ C(0, 1) + C(1, 0).
+
+    Parameters
+    ----------
+    model : Model
+        Nodes have at most two labels.
+    barrier : float, default +inf
+        Finite cost that stands for +inf; more than all finite costs together.
+    seconds : float, default 1e9
+        Stop after this time.
+
+    Returns
+    -------
+    labels, lam : arrays, or None
+        Optimal labels, and λ whose bound is their energy up to rounding. If time runs out, both
+        belong to the flow so far. None where the model is of another kind.
+    """
+    flat = layout(model)
+    if model.num_labels.max(initial=0) > 2 or not core.cut_applies(flat, barrier):
+        return None
+    labels, lam = np.zeros(model.n, dtype=np.int64), np.zeros(model.half_size)
+    core.binary_cut(flat, barrier, labels, lam, seconds)
+    return labels, lam
+
+
+class Fusion:
+    """Moves that choose between two labellings, for each variable, by one minimum cut.
+
+    The energy never rises. A move is optimal among all such choices where every edge is submodular
+    in the choice; with a constant proposal (an α-expansion) that holds for all metrics.
+
+    Parameters
+    ----------
+    model : Model
+        A model without factors of more than two variables.
+    barrier : float, default +inf
+        Finite cost that stands for +inf; more than all finite costs together.
+    """
+
+    def __init__(self, model: Model, barrier: float = np.inf) -> None:
+        self.model = model
+        self._moves = core.FusionMoves(layout(model), barrier)
+
+    def fuse(self, labels: Labels, proposal: ArrayLike, *, seconds: float = 1e9) -> int:
+        """Change labels in place to those of the proposal where that lowers the energy.
+
+        Returns
+        -------
+        int
+            The number of variables that changed; -1, and no change, if time ran out.
+        """
+        given = np.ascontiguousarray(proposal, dtype=np.int64)
+        return int(self._moves.fuse(labels, given, seconds))
+
+    def expand(self, labels: Labels, *, rounds: int = 2, seconds: float = 1e9) -> bool:
+        """Expand every label in turn, in place.
+
+        Parameters
+        ----------
+        labels : array
+        rounds : int, default 2
+            How often every label is expanded, at most.
+        seconds : float, default 1e9
+            Stop after this time.
+
+        Returns
+        -------
+        bool
+            Whether a whole round changed nothing: no expansion lowers the energy.
+        """
+        end = time.perf_counter() + seconds
+        last = self.model.num_labels - 1
+        idle, count = 0, int(last.max()) + 1
+        for step in range(rounds * count):
+            alpha = step % count
+            proposal = np.where(alpha <= last, alpha, labels)
+            changed = self.fuse(labels, proposal, seconds=max(0.0, end - time.perf_counter()))
+            if changed < 0:
+                return False
+            idle = 0 if changed else idle + 1
+            if idle == count:
+                return True
+        return False

@@ -1,0 +1,102 @@
+"""What a run does before the relaxation, where the structure of the model says so.
+
+A submodular model of two labels is solved by one minimum cut: its labels are optimal, and its flow
+is λ that proves it. Other large models of pairs begin with expansion moves, which give good labels
+long before the relaxation does.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from softmap.labels import cheapest
+from softmap.labels.cuts import Fusion, solve_binary
+from softmap.solving.best import Best
+from softmap.solving.budget import Budget
+from softmap.solving.options import Options
+from softmap.solving.problem import Problem
+from softmap.solving.trace import StageName
+
+__all__ = ["OpeningTuning", "open_run"]
+
+
+@dataclass(frozen=True)
+class OpeningTuning:
+    """Numbers of the first stage.
+
+    Attributes
+    ----------
+    expanded : int
+        Variables from which on a run begins with expansion moves.
+    rounds : int
+        How often every label is expanded.
+    share : float
+        Part of a time limit that expansion moves may take.
+    labels : int
+        Largest number of labels for which every label is expanded.
+    """
+
+    expanded: int = 2_000
+    rounds: int = 2
+    share: float = 0.3
+    labels: int = 256
+
+
+TUNING = OpeningTuning()
+
+
+def open_run(problem: Problem, options: Options, best: Best, budget: Budget) -> StageName | None:
+    """Solve the model by a cut, or find first labels by expansion moves.
+
+    Parameters
+    ----------
+    problem : Problem
+    options : Options
+    best : Best
+        To which labels and λ are offered.
+    budget : Budget
+
+    Returns
+    -------
+    StageName or None
+        What was done; None if the model or the options ask for something else.
+    """
+    model = problem.model
+    pairs = model.m > 0 and not len(model.auxiliaries) and not len(model.running)
+    default = options.method == "anneal" and options.backend == "cpu" and options.goal != "lp"
+    if not pairs or not default:
+        return None
+    if _cut(problem, best, budget):
+        return StageName.CUT
+    return StageName.LABELS if _expand(problem, best, budget) else None
+
+
+def _barrier(problem: Problem) -> float:
+    """A finite cost above all others together, which stands for +inf."""
+    return 2.0 * problem.width + 1.0 if problem.model.has_forbidden else np.inf
+
+
+def _cut(problem: Problem, best: Best, budget: Budget) -> bool:
+    """Solve a submodular model of two labels; whether it is one."""
+    found = solve_binary(problem.model, barrier=_barrier(problem), seconds=min(budget.left, 1e9))
+    if found is None:
+        return False
+    labels, lam = found
+    best.offer_lam(lam)
+    best.offer_labels(labels)
+    return True
+
+
+def _expand(problem: Problem, best: Best, budget: Budget) -> bool:
+    """Find labels of a large model by expansion moves; whether that was tried."""
+    model = problem.model
+    if model.num_variables < TUNING.expanded or int(model.num_labels.max()) > TUNING.labels:
+        return False
+    labels = np.ascontiguousarray(cheapest(model, model.unary))
+    seconds = min(1e9, TUNING.share * budget.left)
+    Fusion(model, _barrier(problem)).expand(labels, rounds=TUNING.rounds, seconds=seconds)
+    best.offer_labels(labels)
+    best.offer_lam(best.lam)
+    return True

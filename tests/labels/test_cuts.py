@@ -1,0 +1,146 @@
+"""Minimum cuts: optimal where edges are submodular, and moves that never raise the energy."""
+
+import itertools
+import math
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from scipy.sparse import coo_array
+from scipy.sparse.csgraph import maximum_flow
+
+import softmap
+from softmap.labels import cheapest
+from softmap.labels.cuts import Fusion, solve_binary
+from softmap.relaxation.bounds import dual_bound
+from softmap.solving.best import RelativeGaps, Tolerances
+
+BARRIER = 1e4
+
+
+def random_binary(seed, *, submodular=True, hard=0.0):
+    """A model of up to eight variables with two labels, some of them with one label only."""
+    rng = np.random.default_rng(seed)
+    n = int(rng.integers(2, 9))
+    pairs = [pair for pair in itertools.combinations(range(n), 2) if rng.random() < 0.5] or [(0, 1)]
+    sizes = np.where(rng.random(n) < 0.15, 1, 2)
+    unary = [rng.normal(size=size) for size in sizes]
+    tables = []
+    for i, j in pairs:
+        table = rng.normal(size=(2, 2))
+        if submodular:
+            lack = table[0, 0] + table[1, 1] - table[0, 1] - table[1, 0]
+            table[0, 1] += max(lack, 0.0) + 0.1
+        if rng.random() < hard:
+            table[0, 1] = np.inf
+        tables.append(table[: sizes[i], : sizes[j]])
+    return softmap.Model(unary, pairs, tables)
+
+
+def brute_force(model):
+    every = itertools.product(*(range(int(d)) for d in model.num_labels))
+    return min(float(model.energy(np.array(labels))) for labels in every)
+
+
+@given(st.integers(0, 10**6), st.sampled_from([0.0, 0.3]))
+def test_a_cut_solves_submodular_models_of_two_labels(seed, hard):
+    model = random_binary(seed, hard=hard)
+    best = brute_force(model)
+    labels, lam = solve_binary(model, barrier=BARRIER)
+    assert model.energy(labels) == pytest.approx(best, abs=1e-9)
+    assert dual_bound(model, lam) == pytest.approx(best, abs=1e-8)
+
+
+def test_other_models_are_refused():
+    wide = softmap.generators.potts_grid(3, 3, 3, seed=1)
+    frustrated = softmap.Model(np.zeros((2, 2)), [[0, 1]], [[[1.0, 0.0], [0.0, 1.0]]])
+    assert solve_binary(wide) is None
+    assert solve_binary(frustrated) is None
+
+
+@given(st.integers(0, 10**6))
+def test_the_flow_is_that_of_scipy(seed):
+    """Whole capacities: the least energy is a maximum flow."""
+    rng = np.random.default_rng(seed)
+    n, m = 30, 80
+    ends = rng.integers(0, n, size=(m, 2))
+    ends = ends[ends[:, 0] != ends[:, 1]]
+    excess = rng.integers(-20, 21, size=n)
+    weights = rng.integers(0, 10, size=len(ends)).astype(float)
+    unary = np.stack([np.maximum(-excess, 0), np.maximum(excess, 0)], axis=1).astype(float)
+    model = softmap.Model(unary, ends, softmap.Potts(weights))
+    labels, _ = solve_binary(model)
+    source, sink = np.full(n, n), np.full(n, n + 1)
+    row = np.concatenate([ends[:, 0], ends[:, 1], source, np.arange(n)])
+    col = np.concatenate([ends[:, 1], ends[:, 0], np.arange(n), sink])
+    capacity = np.concatenate([weights, weights, unary[:, 1], unary[:, 0]]).astype(np.int32)
+    graph = coo_array((capacity, (row, col)), shape=(n + 2, n + 2)).tocsr()
+    assert model.energy(labels) == maximum_flow(graph, n, n + 1).flow_value
+
+
+def test_a_cut_that_is_stopped_leaves_a_true_bound():
+    rng = np.random.default_rng(3)
+    edges = softmap.generators.grid_edges(150, 150)
+    model = softmap.Model(rng.normal(size=(150 * 150, 2)), edges, softmap.Potts(2.0))
+    labels, lam = solve_binary(model, seconds=0.0)
+    _, best = solve_binary(model)
+    assert dual_bound(model, lam) <= dual_bound(model, best) <= model.energy(labels)
+
+
+@given(st.integers(0, 10**6))
+def test_a_move_is_the_best_choice_where_it_is_submodular_and_never_worse(seed):
+    rng = np.random.default_rng(seed)
+    n, d = 6, 4
+    pairs = [pair for pair in itertools.combinations(range(n), 2) if rng.random() < 0.5] or [(0, 1)]
+    metric = bool(rng.integers(2))
+    tables = (
+        softmap.Potts(rng.random(len(pairs))) if metric else rng.normal(size=(len(pairs), d, d))
+    )
+    model = softmap.Model(rng.normal(size=(n, d)), pairs, tables)
+    labels = rng.integers(0, d, size=n)
+    proposal = np.full(n, rng.integers(d)) if metric else rng.integers(0, d, size=n)
+    before = labels.copy()
+    Fusion(model).fuse(labels, proposal)
+    assert np.all((labels == before) | (labels == proposal))
+    assert model.energy(labels) <= model.energy(before) + 1e-9
+    if metric:
+        choices = itertools.product([False, True], repeat=n)
+        best = min(float(model.energy(np.where(c, proposal, before))) for c in choices)
+        assert model.energy(labels) == pytest.approx(best, abs=1e-9)
+
+
+def test_expansion_ends_where_no_label_can_be_expanded():
+    model = softmap.generators.potts_grid(12, 12, 4, seed=2)
+    labels = np.ascontiguousarray(cheapest(model, model.unary))
+    before = model.energy(labels)
+    moves = Fusion(model)
+    assert moves.expand(labels, rounds=20)
+    assert model.energy(labels) <= before
+    for alpha in range(4):
+        assert moves.fuse(labels, np.full(144, alpha)) == 0
+
+
+def test_no_time_means_no_move():
+    model = softmap.generators.potts_grid(60, 60, 4, seed=2)
+    labels = np.zeros(3600, dtype=np.int64)
+    assert Fusion(model).fuse(labels, np.ones(3600), seconds=0.0) == -1
+    assert not labels.any()
+
+
+@pytest.mark.parametrize("goal", ["map", "labels", "optimal"])
+def test_solve_proves_submodular_models_by_one_cut(goal):
+    rng = np.random.default_rng(0)
+    edges = softmap.generators.grid_edges(40, 40)
+    model = softmap.Model(rng.normal(size=(1600, 2)), edges, softmap.Potts(0.7))
+    result = softmap.solve(model, goal=goal)
+    assert result.status is softmap.Status.OPTIMAL
+    assert [row.stage.word for row in result.trace] == ["minimum cut"]
+    assert softmap.verify(result).checked
+    assert result.energy == pytest.approx(softmap.solve(model, goal="lp", lp_gap=1e-9).primal)
+
+
+def test_an_infinite_gap_meets_no_tolerance():
+    """Labels without any bound were called optimal within the tolerance."""
+    assert Tolerances(1e-4, 1e-6).met(RelativeGaps(math.nan, math.nan)) is None
+    assert softmap.relaxation.gaps.relative_gap(math.inf, math.inf) == math.inf
