@@ -32,6 +32,13 @@ def test_random_proofs_are_accepted_and_changed_ones_prove_nothing_false():
     assert counts["accepted"] < counts["changed"]
 
 
+def test_a_bound_beside_a_large_constant_is_no_more_than_is_proved():
+    """The energy and the least costs cancel to 1e-6: what their sums lose counts there."""
+    counts, problems = campaign(range(530, 531))
+    assert not problems
+    assert counts["proofs"] == 1
+
+
 def test_a_checked_proof_makes_a_search_checked(searched):
     model, result, path = searched
     assert result.proof.kind is ProofKind.SEARCH

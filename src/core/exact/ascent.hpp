@@ -75,7 +75,7 @@ class Ascent {
   private:
     struct Use {
         int factor, position;
-        bool earlier, later; // whether the factor has variables before and after this one
+        bool earlier, later;     // whether the factor has variables before and after this one
         std::vector<Cost> moved; // from the factor to its labels, for the log
     };
     Work &w_;

@@ -56,8 +56,8 @@ inline bool Propagator::add_binary(int x, int y, std::int64_t table, int out,
                                    std::initializer_list<std::int64_t> from) {
     int id = find_edge(x, y);
     if (log != nullptr)
-        log->combine(out, from, id < 0 ? -1 : mem[edges[id].factor],
-                     id < 0 ? x : edges[id].x, id < 0 ? y : edges[id].y);
+        log->combine(out, from, id < 0 ? -1 : mem[edges[id].factor], id < 0 ? x : edges[id].x,
+                     id < 0 ? y : edges[id].y);
     if (id < 0) {
         id = add_edge(x, y, table);
     } else {
@@ -138,8 +138,7 @@ inline bool Propagator::eliminate_variable(int x) {
             mem[table + b * size[z] + c] = forbidden(least) ? INF : least;
         }
     control_.spend(dom(x) * dom(y) * dom(z));
-    return add_binary(y, z, table, x,
-                      {mem[edges[found[0]].factor], mem[edges[found[1]].factor]});
+    return add_binary(y, z, table, x, {mem[edges[found[0]].factor], mem[edges[found[1]].factor]});
 }
 
 inline std::vector<int> Propagator::solution() {

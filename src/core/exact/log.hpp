@@ -13,28 +13,28 @@ namespace softmap::exact {
 
 // Records; the numbers are those of the file.
 enum class Op : std::uint8_t {
-    LOAD = 1,      // unit and limits, what becomes of each factor, λ
-    DROP,          // labels whose costs reach the cut
-    BAN,           // the same, with the labels kept in place
-    DOMINATED,     // labels for which another one is as good
-    PERSISTENT,    // labels that some optimum has
-    SPLIT,         // a factor that is a sum over pairs
-    SUBSTITUTE,    // a variable that is a function of another one
-    ELIMINATE,     // a variable minimised out
-    FIX,           // a variable with one label left
-    NORMALISE,     // least entries moved to the constant
-    SHIFT,         // costs moved between factors and variables
-    COMPONENT,     // a search over some variables begins
-    END,           // and ends
-    CUT,           // what its nodes are compared with
-    DIVE,          // an open node is taken up
-    BRANCH,        // a decision
-    CLOSE,         // nothing here is below the cut
-    LEAVE,         // what is left of the dive becomes open nodes
-    MOVE,          // costs moved within the search
-    REMOVE,        // labels removed within the search
-    COMBINE,       // factors replaced by one within the search
-    ABANDON,       // the search proves nothing: the component is done otherwise
+    LOAD = 1,   // unit and limits, what becomes of each factor, λ
+    DROP,       // labels whose costs reach the cut
+    BAN,        // the same, with the labels kept in place
+    DOMINATED,  // labels for which another one is as good
+    PERSISTENT, // labels that some optimum has
+    SPLIT,      // a factor that is a sum over pairs
+    SUBSTITUTE, // a variable that is a function of another one
+    ELIMINATE,  // a variable minimised out
+    FIX,        // a variable with one label left
+    NORMALISE,  // least entries moved to the constant
+    SHIFT,      // costs moved between factors and variables
+    COMPONENT,  // a search over some variables begins
+    END,        // and ends
+    CUT,        // what its nodes are compared with
+    DIVE,       // an open node is taken up
+    BRANCH,     // a decision
+    CLOSE,      // nothing here is below the cut
+    LEAVE,      // what is left of the dive becomes open nodes
+    MOVE,       // costs moved within the search
+    REMOVE,     // labels removed within the search
+    COMBINE,    // factors replaced by one within the search
+    ABANDON,    // the search proves nothing: the component is done otherwise
 };
 
 // Writes records to a file. An array is a byte, count << 2 | log2 of the width, the count by itself
@@ -57,7 +57,9 @@ class Log {
             low = std::min<std::int64_t>(low, data[k]);
             high = std::max<std::int64_t>(high, data[k]);
         }
-        const auto fits = [&](int bits) { return -(low + 1) >> (bits - 1) == 0 && high >> (bits - 1) == 0; };
+        const auto fits = [&](int bits) {
+            return -(low + 1) >> (bits - 1) == 0 && high >> (bits - 1) == 0;
+        };
         const int width = fits(8) ? 0 : fits(16) ? 1 : fits(32) ? 2 : 3;
         buffer_.push_back(static_cast<std::uint8_t>(std::min<std::size_t>(count, 63) << 2 | width));
         if (count >= 63)
@@ -96,7 +98,8 @@ class Log {
     bool failed_ = false;
 
     void flush() {
-        failed_ = failed_ || std::fwrite(buffer_.data(), 1, buffer_.size(), file_) != buffer_.size();
+        failed_ =
+            failed_ || std::fwrite(buffer_.data(), 1, buffer_.size(), file_) != buffer_.size();
         written_ += static_cast<std::int64_t>(buffer_.size());
         buffer_.clear();
     }

@@ -39,7 +39,7 @@ struct Result {
     std::int64_t nodes = 0, backtracks = 0;
     int components = 0, eliminated = 0, searched = 0;
     double root_bound = -INFINITY;
-    std::string log;         // the file whose first bytes prove the bound, and how many do
+    std::string log; // the file whose first bytes prove the bound, and how many do
     std::int64_t logged = 0;
 };
 

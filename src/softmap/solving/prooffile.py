@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from softmap.errors import WriteError
 from softmap.io.atomic import replacing
 from softmap.model import Model
 from softmap.proof.search.exact import Log
@@ -37,7 +38,10 @@ class ProofFile:
 
     def __init__(self, target: Path) -> None:
         self.target = target
-        self._folder = tempfile.TemporaryDirectory(prefix=".softmap-proof-", dir=target.parent)
+        try:
+            self._folder = tempfile.TemporaryDirectory(prefix=".softmap-proof-", dir=target.parent)
+        except OSError as error:
+            raise WriteError(target, error) from error
         self._count = 0
 
     def fresh(self) -> Path:
