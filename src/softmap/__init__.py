@@ -21,6 +21,7 @@ if TYPE_CHECKING:
         ModelError,
         NotEnoughMemory,
         OptionError,
+        ProofWarning,
         SoftmapError,
         WriteError,
     )
@@ -65,6 +66,7 @@ _HOME = {
     "Cardinality": "model",
     "CheckpointError": "errors",
     "CheckpointWarning": "errors",
+    "ProofWarning": "errors",
     "ConvergenceWarning": "errors",
     "ExactlyOne": "model",
     "FormatError": "errors",
@@ -150,6 +152,7 @@ __all__ = [
     "Picture",
     "Potts",
     "Projection",
+    "ProofWarning",
     "RankedLabelling",
     "Result",
     "SharedTables",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -15,6 +16,7 @@ from softmap.errors import ModelError, OptionError
 from softmap.machine import usable_cores
 from softmap.model import Model, Parity
 from softmap.model.potentials.base import Costs, frozen, integers, numbers, plain
+from softmap.solving.archive import checked_path
 
 __all__ = ["Decoded", "ParityCode"]
 
@@ -168,6 +170,48 @@ class ParityCode:
             raise OptionError("expected the ratios of one word, and λ as `decode` gives it")
         flat, parities = np.ascontiguousarray(given), self._odd(odd, 1)[0]
         return core.code_bound(self._start, self._member, self._degree, costs, parities, flat)
+
+    def write_proof(
+        self,
+        path: str | Path,
+        ratios: ArrayLike,
+        lam: ArrayLike,
+        odd: ArrayLike | None = None,
+    ) -> None:
+        """Write λ of one word as a proof of its bound (docs/proofs.md).
+
+        `softmap.verification.check_proof(path, code.model(ratios, odd), bound)` checks it.
+        """
+        from softmap.solving.prooffile import write_dual  # few words are proved to others
+
+        given, model = numbers(lam, "lam"), self.model(ratios, odd)
+        if given.shape != self._member.shape or len(model.running):
+            raise OptionError("expected λ as `decode` gives it, and checks with tables of words")
+        write_dual(checked_path(path), model, self._half_lam(model, given))
+
+    def _half_lam(self, model: Model, lam: Costs) -> Costs:
+        """λ of the checks as that of the model: with joint words, whose side takes it back."""
+        out, aux, nodes = np.zeros(model.half_size), model.auxiliaries, model.num_variables
+        edges: dict[tuple[int, int], list[int]] = {}
+        for e, (i, j) in enumerate(model.edges.tolist()):
+            edges.setdefault((i, j), []).append(2 * e)
+            edges.setdefault((j, i), []).append(2 * e + 1)
+        for row, begin in zip(self.checks, self._start.tolist(), strict=False):
+            if len(row) < 2:  # the bit is fixed, whatever λ is
+                continue
+            if len(row) == 2:
+                for k, bit in enumerate(row):
+                    half = edges[bit, row[1 - k]].pop(0)
+                    out[model.half_offset[half] + 1] = lam[begin + k]
+                continue
+            strides = aux.stride[aux.start[nodes - model.num_variables] :].tolist()
+            for k, bit in enumerate(row):
+                half = edges[bit, nodes].pop(0)
+                out[model.half_offset[half] + 1] = lam[begin + k]
+                states = np.arange(model.num_labels[nodes])
+                out[model.half_slice(half ^ 1)] = -lam[begin + k] * (states // strides[k] % 2)
+            nodes += 1
+        return out
 
     def model(self, ratios: ArrayLike | None = None, odd: ArrayLike | None = None) -> Model:
         """The same problem for `softmap.solve`, which goes on where the relaxation is not tight."""

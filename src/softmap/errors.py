@@ -14,6 +14,7 @@ __all__ = [
     "ModelError",
     "NotEnoughMemory",
     "OptionError",
+    "ProofWarning",
     "SoftmapError",
     "WriteError",
     "shown",
@@ -49,6 +50,10 @@ class CheckpointError(SoftmapError):
 
 class CheckpointWarning(RuntimeWarning):
     """A checkpoint could not be written; the run goes on without it."""
+
+
+class ProofWarning(RuntimeWarning):
+    """The proof that was asked for proves less than the bound: that is stated only."""
 
 
 class ConvergenceWarning(RuntimeWarning):

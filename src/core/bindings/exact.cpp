@@ -32,12 +32,12 @@ class ExactSearch {
     ExactSearch(Ints num_labels, Doubles unary, Ints scope_start, Ints scope, Doubles tables,
                 double constant, Doubles lam, Ints incumbent, double relative_gap,
                 double absolute_gap, double memory_limit, bool presolve, bool ascent,
-                double dp_limit, double seconds)
+                double dp_limit, double seconds, const std::string &log)
         : held_{num_labels, scope_start, scope}, costs_{unary, tables, lam},
           solver_({view<std::int64_t>(num_labels), view<double>(unary),
                    view<std::int64_t>(scope_start), view<std::int64_t>(scope), view<double>(tables),
                    constant, view<double>(lam), view<std::int64_t>(incumbent)},
-                  options(relative_gap, absolute_gap, presolve, ascent, dp_limit, seconds),
+                  options(relative_gap, absolute_gap, presolve, ascent, dp_limit, seconds, log),
                   control_) {
         control_.max_open_bytes = static_cast<std::int64_t>(memory_limit);
     }
@@ -62,7 +62,7 @@ class ExactSearch {
 
   private:
     static ex::Options options(double relative_gap, double absolute_gap, bool presolve, bool ascent,
-                               double dp_limit, double seconds) {
+                               double dp_limit, double seconds, const std::string &log) {
         ex::Options out;
         out.relative_gap = relative_gap;
         out.absolute_gap = absolute_gap;
@@ -70,6 +70,7 @@ class ExactSearch {
         out.ascent = ascent;
         out.max_dp_entries = std::min(out.max_dp_entries, dp_limit);
         out.seconds = seconds;
+        out.log = log;
         return out;
     }
     static ex::Control::Clock::time_point moment(double seconds) {
@@ -93,6 +94,8 @@ class ExactSearch {
         out["eliminated"] = r.eliminated;
         out["searched"] = r.searched;
         out["root_bound"] = r.root_bound;
+        out["log"] = r.log;
+        out["logged"] = r.logged;
         return out;
     }
 
@@ -128,11 +131,12 @@ void bind_exact(nb::module_ &m) {
     });
     nb::class_<ExactSearch>(m, "ExactSearch", "A branch and bound over one model.")
         .def(nb::init<Ints, Doubles, Ints, Ints, Doubles, double, Doubles, Ints, double, double,
-                      double, bool, bool, double, double>(),
+                      double, bool, bool, double, double, const std::string &>(),
              nb::arg("num_labels"), nb::arg("unary"), nb::arg("scope_start"), nb::arg("scope"),
              nb::arg("tables"), nb::arg("constant"), nb::arg("lam"), nb::arg("incumbent"),
              nb::arg("relative_gap"), nb::arg("absolute_gap"), nb::arg("memory_limit"),
-             nb::arg("presolve"), nb::arg("ascent"), nb::arg("dp_limit"), nb::arg("seconds"))
+             nb::arg("presolve"), nb::arg("ascent"), nb::arg("dp_limit"), nb::arg("seconds"),
+             nb::arg("log"))
         .def("go_on", &ExactSearch::go_on, nb::arg("incumbent"), nb::arg("time_limit"),
              nb::arg("end"), nb::arg("backtrack_limit"), nb::arg("stop").none() = nb::none(),
              "Search on, for so many seconds and backtracks; what is known then.");

@@ -24,7 +24,9 @@ class Ascent {
                 const int own = static_cast<int>(k);
                 const auto position = std::find(scope.begin(), scope.end(), vars[k]);
                 uses_[k].push_back(
-                    {f, static_cast<int>(position - scope.begin()), own > low, own < high});
+                    {f, static_cast<int>(position - scope.begin()), own > low, own < high, {}});
+                if (w.log != nullptr)
+                    uses_[k].back().moved.resize(w.d(vars[k]));
             }
     }
 
@@ -52,24 +54,53 @@ class Ascent {
         }
     }
 
+    // What was done since the start.
+    void write(Log &log) const {
+        if (!banned_.empty()) {
+            log.op(Op::BAN);
+            log.array(banned_);
+        }
+        log.op(Op::SHIFT);
+        std::vector<std::int64_t> places;
+        std::vector<Cost> amounts;
+        for (const auto &uses : uses_)
+            for (const auto &use : uses) {
+                places.insert(places.end(), {use.factor, use.position});
+                amounts.insert(amounts.end(), use.moved.begin(), use.moved.end());
+            }
+        log.array(places);
+        log.array(amounts);
+    }
+
   private:
     struct Use {
         int factor, position;
-        bool earlier, later; // whether the factor has variables before and after this one
+        bool earlier, later;     // whether the factor has variables before and after this one
+        std::vector<Cost> moved; // from the factor to its labels, for the log
     };
     Work &w_;
     std::vector<int> order_;
     std::vector<std::vector<Use>> uses_;
     std::vector<Cost> message_;
+    std::vector<std::int64_t> banned_; // variables, labels and factors that forbid them
+
+    void note_message(Use &use, int v, std::size_t a) {
+        if (!forbidden(message_[a]))
+            use.moved[a] += message_[a];
+        else if (!forbidden(w_.unary[v][a]))
+            banned_.insert(banned_.end(), {v, static_cast<std::int64_t>(a)});
+    }
 
     void visit(std::size_t k, bool forth, Control &control) {
         const int v = order_[k];
         auto &u = w_.unary[v];
         int in = 0, out = 0;
-        for (const auto &use : uses_[k]) {
+        for (auto &use : uses_[k]) {
             auto &f = *w_.factors[use.factor];
             min_marginal(w_, f, use.position, message_);
             for (std::size_t a = 0; a < u.size(); ++a) {
+                if (w_.log != nullptr)
+                    note_message(use, order_[k], a);
                 u[a] = sum(u[a], message_[a]);
                 message_[a] = forbidden(message_[a]) ? 0 : -message_[a];
             }
@@ -88,11 +119,13 @@ class Ascent {
             c = less(c, least);
         const int share = std::max({in, out, 1});
         message_.resize(u.size());
-        for (const auto &use : uses_[k]) {
+        for (auto &use : uses_[k]) {
             if (!(forth ? use.later : use.earlier))
                 continue;
             for (std::size_t a = 0; a < u.size(); ++a)
                 message_[a] = forbidden(u[a]) ? 0 : u[a] / share;
+            for (std::size_t a = 0; a < use.moved.size(); ++a)
+                use.moved[a] -= message_[a];
             add_to_table(w_, *w_.factors[use.factor], use.position, message_);
             control.spend(static_cast<std::int64_t>(w_.factors[use.factor]->table.size()));
         }

@@ -12,6 +12,8 @@ inline bool Propagator::assign(int x) {
     const int a = only(x);
     set(1 + n + x, ASSIGNED);
     if (unary(x, a) > 0) {
+        if (log != nullptr)
+            log->lower(x, unary(x, a));
         set(0, c0() + unary(x, a));
         set(at[x] + a, 0);
         bound_moved_ = true;
@@ -31,8 +33,8 @@ inline bool Propagator::assign(int x) {
             if (c == 0)
                 continue;
             if (!too_much(s.p, p, c))
-                raise(s.p, p, c);
-            else if (!remove(s.p, p))
+                raise(s.p, p, c, s.p_word + p);
+            else if (!prune(s.p, p, s.p_word + p))
                 return blame(x);
         }
         eac_.push(s.p);
@@ -48,9 +50,14 @@ inline bool Propagator::assign(int x) {
     return true;
 }
 
-// A table added to the edge between two variables; `table` is indexed by (x, y).
-inline bool Propagator::add_binary(int x, int y, std::int64_t table) {
+// A table added to the edge between two variables; `table` is indexed by (x, y). It stands for the
+// factors `from` of the log, without the variable `out`.
+inline bool Propagator::add_binary(int x, int y, std::int64_t table, int out,
+                                   std::initializer_list<std::int64_t> from) {
     int id = find_edge(x, y);
+    if (log != nullptr)
+        log->combine(out, from, id < 0 ? -1 : mem[edges[id].factor], id < 0 ? x : edges[id].x,
+                     id < 0 ? y : edges[id].y);
     if (id < 0) {
         id = add_edge(x, y, table);
     } else {
@@ -63,6 +70,8 @@ inline bool Propagator::add_binary(int x, int y, std::int64_t table) {
                 mem[sum_at + a * size[e.y] + b] = sum(mem[table + from], Network::cost(e, a, b));
             }
         set(e.table, sum_at);
+        if (log != nullptr)
+            set(e.factor, log->factor(size[e.x] + size[e.y]));
         for (int a = 0; a < size[e.x]; ++a)
             set(e.dx + a, 0);
         for (int b = 0; b < size[e.y]; ++b)
@@ -101,6 +110,8 @@ inline bool Propagator::eliminate_variable(int x) {
     const Side s = side(edges[found[0]], edges[found[0]].y == x);
     elim_.push(s.p);
     if (count == 1) {
+        if (log != nullptr)
+            log->combine(x, {mem[edges[found[0]].factor]}, -1, s.p, -1);
         for (int k = dom(s.p) - 1; k >= 0; --k) {
             const int p = value[begin[s.p] + k];
             const Cost c = full_cost(s, p, 0);
@@ -108,7 +119,7 @@ inline bool Propagator::eliminate_variable(int x) {
                 continue;
             if (!too_much(s.p, p, c))
                 raise(s.p, p, c);
-            else if (!remove(s.p, p))
+            else if (!prune(s.p, p))
                 return blame(x);
         }
         return true;
@@ -127,7 +138,7 @@ inline bool Propagator::eliminate_variable(int x) {
             mem[table + b * size[z] + c] = forbidden(least) ? INF : least;
         }
     control_.spend(dom(x) * dom(y) * dom(z));
-    return add_binary(y, z, table);
+    return add_binary(y, z, table, x, {mem[edges[found[0]].factor], mem[edges[found[1]].factor]});
 }
 
 inline std::vector<int> Propagator::solution() {

@@ -6,8 +6,11 @@
 namespace softmap::exact {
 
 // Integer model of the input; λ, where given, moves integer costs between factors and variables.
-inline Work build_work(const Input &in, const Scale &scale, std::size_t split) {
+inline Work build_work(const Input &in, const Scale &scale, std::size_t split, Log *log) {
     Work w;
+    w.log = log;
+    std::vector<Cost> moved; // by λ
+    std::vector<char> pairs; // which factors are split
     const int n = in.n();
     w.incident.resize(n);
     w.gone.assign(n, 0);
@@ -32,15 +35,23 @@ inline Work build_work(const Input &in, const Scale &scale, std::size_t split) {
         const auto size = in.table_size(f);
         factor.table = detail::to_units(in.tables.subspan(at, size), scale, w.base);
         // λ would hide that a factor is a sum over pairs
-        if (!add_as_pairs(w, sorted_factor(factor.scope, factor.table, sizes), split)) {
+        pairs.push_back(add_as_pairs(w, sorted_factor(factor.scope, factor.table, sizes), split));
+        if (!pairs.back()) {
             if (!in.lam.empty())
-                detail::apply_lam(w, in, scale, factor, in.lam.subspan(lam_at, lam_size));
+                detail::apply_lam(w, in, scale, factor, in.lam.subspan(lam_at, lam_size), moved);
             w.add_factor(sorted_factor(std::move(factor.scope), std::move(factor.table), sizes));
         }
         at += size;
         lam_at += lam_size;
     }
     w.incumbent.assign(in.incumbent.begin(), in.incumbent.end());
+    if (log != nullptr) {
+        const auto granule = static_cast<std::int64_t>(scale.factor);
+        log->op(Op::LOAD);
+        log->array({granule, scale.exponent, most_units(scale)});
+        log->array(pairs);
+        log->array(moved);
+    }
     normalise(w);
     return w;
 }

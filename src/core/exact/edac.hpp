@@ -28,12 +28,12 @@ inline bool Propagator::project(const Edge &e, bool to_x) {
         if (least == 0)
             continue;
         if (too_much(s.p, p, least)) {
-            if (!remove(s.p, p))
+            if (!prune(s.p, p, s.p_word + p))
                 return blame(s.q);
             continue;
         }
         set(s.dp + p, mem[s.dp + p] + least);
-        raise(s.p, p, least);
+        raise(s.p, p, least, s.p_word + p);
     }
     return true;
 }
@@ -71,7 +71,7 @@ inline bool Propagator::full_support(const Edge &e, bool to_x) {
         if (g == 0)
             continue;
         if (too_much(s.p, p, g)) {
-            if (!remove(s.p, p))
+            if (!prune(s.p, p, s.p_word + p))
                 return blame(s.q);
             continue;
         }
@@ -96,12 +96,14 @@ inline bool Propagator::full_support(const Edge &e, bool to_x) {
             return true; // nothing was projected yet; costs stay where they are
         set(s.dq + q, mem[s.dq + q] - need);
         set(at[s.q] + q, unary(s.q, q) - need);
+        if (log != nullptr)
+            log->move(s.q_word + q, -need);
     }
     control_.spend(count * dom(s.q));
     for (int k = 0; k < count; ++k)
         if (const Cost g = gain_[v[k]]; g > 0) {
             set(s.dp + v[k], mem[s.dp + v[k]] + g);
-            raise(s.p, v[k], g);
+            raise(s.p, v[k], g, s.p_word + v[k]);
         }
     return true;
 }

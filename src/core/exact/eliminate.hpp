@@ -129,6 +129,8 @@ inline bool eliminate(Work &w, int v, Control &control) {
         return false;
     for (auto &c : record.choice)
         c = static_cast<std::uint32_t>(w.label[v][c]);
+    if (w.log != nullptr)
+        w.log->note(Op::ELIMINATE, {v});
     record.variable = v;
     record.neighbours = result.scope = bucket.scope;
     for (int u : bucket.scope) {
@@ -196,6 +198,8 @@ inline void eliminate_small(Work &w, Control &control, std::size_t arity, std::i
             // conditions every factor on the one label: no table grows
             const auto factors = w.alive_factors(v);
             Elimination record{v, {}, {}, {static_cast<std::uint32_t>(w.label[v][0])}};
+            if (w.log != nullptr)
+                w.log->note(Op::FIX, {v});
             w.eliminated.push_back(std::move(record));
             w.add_costs({{}, w.unary[v]});
             for (int f : factors) {

@@ -90,7 +90,8 @@ struct Scale {
 namespace detail {
 
 struct Survey {
-    double lowest = 0.0, ranges = 0.0, largest_min = 0.0;
+    long double lowest = 0.0, sizes = 0.0; // the least costs of all blocks, and their sizes
+    double ranges = 0.0, largest_min = 0.0;
     bool integers = true;
     std::uint64_t gcd = 0;
     int blocks = 0;
@@ -113,6 +114,7 @@ struct Survey {
             return;
         }
         lowest += lo;
+        sizes += std::fabs(lo);
         ranges += hi - lo;
         largest_min = std::max(largest_min, std::fabs(lo));
         blocks += hi > lo || lo != 0.0;
@@ -143,10 +145,16 @@ inline constexpr int SPREAD_BITS = 46;
 inline Scale choose_scale(const Input &in, double upper) {
     const auto s = detail::survey(in);
     Scale scale;
-    const double lowest = s.lowest + in.constant;
     double spread = s.ranges;
-    if (std::isfinite(upper))
-        spread = std::min(spread, (upper - lowest) * (1 + 1e-12) + 1e-12 * std::fabs(upper));
+    if (std::isfinite(upper)) {
+        // not less than upper - lowest in real numbers: both are sums, and were rounded
+        const long double above = upper - (s.lowest + in.constant);
+        const long double sizes = s.sizes + std::fabs(in.constant) + std::fabs(above);
+        const long double ulp = std::numeric_limits<long double>::epsilon();
+        const long double doubt = 4 * (s.blocks + 2) * ulp * sizes + 0x1p-51L * std::fabs(upper);
+        const auto most = static_cast<double>(above * (1 + 1e-12L) + doubt);
+        spread = std::min(spread, std::nextafter(most, INFINITY));
+    }
     spread = std::max(spread, 0.0);
     scale.spread = spread;
     const double granule = s.gcd == 0 ? 1.0 : static_cast<double>(s.gcd);

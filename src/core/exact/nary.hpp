@@ -96,13 +96,17 @@ inline bool Propagator::shift_nary(int f, bool with_unary) {
 }
 
 inline bool Propagator::apply_change(const Nary &c) {
+    for (std::size_t j = 0; log != nullptr && j < open_.size(); ++j)
+        for (int k = 0; k < dom(c.scope[open_[j]]); ++k)
+            if (const Cost d = change_[j][k]; d != 0 && !forbidden(d))
+                log->move(c.word[open_[j]] + labels(c.scope[open_[j]])[k], d);
     for (std::size_t j = 0; j < open_.size(); ++j) {
         const int x = c.scope[open_[j]];
         for (int k = dom(x) - 1; k >= 0; --k) {
             const int a = labels(x)[k];
             const Cost d = change_[j][k];
             if (forbidden(d)) {
-                if (!remove(x, a))
+                if (!prune(x, a, log != nullptr ? c.word[open_[j]] + a : -1))
                     return false;
                 continue;
             }
@@ -135,7 +139,7 @@ inline bool Propagator::replace_nary(int f) {
         for (int k = 0; k < dom(y); ++k)
             mem[table + labels(x)[j] * size[y] + labels(y)[k]] =
                 buffer_[static_cast<std::int64_t>(j) * dom(y) + k];
-    return add_binary(x, y, table);
+    return add_binary(x, y, table, -1, {c.factor});
 }
 
 } // namespace softmap::exact

@@ -3,6 +3,7 @@
 #pragma once
 
 #include "eliminate.hpp"
+#include "log.hpp"
 
 namespace softmap::exact {
 
@@ -11,6 +12,7 @@ struct Edge {
     int x, y;
     std::int64_t table;  // where the offset of the table is kept (it changes when costs are added)
     std::int64_t active; // where the flag is kept
+    std::int64_t factor; // where its number in the log is kept
     std::int64_t dx, dy; // what was projected to x and to y
     int support_x, support_y;
 };
@@ -20,8 +22,10 @@ struct Nary {
     std::vector<int> scope;
     std::vector<std::int64_t> stride;
     std::vector<std::int64_t> delta;
+    std::vector<std::int64_t> word; // where its labels begin in the log
     std::int64_t table;
     std::int64_t free; // where the number of unassigned variables is kept; -1 once it is replaced
+    int factor = 0;    // its number in the log
 };
 
 enum State : Cost { FREE = 0, ASSIGNED = 1, ELIMINATED = 2 };
@@ -40,6 +44,7 @@ class Network {
     std::vector<int> support; // last known supports; never wrong, only stale
     std::vector<double> weight;
     Cost cut = HALF; // nodes whose bound reaches this are pruned
+    TreeLog *log = nullptr;
 
     Cost c0() const { return mem[0]; }
     Cost &unary(int x, int a) { return mem[at[x] + a]; }
@@ -63,7 +68,7 @@ class Network {
     }
     void push_level() {
         marks_.push_back({trail_.size(), mem.size(), edges.size(), links_.size(), support.size(),
-                          eliminated.size()});
+                          eliminated.size(), log != nullptr ? log->factors() : 0});
         ++depth_;
     }
     void pop_level() {
@@ -82,6 +87,8 @@ class Network {
         edges.resize(m.edges);
         support.resize(m.support);
         eliminated.resize(m.eliminated);
+        if (log != nullptr)
+            log->forget_factors(m.factors);
     }
     int depth() const { return depth_; }
 
@@ -95,12 +102,15 @@ class Network {
 
     // A new edge with zero deltas; `table` is the offset of its costs.
     int add_edge(int x, int y, std::int64_t table) {
-        Edge e{x, y, allocate(2 + size[x] + size[y]), 0, 0, 0, 0, 0};
+        Edge e{x, y, allocate(3 + size[x] + size[y]), 0, 0, 0, 0, 0, 0};
         e.active = e.table + 1;
-        e.dx = e.table + 2;
+        e.factor = e.table + 2;
+        e.dx = e.table + 3;
         e.dy = e.dx + size[x];
         mem[e.table] = table;
         mem[e.active] = 1;
+        if (log != nullptr)
+            mem[e.factor] = log->factor(size[x] + size[y]);
         e.support_x = static_cast<int>(support.size());
         e.support_y = e.support_x + size[x];
         support.resize(support.size() + size[x] + size[y], 0);
@@ -141,7 +151,7 @@ class Network {
         Cost old;
     };
     struct Mark {
-        std::size_t trail, mem, edges, links, support, eliminated;
+        std::size_t trail, mem, edges, links, support, eliminated, factors;
     };
     std::vector<Entry> trail_;
     std::vector<Mark> marks_;
@@ -171,11 +181,13 @@ inline void Network::load(Work &w, const std::vector<int> &vars) {
             place.push_back(a);
         }
     }
+    std::vector<int> loaded;
     for (int v : vars)
         for (int f : w.alive_factors(v)) {
             const auto &factor = *w.factors[f];
             if (factor.scope[0] != v)
                 continue;
+            loaded.push_back(f);
             if (factor.scope.size() > 2) {
                 load_nary(factor, number);
                 continue;
@@ -184,11 +196,14 @@ inline void Network::load(Work &w, const std::vector<int> &vars) {
             std::copy(factor.table.begin(), factor.table.end(), mem.begin() + table);
             add_edge(number[factor.scope[0]], number[factor.scope[1]], table);
         }
+    if (w.log != nullptr)
+        w.log->array(loaded); // the end of the record that a component begins
 }
 
 inline void Network::load_nary(const Factor &f, const std::vector<int> &number) {
     Nary c;
     const int id = static_cast<int>(naries.size());
+    std::int64_t words = 0;
     c.stride.assign(f.scope.size(), 1);
     for (int v : f.scope) {
         const int x = number[v];
@@ -196,6 +211,14 @@ inline void Network::load_nary(const Factor &f, const std::vector<int> &number) 
         naries_of[x].push_back(id);
         mem[1 + 3 * n + x] += 1;
         c.delta.push_back(allocate(size[x]));
+        words += size[x];
+    }
+    if (log != nullptr) {
+        auto word = log->first_word(c.factor = log->factor(words));
+        for (int x : c.scope) {
+            c.word.push_back(word);
+            word += size[x];
+        }
     }
     for (int k = static_cast<int>(f.scope.size()) - 2; k >= 0; --k)
         c.stride[k] = c.stride[k + 1] * size[c.scope[k + 1]];

@@ -37,6 +37,13 @@ class Propagator : public Network {
     // What a better incumbent asks for: every reduced cost is compared with the cut again.
     void cut_changed() { bound_moved_ = true; }
 
+    // Removes one label, because of its own cost or that of `word` in the log; false when none is
+    // left.
+    bool prune(int x, int a, std::int64_t word = -1) {
+        if (log != nullptr)
+            log->remove(x, a, word);
+        return remove(x, a);
+    }
     // Removes one label; false when none is left.
     bool remove(int x, int a) {
         const int last = dom(x) - 1;
@@ -100,13 +107,19 @@ class Propagator : public Network {
         const Cost *table;
         std::int64_t p_stride, q_stride, dp, dq;
         int support;
+        std::int64_t p_word, q_word; // where the labels begin in the log
     };
     Side side(const Edge &e, bool to_x) const {
         const std::int64_t row = size[e.y];
         const Cost *t = mem.data() + mem[e.table];
+        std::int64_t word = -1, last = -1;
+        if (log != nullptr) {
+            word = log->first_word(static_cast<int>(mem[e.factor]));
+            last = word + size[e.x];
+        }
         if (to_x)
-            return {e.x, e.y, t, row, 1, e.dx, e.dy, e.support_x};
-        return {e.y, e.x, t, 1, row, e.dy, e.dx, e.support_y};
+            return {e.x, e.y, t, row, 1, e.dx, e.dy, e.support_x, word, last};
+        return {e.y, e.x, t, 1, row, e.dy, e.dx, e.support_y, last, word};
     }
     Cost cost(const Side &s, int p, int q) const {
         return s.table[p * s.p_stride + q * s.q_stride] - mem[s.dp + p] - mem[s.dq + q];
@@ -126,8 +139,11 @@ class Propagator : public Network {
     bool too_much(int x, int a, Cost extra) {
         return forbidden(extra) || c0() + unary(x, a) + extra >= cut;
     }
-    // Adds to a unary cost, or removes the label when that reaches the cut.
-    bool raise(int x, int a, Cost amount) {
+    // Adds to a unary cost what comes from a factor; `from` is the label's word there in the log,
+    // unless it is there already.
+    bool raise(int x, int a, Cost amount, std::int64_t from = -1) {
+        if (log != nullptr && from >= 0)
+            log->move(from, amount);
         const auto word = at[x] + a;
         if (mem[word] == 0)
             nc_.push(x);
@@ -162,7 +178,8 @@ class Propagator : public Network {
     bool has_existential_support(int x, int a);
     bool assign(int x);
     bool eliminate_variable(int x);
-    bool add_binary(int x, int y, std::int64_t table);
+    bool add_binary(int x, int y, std::int64_t table, int out,
+                    std::initializer_list<std::int64_t> from);
     bool visit_nary(int f);
     bool replace_nary(int f);
     bool shift_nary(int f, bool with_unary);
@@ -215,13 +232,15 @@ inline bool Propagator::node_consistency(int x) {
     if (least > 0) {
         for (int k = 0; k < count; ++k)
             set(at[x] + v[k], unary(x, v[k]) - least);
+        if (log != nullptr)
+            log->lower(x, least);
         set(0, c0() + least);
         bound_moved_ = true;
         if (c0() >= cut)
             return blame(x);
     }
     for (int k = count - 1; k >= 0; --k)
-        if (const int a = value[begin[x] + k]; c0() + unary(x, a) >= cut && !remove(x, a))
+        if (const int a = value[begin[x] + k]; c0() + unary(x, a) >= cut && !prune(x, a))
             return false;
     return true;
 }
@@ -235,7 +254,7 @@ inline bool Propagator::compare_with_cut() {
         if (state(x) != FREE)
             continue;
         for (int k = dom(x) - 1; k >= 0; --k)
-            if (const int a = value[begin[x] + k]; unary(x, a) >= room && !remove(x, a))
+            if (const int a = value[begin[x] + k]; unary(x, a) >= room && !prune(x, a))
                 return false;
     }
     return true;

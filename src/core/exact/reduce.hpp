@@ -74,6 +74,10 @@ inline void arc_consistency(Work &w, Control &control) {
                 kept.push_back(static_cast<int>(a));
         if (static_cast<int>(kept.size()) == w.d(v))
             continue;
+        if (w.log != nullptr) {
+            w.log->note(Op::DROP, {v});
+            w.log->array(kept);
+        }
         keep_labels(w, v, kept);
         for (int f : factors)
             for (int u : w.factors[f]->scope)
@@ -127,6 +131,7 @@ inline bool remove_dominated(Work &w, Control &control, std::int64_t budget) {
         std::stable_sort(order.begin(), order.end(),
                          [&](int a, int b) { return w.unary[v][a] < w.unary[v][b]; });
         std::vector<char> out(w.d(v), 0);
+        std::vector<int> swaps; // labels and those that are as good
         for (int b : order)
             for (int a : order) {
                 if (a == b || out[a] || budget <= 0)
@@ -136,6 +141,7 @@ inline bool remove_dominated(Work &w, Control &control, std::int64_t budget) {
                 if (!dominates(w, v, a, b, factors))
                     continue;
                 out[b] = 1;
+                swaps.insert(swaps.end(), {b, a});
                 if (!w.incumbent.empty() && w.incumbent[v] == w.label[v][b])
                     w.incumbent[v] = w.label[v][a];
                 break;
@@ -144,6 +150,10 @@ inline bool remove_dominated(Work &w, Control &control, std::int64_t budget) {
             if (!out[a])
                 kept.push_back(a);
         any |= static_cast<int>(kept.size()) < w.d(v);
+        if (w.log != nullptr && !swaps.empty()) {
+            w.log->note(Op::DOMINATED, {v});
+            w.log->array(swaps);
+        }
         keep_labels(w, v, kept);
     }
     return any;

@@ -36,6 +36,8 @@ class Flow {
     }
     // After `run`: whether a node is still reached from the source.
     bool reached(int node) const { return layer_[node] >= 0; }
+    // What an arc could still take; arcs are numbered as they were added, each before its reverse.
+    Cost left(std::size_t arc) const { return arcs_[arc].left; }
 
   private:
     struct Arc {
@@ -133,6 +135,42 @@ inline Flow roof(const Work &w, int source, int sink) {
     return flow;
 }
 
+// The labels that are fixed, and costs to be moved from factors to their variables, in half units,
+// so that every factor and variable by itself is no worse with these labels: twice a factor, less
+// what is moved, is what its arcs can still take.
+inline void write_persistent(const Work &w, const Flow &flow) {
+    std::vector<std::int64_t> labels, factors, amounts;
+    const auto fixed = [&](int v) { return flow.reached(2 * v) != flow.reached(2 * v + 1); };
+    for (int v = 0; v < w.n(); ++v)
+        if (!w.gone[v] && w.d(v) == 2 && fixed(v))
+            labels.insert(labels.end(), {v, flow.reached(2 * v) ? 1 : 0});
+    if (labels.empty())
+        return;
+    std::size_t arc = 0;
+    for (std::size_t f = 0; f < w.factors.size(); ++f) {
+        if (w.factors[f] == nullptr)
+            continue;
+        const auto &t = w.factors[f]->table;
+        const Cost both = t[0] + t[3] - t[1] - t[2];
+        std::array<Cost, 4> rest{2 * t[0], 2 * t[1], 2 * t[2], 2 * t[3]};
+        if (both != 0) { // two arcs and their reverses
+            const Cost there = flow.left(arc) + flow.left(arc + 2);
+            const Cost back = flow.left(arc + 1) + flow.left(arc + 3);
+            arc += 4;
+            rest[both < 0 ? 2 : 3] -= there;
+            rest[both < 0 ? 1 : 0] -= back;
+        }
+        if (!fixed(w.factors[f]->scope[0]) && !fixed(w.factors[f]->scope[1]))
+            continue;
+        factors.push_back(static_cast<std::int64_t>(f));
+        amounts.insert(amounts.end(), {rest[0], rest[2], 0, rest[1] - rest[0]});
+    }
+    w.log->op(Op::PERSISTENT);
+    w.log->array(labels);
+    w.log->array(factors);
+    w.log->array(amounts);
+}
+
 } // namespace detail
 
 // Gives variables the labels that some optimum has; stops when `budget` arcs have been looked at.
@@ -143,6 +181,8 @@ inline bool fix_persistent(Work &w, Control &control, std::int64_t budget) {
     detail::Flow flow = detail::roof(w, source, sink);
     if (!flow.run(source, sink, budget, control))
         return false;
+    if (w.log != nullptr)
+        detail::write_persistent(w, flow);
     bool any = false;
     for (int v = 0; v < w.n(); ++v) {
         if (w.gone[v] || w.d(v) < 2 || flow.reached(2 * v) == flow.reached(2 * v + 1))

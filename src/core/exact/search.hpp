@@ -37,6 +37,13 @@ class Search : public Propagator {
         set_best(c);
     }
 
+    // Without a labelling: nothing that costs so much is looked for.
+    void start_below(Cost c) {
+        cut = c;
+        if (log != nullptr)
+            log->note(Op::CUT, {cut});
+    }
+
     // Goes on from where the last call ended.
     void run() {
         const auto sum_of = [](std::int64_t a, std::int64_t b) {
@@ -51,7 +58,7 @@ class Search : public Propagator {
   private:
     struct Open {
         Cost bound;
-        int depth, chain;
+        int depth, chain, number; // the last in the log
         bool operator<(const Open &o) const {
             return bound != o.bound ? bound > o.bound : depth < o.depth;
         }
@@ -77,6 +84,8 @@ class Search : public Propagator {
         best = c;
         const double allowed = relative * std::fabs(static_cast<double>(best) + offset);
         cut = best - std::max(tolerance, static_cast<Cost>(std::min(allowed, 0x1p45)));
+        if (log != nullptr)
+            log->note(Op::CUT, {cut});
     }
 
     bool apply(const Decision &d) {
@@ -107,7 +116,7 @@ class Search : public Propagator {
             lower = c0();
             if (control_.stopped)
                 return false;
-            open_.push({c0(), 0, -1});
+            open_.push({c0(), 0, -1, 0});
             begun_ = true;
         }
         while (!open_.empty()) {
@@ -129,6 +138,8 @@ class Search : public Propagator {
         for (int k = node.chain; k >= 0; k = links_[k].parent)
             path_.push_back(links_[k].decision);
         std::reverse(path_.begin(), path_.end());
+        if (log != nullptr)
+            log->note(Op::DIVE, {node.number});
         push_level();
         cut_changed();
         bool ok = true;
@@ -146,6 +157,8 @@ class Search : public Propagator {
         std::int64_t left = limit_;
         for (;;) {
             if (ok && over()) {
+                if (log != nullptr)
+                    log->note(Op::LEAVE, {1});
                 open_path(path_.size(), nullptr, std::max(c0(), node.bound));
                 return give_up(node);
             }
@@ -158,11 +171,16 @@ class Search : public Propagator {
                 found();
             }
             ++control_.backtracks;
+            if (log != nullptr)
+                log->note(Op::CLOSE, {});
             if (levels_.empty())
                 return;
             const Level level = levels_.back();
-            if (--left < 0 || control_.backtracks >= control_.max_backtracks || over())
+            if (--left < 0 || control_.backtracks >= control_.max_backtracks || over()) {
+                if (log != nullptr)
+                    log->note(Op::LEAVE, {0});
                 return give_up(node);
+            }
             levels_.pop_back();
             pop_level();
             path_.resize(level.path);
@@ -178,6 +196,8 @@ class Search : public Propagator {
         ++visited_;
         levels_.push_back({d.negated(), c0(), path_.size()});
         path_.push_back(d);
+        if (log != nullptr)
+            log->note(Op::BRANCH, {d.x, static_cast<int>(d.kind), d.a});
         push_level();
         const bool ok = apply(d) && propagate();
         if (!ok)
@@ -198,6 +218,7 @@ class Search : public Propagator {
     // An open node: the first `length` decisions of the path, then `last`. Links of a common
     // beginning are shared among the nodes opened by one dive.
     void open_path(std::size_t length, const Decision *last, Cost bound) {
+        const int number = ++opened_;
         if (bound >= cut)
             return;
         if (last_length_ == 0 || last_length_ > length)
@@ -211,8 +232,9 @@ class Search : public Propagator {
             links_.push_back({chain, *last});
             chain = static_cast<int>(links_.size()) - 1;
         }
-        open_.push({bound, static_cast<int>(length), chain});
+        open_.push({bound, static_cast<int>(length), chain, number});
     }
+    int opened_ = 0; // open nodes so far, those pruned at once included
     int chain_ = -1;
     std::size_t last_length_ = 0;
 

@@ -26,6 +26,7 @@ struct Options {
     double seconds = 1e9;        // over all calls: plans must not depend on the clock
     std::int64_t probe_backtracks = 20;
     std::size_t split = 4096; // entries of a table of three or more variables that is split
+    std::string log;          // where files with proofs of each round begin; none where empty
 };
 
 struct Result {
@@ -38,6 +39,8 @@ struct Result {
     std::int64_t nodes = 0, backtracks = 0;
     int components = 0, eliminated = 0, searched = 0;
     double root_bound = -INFINITY;
+    std::string log; // the file whose first bytes prove the bound, and how many do
+    std::int64_t logged = 0;
 };
 
 class Solver {
@@ -73,6 +76,7 @@ class Solver {
             now_.reset();
         result_.nodes = control_.nodes;
         result_.backtracks = control_.backtracks;
+        write_log();
         return result_;
     }
 
@@ -83,6 +87,7 @@ class Solver {
     Input in_;
     Options options_;
     Control &control_;
+    std::unique_ptr<Log> log_;
     double seconds_; // what there was at the start: later decisions must not depend on the clock
     Result result_;
     Scale scale_;
@@ -136,6 +141,7 @@ class Solver {
         std::size_t next = 0;
         Sums sums;
         bool complete = true;
+        std::unique_ptr<TreeLog> log;
         std::unique_ptr<Search> search;
         EliminationPlan way;
         std::int64_t last_work = INT64_MAX; // of the search, before elimination takes over
@@ -150,6 +156,7 @@ class Solver {
     void set_up(Search &search, Work &w, const std::vector<int> &vars, double share);
     bool collect(const Search &search, Work &w, const std::vector<int> &vars, Sums &sums);
     void begin();
+    void write_log();
     void solve_components();
     bool go_on_searching(const std::vector<int> &vars);
     void report_progress();
@@ -251,7 +258,10 @@ inline bool Solver::raise(Work &w, const std::vector<int> &vars, double share) {
     const int sweeps = probing_ ? 5 : given ? 20 : 200;
     const auto turn = control_.deadline;
     control_.to_the_end(); // what the bound has not reached by then, no later call adds
-    Ascent(w, vars).run(sweeps, given ? 1e-2 : 1e-3, seconds * options_.ascent_rate, control_);
+    Ascent ascent(w, vars);
+    ascent.run(sweeps, given ? 1e-2 : 1e-3, seconds * options_.ascent_rate, control_);
+    if (w.log != nullptr)
+        ascent.write(*w.log);
     control_.deadline = turn;
     if (!w.infeasible)
         normalise(w);
@@ -287,8 +297,11 @@ inline bool Solver::go_on_searching(const std::vector<int> &vars) {
         paused_ = true;
         return false;
     }
-    if (!search.complete && now_->way.feasible && !probing_ && !control_.stopped)
+    if (!search.complete && now_->way.feasible && !probing_ && !control_.stopped) {
+        if (log_ != nullptr)
+            now_->log->note(Op::ABANDON, {});
         return program(now_->work, now_->way.order);
+    }
     return collect(search, now_->work, vars, now_->sums);
 }
 
@@ -296,30 +309,38 @@ inline void Solver::set_up(Search &search, Work &w, const std::vector<int> &vars
     std::vector<int> begin;
     const Cost upper = component_cost(w, vars, begin);
     const auto allowed = std::clamp(scale_.units(options_.absolute_gap) * share, 0.0, 0x1p45);
-    search.tolerance = std::max(static_cast<Cost>(allowed), scale_.integral ? scale_.steps - 1 : 0);
+    // below one step over all components, which `finish` rounds up again
+    const auto whole = (scale_.steps - 1) / static_cast<Cost>(now_->parts.size());
+    search.tolerance = std::max(static_cast<Cost>(allowed), scale_.integral ? whole : 0);
     search.relative = options_.relative_gap * share;
     search.offset = static_cast<double>(w.base) + scale_.units(in_.constant);
     const auto spread = static_cast<Cost>(scale_.units(scale_.spread));
     search.epsilon = scale_.integral ? scale_.steps / 4 : std::min(spread >> 14, upper >> 10);
     search.epsilon = std::max<Cost>(search.epsilon, 1);
+    if (log_ != nullptr) {
+        now_->log = std::make_unique<TreeLog>(*log_);
+        search.log = now_->log.get();
+        log_->op(Op::COMPONENT);
+        log_->array(vars);
+    }
     search.prepare(w, vars);
-    if (forbidden(upper))
-        search.cut = highest_cost(w, vars) + 1;
-    else
+    if (!forbidden(upper))
         search.start_from(begin, upper);
+    else
+        search.start_below(highest_cost(w, vars) + 1);
     result_.searched += static_cast<int>(vars.size());
 }
 
 inline bool Solver::collect(const Search &search, Work &w, const std::vector<int> &vars,
                             Sums &sums) {
     sums.root += search.c0();
+    if (log_ != nullptr)
+        now_->log->note(Op::END, {});
     if (search.complete && search.incumbent.empty()) {
         w.infeasible = true;
         return true;
     }
     sums.lower += search.lower;
-    if (search.complete && scale_.integral && search.best - search.lower < scale_.steps)
-        sums.lower += search.best - search.lower;
     for (std::size_t k = 0; k < search.incumbent.size(); ++k)
         sums.labels[vars[k]] = w.label[vars[k]][search.incumbent[k]];
     return search.complete;
@@ -329,9 +350,13 @@ inline void Solver::begin() {
     Input in = in_;
     in.incumbent = result_.labels;
     scale_ = choose_scale(in, result_.energy);
+    if (!options_.log.empty()) {
+        result_.log = options_.log + "." + std::to_string(round_);
+        log_ = std::make_unique<Log>(result_.log);
+    }
     probing_ = round_ == 0 && result_.labels.empty() && scale_.slack > 0;
     now_.emplace();
-    now_->work = build_work(in, scale_, options_.split);
+    now_->work = build_work(in, scale_, options_.split, log_.get());
     Work &w = now_->work;
     if (!w.infeasible && options_.presolve)
         presolve(w);
@@ -339,6 +364,14 @@ inline void Solver::begin() {
     if (!w.infeasible)
         now_->parts = components(w);
     result_.components = static_cast<int>(now_->parts.size());
+}
+
+inline void Solver::write_log() {
+    if (log_ == nullptr)
+        return;
+    if (paused_)
+        now_->log->write();
+    result_.logged = log_->finish();
 }
 
 inline void Solver::solve_components() {
@@ -416,8 +449,9 @@ inline void Solver::finish(Wide lower, bool complete, bool infeasible) {
         if (rest != 0)
             lower += scale_.steps - rest;
     }
-    const double bound = to_double(lower, scale_, in_.constant);
-    result_.lower_bound = std::max(result_.lower_bound, std::min(bound, result_.energy));
+    const double bound = std::min(to_double(lower, scale_, in_.constant), result_.energy);
+    // the log is of this round alone
+    result_.lower_bound = log_ != nullptr ? bound : std::max(result_.lower_bound, bound);
 }
 
 } // namespace softmap::exact

@@ -77,6 +77,8 @@ inline void split_factors(Work &w, std::size_t most) {
         auto pairs = detail::pairs_of(w, *w.factors[f]);
         if (pairs.empty())
             continue;
+        if (w.log != nullptr)
+            w.log->note(Op::SPLIT, {static_cast<std::int64_t>(f)});
         w.drop_factor(static_cast<int>(f));
         for (Factor &pair : pairs)
             w.add_factor(std::move(pair));

@@ -66,6 +66,10 @@ inline Factor with_x_for_y(const Work &w, const Factor &f, int x, int y,
 
 // Replaces y = image(x) in every factor; `tie` is the factor that says so.
 inline void substitute(Work &w, int tie, int x, int y, const std::vector<int> &image) {
+    if (w.log != nullptr) {
+        w.log->note(Op::SUBSTITUTE, {tie, x, y});
+        w.log->array(image);
+    }
     Elimination record{y, {x}, {}, {}};
     std::vector<int> index(*std::max_element(w.label[x].begin(), w.label[x].end()) + 1, -1);
     const bool x_first = w.factors[tie]->scope[0] == x;

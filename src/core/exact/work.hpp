@@ -6,6 +6,7 @@
 #include <memory>
 
 #include "input.hpp"
+#include "log.hpp"
 
 namespace softmap::exact {
 
@@ -35,6 +36,7 @@ struct Work {
     std::vector<std::int64_t> incumbent; // original labels, or empty
     Wide base = 0;
     bool infeasible = false;
+    Log *log = nullptr;
 
     int n() const { return static_cast<int>(unary.size()); }
     int d(int v) const { return static_cast<int>(unary[v].size()); }
@@ -114,6 +116,8 @@ inline void add_to_table(const Work &w, Factor &f, std::size_t position,
 
 // Moves the least entry of each table and of each variable's costs to the constant.
 inline void normalise(Work &w) {
+    if (w.log != nullptr)
+        w.log->note(Op::NORMALISE, {});
     auto lower = [&](std::vector<Cost> &costs) {
         const Cost m = *std::min_element(costs.begin(), costs.end());
         if (forbidden(m)) {
@@ -162,6 +166,11 @@ inline Factor sorted_factor(std::vector<int> scope, std::vector<Cost> table,
     return out;
 }
 
+// How far above the least cost of its block an entry may lie.
+inline std::int64_t most_units(const Scale &scale) {
+    return static_cast<std::int64_t>(scale.units(scale.spread)) + 2;
+}
+
 namespace detail {
 
 // Integer costs of one block above the least, which is added to `base`; what lies above `spread`
@@ -174,7 +183,7 @@ inline std::vector<Cost> to_units(std::span<const double> costs, const Scale &sc
     if (!std::isfinite(lo))
         return out;
     const auto low = static_cast<Wide>(scale.units(lo));
-    const auto most = static_cast<Wide>(scale.units(scale.spread)) + 2;
+    const Wide most = most_units(scale);
     for (std::size_t k = 0; k < costs.size(); ++k)
         if (std::isfinite(costs[k]))
             if (const Wide above = static_cast<Wide>(scale.units(costs[k])) - low; above <= most)
@@ -184,7 +193,7 @@ inline std::vector<Cost> to_units(std::span<const double> costs, const Scale &sc
 }
 
 inline void apply_lam(Work &w, const Input &in, const Scale &scale, Factor &factor,
-                      std::span<const double> lam) {
+                      std::span<const double> lam, std::vector<Cost> &moved) {
     std::int64_t at = 0;
     for (std::size_t k = 0; k < factor.scope.size(); ++k) {
         const int v = factor.scope[k];
@@ -194,6 +203,8 @@ inline void apply_lam(Work &w, const Input &in, const Scale &scale, Factor &fact
             m = static_cast<Cost>(std::clamp(std::isnan(u) ? 0.0 : u, -0x1p50, 0x1p50));
         }
         add_to_table(w, factor, k, block);
+        if (w.log != nullptr)
+            moved.insert(moved.end(), block.begin(), block.end());
         for (std::size_t a = 0; a < block.size(); ++a)
             w.unary[v][a] = less(w.unary[v][a], block[a]);
     }

@@ -1210,6 +1210,7 @@ class ExactSearch:
         ascent: bool,
         dp_limit: float,
         seconds: float,
+        log: str,
     ) -> None: ...
     def go_on(
         self,

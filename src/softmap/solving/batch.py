@@ -28,6 +28,7 @@ OWN = (
     "labels",
     "upper_bound",
     "checkpoint",
+    "proof",
     "on_snapshot",
     "threads",
 )  # of one run, not of many

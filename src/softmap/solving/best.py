@@ -6,7 +6,7 @@ Everybody offers; what is better is kept. All numbers are in the units of the pr
 from __future__ import annotations
 
 import math
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,6 +21,10 @@ from softmap.relaxation.point import PrimalPoint
 from softmap.solving.problem import Problem
 from softmap.solving.proof import Proof
 from softmap.solving.trace import PROVED, Status
+
+if TYPE_CHECKING:
+    from softmap.proof.search.exact import Log
+    from softmap.proof.search.partial import PartialLog
 
 __all__ = ["Best", "RelativeGaps", "Tolerances"]
 
@@ -92,6 +96,7 @@ class Best:
         self.labels: Labels = np.zeros(model.num_variables, dtype=np.int64)
         self.energy = math.inf
         self._proved, self._proof = -math.inf, Proof()
+        self._log: Log | PartialLog | None = None
         self._rounded = False  # whether `lp_bound` is a method's own and may miss digits
 
     # --- what is known ----------------------------------------------------------------------------
@@ -105,6 +110,11 @@ class Best:
     def proof(self) -> Proof:
         """What `bound` rests on."""
         return self._proof if self._proved > self.lp_bound else Proof()
+
+    @property
+    def log(self) -> Log | PartialLog | None:
+        """The records of the search that `bound` rests on, where they are kept."""
+        return self._log if self._proved > self.lp_bound else None
 
     @property
     def primal(self) -> float:
@@ -162,11 +172,19 @@ class Best:
         self._sharpen()
         return True
 
-    def offer_bound(self, bound: float, proof: Proof) -> bool:
-        """Offer a bound on the MAP optimum, with its proof; whether it was kept."""
+    def offer_bound(self, bound: float, proof: Proof, log: Log | PartialLog | None = None) -> bool:
+        """Offer a bound on the MAP optimum, with its proof; whether it was kept.
+
+        Parameters
+        ----------
+        bound : float
+        proof : Proof
+        log : Log or PartialLog, optional
+            The records of a search, where they are kept.
+        """
         if not bound > self.bound:
             return False
-        self._proved, self._proof = bound, proof
+        self._proved, self._proof, self._log = bound, proof, log
         return True
 
     def offer_point(self, cost: float, point: Any) -> bool:
@@ -221,7 +239,7 @@ class Best:
         self.lp_bound, self.lam = kept["lp_bound"], kept["lam"]
         self.point_cost, self.point = kept["point_cost"], kept["point"]
         self.labels, self.energy = kept["labels"], kept["energy"]
-        self._proved, self._proof = kept["proved"], kept["proof"]
+        self._proved, self._proof, self._log = kept["proved"], kept["proof"], None
 
     def unmade_lam(self) -> Any:
         """λ, or the function that makes it."""

@@ -41,7 +41,7 @@ class Options:
     """What `softmap.solve` may be told; its docstring says what each option means.
 
     Wrong values raise an `OptionError` that names the option, the value and what was expected.
-    Numbers are stored as plain floats and integers, `checkpoint` as a path.
+    Numbers are stored as plain floats and integers, `checkpoint` and `proof` as paths.
     """
 
     method: str = "anneal"
@@ -59,6 +59,7 @@ class Options:
     labels: ArrayLike | Mapping[Any, Any] | None = None
     upper_bound: float | None = None
     checkpoint: str | Path | None = None
+    proof: str | Path | None = None
     on_snapshot: Callable[[Snapshot], Any] | None = None
     backend: Literal["cpu", "cuda"] = "cpu"
     eta: float | None = None
@@ -81,6 +82,7 @@ class Options:
             "eta": _optional(positive, "eta", self.eta),
             "upper_bound": _optional(real, "upper_bound", self.upper_bound),
             "checkpoint": _optional(_target, "checkpoint", self.checkpoint),
+            "proof": _optional(_target, "proof", self.proof),
             "verbose": flag("verbose", self.verbose),
             "progress": flag("progress", self.progress),
         }

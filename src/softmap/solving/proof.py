@@ -59,7 +59,7 @@ class Proof:
 
     @property
     def stated(self) -> bool:
-        """Whether the bound is only stated: `softmap.verify` does not repeat a search."""
+        """Whether the bound is only stated: `softmap.verify` repeats a search from a proof only."""
         return self.kind is ProofKind.SEARCH
 
 

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from softmap.errors import CheckpointWarning, InfeasibleModel
+from softmap.errors import CheckpointWarning, InfeasibleModel, ProofWarning
 from softmap.machine import usable_cores
 from softmap.model import Model, checked_model
 from softmap.solving.archive import checked_path
@@ -28,6 +28,7 @@ from softmap.solving.result import Result
 from softmap.solving.trace import Snapshot, StageName, Status, Trace
 
 if TYPE_CHECKING:
+    from softmap.solving.prooffile import ProofFile
     from softmap.solving.turns import Stages
     from softmap.solving.warm import WarmStart
 
@@ -85,6 +86,8 @@ def solve(model: Model, options: Options) -> Result:
     checkpoint : str or Path, optional
         File to which the run is written at intervals, at the end and when it is interrupted;
         `softmap.resume` goes on from it.
+    proof : str or Path, optional
+        File to which a proof of the bound is written, for `softmap.verify` and others to check.
     on_snapshot : function, optional
         Called with a `Snapshot` after each check; the run stops where it returns False.
     backend : "cpu" or "cuda", default "cpu"
@@ -168,6 +171,7 @@ def resume(  # noqa: PLR0913 - the limits of `solve`
     updates: int | None = None,
     threads: int | None = None,
     checkpoint: str | Path | None = None,
+    proof: str | Path | None = None,
     on_snapshot: Callable[[Snapshot], Any] | None = None,
     verbose: bool = False,
     progress: bool = False,
@@ -198,6 +202,8 @@ def resume(  # noqa: PLR0913 - the limits of `solve`
         Threads of the processor; all that this process may use if left out.
     checkpoint : str or Path, optional
         File to which this run is written; it may be `path`. Nothing is written if left out.
+    proof : str or Path, optional
+        File to which a proof of the bound is written.
     on_snapshot : function, optional
         Called with a `Snapshot` after each check; the run stops where it returns False.
     verbose : bool, default False
@@ -231,7 +237,8 @@ def resume(  # noqa: PLR0913 - the limits of `solve`
     kept = stored.settings | {name: v for name, v in changed.items() if v is not None}
     options = Options(
         time_limit=time_limit, memory_limit=memory_limit, max_work=max_work, threads=threads,
-        checkpoint=checkpoint, on_snapshot=on_snapshot, verbose=verbose, progress=progress, **kept,
+        checkpoint=checkpoint, proof=proof, on_snapshot=on_snapshot, verbose=verbose,
+        progress=progress, **kept,
     )  # fmt: skip
     interrupts = Interrupts()
     with interrupts:
@@ -250,13 +257,14 @@ class _Run:
     warm: WarmStart | None
     checkpoints: Checkpoints
     watching: Watcher
+    proof: ProofFile | None
 
     @cached_property
     def stages(self) -> Stages:
         """The stages after the relaxation; many small models are solved without them."""
         from softmap.solving.turns import Stages
 
-        return Stages(self.relaxation.problem, self.options, self.warm)
+        return Stages(self.relaxation.problem, self.options, self.warm, self.proof)
 
     def note(self, stage: StageName, *check: Any) -> Snapshot:
         """Add a row to the trace."""
@@ -272,6 +280,19 @@ class _Run:
                     return finished(self.relaxation, self.record, status)
             except KeyboardInterrupt:  # before the block was entered, or by another handler
                 status = Status.INTERRUPTED
+
+    def write_proof(self, result: Result) -> None:
+        """Write what the bound rests on, where that was asked for."""
+        if self.proof is None:
+            return
+        searched = self.best.log if result.proof.stated else None
+        if not self.proof.write(self.relaxation.problem, result, searched):
+            warnings.warn(
+                f"{self.proof.target}: the proof is that of the relaxation, and the bound, by "
+                f"{result.proof.kind}, is stated only: no record of it was kept",
+                ProofWarning,
+                stacklevel=2,
+            )
 
     def asked_to_stop(self, snapshot: Snapshot) -> bool:
         """Show a snapshot to the user's function; it may answer False, also numpy's."""
@@ -321,7 +342,12 @@ def _set_up(
         trace = stored.restore(relaxation)
     record = Record(problem, best, budget, trace)
     checkpoints = Checkpoints(options.checkpoint, relaxation, trace)
-    return _Run(options, best, budget, relaxation, record, warm, checkpoints, watching)
+    proof = None
+    if options.proof is not None:
+        from softmap.solving.prooffile import ProofFile  # few runs are proved to others
+
+        proof = ProofFile(Path(options.proof))
+    return _Run(options, best, budget, relaxation, record, warm, checkpoints, watching, proof)
 
 
 def _steps(run: _Run) -> Generator[Snapshot, None, Result]:
@@ -340,6 +366,7 @@ def _steps(run: _Run) -> Generator[Snapshot, None, Result]:
                 interrupts.press()
             run.checkpoints.keep_whole()
         result = run.finished(status)
+        run.write_proof(result)
         watching.end(result)
         if interrupts.twice:
             error = KeyboardInterrupt("Ctrl-C was pressed twice")
@@ -353,6 +380,8 @@ def _steps(run: _Run) -> Generator[Snapshot, None, Result]:
         raise
     finally:
         watching.close()
+        if run.proof is not None:
+            run.proof.close()
 
 
 def _stages(run: _Run) -> Generator[Snapshot, None, Status]:

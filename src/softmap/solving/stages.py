@@ -38,6 +38,7 @@ from softmap.solving.proof import Proof, ProofKind
 from softmap.solving.trace import StageName
 
 if TYPE_CHECKING:
+    from softmap.solving.prooffile import ProofFile
     from softmap.solving.tighten import Tightening
     from softmap.solving.warm import Clusters
 
@@ -126,6 +127,8 @@ class Stage(ABC):
     ----------
     problem : Problem
     options : Options
+    proof : ProofFile, optional
+        Gives searches files for their logs.
 
     Attributes
     ----------
@@ -139,10 +142,11 @@ class Stage(ABC):
     setup: ClassVar[float] = 0.0  # evaluations of the bound that its shortest turn may take
     proves: ClassVar[bool] = True  # whether it may raise the bound
 
-    def __init__(self, problem: Problem, options: Options) -> None:
+    def __init__(self, problem: Problem, options: Options, proof: ProofFile | None = None) -> None:
         self.problem, self.options = problem, options
         room = room_beside(problem.model, options.precision, options.memory_limit)
         self.room = TUNING.memory_share * room
+        self.fresh_log = None if proof is None else proof.fresh
         self.active = self.applies() and self.takes() <= self.room
 
     @abstractmethod
@@ -242,6 +246,7 @@ class Search(Stage):
                 dp_limit=min(tables, spare / TUNING.dp_bytes),
                 open_bytes=min(OPEN_NODE_BYTES, spare / 2),
                 seconds=min(share.budget.left, 1e9),
+                log=None if self.fresh_log is None else self.fresh_log(),
             )
         return self._search
 
@@ -253,7 +258,8 @@ class Search(Stage):
     def _offer(self, best: Best, found: ExactResult) -> None:
         if found.labels is not None:
             best.offer_labels(found.labels)
-        best.offer_bound(found.lower_bound, Proof(ProofKind.SEARCH, nodes=found.nodes))
+        proof = Proof(ProofKind.SEARCH, nodes=found.nodes)
+        best.offer_bound(found.lower_bound, proof, found.log)
         self._bound = max(self._bound, found.root_bound)
         # better labels than those above the cutoff are to be proved in turn, by another search
         again = self._beyond != self._above(best)
@@ -294,14 +300,14 @@ class Partial(Stage):
         )
         share.spend()
         best.offer_labels(found.labels)
-        best.offer_bound(found.bound, Proof(ProofKind.SEARCH, nodes=found.nodes))
+        best.offer_bound(found.bound, Proof(ProofKind.SEARCH, nodes=found.nodes), found.log)
         self.active = not found.complete
 
     def _current(self, best: Best) -> PartialSearch:
         """The search that goes on, or a new one where that starts from a smaller part."""
         old = self._search
         if old is None or best.energy < old.energy:
-            new = PartialSearch(self.problem.model, best.lam, best.labels)
+            new = PartialSearch(self.problem.model, best.lam, best.labels, self.fresh_log)
             self._search = new if old is None or new.size < old.size else old
         assert self._search is not None
         return self._search

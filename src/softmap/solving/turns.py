@@ -19,6 +19,7 @@ from softmap.solving.stages import Improve, Partial, Search, Stage, Tighten
 from softmap.solving.trace import StageName, Status
 
 if TYPE_CHECKING:
+    from softmap.solving.prooffile import ProofFile
     from softmap.solving.warm import WarmStart
 
 __all__ = ["Stages", "TurnLengths"]
@@ -90,14 +91,22 @@ class Stages:
     problem : Problem
     options : Options
     warm : WarmStart, optional
+    proof : ProofFile, optional
+        Gives searches files for their logs.
     """
 
-    def __init__(self, problem: Problem, options: Options, warm: WarmStart | None = None) -> None:
+    def __init__(
+        self,
+        problem: Problem,
+        options: Options,
+        warm: WarmStart | None = None,
+        proof: ProofFile | None = None,
+    ) -> None:
         self.problem, self.options, self.warm = problem, options, warm
         kinds: tuple[type[Stage], ...] = (Partial, Search, Tighten, Improve)
         if options.goal == "labels":
             kinds = (Improve, Tighten)
-        self.stages = [kind(problem, options) for kind in kinds]
+        self.stages = [kind(problem, options, proof) for kind in kinds]
         for stage in self.stages:
             if isinstance(stage, Tighten) and warm is not None:
                 stage.start_from(warm.clusters)

@@ -5,5 +5,6 @@ plain numpy, with sums that lose nothing. It shares no code with the loops that 
 """
 
 from softmap.verification.checks import Report, Statement, Verdict, verify
+from softmap.verification.proof import Checked, check_proof
 
-__all__ = ["Report", "Statement", "Verdict", "verify"]
+__all__ = ["Checked", "Report", "Statement", "Verdict", "check_proof", "verify"]

@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from enum import Enum
-from fractions import Fraction
 from itertools import chain
 from pathlib import Path
 from typing import Any
@@ -13,15 +12,17 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from softmap.errors import ModelError, OptionError
+from softmap.errors import FormatError, ModelError, OptionError
 from softmap.model import Model
 from softmap.proof.tightening.regions import build
 from softmap.relaxation.gaps import relative_gap
+from softmap.solving.archive import checked_path
 from softmap.solving.proof import Proof, ProofKind
 from softmap.solving.result import Result, load_result, stored_digest
 from softmap.solving.trace import PROVED, Status
-from softmap.verification.dual import blocks, bound_terms, exact_bound
-from softmap.verification.exact import TINIEST, sign_of_sum
+from softmap.verification.dual import blocks, dual_proves, largest_cost
+from softmap.verification.exact import TINIEST
+from softmap.verification.proof import Checked, check_proof
 
 __all__ = ["Membership", "Report", "Statement", "Verdict", "energy_terms", "membership", "verify"]
 
@@ -133,15 +134,10 @@ class Allowances:
     ----------
     feasible : float
         Mass by which a point may miss the polytope.
-    shift : int
-        Numbers below 2**-shift are checked times 2**shift, as their rounding errors are
-        tiny.
     least : float
         Costs below are rounded when they are scaled back: gaps say little there.
     rounding : float
         Rounding of a primal cost, as a part of the sizes of its terms.
-    doubt : float
-        Part of the sizes of its terms by which a bound is off that lost digits twice.
     large : int
         Edges from which on a bound may have been added up in single precision.
     single : float
@@ -149,10 +145,8 @@ class Allowances:
     """
 
     feasible: float = 1e-9
-    shift: int = 400
     least: float = 1e-290
     rounding: float = 2.0**-40
-    doubt: float = 2.0**-90
     large: int = 1 << 18
     single: float = 2.0**-22
 
@@ -233,19 +227,24 @@ def _price(cost: Floats, mass: Floats, terms: list[float], grains: list[float]) 
     return float(np.abs(mass[barred]).max(initial=0.0))
 
 
-def verify(result: Result | str | Path, model: Model | None = None) -> Report:
+def verify(
+    result: Result | str | Path, model: Model | None = None, *, proof: str | Path | None = None
+) -> Report:
     """Check everything that a result says about its model, from the numbers alone.
 
     The energy, the bound that λ proves, the point of the polytope and its cost, the gaps, status
     and trace are recomputed in plain numpy, with sums that lose nothing, by code that shares
     nothing with the loops that found the result. A bound that an exact search has proved cannot be
-    recomputed: that bound, and a status that rests on it, are called stated, not checked.
+    recomputed from the result: that bound, and a status that rests on it, are called stated, not
+    checked, unless a proof is given whose every step holds.
 
     Parameters
     ----------
     result : Result, or the path of a saved one
     model : Model, optional
         The model that the result has to be about; needed where it was saved without one.
+    proof : str or Path, optional
+        What `solve(..., proof=...)` wrote beside the result.
 
     Returns
     -------
@@ -273,8 +272,25 @@ def verify(result: Result | str | Path, model: Model | None = None) -> Report:
     if model is not None:
         same = model is result.model or model.fingerprint() == result.model.fingerprint()
         first.append(Statement("model", Verdict.of(same), "the result is about this model"))
-    checks = (_energy, _bound, _lp_bound, _primal, _order, _status, _trace)
-    return Report((*first, *(check(result) for check in checks)))
+    found = None
+    if proof is not None:
+        found, said = _proof(checked_path(proof), result)
+        first.append(said)
+    rest = (check(result) for check in (_lp_bound, _primal, _order))
+    bound = _bound(result, found)
+    status = _status(result, stated=bound.verdict is Verdict.STATED)
+    return Report((*first, _energy(result), bound, *rest, status, _trace(result)))
+
+
+def _proof(path: Path, result: Result) -> tuple[Checked | None, Statement]:
+    """What a file proves, step by step; and whether all its steps hold."""
+    try:
+        found = check_proof(path, result.model, result.bound)
+    except FormatError as error:
+        return None, Statement("proof", Verdict.FALSE, str(error))
+    enough = "" if found.proves(result.bound) else ", which is less than was stated"
+    said = f"{found.words}: no labelling costs less than {found.rounded!r}{enough}"
+    return found, Statement("proof", Verdict.CHECKED, said)
 
 
 def _unchanged(path: Path) -> Statement:
@@ -313,9 +329,11 @@ def _labels(result: Result) -> Any:
 # --- the bound, by what proves it -----------------------------------------------------------------
 
 
-def _bound(result: Result) -> Statement:
-    """The bound, by what it rests on: λ, λ on a tightened model, or a search."""
+def _bound(result: Result, checked: Checked | None) -> Statement:
+    """The bound, by what it rests on: a proof, λ, λ on a tightened model, or a search."""
     proof = result.proof
+    if checked is not None and checked.proves(result.bound):
+        return Statement("bound", Verdict.CHECKED, f"{result.bound!r} stated, the proof proves it")
     if proof.kind is ProofKind.RELAXATION:
         return _relaxed("bound", result.model, result.lam, result.bound, "λ")
     if proof.kind is ProofKind.TIGHTENED:
@@ -357,31 +375,13 @@ def _relaxed(name: str, model: Model, lam: Any, bound: float, by: str) -> Statem
     flat = np.asarray(lam, dtype=np.float64)
     if flat.shape != (int(model.half_offset[-1]),) or not np.isfinite(flat).all():
         return Statement(name, Verdict.FALSE, "λ is not a finite number for every half-edge")
-    largest = max(float(np.abs(flat).max(initial=abs(bound))), _largest(model))
-    shift = ALLOWED.shift if largest < 2.0**-ALLOWED.shift else 0
-    with np.errstate(over="ignore", invalid="ignore"):
-        terms = bound_terms(model, flat, shift)
-    if not all(map(math.isfinite, (bound, *terms))):
+    dual = dual_proves(model, flat, bound)
+    if math.isnan(dual.found):
         return Statement(name, Verdict.FALSE, f"{bound!r} stated, the proof is not finite")
-    found = math.fsum(terms)
-    size = math.ldexp(math.fsum(map(abs, terms)), -shift) + largest
-    lost = math.ldexp(found, -shift) - bound
-    proved = sign_of_sum([*terms, -math.ldexp(bound, shift)]) >= 0
-    if not proved and abs(lost) <= 2 * _ulp(bound) + ALLOWED.doubt * size:
-        small = ALLOWED.shift if _largest(model) < 2.0**-ALLOWED.shift else 0
-        proved = exact_bound(model, flat, small) >= Fraction(bound)
     allowed = ALLOWED.single if model.m > ALLOWED.large else ALLOWED.rounding
-    tight = lost <= allowed * size + len(terms) * TINIEST
-    said = f"{bound!r} stated, {by} proves {math.ldexp(found, -shift)!r}"
-    return Statement(name, Verdict.of(proved and tight), said)
-
-
-def _largest(model: Model) -> float:
-    """The largest size of a finite cost."""
-    sizes = [np.abs(model.unary[np.isfinite(model.unary)])]
-    for first, last, potential in model.groups():
-        sizes += [np.abs(part) for part in potential.extremes(*model.end_labels(first, last))]
-    return float(max((part.max(initial=0.0) for part in sizes), default=0.0))
+    tight = dual.found - bound <= allowed * dual.size + dual.terms * TINIEST
+    said = f"{bound!r} stated, {by} proves {dual.found!r}"
+    return Statement(name, Verdict.of(dual.proved and tight), said)
 
 
 def _primal(result: Result) -> Statement:
@@ -422,7 +422,7 @@ def _order(result: Result) -> Statement:
     return Statement("gaps", Verdict.of(fine), said)
 
 
-def _status(result: Result) -> Statement:
+def _status(result: Result, *, stated: bool) -> Statement:
     status = result.status
     tolerances = {Status.LP_GAP: result.tolerances[0], Status.GAP: result.tolerances[1]}
     tolerances |= {Status.OPTIMAL: PROVED, Status.NONE_BELOW: result.tolerances[1]}
@@ -436,8 +436,7 @@ def _status(result: Result) -> Statement:
     relative = relative_gap(gap - rounded, result.unit) * (1.0 - ALLOWED.rounding)
     said = f"{status.name}: relative gap {relative:.3g}, tolerance {tolerances[status]:.3g}"
     verdict = Verdict.of(relative <= tolerances[status])
-    searched = status is not Status.LP_GAP and result.proof.kind is ProofKind.SEARCH
-    if searched and verdict is Verdict.CHECKED:
+    if stated and status is not Status.LP_GAP and verdict is Verdict.CHECKED:
         return Statement("status", Verdict.STATED, f"{said}; the bound is stated")
     return Statement("status", verdict, said)
 
@@ -457,7 +456,7 @@ def _trace(result: Result) -> Statement:
         last.work == result.work and last.energy == result.energy and last.sweeps == result.sweeps
     )
     # a point whose cost was rounded below the bound is stated at the bound, once that is there
-    digits = ALLOWED.rounding * (_largest(result.model) + abs(result.model.constant))
+    digits = ALLOWED.rounding * (largest_cost(result.model) + abs(result.model.constant))
     near = _close(last.primal, result.primal) or abs(last.primal - result.primal) <= digits
     same = same and _close(last.bound, result.bound) and near
     same = same and last.eta == result.eta and result.seconds >= last.seconds

@@ -12,15 +12,34 @@ import numpy as np
 from numpy.typing import NDArray
 
 from softmap.model import Model
-from softmap.verification.exact import Expansion, product
+from softmap.verification.exact import Expansion, product, sign_of_sum, two_sum
 
-__all__ = ["Block", "allowed_states", "blocks", "bound_terms", "exact_bound"]
+__all__ = ["Block", "DualBound", "allowed_states", "blocks", "dual_proves", "outer_terms"]
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 Bools = NDArray[np.bool_]
 
 ENTRIES = 1 << 20  # table entries looked at together
+
+
+@dataclass(frozen=True)
+class Rounding:
+    """What float64 may lose where a bound is recomputed.
+
+    Attributes
+    ----------
+    shift : int
+        Numbers below 2**-shift are checked times 2**shift, as their rounding errors are tiny.
+    doubt : float
+        Part of the sizes of its terms by which a bound is off that lost digits twice.
+    """
+
+    shift: int = 400
+    doubt: float = 2.0**-90
+
+
+ROUNDING = Rounding()
 
 
 @dataclass(frozen=True)
@@ -99,6 +118,41 @@ def _cross_out(block: Block, model: Model, allowed: Bools) -> None:
         allowed[states[~alive]] = False
 
 
+@dataclass(frozen=True)
+class DualBound:
+    """Whether λ proves a stated bound, the bound that it has, and size and number of its terms."""
+
+    proved: bool
+    found: float
+    size: float
+    terms: int
+
+
+def dual_proves(model: Model, lam: Floats, bound: float) -> DualBound:
+    """Whether λ proves a bound, in exact arithmetic; `found` is nan where it is not finite."""
+    largest = max(float(np.abs(lam).max(initial=abs(bound))), largest_cost(model))
+    shift = ROUNDING.shift if largest < 2.0**-ROUNDING.shift else 0
+    with np.errstate(over="ignore", invalid="ignore"):
+        terms = bound_terms(model, lam, shift)
+    if not all(map(math.isfinite, (bound, *terms))):
+        return DualBound(False, math.nan, math.inf, len(terms))
+    found = math.ldexp(math.fsum(terms), -shift)
+    size = math.ldexp(math.fsum(map(abs, terms)), -shift) + largest
+    proved = sign_of_sum([*terms, -math.ldexp(bound, shift)]) >= 0
+    if not proved and abs(found - bound) <= 2 * math.ulp(bound) + ROUNDING.doubt * size:
+        small = ROUNDING.shift if largest_cost(model) < 2.0**-ROUNDING.shift else 0
+        proved = exact_bound(model, lam, small) >= Fraction(bound)
+    return DualBound(proved, found, size, len(terms))
+
+
+def largest_cost(model: Model) -> float:
+    """The largest size of a finite cost."""
+    sizes = [np.abs(model.unary[np.isfinite(model.unary)])]
+    for first, last, potential in model.groups():
+        sizes += [np.abs(part) for part in potential.extremes(*model.end_labels(first, last))]
+    return float(max((part.max(initial=0.0) for part in sizes), default=0.0))
+
+
 def bound_terms(model: Model, lam: Floats, shift: int = 0) -> list[float]:
     """Numbers whose exact sum is a lower bound on every labelling, close to the dual value at λ.
 
@@ -114,10 +168,64 @@ def bound_terms(model: Model, lam: Floats, shift: int = 0) -> list[float]:
     return terms
 
 
+def outer_terms(
+    model: Model, lam: Floats, inner_nodes: Ints, inner_edges: Ints, unary: Floats
+) -> list[float] | None:
+    """The terms of `bound_terms` for all other nodes and edges; None where `unary` is too large.
+
+    `unary`, which a search has worked with, must not be above the inner nodes' costs less λ of
+    their outer edges.
+    """
+    allowed, outer = allowed_states(model), np.ones(model.m, dtype=bool)
+    outer[inner_edges] = False
+    reduced = _reduced_nodes(model, np.where(allowed, model.unary, 0.0), lam, outer)
+    own = np.concatenate(
+        [np.zeros(0, np.int64), *(_states(model, i) for i in inner_nodes.tolist())]
+    )
+    if own.shape != unary.shape:
+        return None
+    finite = np.isfinite(unary)
+    given = Expansion(*(part[own[finite]] for part in (reduced.high, reduced.low, reduced.rest)))
+    over = given.add(-unary[finite])
+    high, _ = two_sum(over.high, over.low)  # which has the sign of the sum
+    safe = np.where(over.rest == 0, high >= 0, high > 2 * over.rest) | ~allowed[own[finite]]
+    if allowed[own[~finite]].any() or not safe.all():
+        return None
+    rest = np.setdiff1d(np.arange(model.n), inner_nodes)
+    states = _states(model, rest)
+    left = Expansion(*(part[states] for part in (reduced.high, reduced.low, reduced.rest)))
+    sizes = model.num_labels[rest]
+    terms = left.least(np.cumsum(sizes) - sizes, allowed[states]) if len(rest) else []
+    for block in blocks(model):
+        keep = outer[block.edges]
+        if not keep.any():
+            continue
+        exact = Expansion(block.exact.high[keep], block.exact.low[keep], block.exact.rest[keep])
+        terms += _edge_terms(Block(block.edges[keep], block.cost[keep], exact), model, lam, allowed)
+    return [model.constant, *terms]
+
+
+def _states(model: Model, nodes: Ints) -> Ints:
+    """Where the states of some nodes lie in node arrays."""
+    sizes = model.num_labels[nodes]
+    inside = np.arange(sizes.sum()) - np.repeat(np.cumsum(sizes) - sizes, sizes)
+    at: Ints = np.repeat(model.node_offset[nodes], sizes) + inside
+    return at
+
+
 def _node_terms(model: Model, unary: Floats, lam: Floats, allowed: Bools) -> list[float]:
-    """One half-edge of every variable at a time, the first of each, then the second, ..."""
-    node = model.edges.reshape(-1)
-    order = np.argsort(node, kind="stable")
+    every = np.ones(model.m, dtype=bool)
+    return _reduced_nodes(model, unary, lam, every).least(model.node_offset[:-1], allowed)
+
+
+def _reduced_nodes(model: Model, unary: Floats, lam: Floats, outer: Bools) -> Expansion:
+    """Costs of nodes less λ of the edges that count.
+
+    One half-edge of every variable at a time, the first of each, then the second, ...
+    """
+    counting = np.flatnonzero(np.repeat(outer, 2))
+    node = model.edges.reshape(-1)[counting]
+    order = counting[np.argsort(node, kind="stable")]
     degree = np.bincount(node, minlength=model.n)
     begin = np.cumsum(degree) - degree
     total = Expansion.of(unary)
@@ -130,7 +238,7 @@ def _node_terms(model: Model, unary: Floats, lam: Floats, allowed: Bools) -> lis
         values = lam[np.repeat(model.half_offset[half], sizes) + inside]
         part = Expansion(total.high[states], total.low[states], total.rest[states]).add(-values)
         total.high[states], total.low[states], total.rest[states] = part.high, part.low, part.rest
-    return total.least(model.node_offset[:-1], allowed)
+    return total
 
 
 def _edge_terms(block: Block, model: Model, lam: Floats, allowed: Bools) -> list[float]:

@@ -8,11 +8,12 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from fractions import Fraction
 
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["TINIEST", "Expansion", "product", "sign_of_sum", "two_sum"]
+__all__ = ["TINIEST", "Expansion", "exact_sum", "product", "sign_of_sum", "two_sum"]
 
 Floats = NDArray[np.float64]
 
@@ -83,6 +84,15 @@ class Expansion:
         near = allowed & (high - np.repeat(first, sizes) <= reach)
         lost = np.maximum.reduceat(np.where(near, self.rest, 0.0), start)
         return [*first.tolist(), *second.tolist(), *(-lost[lost > 0]).tolist()]
+
+
+def exact_sum(terms: list[float]) -> Fraction:
+    """The sum of finite numbers."""
+    total, left = Fraction(0), list(terms)
+    while part := math.fsum(left):  # what is left is smaller each time
+        total += Fraction(part)
+        left.append(-part)
+    return total
 
 
 def sign_of_sum(terms: list[float]) -> int:

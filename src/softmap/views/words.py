@@ -54,7 +54,9 @@ def _bound(result: Subject) -> str:
         return "No lower bound is proved."
     least = f"No labelling costs less than {result.bound:.10g}"
     if result.proof.stated:
-        return f"{least}: that is stated by {_basis(result)}, which softmap verify does not repeat."
+        return (
+            f"{least}: that is stated by {_basis(result)}; softmap verify needs its proof for it."
+        )
     return f"{least}: that is proved by {_basis(result)}."
 
 

@@ -190,18 +190,22 @@ def verify_command(
     values: ValuesOption = None,
     form: FormatOption = None,
     block: BlockOption = None,
+    proof: Annotated[
+        Path | None, typer.Option(help="The proof that softmap solve --proof wrote.")
+    ] = None,
     as_json: JsonOption = False,
 ) -> None:
     """Check every statement of a saved result against its model.
 
-    What was recomputed is called checked. A bound that an exact search has proved cannot be
-    recomputed: it is called stated. The exit code is 1 where a statement is false.
+    What was recomputed is called checked. A bound that rests on an exact search is called stated,
+    unless its proof is given and every step of it holds. The exit code is 1 where a statement is
+    false.
     """
     import softmap
     from softmap.views.console import results
 
     loaded = read_model(model, values=values, form=form, block=block, evidence=evidence)
-    report = softmap.verify(result, loaded)
+    report = softmap.verify(result, loaded, proof=proof)
     if as_json:
         print(json.dumps(report.as_dict()))
     else:

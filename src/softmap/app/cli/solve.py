@@ -71,6 +71,9 @@ def solve_command(
     trace: Annotated[Path | None, typer.Option(help="Write the run, a row per check.")] = None,
     report: Annotated[Path | None, typer.Option(help="Write a page about the run (.html).")] = None,
     save: Annotated[Path | None, typer.Option(help="Write the result, for softmap verify.")] = None,
+    proof: Annotated[
+        Path | None, typer.Option(help="Write a proof of the bound, for softmap verify.")
+    ] = None,
     checkpoint: Annotated[Path | None, typer.Option(help="Save the run here as it goes.")] = None,
     resume: Annotated[Path | None, typer.Option(help="Go on from a checkpoint.")] = None,
     as_json: JsonOption = False,
@@ -86,6 +89,7 @@ def solve_command(
         "method": method, "goal": goal, "gap": gap, "lp_gap": lp_gap, "time_limit": time_limit,
         "eta": eta, "seed": seed, "threads": threads, "dtype": dtype, "backend": backend,
         "checkpoint": checkpoint, "upper_bound": upper_bound, "memory_limit": memory_limit,
+        "proof": proof,
     }  # fmt: skip
     try:
         loaded = read_model(model, values=values, form=form, block=block, evidence=evidence)
@@ -130,12 +134,12 @@ def _targets(given: Mapping[str, Any]) -> Targets:
         raise OptionError("--json holds the labels: leave out --output -")
     if given["diversity"] is not None and given["mbest"] is None:
         raise OptionError("--diversity is for --mbest: how many labellings?")
-    for name in ("report", "save", "checkpoint"):
+    for name in ("report", "save", "proof", "checkpoint"):
         if given[name] == STANDARD:
             raise OptionError(f"--{name} - cannot be standard output; name a file")
     resume, checkpoint = given["resume"], given["checkpoint"]
     goes_on = resume is not None and checkpoint is not None and same_file(resume, checkpoint)
-    names = ("output", "trace", "report", "save", "checkpoint")
+    names = ("output", "trace", "report", "save", "proof", "checkpoint")
     return Targets(
         {f"--{name}": given[name] for name in names},
         {

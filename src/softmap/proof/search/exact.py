@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -13,7 +14,7 @@ from softmap.model import Model
 from softmap.model.potentials.base import Costs, Ints
 from softmap.relaxation.bounds import lower_tables
 
-__all__ = ["ExactResult", "ExactSearch", "FlatModel", "flatten", "solve_exact"]
+__all__ = ["ExactResult", "ExactSearch", "FlatModel", "Log", "flatten", "solve_exact"]
 
 OPEN_NODE_BYTES = 2.0**30
 """Memory for open nodes; beyond it the search goes on depth first."""
@@ -29,6 +30,14 @@ class FlatModel:
     scope: Ints
     tables: Costs
     constant: float
+
+
+@dataclass(frozen=True)
+class Log:
+    """The records of a search: the first `size` bytes of a file."""
+
+    path: Path
+    size: int
 
 
 @dataclass(frozen=True)
@@ -49,6 +58,12 @@ class ExactResult:
     def root_bound(self) -> float:
         """What was proved before the first decision."""
         return float(self.counts["root_bound"])
+
+    @property
+    def log(self) -> Log | None:
+        """The file that proves the bound, where one was asked for and could be written."""
+        size = int(self.counts["logged"])
+        return Log(Path(self.counts["log"]), size) if size else None
 
     @property
     def optimal(self) -> bool:
@@ -115,9 +130,10 @@ class ExactSearch:
     dp_limit : table entries of dynamic programming, at most
     open_bytes : memory for open nodes; beyond it the search goes on depth first
     seconds : what there is over all calls, by which dynamic programming is planned
+    log : where the names of files with proofs of the bound begin (docs/proofs.md)
     """
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 - what a search may depend on
         self,
         model: Model | FlatModel,
         *,
@@ -130,12 +146,13 @@ class ExactSearch:
         dp_limit: float = 1e9,
         open_bytes: float = OPEN_NODE_BYTES,
         seconds: float = 1e9,
+        log: str | Path | None = None,
     ) -> None:
         flat = flatten(model) if isinstance(model, Model) else model
         self._native = core.ExactSearch(
             flat.num_labels, flat.unary, flat.scope_start, flat.scope, flat.tables, flat.constant,
             np.zeros(0) if lam is None else lam, _labels(incumbent), relative_gap, absolute_gap,
-            open_bytes, presolve, ascent, dp_limit, seconds,
+            open_bytes, presolve, ascent, dp_limit, seconds, "" if log is None else str(log),
         )  # fmt: skip
 
     def go_on(

@@ -12,7 +12,9 @@ from __future__ import annotations
 
 import math
 import time
+from collections.abc import Callable
 from dataclasses import dataclass
+from pathlib import Path
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -22,12 +24,12 @@ from softmap.errors import InfeasibleModel
 from softmap.model import Model
 from softmap.model.layout import layout
 from softmap.model.potentials.base import Costs, Ints
-from softmap.proof.search.exact import ExactResult, FlatModel, solve_exact
+from softmap.proof.search.exact import ExactResult, FlatModel, Log, solve_exact
 from softmap.relaxation.bounds import lower_tables, reduced_nodes
 from softmap.relaxation.consistency import tighten
 from softmap.relaxation.dual import check_lam, half_states
 
-__all__ = ["Budget", "PartialResult", "PartialSearch"]
+__all__ = ["Budget", "PartialLog", "PartialResult", "PartialSearch"]
 
 
 @dataclass(frozen=True)
@@ -96,6 +98,14 @@ class Budget:
 
 
 @dataclass(frozen=True)
+class PartialLog:
+    """λ, and of each piece that was searched: nodes, edges, the nodes' costs, and the records."""
+
+    lam: Costs
+    pieces: tuple[tuple[Ints, Ints, Costs, Log], ...]
+
+
+@dataclass(frozen=True)
 class PartialResult:
     """What was proved and found.
 
@@ -111,6 +121,8 @@ class PartialResult:
         Whether `energy` and `bound` agree up to rounding.
     nodes
         Of all search trees.
+    log
+        What proves the bound, where logs are kept.
     """
 
     bound: float
@@ -119,6 +131,7 @@ class PartialResult:
     size: int
     complete: bool
     nodes: int
+    log: PartialLog | None
 
 
 @dataclass(frozen=True)
@@ -126,7 +139,8 @@ class _Piece:
     """One connected piece of the loose part: its nodes, its edges, and what is known about it.
 
     `free` are the best labels of the piece by itself, `labels` the best next to those outside;
-    the same where both are optimal for the piece.
+    the same where both are optimal for the piece. `unary` and `log` are the costs of
+    its nodes and the records of the search that proved the bound.
     """
 
     nodes: Ints
@@ -135,6 +149,8 @@ class _Piece:
     labels: Ints | None
     free: Ints | None
     complete: bool
+    unary: Costs | None = None
+    log: Log | None = None
 
 
 class PartialSearch:
@@ -148,7 +164,13 @@ class PartialSearch:
         The labels given: of least reduced cost in all but the loose part.
     """
 
-    def __init__(self, model: Model, lam: ArrayLike, labels: ArrayLike) -> None:
+    def __init__(
+        self,
+        model: Model,
+        lam: ArrayLike,
+        labels: ArrayLike,
+        fresh_log: Callable[[], Path] | None = None,
+    ) -> None:
         self.model = tighten(model)
         self.lam = np.ascontiguousarray(check_lam(self.model, lam))
         self.labels = np.asarray(labels, np.int64).ravel()
@@ -161,6 +183,8 @@ class PartialSearch:
         self.loose = _beyond_least(self.model, self.lam, self.choice)
         self.loose[self.model.edges[self._missed(self.choice)]] = True
         self._known: dict[bytes, _Piece] = {}
+        self._fresh_log = fresh_log
+        self._log: PartialLog | None = None
 
     @property
     def size(self) -> int:
@@ -175,7 +199,7 @@ class PartialSearch:
         most = self.model.n if largest is None else largest
         while self.size <= most:
             pieces = self._solve(budget)
-            self.bound = max(self.bound, self._total(pieces))
+            self._raise(pieces)
             self._keep(self._combined(pieces))
             if self._closed() or budget.spent:
                 break
@@ -188,7 +212,9 @@ class PartialSearch:
     def result(self) -> PartialResult:
         """What is known so far."""
         closed = self._closed()
-        return PartialResult(self.bound, self.labels, self.energy, self.size, closed, self.nodes)
+        return PartialResult(
+            self.bound, self.labels, self.energy, self.size, closed, self.nodes, self._log
+        )
 
     def _closed(self) -> bool:
         if not (math.isfinite(self.energy) and math.isfinite(self.bound)):
@@ -284,7 +310,7 @@ class PartialSearch:
 
     def _piece(self, nodes: Ints, edges: Ints, unary: Costs, budget: Budget) -> _Piece:
         """One piece, solved as far as the budget goes; its own minima are a bound in any case."""
-        key = nodes.tobytes()
+        key, model = nodes.tobytes(), self.model
         known = self._known.get(key)
         if known is not None and known.complete:
             return known
@@ -299,7 +325,10 @@ class PartialSearch:
                 "no labelling has finite cost: an exact search over some variables found none",
                 int(nodes[0]),
             )
-        bound = max(known.bound, found.lower_bound)
+        bound, log = max(known.bound, found.lower_bound), known.log
+        own: Costs | None = known.unary
+        if found.lower_bound > known.bound:
+            log, own = found.log, np.concatenate([unary[model.node_slice(i)] for i in nodes])
         free = labels = found.labels
         if found.complete and self._crossing(nodes, free):
             # labels outside that break a hard constraint may leave none here: that proves nothing
@@ -310,7 +339,7 @@ class PartialSearch:
             )
             if labels is not None and settled.energy <= found.energy + margin:
                 free = labels
-        piece = _Piece(nodes, edges, bound, labels, free, complete=found.complete)
+        piece = _Piece(nodes, edges, bound, labels, free, found.complete, own, log)
         self._known[key] = piece
         return piece
 
@@ -361,10 +390,25 @@ class PartialSearch:
             time_limit=budget.piece_seconds,
             backtrack_limit=budget.piece_backtracks,
             relative_gap=PARTIAL.tight,
+            log=None if self._fresh_log is None else self._fresh_log(),
         )
         budget.spend(found.backtracks)
         self.nodes += found.nodes
         return found
+
+    def _raise(self, pieces: list[_Piece]) -> None:
+        """Keep the bound of the pieces and the rest, if it is better, and what proves it."""
+        total = self._total(pieces)
+        if not total > self.bound:
+            return
+        self.bound = total
+        if self._fresh_log is not None:
+            searched = [
+                (piece.nodes, piece.edges, piece.unary, piece.log)
+                for piece in pieces
+                if piece.log is not None and piece.unary is not None
+            ]
+            self._log = PartialLog(self.lam, tuple(searched))
 
     def _total(self, pieces: list[_Piece]) -> float:
         """The bounds of the pieces and the minima of all other nodes and edges, rounded down."""

@@ -1,0 +1,126 @@
+"""The file of a proof (docs/proofs.md): what the bound of a run rests on, for others to check."""
+
+from __future__ import annotations
+
+import json
+import tempfile
+import zlib
+from collections.abc import Callable, Iterable, Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from softmap.errors import WriteError
+from softmap.io.atomic import replacing
+from softmap.model import Model
+from softmap.proof.search.exact import Log
+from softmap.proof.search.partial import PartialLog
+
+if TYPE_CHECKING:
+    from softmap.solving.problem import Problem
+    from softmap.solving.result import Result
+
+__all__ = ["ProofFile", "write_dual"]
+
+FORMAT, VERSION = "softmap proof", 1
+DUAL, PIECE, DONE = 23, 24, 25  # records; the others are the search's
+CHUNK = 1 << 20
+
+
+class ProofFile:
+    """Where a run writes its proof, and where its searches write theirs until then.
+
+    Parameters
+    ----------
+    target : Path
+    """
+
+    def __init__(self, target: Path) -> None:
+        self.target = target
+        try:
+            self._folder = tempfile.TemporaryDirectory(prefix=".softmap-proof-", dir=target.parent)
+        except OSError as error:
+            raise WriteError(target, error) from error
+        self._count = 0
+
+    def fresh(self) -> Path:
+        """A name for the log of one more search."""
+        self._count += 1
+        return Path(self._folder.name) / str(self._count)
+
+    def write(self, problem: Problem, result: Result, logged: Log | PartialLog | None) -> bool:
+        """Write the proof; False where only the bound of λ could be proved."""
+        proof = result.proof
+        lam = result.lam if proof.lam is None else proof.lam
+
+        def parts() -> Iterator[bytes]:
+            if isinstance(logged, Log):
+                return _copied(logged)
+            if isinstance(logged, PartialLog):
+                return _pieces(problem, logged)
+            return _dual(proof.clusters, lam)
+
+        _write(self.target, problem.given, problem.exponent, parts)
+        return logged is not None or not proof.stated
+
+    def close(self) -> None:
+        """Remove the files of the searches."""
+        self._folder.cleanup()
+
+
+def write_dual(target: Path, model: Model, lam: Any) -> None:
+    """Write λ as a proof of its dual bound."""
+    _write(target, model, 0, lambda: _dual((), lam))
+
+
+def _write(target: Path, model: Model, exponent: int, parts: Callable[[], Iterator[bytes]]) -> None:
+    """Header and records, which are made twice: for the check sum, and for the file."""
+    size, total = 0, 0
+    for part in parts():
+        size, total = size + len(part), zlib.crc32(part, total)
+    header = {"format": FORMAT, "version": VERSION, "model": model.fingerprint()}
+    header |= {"exponent": exponent, "bytes": size, "crc32": total}
+    with replacing(target) as out:
+        out.write(json.dumps(header).encode() + b"\n")
+        out.writelines(parts())
+
+
+def _copied(log: Log) -> Iterator[bytes]:
+    left = log.size
+    with log.path.open("rb") as file:
+        while left > 0 and (part := file.read(min(left, CHUNK))):
+            left -= len(part)
+            yield part
+
+
+def _dual(clusters: Iterable[tuple[int, ...]], lam: Any) -> Iterator[bytes]:
+    """λ, and the clusters of the relaxation it belongs to."""
+    sizes = [len(scope) for scope in clusters]
+    yield bytes([DUAL])
+    yield from _arrays(sizes, [i for scope in clusters for i in scope], _bits(lam))
+
+
+def _pieces(problem: Problem, log: PartialLog) -> Iterator[bytes]:
+    """λ, then each piece that was searched: nodes, edges, the nodes' costs, and the records."""
+    yield from _dual((), problem.lam_back(log.lam))
+    for nodes, edges, unary, records in log.pieces:
+        yield bytes([PIECE])
+        yield from _arrays(nodes, edges, _bits(problem.lam_back(unary)))
+        yield from _copied(records)
+        yield bytes([DONE])
+        yield from _arrays([])
+
+
+def _bits(values: Any) -> Any:
+    """Floating point numbers as integers of the same bits."""
+    return np.ascontiguousarray(values, dtype="<f8").view("<i8")
+
+
+def _arrays(*arrays: Any) -> Iterator[bytes]:
+    for array in arrays:
+        flat = np.asarray(array, dtype=np.int64)
+        yield bytes([min(len(flat), 63) << 2 | 3])
+        if len(flat) >= 63:
+            yield len(flat).to_bytes(8, "little")
+        yield flat.astype("<i8").tobytes()

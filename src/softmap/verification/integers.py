@@ -1,0 +1,175 @@
+"""The costs of a model as integers, rounded down: what a proof is about.
+
+Blocks of costs are those of the variables and of the factors of two and more variables. Each
+becomes a least cost, in units, and what its entries cost above that.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from softmap.model import Model
+from softmap.verification.dual import allowed_states, blocks
+from softmap.verification.records import Ints, Numbers, Rejected, list_of
+
+__all__ = [
+    "FORBIDDEN", "HALF", "Flat", "Scale", "along", "at_label", "each", "flat_model", "flat_piece",
+    "least_along", "sorted_axes",
+]  # fmt: skip
+
+FORBIDDEN = 1 << 60  # the cost of an entry that no labelling below the cut has
+
+HALF = 1 << 59  # costs from here on count as forbidden
+
+
+Floats = NDArray[np.float64]
+LEAST = float(np.finfo(np.float64).tiny)
+ZERO = Fraction(0)
+
+
+@dataclass(frozen=True)
+class Flat:
+    """Costs of variables, and factors as scopes and tables."""
+
+    unary: list[Floats]
+    factors: list[tuple[tuple[int, ...], Floats]]
+    constant: Fraction
+
+
+def flat_model(model: Model) -> Flat:
+    """The model without auxiliary nodes; products are rounded down to float64."""
+    n, aux = model.num_variables, model.auxiliaries
+    allowed = allowed_states(model)
+    costs = np.where(allowed, model.unary, np.inf)
+    unary = np.split(costs, model.node_offset[1:-1])
+    tables = _lower_tables(model)
+    inner = (model.edges < n).all(axis=1)
+    if any(tables[e].min() < 0 for e in np.flatnonzero(~inner).tolist()):
+        raise Rejected("a factor is tied to its variables by more than hard constraints")
+    pairs = np.flatnonzero(inner)
+    factors = [(tuple(model.edges[e].tolist()), tables[e]) for e in pairs.tolist()]
+    labels = model.num_labels.tolist()
+    for a in range(len(aux)):
+        own = slice(aux.start[a], aux.start[a + 1])
+        scope = tuple(aux.member[own].tolist())
+        rest = [math.prod(labels[i] for i in scope[k + 1 :]) for k in range(len(scope))]
+        if rest != aux.stride[own].tolist():
+            raise Rejected("joint states of a factor are not in the order of a table")
+        factors.append((scope, unary[n + a].reshape([labels[i] for i in scope])))
+    return Flat(unary[:n], factors, Fraction(model.constant))
+
+
+def flat_piece(model: Model, nodes: Ints, edges: Ints, unary: list[Floats]) -> Flat:
+    """Some nodes with costs of their own, and edges among them."""
+    place, tables = {i: k for k, i in enumerate(nodes.tolist())}, _lower_tables(model)
+    ends = model.edges[edges].tolist()
+    scopes = [tuple(place[i] for i in pair) for pair in ends]
+    return Flat(unary, [(s, tables[e]) for s, e in zip(scopes, edges.tolist(), strict=True)], ZERO)
+
+
+def _lower_tables(model: Model) -> dict[int, Floats]:
+    """The table of each edge, rounded down where it is a product."""
+    tables: dict[int, Floats] = {}
+    for block in blocks(model):
+        exact = block.exact
+        unsure = (np.abs(exact.high) < LEAST) & (exact.rest > 0)
+        down = ((exact.low < 0) | unsure) & np.isfinite(block.cost)
+        low = np.where(down, np.nextafter(block.cost, -np.inf), block.cost)
+        tables.update(zip(block.edges.tolist(), low, strict=True))
+    return tables
+
+
+class Scale:
+    """Costs in units of `granule · 2**exponent`, rounded down.
+
+    Attributes
+    ----------
+    unit : Fraction
+    base : int
+        The least costs of all blocks so far, added up.
+    common : int
+        A divisor of all costs so far; 1 where one was rounded.
+    """
+
+    def __init__(self, granule: int, exponent: int, most: int) -> None:
+        if granule < 1 or not -5000 < exponent < 5000 or not 0 <= most < HALF:
+            raise Rejected("the unit of costs is none")
+        self._granule, self._exponent, self._most = granule, exponent, most
+        self.unit = Fraction(granule) * Fraction(2) ** exponent
+        self.base, self.common = 0, 0
+
+    def convert(self, costs: Floats) -> Ints:
+        """What entries cost above the least one, which `base` gets; too much is forbidden."""
+        out = np.full(costs.shape, FORBIDDEN, np.int64)
+        finite = np.isfinite(costs)
+        if not finite.any():
+            return out
+        units = self._units(costs[finite])
+        low = int(units.min())
+        above = units - low
+        near = above <= self._most
+        self.base += low
+        if self.common != 1:
+            steps = int(np.gcd.reduce(above[near].astype(np.int64)))
+            self.common = math.gcd(self.common, low, steps)
+        out[finite] = np.where(near, above, FORBIDDEN).astype(np.int64)
+        return out
+
+    def _units(self, costs: Floats) -> NDArray[Any]:
+        """Costs in units, rounded down: int64 where that holds them, else Python's integers."""
+        with np.errstate(over="ignore", under="ignore"):
+            scaled = np.ldexp(costs, -self._exponent)
+            exact = np.ldexp(scaled, self._exponent) == costs
+        if exact.all() and np.abs(scaled).max() < 2.0**62:
+            floor = np.floor(scaled)
+            units = floor.astype(np.int64)
+            if (floor != scaled).any() or (units % self._granule != 0).any():
+                self.common = 1
+            return units // self._granule
+        parts = [Fraction(c) / self.unit for c in costs.tolist()]
+        if any(part.denominator != 1 for part in parts):
+            self.common = 1
+        return np.array([math.floor(part) for part in parts], dtype=object)
+
+    def forbidden_from(self) -> int:
+        """No labelling that has an entry forbidden by `convert` costs less, in units."""
+        return self.base + self._most + 1
+
+
+def sorted_axes(scope: tuple[int, ...], table: Ints) -> tuple[tuple[int, ...], Ints]:
+    """The table with its axes in increasing order of the variables."""
+    order = sorted(range(len(scope)), key=lambda k: scope[k])
+    return tuple(scope[k] for k in order), np.ascontiguousarray(table.transpose(order))
+
+
+def least_along(table: Ints, axis: int) -> Ints:
+    """The least entry for each label of one axis."""
+    others = tuple(k for k in range(table.ndim) if k != axis)
+    least: Ints = table.min(axis=others)
+    return least
+
+
+def at_label(table: Ints, axis: int, a: int) -> Ints:
+    """The entries with one label of one axis."""
+    found: Ints = np.take(table, a, axis=axis)
+    return found
+
+
+def along(values: Ints, axis: int, axes: int) -> Ints:
+    """Values of one axis, shaped to be added to a table."""
+    return values.reshape([-1 if k == axis else 1 for k in range(axes)])
+
+
+def each(values: Numbers, size: int, what: str) -> Iterator[tuple[int, ...]]:
+    """Groups of `size` numbers."""
+    if len(values) % size:
+        raise Rejected(f"{what} come in groups of {size}")
+    flat = list_of(values)
+    yield from zip(*(flat[k::size] for k in range(size)), strict=True)

@@ -1,0 +1,223 @@
+"""Proofs that travel: written by searches, checked by code that shares nothing with them."""
+
+from __future__ import annotations
+
+import json
+
+import numpy as np
+import pytest
+
+import softmap
+from adversary.proofs import campaign
+from softmap.errors import FormatError
+from softmap.proof.search.exact import ExactSearch
+from softmap.solving.proof import Proof, ProofKind
+from softmap.verification import Verdict
+from softmap.verification.proof import check_proof
+from support.proof_files import packed, put_together, taken_apart, write_proof
+
+
+@pytest.fixture(scope="module")
+def searched(tmp_path_factory):
+    """A model whose relaxation is loose, its result, and the proof of it."""
+    path = tmp_path_factory.mktemp("proof") / "run.proof"
+    model = softmap.generators.erdos_renyi(40, seed=1)
+    return model, softmap.solve(model, proof=path), path
+
+
+def test_random_proofs_are_accepted_and_changed_ones_prove_nothing_false():
+    counts, problems = campaign(range(150))
+    assert not problems
+    assert counts["proofs"] > 100
+    assert counts["accepted"] < counts["changed"]
+
+
+def test_a_bound_beside_a_large_constant_is_no_more_than_is_proved():
+    """The energy and the least costs cancel to 1e-6: what their sums lose counts there."""
+    counts, problems = campaign(range(530, 531))
+    assert not problems
+    assert counts["proofs"] == 1
+
+
+def test_a_checked_proof_makes_a_search_checked(searched):
+    model, result, path = searched
+    assert result.proof.kind is ProofKind.SEARCH
+    assert softmap.verify(result).verdict is Verdict.STATED
+    report = softmap.verify(result, model, proof=path)
+    assert report.checked
+    assert "leaves" in report["proof"].numbers
+
+
+def test_a_forged_bound_stays_stated_beside_an_honest_proof(searched):
+    from dataclasses import replace
+
+    model, result, path = searched
+    x = result.labels.copy()
+    x[0] = 1 - x[0]
+    worse = float(model.energy(x))
+    forged = replace(
+        result, labels=x, energy=worse, bound=worse, proof=Proof(ProofKind.SEARCH, nodes=9)
+    )
+    report = softmap.verify(forged, proof=path)
+    assert report["proof"].verdict is Verdict.CHECKED
+    assert "less than was stated" in report["proof"].numbers
+    assert report["bound"].verdict is Verdict.STATED
+    assert report["status"].verdict is not Verdict.CHECKED
+
+
+def test_a_truncated_file_is_refused_everywhere(searched, tmp_path):
+    model, result, path = searched
+    whole = path.read_bytes()
+    cut = tmp_path / "cut.proof"
+    for size in [0, 1, 20, *np.linspace(100, len(whole) - 1, 20).astype(int)]:
+        cut.write_bytes(whole[:size])
+        with pytest.raises(FormatError):
+            check_proof(cut, model)
+        assert softmap.verify(result, proof=cut)["proof"].verdict is Verdict.FALSE
+
+
+def test_a_damaged_file_is_refused(searched, tmp_path):
+    model, _, path = searched
+    damaged = bytearray(path.read_bytes())
+    damaged[len(damaged) // 2] ^= 1
+    (tmp_path / "x").write_bytes(damaged)
+    with pytest.raises(FormatError, match="damaged or altered"):
+        check_proof(tmp_path / "x", model)
+
+
+def test_records_cut_within_name_the_place(searched, tmp_path):
+    model, _, path = searched
+    line, body = path.read_bytes().split(b"\n", 1)
+    put_together(tmp_path / "x", json.loads(line), body + b"\x08\x07")
+    with pytest.raises(FormatError, match=r"record \d+, at byte \d+.*the file ends"):
+        check_proof(tmp_path / "x", model)
+
+
+def test_a_false_record_names_its_place(searched, tmp_path):
+    model, _, path = searched
+    header, records = taken_apart(path)
+    k = next(k for k, (name, _) in enumerate(records) if name == "ELIMINATE")
+    records[k][1][0][0] = 1000
+    put_together(tmp_path / "x", header, packed(records))
+    with pytest.raises(FormatError, match=f"record {k + 1}, at byte"):
+        check_proof(tmp_path / "x", model)
+
+
+def test_sizes_in_a_file_are_not_believed(searched, tmp_path):
+    model, _, path = searched
+    header, _ = taken_apart(path)
+    body = bytes([1, 63 << 2 | 3]) + (1 << 60).to_bytes(8, "little")
+    put_together(tmp_path / "x", header, body)
+    with pytest.raises(FormatError, match="longer than the file"):
+        check_proof(tmp_path / "x", model)
+
+
+def test_a_proof_of_another_model_is_refused(searched):
+    other = softmap.generators.erdos_renyi(40, seed=2)
+    with pytest.raises(FormatError, match="another model"):
+        check_proof(searched[2], other)
+
+
+@pytest.mark.parametrize("content", [b"", b"{}\n", b"[" * 5000, b"\xff\n", b"null\n"])
+def test_what_is_no_proof_is_refused(tmp_path, content):
+    (tmp_path / "x").write_bytes(content)
+    with pytest.raises(FormatError, match="not a proof"):
+        check_proof(tmp_path / "x", softmap.generators.random_tree(5, seed=1))
+
+
+def test_a_missing_file_is_an_error_of_the_system(tmp_path, searched):
+    with pytest.raises(FileNotFoundError):
+        softmap.verify(searched[1], proof=tmp_path / "none")
+
+
+@pytest.mark.parametrize(
+    ("model", "options", "kind"),
+    [
+        (softmap.generators.random_tree(20, seed=1), {}, ProofKind.RELAXATION),
+        (softmap.generators.potts_grid(30, 30, 3, seed=1), {}, ProofKind.SEARCH),
+        (softmap.generators.erdos_renyi(14, seed=3), {"goal": "lp"}, ProofKind.RELAXATION),
+    ],
+    ids=["tree", "pieces", "lp"],
+)
+def test_every_bound_of_a_run_is_checked(tmp_path, model, options, kind):
+    path = tmp_path / "run.proof"
+    result = softmap.solve(model, proof=path, **options)
+    assert result.proof.kind is kind
+    assert softmap.verify(result, proof=path).checked
+
+
+def test_costs_that_are_scaled_are_proved_in_the_users_units(tmp_path):
+    rng, n = np.random.default_rng(1), 14
+    pairs = [(i, j) for i in range(n) for j in range(i) if rng.random() < 0.5]
+    factors = [(pair, 2.0**-70 * rng.normal(size=(2, 2))) for pair in pairs]
+    small = softmap.Model.from_factors([2] * n, factors)
+    path = tmp_path / "run.proof"
+    result = softmap.solve(small, proof=path)
+    assert softmap.verify(result, proof=path).checked
+
+
+def test_clusters_prove_their_bound(tmp_path):
+    from softmap.solving import stages
+
+    model = softmap.generators.erdos_renyi(60, seed=5)
+    path = tmp_path / "run.proof"
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(stages.Search, "applies", lambda self: False)
+        patch.setattr(stages.Partial, "applies", lambda self: False)
+        result = softmap.solve(model, proof=path)
+    assert result.proof.kind is ProofKind.TIGHTENED
+    assert softmap.verify(result, proof=path)["bound"].verdict is Verdict.CHECKED
+
+
+def test_a_search_that_goes_on_proves_more(tmp_path):
+    model = softmap.generators.erdos_renyi(60, seed=3)
+    search = ExactSearch(model, log=tmp_path / "log", dp_limit=0.0)
+    before = None
+    for limit in (5, 5, -1):
+        found = search.go_on(backtrack_limit=limit)
+        write_proof(tmp_path / "x", model, found.log.path.read_bytes()[: found.log.size])
+        checked = check_proof(tmp_path / "x", model)
+        assert checked.proves(found.lower_bound)
+        assert before is None or checked.bound >= before
+        before = checked.bound
+    assert found.complete
+
+
+def test_a_log_does_not_change_the_search(tmp_path):
+    model = softmap.generators.erdos_renyi(50, seed=2)
+    runs = [ExactSearch(model, dp_limit=0.0, log=log).go_on() for log in (None, tmp_path / "log")]
+    assert runs[0].nodes == runs[1].nodes > 0
+    assert runs[0].lower_bound == runs[1].lower_bound
+
+
+def test_the_command_line_writes_and_checks(tmp_path, capsys):
+    from softmap.app.cli.app import main
+
+    model, result, proof = tmp_path / "m.npz", tmp_path / "r.npz", tmp_path / "r.proof"
+    softmap.write(softmap.generators.erdos_renyi(30, seed=1), model)
+    solve = ["solve", str(model), "--no-progress", "--save", str(result), "--proof", str(proof)]
+    check = ["verify", str(result), str(model), "--json"]
+    assert [main(words) for words in (solve, check, [*check, "--proof", str(proof)])] == [0, 0, 0]
+    lines = [json.loads(line) for line in capsys.readouterr().out.splitlines() if line[:1] == "{"]
+    assert [line["verdict"] for line in lines] == ["stated", "checked"]
+
+
+def test_no_file_is_left_beside_a_proof(tmp_path, searched):
+    softmap.solve(searched[0], proof=tmp_path / "run.proof")
+    assert [path.name for path in tmp_path.iterdir()] == ["run.proof"]
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_words_of_a_code_are_proved(tmp_path, seed):
+    rng = np.random.default_rng(seed)
+    checks = [rng.permutation(30)[: rng.integers(2, 7)] for _ in range(15)]
+    code = softmap.codes.ParityCode(checks, 30)
+    ratios, odd = rng.normal(1.0, 1.0, 30), np.zeros(len(checks), int)
+    found = code.decode(ratios, odd)
+    code.write_proof(tmp_path / "word", ratios, found.lam, odd)
+    model = code.model(ratios, odd)
+    checked = check_proof(tmp_path / "word", model, float(found.bounds))
+    assert checked.proves(float(found.bounds))
+    assert not check_proof(tmp_path / "word", model, float(found.bounds) + 1.0).proves(
+        float(found.bounds) + 1.0
+    )
