@@ -206,7 +206,7 @@ def test_matrices_and_words_of_any_shape():
         (lambda: ParityCode([[]]), "list of variables"),
         (lambda: ParityCode([[-1, 2]]), "numbered from 0"),
         (lambda: ParityCode([[0, 3]], 3), "outside 0..2"),
-        (lambda: ParityCode("abc"), "list of the bits"),
+        (lambda: ParityCode("abc"), "the bits of each check"),
         (lambda: ParityCode.from_matrix([[0, 2]]), "0 and 1"),
         (lambda: ParityCode([[0, 1]]).decode([1.0]), "ratios of 2 bits"),
         (lambda: ParityCode([[0, 1]]).decode([1.0, np.inf]), "within"),

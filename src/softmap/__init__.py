@@ -1,6 +1,6 @@
 """MAP inference in discrete Markov random fields, with a proof of how good the answer is.
 
-Everything here is loaded on first use: ``import softmap`` is cheap.
+Submodules are imported on first use, so that ``import softmap`` is fast.
 """
 
 from importlib import import_module

@@ -6,10 +6,10 @@ import sys
 
 
 def main() -> int:
-    """Run the command line; Ctrl-C leaves a sentence from the first moment on.
+    """Run the command line; Ctrl-C prints a sentence, also during imports.
 
-    No command needs the threads of OpenBLAS. Loading numpy would start them, and they wait busily.
-    Modules make about 50,000 objects that stay: to look for garbage among them takes as long as a
+    OpenBLAS gets one thread: no command needs more, and idle threads spin. The garbage collector
+    runs rarely, because scanning the 50,000 permanent objects of the modules takes as long as a
     small solve.
     """
     gc.set_threshold(200_000)

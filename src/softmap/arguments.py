@@ -1,4 +1,4 @@
-"""Numbers that users hand over as arguments, seeds among them; or an `OptionError`."""
+"""Checks of numeric arguments; a wrong one raises `OptionError`."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ __all__ = ["count", "flag", "not_negative", "positive", "real", "seeded", "wrong
 
 
 def seeded(seed: int) -> NDArray[np.uint64]:
-    """The four words of the generator, from any non-negative integer."""
+    """Return the four state words of the random number generator for a non-negative seed."""
     words: NDArray[np.uint64] = np.random.SeedSequence(seed).generate_state(4, np.uint64)  # type: ignore[assignment]
     return words
 
@@ -24,12 +24,12 @@ MOST = 2**63 - 1
 
 
 def wrong(name: str, value: object, expected: str) -> OptionError:
-    """The error for an argument; to be raised by the caller."""
+    """Return the error for a wrong argument; the caller raises it."""
     return OptionError(f"{name}={shown(value)}: expected {expected}")
 
 
 def _number(value: object) -> float | int | None:
-    """A real number as a float or an integer; None for truth values, strings and arrays."""
+    """Return a real number as float or int; None for booleans, strings and arrays."""
     if isinstance(value, np.ndarray) and value.ndim == 0:
         value = value[()]
     if not isinstance(value, numbers.Real) or isinstance(value, bool | np.bool_):
@@ -41,7 +41,7 @@ def _number(value: object) -> float | int | None:
 
 
 def real(name: str, value: Any, expected: str = "a number") -> float:
-    """A float; infinities are ones, NaN is not."""
+    """Return a float, possibly infinite, but not NaN."""
     number = _number(value)
     try:
         found = math.nan if number is None else float(number)
@@ -53,7 +53,7 @@ def real(name: str, value: Any, expected: str = "a number") -> float:
 
 
 def not_negative(name: str, value: Any) -> float:
-    """A float of at least 0; +inf is one."""
+    """Return a float of at least 0, possibly +inf."""
     expected = "a number that is not negative"
     number = real(name, value, expected)
     if number < 0:
@@ -62,7 +62,7 @@ def not_negative(name: str, value: Any) -> float:
 
 
 def positive(name: str, value: Any) -> float:
-    """A float between 0 and +inf, both excluded."""
+    """Return a positive finite float."""
     number = real(name, value, "a positive number")
     if not 0 < number < math.inf:
         raise wrong(name, value, "a positive number")
@@ -70,14 +70,14 @@ def positive(name: str, value: Any) -> float:
 
 
 def flag(name: str, value: Any) -> bool:
-    """A truth value."""
+    """Return a bool."""
     if not isinstance(value, bool | np.bool_):
         raise wrong(name, value, "True or False")
     return bool(value)
 
 
 def count(name: str, value: Any, least: int = 0, most: int = MOST) -> int:
-    """A whole number within bounds; 1e6 counts as one."""
+    """Return an integer within bounds; a float with an integer value, such as 1e6, is accepted."""
     number = _number(value)
     if isinstance(number, float):
         number = int(number) if math.isfinite(number) and number == int(number) else None

@@ -1,4 +1,4 @@
-"""Decoding of codes by linear programming, without a `Model`: made once, used for many words."""
+"""LP decoding of parity-check codes, without a `Model`: one object decodes many words."""
 
 from __future__ import annotations
 
@@ -23,16 +23,16 @@ __all__ = ["Decoded", "ParityCode"]
 
 @dataclass(frozen=True)
 class CodeLimits:
-    """Ranges of arguments, and pieces of work.
+    """Limits of arguments and of the work between two checks for Ctrl-C.
 
     Attributes
     ----------
     ratio : float
-        Largest size of a log-likelihood ratio.
+        Largest absolute value of a log-likelihood ratio.
     at_once : int
-        Words between two looks at Ctrl-C, for each thread.
+        Number of words per thread between two checks for Ctrl-C.
     iterations : int
-        Most iterations of any kind.
+        Largest value of `rounds`, `steps` and `sweeps`.
     """
 
     ratio: float = 1e100
@@ -48,16 +48,22 @@ Bytes = NDArray[np.uint8]
 
 @dataclass(frozen=True, eq=False)
 class Decoded:
-    """What was found for each word that was received; of one word, without the first axis.
+    """The decoded words, one row per received word (without the first axis for a single word).
 
     Attributes
     ----------
-    words : uint8 array, the best codewords; where none was found, bits that break a parity
-    costs : of the codewords; +inf where none was found
-    bounds : no codeword costs less
-    proved : whether no codeword is likelier, which λ proves exactly, without a tolerance
-    lam : λ, one number for each bit of each check, in the order of the checks
-    iterations : of all kinds
+    words : uint8[words, bits]
+        The best codewords found; bits that violate a check if none was found.
+    costs : float64[words]
+        Costs of the codewords; +inf if none was found.
+    bounds : float64[words]
+        Lower bounds on the cost of any codeword.
+    proved : bool[words]
+        Whether λ proves, without a tolerance, that no codeword is more likely.
+    lam : float64[words, entries]
+        λ: one number per bit of each check, in the order of the checks.
+    iterations : int64[words]
+        Number of iterations of all kinds.
     """
 
     words: Bytes
@@ -69,7 +75,7 @@ class Decoded:
 
     @property
     def found(self) -> NDArray[np.bool_]:
-        """Whether there is a codeword, proved or not."""
+        """Whether a codeword was found, proved optimal or not."""
         return np.isfinite(self.costs)
 
 
@@ -98,7 +104,7 @@ class ParityCode:
         rows = [Parity(integers(row, "checks")).variables for row in _listed(checks)]
         most = max((max(row) for row in rows), default=-1) + 1
         if min((min(row) for row in rows), default=0) < 0:
-            raise ModelError("bits are numbered from 0 on")
+            raise ModelError("a check has a negative bit; bits are numbered from 0")
         self.num_bits = (
             max(most, 1) if num_bits is None else count("num_bits", num_bits, 1, 1 << 31)
         )
@@ -112,7 +118,7 @@ class ParityCode:
 
     @classmethod
     def from_matrix(cls, matrix: Any) -> ParityCode:
-        """The code of a parity-check matrix of 0 and 1, dense or of scipy.sparse."""
+        """Return the code of a parity-check matrix of 0 and 1, dense or of scipy.sparse."""
         return cls(*_rows_of(matrix, None))
 
     def __repr__(self) -> str:
@@ -128,17 +134,29 @@ class ParityCode:
         sweeps: int = 300,
         threads: int | None = 1,
     ) -> Decoded:
-        """The likeliest codewords, with a proof where the linear relaxation has one.
+        """Decode received words; an answer is proved optimal if the LP relaxation is tight.
+
+        Belief propagation proposes a codeword. λ is then improved to prove it optimal. If there is
+        no codeword or no proof, the linear program is solved.
 
         Parameters
         ----------
-        ratios : float array of shape (bits,) or (words, bits)
-            The cost of a 1 at each place: log-likelihood ratios of 0 against 1.
-        odd : checks whose parity is odd, as 0 and 1; of shape (checks,) or (words, checks)
-        rounds, steps, sweeps : int
-            The most iterations of belief propagation, towards a proof of its word, and of the
-            linear program where there is no word or no proof.
-        threads : int, words that are decoded at the same time; all there are if None
+        ratios : float array (bits,) or (words, bits)
+            Log-likelihood ratios log p(0) / p(1): the cost of a 1 at each bit.
+        odd : int array (checks,) or (words, checks), optional
+            1 for each check whose parity must be odd (a syndrome); all even by default.
+        rounds : int, default 50
+            Largest number of iterations of belief propagation.
+        steps : int, default 300
+            Largest number of iterations towards a proof of its codeword.
+        sweeps : int, default 300
+            Largest number of iterations of the linear program.
+        threads : int or None, default 1
+            Number of words decoded in parallel; None uses all cores.
+
+        Returns
+        -------
+        Decoded
         """
         costs = self._ratios(ratios)
         table = np.atleast_2d(costs)
@@ -164,10 +182,10 @@ class ParityCode:
         return Decoded(*(part[0] if costs.ndim == 1 else part for part in parts))
 
     def bound(self, ratios: ArrayLike, lam: ArrayLike, odd: ArrayLike | None = None) -> float:
-        """A number that no codeword costs less than, whatever λ is; rounded down."""
+        """Return the lower bound on the cost of any codeword that λ proves, rounded down."""
         costs, given = self._ratios(ratios), numbers(lam, "lam")
         if costs.ndim != 1 or given.shape != self._member.shape or not np.isfinite(given).all():
-            raise OptionError("expected the ratios of one word, and λ as `decode` gives it")
+            raise OptionError("expected the ratios of one word, and λ as `decode` returns it")
         flat, parities = np.ascontiguousarray(given), self._odd(odd, 1)[0]
         return core.code_bound(self._start, self._member, self._degree, costs, parities, flat)
 
@@ -214,7 +232,10 @@ class ParityCode:
         return out
 
     def model(self, ratios: ArrayLike | None = None, odd: ArrayLike | None = None) -> Model:
-        """The same problem for `softmap.solve`, which goes on where the relaxation is not tight."""
+        """Return the decoding problem as a `Model`, for `softmap.solve`.
+
+        `softmap.solve` can prove optimality also if the relaxation is not tight.
+        """
         parities = self._odd(odd, 1)[0]
         factors: list[Any] = [
             Parity(row, bool(p)) for row, p in zip(self.checks, parities, strict=True)
@@ -230,7 +251,7 @@ class ParityCode:
         return model.replace(unary=unary)
 
     def syndrome(self, words: ArrayLike) -> Bytes:
-        """The parity of each check; shape (..., checks)."""
+        """Return the parity of each check, with shape (..., checks)."""
         given = integers(words, "words")
         if given.shape[-1:] != (self.num_bits,):
             raise OptionError(f"expected words of {self.num_bits} bits, not {given.shape}")
@@ -260,7 +281,7 @@ class ParityCode:
 
 def _listed(checks: Any) -> list[Any]:
     if isinstance(checks, str | bytes) or not np.iterable(checks):
-        raise ModelError("expected a list of the bits of each check")
+        raise ModelError("checks must be a list with the bits of each check")
     return list(checks)
 
 

@@ -1,4 +1,4 @@
-"""One family of exceptions: every error a user can cause derives from `SoftmapError`."""
+"""The exceptions of softmap; every error that a user can cause derives from `SoftmapError`."""
 
 from __future__ import annotations
 
@@ -25,31 +25,31 @@ _SHORT.maxstring = _SHORT.maxother = _SHORT.maxlong = 60
 
 
 def shown(value: object) -> str:
-    """A value for an error message: its `repr`, shortened; never an error itself."""
+    """Return a shortened `repr` of a value for an error message; it never raises."""
     try:
         return _SHORT.repr(value)
-    except Exception:  # such as an integer of too many digits, or a broken __repr__
+    except Exception:  # for example an integer with too many digits, or a broken __repr__
         return f"a {type(value).__name__}"
 
 
 class SoftmapError(Exception):
-    """Base of all errors raised on purpose by softmap."""
+    """The base class of all errors that softmap raises on purpose."""
 
 
 class ModelError(SoftmapError, ValueError):
-    """The arrays handed over do not describe a model; the message names the entry."""
+    """The given arrays do not describe a model; the message names the wrong entry."""
 
 
 class OptionError(SoftmapError, ValueError):
-    """An argument of a solver or command is out of its range."""
+    """An argument of a function or command is invalid."""
 
 
 class CheckpointError(SoftmapError):
-    """A checkpoint cannot be used: another model, another method, or not a checkpoint."""
+    """A checkpoint cannot be used: wrong model, wrong method, or not a checkpoint."""
 
 
 class CheckpointWarning(RuntimeWarning):
-    """A checkpoint could not be written; the run goes on without it."""
+    """A checkpoint could not be written; the run continues without it."""
 
 
 class ProofWarning(RuntimeWarning):
@@ -57,16 +57,16 @@ class ProofWarning(RuntimeWarning):
 
 
 class ConvergenceWarning(RuntimeWarning):
-    """Marginals or a gradient are less accurate than they should be."""
+    """Marginals or a gradient are less accurate than requested."""
 
 
 class InfeasibleModel(SoftmapError):
-    """Hard constraints leave a variable without a state.
+    """No labelling has finite cost: the hard constraints contradict each other.
 
     Attributes
     ----------
     variable : int or None
-        The variable that ran out of states, where one is known.
+        A variable without an allowed state, if one is known.
     """
 
     def __init__(self, message: str, variable: int | None = None) -> None:
@@ -82,9 +82,9 @@ class FormatError(SoftmapError, ValueError):
     path : str or None
         The file.
     line : int or None
-        The line (text formats), counted from 1.
+        The line number (text formats), counted from 1.
     expected : str or None
-        What should have been there.
+        What was expected there.
     """
 
     def __init__(
@@ -104,14 +104,14 @@ class FormatError(SoftmapError, ValueError):
 
 
 class WriteError(SoftmapError, OSError):
-    """A file cannot be written; what stood there before is untouched.
+    """A file cannot be written; an existing file at that path is unchanged.
 
     Attributes
     ----------
     filename : str
         The file.
     errno : int or None
-        The system's number of the reason, where it gave one.
+        Error number of the operating system, if there is one.
     """
 
     def __init__(self, path: object, reason: Exception | str) -> None:

@@ -28,11 +28,11 @@ __all__ = [
 Edges = NDArray[np.int64]
 
 
-MOST = 1 << 32  # entries of a model that somebody may want
+MOST = 1 << 32  # largest product of the sizes of a model
 
 
 def _sizes(**sizes: Any) -> list[int]:
-    """Positive whole numbers, their product within reason."""
+    """Return the sizes as positive integers; raise `OptionError` if their product is too large."""
     found = [count(name, value, 1, MOST) for name, value in sizes.items()]
     if math.prod(found) > MOST:
         words = " x ".join(map(str, found))
@@ -50,20 +50,37 @@ def _require(condition: bool, message: str) -> None:
 
 
 def grid_edges(rows: int, cols: int, connectivity: int = 4) -> Edges:
-    """Edges of a grid of 4 or 8 neighbours, variables numbered row by row.
+    """Return the edges of a grid whose variables are numbered row by row.
 
     Horizontal edges come first, then vertical ones, then the two diagonals.
+
+    Parameters
+    ----------
+    rows, cols : int
+        Size of the grid.
+    connectivity : {4, 8}, default 4
+        Number of neighbours of an interior variable.
+
+    Returns
+    -------
+    int64[m, 2]
+
+    Examples
+    --------
+    >>> from softmap.generators import grid_edges
+    >>> grid_edges(2, 2).tolist()
+    [[0, 1], [2, 3], [0, 2], [1, 3]]
     """
     rows, cols = _sizes(rows=rows, cols=cols)
     return neighbours((rows, cols), connectivity)
 
 
 def random_edges(n: int, p: float, rng: np.random.Generator) -> Edges:
-    """Each pair with probability p; a vertex left alone gets one random edge."""
+    """Return each pair with probability p; an isolated vertex gets one random edge."""
     possible = n * (n - 1) // 2
     chosen = rng.choice(possible, size=rng.binomial(possible, p), replace=False, shuffle=False)
     i = np.arange(n)
-    row = i * (2 * n - i - 1) // 2  # pairs (i, i + 1), (i, i + 2), ... are numbered from here
+    row = i * (2 * n - i - 1) // 2  # number of the first pair of vertex i, (i, i + 1)
     first = np.searchsorted(row[:-1], chosen, side="right") - 1
     edges = np.stack([first, chosen - row[first] + first + 1], axis=1)
     alone = np.setdiff1d(np.arange(n), edges)
@@ -73,10 +90,27 @@ def random_edges(n: int, p: float, rng: np.random.Generator) -> Edges:
 
 
 def erdos_renyi(n: int, d: int = 3, *, c: float = 1.1, seed: int = 0) -> Model:
-    """The paper's experiment: G(n, c·log n / n), every vertex with at least one edge.
+    """Return the random model of the paper's experiments (section "Numerical Experiments").
 
-    Unary costs are uniform on [-0.01, 0.01], every table entry is -1 or +1 with equal chance
-    (section "Numerical Experiments").
+    The graph is G(n, c·log n / n); an isolated vertex gets one random edge. Unary costs are uniform
+    on [-0.01, 0.01]. Every table entry is -1 or +1 with equal probability.
+
+    Parameters
+    ----------
+    n : int
+        Number of variables, at least 2.
+    d : int, default 3
+        Number of labels.
+    c : float, default 1.1
+        Factor of the edge probability.
+    seed : int, default 0
+        Seed of the random numbers.
+
+    Examples
+    --------
+    >>> import softmap
+    >>> softmap.generators.erdos_renyi(10, seed=1)
+    Model(10 variables, ... edges, tables)
     """
     n, d = _sizes(n=n, d=d)
     _require(n >= 2, f"the random graph needs at least two vertices, not {n}")
@@ -89,7 +123,25 @@ def erdos_renyi(n: int, d: int = 3, *, c: float = 1.1, seed: int = 0) -> Model:
 
 
 def potts_grid(rows: int, cols: int, d: int = 8, *, weight: float = 0.3, seed: int = 0) -> Model:
-    """Unary U[0, 1], one Potts weight for all edges."""
+    """Return a Potts grid: unary costs uniform on [0, 1], one weight for all edges.
+
+    Parameters
+    ----------
+    rows, cols : int
+        Size of the grid.
+    d : int, default 8
+        Number of labels.
+    weight : float, default 0.3
+        Cost of an edge with different labels.
+    seed : int, default 0
+        Seed of the random numbers.
+
+    Examples
+    --------
+    >>> import softmap
+    >>> softmap.generators.potts_grid(4, 5, 3)
+    Model(20 variables, 31 edges, potts)
+    """
     rows, cols, d = _sizes(rows=rows, cols=cols, d=d)
     weight = real("weight", weight)
     rng = _rng(seed)
@@ -99,7 +151,23 @@ def potts_grid(rows: int, cols: int, d: int = 8, *, weight: float = 0.3, seed: i
 
 
 def random_grid(rows: int, cols: int, d: int = 4, *, seed: int = 0) -> Model:
-    """Unary costs and tables from N(0, 1)."""
+    """Return a grid with dense tables; all costs are from N(0, 1).
+
+    Parameters
+    ----------
+    rows, cols : int
+        Size of the grid.
+    d : int, default 4
+        Number of labels.
+    seed : int, default 0
+        Seed of the random numbers.
+
+    Examples
+    --------
+    >>> import softmap
+    >>> softmap.generators.random_grid(4, 5)
+    Model(20 variables, 31 edges, tables)
+    """
     rows, cols, d, _ = _sizes(rows=rows, cols=cols, d=d, labels=d)
     rng = _rng(seed)
     edges = grid_edges(rows, cols)
@@ -117,7 +185,27 @@ def stereo_grid(
     truncation: float = 4.0,
     seed: int = 0,
 ) -> Model:
-    """Stereo-like: a slanted scene with a step, noisy matching, truncated linear smoothing."""
+    """Return a synthetic stereo model: a slanted plane with a raised square, and noise.
+
+    Parameters
+    ----------
+    rows, cols : int
+        Size of the image in pixels.
+    d : int, default 16
+        Number of labels (disparities).
+    weight : float, default 0.2
+        Weight of the truncated linear potential.
+    truncation : float, default 4
+        Largest label difference that is penalised further, in labels.
+    seed : int, default 0
+        Seed of the noise.
+
+    Examples
+    --------
+    >>> import softmap
+    >>> softmap.generators.stereo_grid(4, 5)
+    Model(20 variables, 31 edges, truncated-linear)
+    """
     rows, cols, d = _sizes(rows=rows, cols=cols, d=d)
     weight, truncation = real("weight", weight), not_negative("truncation", truncation)
     rng = _rng(seed)
@@ -137,7 +225,23 @@ def _stepped_scene(rows: int, cols: int, d: int) -> NDArray[np.int64]:
 
 
 def random_tree(n: int, d: int = 5, *, seed: int = 0) -> Model:
-    """A random recursive tree with N(0, 1) costs; the LP is tight on it."""
+    """Return a random recursive tree with N(0, 1) costs; its LP relaxation is tight.
+
+    Parameters
+    ----------
+    n : int
+        Number of variables.
+    d : int, default 5
+        Number of labels.
+    seed : int, default 0
+        Seed of the random numbers.
+
+    Examples
+    --------
+    >>> import softmap
+    >>> softmap.solve(softmap.generators.random_tree(20)).gap < 1e-6
+    True
+    """
     n, d, _ = _sizes(n=n, d=d, labels=d)
     rng = _rng(seed)
     parents = (rng.random(n - 1) * np.arange(1, n)).astype(np.int64)
@@ -149,10 +253,35 @@ def random_tree(n: int, d: int = 5, *, seed: int = 0) -> Model:
 def planted(
     n: int, d: int = 3, *, degree: float = 4.0, margin: float = 0.5, seed: int = 0
 ) -> tuple[Model, NDArray[np.int64]]:
-    """A random graph whose LP is tight at a known, unique labelling, and that labelling.
+    """Return a model whose LP is tight at a known, unique labelling, and that labelling.
 
-    Every table has its least entry at the planted labels, and so has every unary, there by at
-    least `margin`; a random reparametrisation then hides it.
+    Every table and every unary cost has its minimum at the planted labels, which are better than
+    all others by at least `margin` in the unary costs. A random reparametrisation hides them.
+
+    Parameters
+    ----------
+    n : int
+        Number of variables, at least 2.
+    d : int, default 3
+        Number of labels.
+    degree : float, default 4
+        Mean degree of the random graph.
+    margin : float, default 0.5
+        Smallest difference to the second-best unary cost.
+    seed : int, default 0
+        Seed of the random numbers.
+
+    Returns
+    -------
+    model : Model
+    labels : int64[n]
+
+    Examples
+    --------
+    >>> import softmap
+    >>> model, labels = softmap.generators.planted(20)
+    >>> bool((softmap.solve(model).labels == labels).all())
+    True
     """
     n, d = _sizes(n=n, d=d)
     _require(n >= 2, f"planted needs two variables or more, not {n}")
@@ -173,9 +302,28 @@ def planted(
 def ragged_constrained(
     n: int, *, max_labels: int = 5, degree: float = 4.0, forbidden: float = 0.2, seed: int = 0
 ) -> Model:
-    """Label counts from 1 to `max_labels`, and forbidden states and pairs that leave a solution.
+    """Return a feasible model with varying label counts and random hard constraints.
 
-    A hidden labelling is never forbidden, so the model is feasible.
+    A hidden labelling is never forbidden, so that the model is feasible.
+
+    Parameters
+    ----------
+    n : int
+        Number of variables, at least 2.
+    max_labels : int, default 5
+        Label counts are drawn from 1 to this.
+    degree : float, default 4
+        Mean degree of the random graph.
+    forbidden : float, default 0.2
+        Probability that a state or a pair of states is forbidden.
+    seed : int, default 0
+        Seed of the random numbers.
+
+    Examples
+    --------
+    >>> import softmap
+    >>> softmap.solve(softmap.generators.ragged_constrained(10)).energy < float("inf")
+    True
     """
     n, max_labels = _sizes(n=n, max_labels=max_labels)
     _require(n >= 2, f"ragged_constrained needs two variables or more, not {n}")

@@ -1,4 +1,4 @@
-"""The public name of `softmap.io.interop`: `import softmap.interop` gives that package."""
+"""An alias: `import softmap.interop` imports `softmap.io.interop`."""
 
 import sys
 

@@ -1,4 +1,4 @@
-"""Attributes that are large, and made when somebody asks for them."""
+"""Lazily computed attributes, for large arrays."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ Kind = TypeVar("Kind", bound=type)
 
 
 def later(*names: str) -> Callable[[Kind], Kind]:
-    """Let attributes of a class be given as functions that make them: the first look calls them.
+    """Make attributes of a class lazy: if one is set to a function, the first access calls it.
 
     >>> @later("answer")
     ... class Question:
@@ -30,12 +30,12 @@ def later(*names: str) -> Callable[[Kind], Kind]:
 
 
 def unmade(of: object, name: str) -> Any:
-    """What such an attribute was given: the function that makes it, unless it was made."""
+    """Return the stored value of a lazy attribute: its function if it was not yet called."""
     return vars(of)[name] if name in vars(of) else getattr(of, name)
 
 
 def made(of: object, *names: str) -> dict[str, Any]:
-    """The attributes of an object, with those of some names made."""
+    """Return the attributes of an object, with the named lazy ones computed."""
     return vars(of) | {name: getattr(of, name) for name in names}
 
 
@@ -45,7 +45,7 @@ class _Later:
 
     def __get__(self, of: object | None, kind: type) -> Any:
         if of is None:
-            raise AttributeError(self._name)  # as if there were nothing at the class
+            raise AttributeError(self._name)  # the class itself has no such attribute
         value = vars(of)[self._name]
         if callable(value):
             value = vars(of)[self._name] = value()

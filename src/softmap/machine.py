@@ -1,4 +1,4 @@
-"""The machine: its cores and memory, and how many threads a compiled loop runs fastest on."""
+"""The machine: its cores and memory, and the fastest number of threads for a compiled loop."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ __all__ = ["Pace", "available_memory", "usable_cores"]
 
 @dataclass(frozen=True)
 class Trials:
-    """How often the slower number of threads is tried again.
+    """How often the slower number of threads is timed again.
 
     Attributes
     ----------
     retry : int
-        Calls after which the slower way is tried again.
+        The slower number of threads is timed again after this many calls.
     forget : float
-        Factor by which the least time seen grows with every call, as machines change.
+        Largest factor by which one timing may raise the stored time of a choice.
     """
 
     retry: int = 25
@@ -31,25 +31,25 @@ TRIALS = Trials()
 
 
 class Pace:
-    """Runs on all threads or on one, whichever has been faster of late.
+    """Runs a loop on all threads or on one, whichever was faster recently.
 
-    Threads that meet at barriers lose when a level holds little work, and lose much when another
-    program wants one of their cores; neither is known beforehand. To be used where the number of
-    threads does not show in the result.
+    Threads that synchronise at barriers lose time if levels are small, and much time if another
+    program uses one of their cores. Neither is known in advance. The result of the loop must not
+    depend on the number of threads.
     """
 
     def __init__(self, threads: int) -> None:
         self._choices = (threads, 1) if threads > 1 else (1,)
-        self._seconds = [0.0] * len(self._choices)  # per unit of work; 0: not tried yet
+        self._seconds = [0.0] * len(self._choices)  # seconds per unit of work; 0: not timed yet
         self._calls = 0
 
     def run(self, amount: int, work: Callable[[int], object]) -> None:
-        """`work(threads)`, which does `amount` units of work."""
+        """Call `work(threads)`, which does `amount` units of work."""
         which = self._choice()
         began = time.perf_counter()
         work(self._choices[which])
         taken, known = (time.perf_counter() - began) / max(amount, 1), self._seconds[which]
-        # one slow moment of the machine is not held against a way of working
+        # Limit the effect of a single slow timing.
         self._seconds[which] = min(taken, TRIALS.forget * known) if known else taken
         self._calls += 1
 
@@ -66,18 +66,18 @@ class Pace:
 
 
 MEMINFO = Path("/proc/meminfo")
-GROUP = Path("/sys/fs/cgroup")  # where a container says what it may use
+GROUP = Path("/sys/fs/cgroup")  # memory limits of a container
 
 
 def usable_cores() -> int:
-    """Cores that this process may use, at least 1."""
+    """Return the number of cores that this process may use, at least 1."""
     if hasattr(os, "sched_getaffinity"):
         return len(os.sched_getaffinity(0))
     return os.cpu_count() or 1
 
 
 def available_memory() -> int | None:
-    """Bytes that this process may still allocate without swapping; None where nothing says so."""
+    """Return the memory in bytes that can be allocated without swapping; None if unknown."""
     found = [_available(), _left_in_group()]
     return min((bytes_ for bytes_ in found if bytes_ is not None), default=None)
 
@@ -95,5 +95,5 @@ def _left_in_group() -> int | None:
     try:
         most, used = ((GROUP / f"memory.{name}").read_text().strip() for name in ("max", "current"))
         return max(0, int(most) - int(used))
-    except (OSError, ValueError):  # no such group, or "max": no limit
+    except (OSError, ValueError):  # no such group, or the limit is "max" (none)
         return None

@@ -75,12 +75,12 @@ def test_any_way_to_build_is_checked():
         bare.with_auxiliaries(wrong)
     tie = sound.potentials[0]
     turned = softmap.Projection([m[::-1] for m in tie.maps], tie.num_labels, tie.index)
-    with pytest.raises(softmap.ModelError, match="a projection is another"):
+    with pytest.raises(softmap.ModelError, match="does not give the label of the member"):
         sound.replace(potentials=[turned])
     dense = softmap.Tables(list(sound.tables()))
     assert sound.replace(potentials=[dense]).energy([0, 1, 2, 0]) == sound.energy([0, 1, 2, 0])
     loose = softmap.Tables([np.minimum(t, 9.0) for t in sound.tables()])
-    with pytest.raises(softmap.ModelError, match="no projection"):
+    with pytest.raises(softmap.ModelError, match="allows states that do not match"):
         sound.replace(potentials=[loose])
     with pytest.raises(softmap.ModelError, match="auxiliary"):  # an edge to an auxiliary variable
         softmap.Model.from_factors(

@@ -195,7 +195,7 @@ BAD = {
     "2 edges were given for Potts(1 edges)": lambda: Model(UNARY, EDGES, Potts([1.0])),
     "1 edges were given for Tables(2 edges)": lambda: Model(UNARY, EDGES[:1], TABLES),
     "0 edges were given for Potts(1 edges)": lambda: Model(UNARY, None, Potts([1.0])),
-    "the table of edge 0 has shape (3, 3), but its ends have 2 and 2 labels": lambda: Model(
+    "the table of edge 0 has shape (3, 3), but its endpoints have 2 and 2 labels": lambda: Model(
         UNARY[:, :2], EDGES, TABLES
     ),
     "SharedTables: the table of edge 1 has shape (1, 3)": lambda: Model(
@@ -219,8 +219,8 @@ BAD = {
     "evidence: label 3 of variable 0 is outside 0..2": lambda: potts().condition({0: 3}),
     "evidence: 0.5 -> 1 must be a variable number": lambda: potts().condition({0.5: 1}),
     "evidence: 0 -> 'a' must be": lambda: potts().condition({0: "a"}),
-    "a grid of shape (2, 2) has not 3 variables": lambda: potts().with_shape((2, 2)),
-    "a grid of shape (-1, -3)": lambda: potts().with_shape((-1, -3)),
+    "shape (2, 2) does not fit the 3 variables of the model": lambda: potts().with_shape((2, 2)),
+    "shape (-1, -3) does not fit": lambda: potts().with_shape((-1, -3)),
     "unary must hold 9 costs, not 8": lambda: potts().replace(unary=np.zeros(8)),
     "must have the label counts": lambda: potts().replace(unary=np.zeros((3, 2))),
     "variable 0, label 1, is nan": lambda: potts().replace(unary=[[0, NAN, 0]] * 3),

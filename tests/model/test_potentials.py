@@ -149,7 +149,7 @@ def test_check_wants_one_entry_per_edge(name):
 
 @pytest.mark.parametrize("name", SHAPED)
 def test_check_wants_the_shapes_of_the_ends(name):
-    with pytest.raises(ModelError, match=r"edge 1 .*3.*4.* but its ends have 3 and 5"):
+    with pytest.raises(ModelError, match=r"edge 1 .*3.*4.* but its endpoints have 3 and 5"):
         GROUPS[name].check(np.array([3, 3, 3]), np.array([4, 5, 4]))
 
 

@@ -262,7 +262,7 @@ def test_the_title_names_the_sizes_unless_it_is_given():
 
 
 def test_the_page_says_whether_the_bound_is_checked_or_stated(result):
-    assert "the dual of the LP relaxation (checked)" in render(result)
+    assert "the dual of the LP relaxation (to be checked by softmap verify)" in render(result)
     searched = replace(result, proof=Proof(ProofKind.SEARCH, nodes=5678))
     assert "an exact search (stated)" in render(searched)
 

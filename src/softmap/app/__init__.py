@@ -1,1 +1,1 @@
-"""The application: the command line, pictures, and the experiments of the paper."""
+"""Applications: the command line, functions for images, and the experiments of the paper."""

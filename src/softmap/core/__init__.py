@@ -1,9 +1,9 @@
-"""The compiled loops: arrays in, arrays out, for the instruction set of this machine.
+"""The compiled loops, for the instruction set of this machine.
 
 The inner loops (``src/core``) are compiled once per instruction set: ``v2``, ``v3`` and ``v4`` on
-x86-64, ``plain`` elsewhere; a build from source makes the best ones that the machine runs, a wheel
-all of them. Importing this package loads the best ones that are there and that the processor
-runs. The environment variable ``SOFTMAP_CPU`` asks for others.
+x86-64, ``plain`` elsewhere. A build from source has the best level that the machine runs, a wheel
+has all of them. Importing this package loads the best available level that the processor runs. The
+environment variable ``SOFTMAP_CPU`` selects another level.
 
 >>> from softmap import core
 >>> core.level() in core.available()
@@ -50,8 +50,8 @@ def available() -> tuple[str, ...]:
     built = tuple(level for level in levels if find_spec(f"{__name__}._kernels_{level}"))
     if not built:
         raise ImportError(
-            f"softmap was built for a newer processor than this one (x86-64-{machine}): install it "
-            "anew here, or build it with --config-settings=cmake.define.SOFTMAP_LEVELS=all"
+            f"softmap was built for a newer processor than this one (x86-64-{machine}): reinstall "
+            "it here, or build it with --config-settings=cmake.define.SOFTMAP_LEVELS=all"
         )
     return built
 

@@ -1,8 +1,8 @@
-"""Models, labellings and evidence from and to files.
+"""Files of models, labellings and evidence.
 
-`read` and `write` choose the format by the name and the content, or as `format` says; `FORMATS`
+`read` and `write` choose the format by file name and content, or by the option `format`; `FORMATS`
 lists all formats. `parse` takes the bytes of a file. A file in memory (`io.BytesIO`) can be read
-and written like any other.
+and written, too.
 """
 
 from typing import TYPE_CHECKING
@@ -41,7 +41,7 @@ __all__ = [
 
 
 def __getattr__(name: str) -> object:
-    if name in ("Detectors", "read_detectors"):  # a reader: imported when it is needed
+    if name in ("Detectors", "read_detectors"):  # imported on first use
         from softmap.io import dem
 
         return getattr(dem, name)

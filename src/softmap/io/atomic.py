@@ -1,4 +1,4 @@
-"""Bytes out: into a temporary file next to the target, then renamed over it."""
+"""Atomic writing of files: to a temporary file in the same folder, then renamed."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from softmap.io.streams import COMPRESSED, Source
 
 try:
     import fcntl
-except ImportError:  # not on this system: abandoned temporary files are left alone
+except ImportError:  # not on this system: abandoned temporary files are not removed
     fcntl = None  # type: ignore[assignment]
 
 __all__ = ["replacing", "write_bytes", "write_text"]
@@ -25,12 +25,12 @@ _SUFFIX = ".part"
 
 @contextmanager
 def replacing(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
-    """A binary file that takes the place of `path` when the block ends without an exception.
+    """Yield a binary file that replaces `path` when the block ends without an exception.
 
-    Compressed if the name ends in .gz, .xz or .bz2. Until the end the old file stays whole; after
-    an exception (or an interrupt) it still is, and the temporary file is gone. What a killed
-    process left is removed by the next one that writes the same file. Links are followed; devices
-    and pipes are written to, not replaced.
+    The content is compressed if the name ends in .gz, .xz or .bz2. The old file is unchanged until
+    the end, and after an exception or interrupt; the temporary file is then removed. Temporary
+    files of killed processes are removed by the next process that writes the same file. Links are
+    followed. Devices and pipes are written to, not replaced.
     """
     target = _resolved(path)
     try:
@@ -47,7 +47,7 @@ def replacing(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
 
 
 def _resolved(path: Any) -> Path:
-    """Where a path leads; through links, so that they stay."""
+    """Return the target of a path; links are followed, so that they are not replaced."""
     if not isinstance(path, str | os.PathLike) or not isinstance(os.fspath(path), str):
         raise OptionError(f"expected the path of a file to write, not {shown(path)}")
     name = os.fspath(path)
@@ -56,7 +56,7 @@ def _resolved(path: Any) -> Path:
     try:
         target = Path(os.path.realpath(name) if os.path.islink(name) else name)
         target.exists()
-    except (OSError, ValueError) as error:  # ValueError: characters the system has no bytes for
+    except (OSError, ValueError) as error:  # ValueError: characters that cannot be encoded
         raise WriteError(path, error) from error
     return target
 
@@ -73,7 +73,7 @@ def _packed(raw: BinaryIO, target: Path) -> Iterator[BinaryIO]:
 
 @contextmanager
 def _renamed(target: Path) -> Iterator[BinaryIO]:
-    """A temporary file, renamed to the target at the end."""
+    """Yield a temporary file that is renamed to the target at the end."""
     prefix = f".{target.name[:200]}."
     _remove_abandoned(target.parent, prefix)
     handle, temporary = _locked(target.parent, prefix)
@@ -91,22 +91,22 @@ def _renamed(target: Path) -> Iterator[BinaryIO]:
 
 
 def _locked(folder: Path, prefix: str) -> tuple[int, str]:
-    """A new file, locked: that its writer is alive can be seen by the lock."""
-    import tempfile  # reading needs none
+    """Create a locked temporary file; the lock shows that its process is alive."""
+    import tempfile  # imported late: readers do not need it
 
     while True:
         handle, name = tempfile.mkstemp(suffix=_SUFFIX, prefix=prefix, dir=folder)
         if fcntl is None:
             return handle, name
-        with suppress(OSError):  # a file system without locks
+        with suppress(OSError):  # the file system has no locks
             fcntl.flock(handle, fcntl.LOCK_EX)
-        if os.path.exists(name):  # else another process took it for an abandoned one
+        if os.path.exists(name):  # otherwise another process removed it as abandoned
             return handle, name
         os.close(handle)
 
 
 def _remove_abandoned(folder: Path, prefix: str) -> None:
-    """Remove what killed processes left: temporary files that nobody holds a lock on."""
+    """Remove temporary files of killed processes: those that are not locked."""
     if fcntl is None:
         return
     with suppress(OSError), os.scandir(folder) as entries:
@@ -127,7 +127,7 @@ def _remove_unlocked(path: str) -> None:
 
 
 def _mode(target: Path) -> int:
-    """The permissions of the file replaced, else what a plain `open` would have given."""
+    """Return the permissions of the replaced file, or those of a file made by `open`."""
     try:
         return target.stat().st_mode & 0o7777
     except OSError:
@@ -142,7 +142,7 @@ def write_text(target: Source, pieces: Iterable[str]) -> None:
 
 
 def write_bytes(target: Source, pieces: Iterable[bytes | memoryview]) -> None:
-    """The same for bytes."""
+    """Write pieces of bytes to a path (atomically), "-" (standard output) or a binary file."""
     if callable(getattr(target, "write", None)):
         _write_to(target, pieces)
     elif isinstance(target, str | os.PathLike) and str(target) == "-":

@@ -1,4 +1,4 @@
-"""Bayesian networks: conditional tables with names to a model, and models back to such tables."""
+"""Bayesian networks: conversion between named conditional tables and models."""
 
 from __future__ import annotations
 
@@ -33,9 +33,9 @@ class Conditional:
 
 @dataclass
 class Network:
-    """What a file says, collected: names, states, and one table for each variable.
+    """The content of a file: names, states, and one table per variable.
 
-    Every error names the file and the line the reader is at.
+    Every error names the file and the current line.
     """
 
     content: Content
@@ -47,13 +47,13 @@ class Network:
     checked: int = 0
 
     def error(self, expected: str, found: str) -> FormatError:
-        """The error that something else was found; to be raised by the caller."""
+        """Return the error "expected ..., found ..."; the caller raises it."""
         shown = quote(found.encode("utf-8", "backslashreplace"))
         message = f"expected {expected}, found {shown}"
         return FormatError(message, self.content.name, self.line(), expected=expected)
 
     def add_variable(self, name: str, states: Sequence[str]) -> None:
-        """A variable with its states, in order."""
+        """Add a variable with its states, in order."""
         if name in self.variables:
             raise self.error("a new variable name", name)
         if not states:
@@ -65,7 +65,7 @@ class Network:
         self.states.append(tuple(states))
 
     def number(self, name: str) -> int:
-        """The number of a variable of this name."""
+        """Return the number of the variable with this name."""
         if name not in self.variables:
             raise self.error("the name of a variable", name)
         return self.variables[name]
@@ -73,7 +73,7 @@ class Network:
     def scope(
         self, child: str, parents: Sequence[str]
     ) -> tuple[int, tuple[int, ...], tuple[int, ...]]:
-        """The child, its parents, and the shape of the table, child last."""
+        """Return the child, its parents, and the shape of the table (child last)."""
         i = self.number(child)
         others = tuple(self.number(name) for name in parents)
         if len({i, *others}) <= len(others):
@@ -83,13 +83,13 @@ class Network:
         check_arity(len(others) + 1, self.content.name)
         shape = tuple(len(self.states[j]) for j in (*others, i))
         self.entries += math.prod(shape)
-        if self.entries > 2 * self.checked:  # how much memory there is takes a while to find out
+        if self.entries > 2 * self.checked:  # finding the available memory is slow: do it rarely
             check_entries(self.entries, self.content.size, self.content.name)
             self.checked = self.entries
         return i, others, shape
 
     def add_table(self, i: int, parents: tuple[int, ...], table: Costs) -> None:
-        """Probabilities of `i` given its parents; they need not sum to one exactly."""
+        """Add the probabilities of `i` given its parents; they need not sum to one exactly."""
         low, high = table.min(), table.max()
         if not (low >= 0 and high < np.inf):
             found = f"{low if not low >= 0 else high:g}"
@@ -99,7 +99,7 @@ class Network:
     def add_text(
         self, i: int, parents: tuple[int, ...], shape: tuple[int, ...], text: bytes
     ) -> None:
-        """The same as text: numbers over the parents, then over the child, which is fastest."""
+        """Add a table given as text; the child's states vary fastest."""
         values = plain_numbers(text)
         if values is None or len(values) != math.prod(shape):
             name = list(self.variables)[i]
@@ -108,7 +108,7 @@ class Network:
         self.add_table(i, parents, values.reshape(shape))
 
     def named(self) -> Named:
-        """The model: costs are -log of the probabilities."""
+        """Return the model with names; costs are -log of the probabilities."""
         if not self.states:
             raise FormatError("expected at least one variable", self.content.name)
         self.line = lambda: None
@@ -129,11 +129,11 @@ class Network:
 
 
 def conditionals(model: Model) -> list[Conditional]:
-    """The tables of a model that is a Bayesian network: one for each variable, leaves first.
+    """Return the conditional tables of a model that is a Bayesian network, leaves first.
 
-    A variable in one factor only, whose probabilities sum to one, is a leaf: its factor is its
-    conditional distribution. Leaves are taken off until nothing is left; a model for which this
-    fails is not a Bayesian network.
+    A variable is a leaf if it is in one factor only and its probabilities sum to one; that factor
+    is its conditional distribution. Leaves are removed until no variable remains. If there is no
+    leaf before that, the model is not a Bayesian network.
     """
     factors = factors_of(model, zeros=False)
     parts = dict(enumerate(zip(factors.scopes, factors.tables, strict=True)))
@@ -183,7 +183,7 @@ def names_of(
     """
     if isinstance(model, Named):
         if (odd := _odd_name(model.variables, model.states, variables, states)) is not None:
-            raise ModelError(f"{form} cannot hold the name {shown(odd)}; choose plainer ones")
+            raise ModelError(f"{form} cannot hold the name {shown(odd)}; choose another one")
         return model
     checked_model(model)
     counts = model.num_labels[: model.num_variables].tolist()

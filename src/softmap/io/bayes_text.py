@@ -31,7 +31,7 @@ _SKIP = re.compile(rb"\s*")
 def _blank_comments(
     data: bytes, line_mark: bytes, pair: tuple[bytes, bytes] | None = None
 ) -> bytes:
-    """Replace comments by blanks; the line numbers stay. Linear, whatever is left open."""
+    """Replace comments by blanks; line numbers do not change. The time is linear in the text."""
     if line_mark in data:
         data = re.sub(re.escape(line_mark) + rb"[^\n]*", b" ", data)
     if pair is None or pair[0] not in data:
@@ -46,7 +46,7 @@ def _blank_comments(
 
 
 class _Blocks:
-    """A cursor; every error names the line."""
+    """A cursor over the text; every error names the line."""
 
     def __init__(self, content: Content, data: bytes) -> None:
         self.content = content
@@ -60,7 +60,7 @@ class _Blocks:
         return self.data.count(b"\n", 0, begin.end()) + 1
 
     def error(self, expected: str) -> FormatError:
-        """An error at the cursor; to be raised by the caller."""
+        """Return an error at the cursor; the caller raises it."""
         match = _WORD.match(self.data, self.at)
         found = quote(match.group().strip()) if match else "the end of the file"
         if not match and (rest := self.data[self.at : self.at + 60].strip()):
@@ -74,7 +74,7 @@ class _Blocks:
         return begin is not None and begin.end() == len(self.data)
 
     def sign(self, sign: bytes) -> bool:
-        """Whether this sign comes next; if so, step over it."""
+        """Whether this character comes next; if so, skip it."""
         match = _WORD.match(self.data, self.at)
         if match is None or match[2] != sign:
             return False
@@ -82,12 +82,12 @@ class _Blocks:
         return True
 
     def expect(self, sign: bytes) -> None:
-        """This very sign."""
+        """Skip this character, or raise an error."""
         if not self.sign(sign):
             raise self.error(repr(sign.decode()))
 
     def word(self, expected: str) -> str:
-        """A name, quoted or not."""
+        """Return the next name, quoted or not."""
         match = _WORD.match(self.data, self.at)
         if match is None or match[2] is not None:
             raise self.error(expected)
@@ -96,7 +96,7 @@ class _Blocks:
         return name.decode("utf-8", "backslashreplace")
 
     def words(self, closing: bytes, expected: str) -> list[str]:
-        """Names up to a closing sign, with or without commas."""
+        """Return the names up to a closing character, with or without commas."""
         found = []
         while not self.sign(closing):
             found.append(self.word(expected))
@@ -104,7 +104,7 @@ class _Blocks:
         return found
 
     def until(self, sign: bytes, expected: str) -> bytes:
-        """The text up to a sign, which is stepped over."""
+        """Return the text up to a character, and skip both."""
         end = self.data.find(sign, self.at)
         if end < 0:
             raise self.error(expected)
@@ -116,7 +116,7 @@ class _Blocks:
 def _open_blocks(
     data: bytes | Content, line_mark: bytes, pair: tuple[bytes, bytes] | None = None
 ) -> tuple[_Blocks, Network]:
-    """A cursor over a text of blocks without its comments, and a network to be filled from it."""
+    """Return a cursor over the text without comments, and an empty network."""
     content = open_content(data)
     blocks = _Blocks(content, _blank_comments(content.data, line_mark, pair))
     return blocks, Network(content, blocks.line)
@@ -130,12 +130,12 @@ _BARE = re.compile(r"[A-Za-z_][A-Za-z0-9_.]*")
 
 
 def parse_bif(data: bytes | Content) -> Model:
-    """Model from the text of a BIF file."""
+    """Return the model of a BIF file."""
     return named_bif(data).model
 
 
 def named_bif(data: bytes | Content) -> Named:
-    """The same with the names of variables and states."""
+    """Return the model of a BIF file, with the names of variables and states."""
     blocks, network = _open_blocks(data, b"//", (b"/*", b"*/"))
     while not blocks.done():
         kind = blocks.word("network, variable or probability")
@@ -193,13 +193,13 @@ def _probability(blocks: _Blocks, network: Network) -> None:
 
 
 def _numbers_of_words(names: tuple[str, ...]) -> dict[bytes, int]:
-    """The number of each state, by its name as it may stand in the text."""
+    """Return the number of each state by its name, quoted and unquoted."""
     plain = {name.encode(): k for k, name in enumerate(names)}
     return {b'"' + name + b'"': k for name, k in plain.items()} | plain
 
 
 class _Rows:
-    """The statements of one block, turned into numbers together."""
+    """The statements of one block; their numbers are converted together."""
 
     def __init__(
         self, network: Network, states: list[tuple[str, ...]], shape: tuple[int, ...]
@@ -243,10 +243,10 @@ class _Rows:
         return values
 
     def table(self) -> Costs:
-        """The table, child last."""
+        """Return the table, child last."""
         size = int(np.prod(self.shape))
         if self.whole is not None:
-            # the child's axis comes first in this form
+            # in the form `table`, the child's axis comes first
             values = self._numbers(self.whole, size)
             table = values.reshape(self.shape[-1], *self.shape[:-1])
             return np.ascontiguousarray(np.moveaxis(table, 0, -1))
@@ -281,7 +281,7 @@ def _quoted(name: str) -> str:
 
 
 def format_bif(model: Model | Named) -> Iterator[str]:
-    """Text of a BIF file, in pieces."""
+    """Yield the text of a BIF file, in pieces."""
     named = names_of(model, "BIF", _NO_QUOTES, _NO_QUOTES)
     parts = conditionals(named.model)
     yield "network softmap {\n}\n"
@@ -309,12 +309,12 @@ _VALUE = re.compile(rb"""\s*+=((?:[^";]++|"[^"]*+")*+);""")
 
 
 def parse_net(data: bytes | Content) -> Model:
-    """Model from the text of a NET file."""
+    """Return the model of a NET file."""
     return named_net(data).model
 
 
 def named_net(data: bytes | Content) -> Named:
-    """The same with the names of variables and states."""
+    """Return the model of a NET file, with the names of variables and states."""
     blocks, network = _open_blocks(data, b"%")
     while not blocks.done():
         kind = blocks.word("net, node or potential")
@@ -332,7 +332,7 @@ def named_net(data: bytes | Content) -> Named:
 
 
 def _attribute(blocks: _Blocks) -> tuple[str, bytes]:
-    """`key = text;` as it stands; quoted texts may hold semicolons."""
+    """Return key and text of `key = text;`; quoted text may contain semicolons."""
     key = blocks.word("an attribute")
     match = _VALUE.match(blocks.data, blocks.at)
     if match is None:
@@ -375,7 +375,7 @@ def _potential(blocks: _Blocks, network: Network) -> None:
         elif key.startswith("model"):
             raise network.error("data (tables made by formulas are not supported)", key)
     if text is None:
-        network.add_table(i, others, np.full(shape, 1.0 / shape[-1]))  # as the format has it
+        network.add_table(i, others, np.full(shape, 1.0 / shape[-1]))  # the default of the format
         return
     values = plain_numbers(text.translate(_BRACKETS))
     if values is None or len(values) != np.prod(shape):
@@ -385,7 +385,7 @@ def _potential(blocks: _Blocks, network: Network) -> None:
 
 
 def format_net(model: Model | Named) -> Iterator[str]:
-    """Text of a NET file, in pieces; names of nodes are written as they are."""
+    """Yield the text of a NET file, in pieces; names of nodes are not quoted."""
     named = names_of(model, "NET", _NODE_NAME, _NO_QUOTES)
     parts = conditionals(named.model)
     yield "net\n{\n}\n"

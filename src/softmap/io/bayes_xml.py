@@ -1,6 +1,6 @@
 """Bayesian networks as XML: XMLBIF, and XDSL of GeNIe and SMILE.
 
-The parser keeps within limits: no entities, nothing from outside, no deep nesting.
+The parser is restricted for safety: no entities, no external content, no deep nesting.
 """
 
 from __future__ import annotations
@@ -39,22 +39,22 @@ _WORD = re.compile(r"[^\s\x00-\x1f]+")
 
 
 class _Elements:
-    """What a reader does with elements; `line` says where the parser is."""
+    """The callbacks of a reader; `line` returns the current line of the parser."""
 
     line: Any = staticmethod(lambda: None)
-    heads: frozenset[str] | None = None  # elements whose beginning matters; None: all
+    heads: frozenset[str] | None = None  # elements for which `start` is called; None: all
 
     def start(self, name: str, attributes: dict[str, str]) -> None:
-        """An element begins."""
+        """Called when an element begins."""
         raise NotImplementedError
 
     def end(self, name: str, text: str) -> None:
-        """An element ends; `text` is the text in it, without that of inner elements."""
+        """Called when an element ends; `text` is its text without that of inner elements."""
         raise NotImplementedError
 
 
 def _parse_xml(content: Content, elements: _Elements) -> None:
-    """Hand all elements over; an entity, or brackets too deep, are refused."""
+    """Parse XML and call the callbacks; raise an error for entities and for deep nesting."""
     parser = expat.ParserCreate()
     parser.buffer_text = True
     parser.buffer_size = LIMITS.xml_text
@@ -91,7 +91,7 @@ def _parse_xml(content: Content, elements: _Elements) -> None:
             parser.Parse(content.data[at : at + LIMITS.xml_bytes], False)
         parser.Parse(b"", True)
     except (expat.ExpatError, LookupError, ValueError) as error:
-        # the last two: encodings that are declared and not known, or not possible
+        # LookupError and ValueError: the declared encoding is unknown or impossible
         if isinstance(error, FormatError):
             raise
         line = getattr(error, "lineno", None)
@@ -105,12 +105,12 @@ def _parse_xml(content: Content, elements: _Elements) -> None:
 
 
 def parse_xmlbif(data: bytes | Content) -> Model:
-    """Model from the text of an XMLBIF file."""
+    """Return the model of an XMLBIF file."""
     return named_xmlbif(data).model
 
 
 def named_xmlbif(data: bytes | Content) -> Named:
-    """The same with the names of variables and states."""
+    """Return the model of an XMLBIF file, with the names of variables and states."""
     content = open_content(data)
     reader = _BifReader(content)
     _parse_xml(content, reader)
@@ -120,7 +120,7 @@ def named_xmlbif(data: bytes | Content) -> Named:
 
 
 class _BifReader(_Elements):
-    """Variables at once; definitions may stand before the variables they name."""
+    """Reader of XMLBIF; definitions may come before the variables that they name."""
 
     heads = frozenset(("VARIABLE", "DEFINITION"))
 
@@ -159,7 +159,7 @@ class _BifReader(_Elements):
         return self.network.error(expected, found)
 
     def define(self, child: str, parents: list[str], text: str) -> None:
-        """The table runs over the parents, then over the child, which is fastest."""
+        """Add a table; the child's states vary fastest."""
         network = self.network
         network.line = lambda: None
         i, others, shape = network.scope(child, parents)
@@ -167,7 +167,7 @@ class _BifReader(_Elements):
 
 
 def format_xmlbif(model: Model | Named) -> Iterator[str]:
-    """Text of an XMLBIF file, in pieces."""
+    """Yield the text of an XMLBIF file, in pieces."""
     named = names_of(model, "XMLBIF", _PADDED_NAME, _PADDED_NAME)
     parts = conditionals(named.model)
     names = [escape(str(name)) for name in named.variables]
@@ -187,12 +187,12 @@ def format_xmlbif(model: Model | Named) -> Iterator[str]:
 
 
 def parse_xdsl(data: bytes | Content) -> Model:
-    """Model from the text of an XDSL file."""
+    """Return the model of an XDSL file."""
     return named_xdsl(data).model
 
 
 def named_xdsl(data: bytes | Content) -> Named:
-    """The same with the names of variables and states."""
+    """Return the model of an XDSL file, with the names of variables and states."""
     content = open_content(data)
     reader = _SmileReader(content)
     _parse_xml(content, reader)
@@ -202,7 +202,7 @@ def named_xdsl(data: bytes | Content) -> Named:
 
 
 class _SmileReader(_Elements):
-    """Nodes are children of `nodes`; what else a file holds (pictures, cases) is passed over."""
+    """Reader of XDSL: nodes are children of `nodes`; other content (layout, cases) is skipped."""
 
     def __init__(self, content: Content) -> None:
         self.network = Network(content)
@@ -239,7 +239,7 @@ class _SmileReader(_Elements):
             self.texts[name] = text
 
     def define(self, kind: str, child: str, parents: str, text: str) -> None:
-        """Tables run over the parents, then over the child, which is fastest."""
+        """Add a table; the child's states vary fastest."""
         network = self.network
         network.line = lambda: None
         i, others, shape = network.scope(child, parents.split())
@@ -261,7 +261,7 @@ class _SmileReader(_Elements):
 
 
 def format_xdsl(model: Model | Named) -> Iterator[str]:
-    """Text of an XDSL file, in pieces: parents before their children."""
+    """Yield the text of an XDSL file, in pieces, parents before their children."""
     named = names_of(model, "XDSL", _WORD, _WORD)
     parts = conditionals(named.model)
     yield _SMILE_HEAD

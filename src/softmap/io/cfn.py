@@ -46,7 +46,7 @@ class Tokens:
         return self.data.count(b"\n", 0, _SKIP.match(self.data, self.at).end()) + 1  # type: ignore[union-attr]
 
     def error(self, expected: str, found: str | None = None) -> FormatError:
-        """An error at the cursor; to be raised by the caller."""
+        """Return an error at the cursor; the caller raises it."""
         if found is None:
             match = _TOKEN.match(self.data, self.at)
             found = quote(match.group().strip(b" \t\r\n,:")) if match else "the end of the file"
@@ -63,13 +63,13 @@ class Tokens:
         return match[group]
 
     def peek(self) -> str | None:
-        """The next word, if it is one."""
+        """Return the next word, or None if the next token is not a word."""
         match = _TOKEN.match(self.data, self.at)
         word = (match[1] if match[1] is not None else match[4]) if match else None
         return None if word is None else word.decode("utf-8", "backslashreplace")
 
     def text(self, expected: str) -> str:
-        """A word, quoted or not."""
+        """Return the next word, quoted or not."""
         word = self.peek()
         if word is None:
             raise self.error(expected)
@@ -77,13 +77,13 @@ class Tokens:
         return word
 
     def word(self, expected: str) -> None:
-        """This very word."""
+        """Skip this word, or raise an error."""
         if self.peek() != expected:
             raise self.error(f"{expected!r}")
         self.text(expected)
 
     def number(self, expected: str) -> float:
-        """One number."""
+        """Return the next number."""
         before = self.at
         values = parse_decimals(self.text(expected).encode())
         if values is None or len(values) != 1 or np.isnan(values[0]):
@@ -92,21 +92,21 @@ class Tokens:
         return float(values[0])
 
     def after_colon(self) -> bool:
-        """Whether a colon follows: the last word was a name."""
+        """Whether the last word was followed by a colon, and so was a name."""
         skipped = _SKIP.match(self.data, self.at)
         return skipped is not None and b":" in skipped.group()
 
     def at_opening(self) -> bool:
-        """Whether a bracket opens next."""
+        """Whether the next token is an opening bracket."""
         match = _TOKEN.match(self.data, self.at)
         return match is not None and match[2] is not None
 
     def opening(self, expected: str) -> bytes:
-        """An opening bracket; returns the one that closes it."""
+        """Skip an opening bracket; return the matching closing bracket."""
         return _PAIR[self._next(2, expected)]
 
     def closes(self, closing: bytes) -> bool:
-        """Whether the bracket closes here; if so, step over it."""
+        """Whether the closing bracket comes next; if so, skip it."""
         match = _TOKEN.match(self.data, self.at)
         if match is None:
             raise self.error(f"{closing.decode()!r}")
@@ -118,7 +118,7 @@ class Tokens:
         return True
 
     def end(self) -> None:
-        """The last bracket, which files in use forget, and nothing after it."""
+        """Skip the last bracket, which some files lack; nothing may follow it."""
         if self.peek() is not None or self.at_opening():
             raise self.error("'}' at the end")
         match = _TOKEN.match(self.data, self.at)
@@ -127,7 +127,7 @@ class Tokens:
             raise self.error("the end of the file")
 
     def _list(self) -> bytes:
-        """The inside of a flat list, in one piece."""
+        """Return the text inside a flat list."""
         closing = self.opening("'['")
         found = _LIST_END.search(self.data, self.at)
         if found is None or found.group() != closing:
@@ -138,7 +138,7 @@ class Tokens:
         return inside
 
     def numbers(self, expected: str) -> Costs:
-        """A flat list of numbers, in bulk."""
+        """Return a flat list of numbers as an array."""
         before = self.at
         values = parse_decimals(self._list().translate(_PLAIN))
         if values is None:
@@ -147,7 +147,7 @@ class Tokens:
         return values
 
     def rows(self, labels: list[dict[str, int]]) -> Costs:
-        """A flat list `label ... label cost label ...`, labels by name or number, as rows."""
+        """Return a flat list `label ... label cost label ...` as rows; labels by name or number."""
         before = self.at
         inside = self._list()
         values = None
@@ -162,7 +162,7 @@ class Tokens:
 
     @staticmethod
     def _words(inside: bytes) -> list[bytes] | None:
-        """All words of a list; None where a quote does not close."""
+        """Return all words of a list; None if a quote is not closed."""
         words, at = [], 0
         end = len(inside.rstrip(b" \t\r\n\v\f,:"))
         while at < end:
@@ -193,13 +193,13 @@ class Tokens:
 
 
 def parse_cfn(data: bytes | Content) -> Model:
-    """Model from the text of a CFN file; costs from the bound `mustbe` on are forbidden."""
+    """Return the model of a CFN file; costs of at least the bound `mustbe` are forbidden."""
     return _Reader(Tokens(open_content(data))).model()
 
 
 @dataclass
 class _Function:
-    """A cost function as the file gives it, before its (possibly later) table is known."""
+    """A cost function of the file; its table may be defined later."""
 
     name: str
     scope: list[int]
@@ -210,7 +210,7 @@ class _Function:
 
 
 class _Reader:
-    """Problem, variables, functions: the order is fixed, the punctuation is not."""
+    """Reader of problem, variables and functions, in this order; punctuation is optional."""
 
     def __init__(self, tokens: Tokens) -> None:
         self.tokens = tokens
@@ -260,7 +260,7 @@ class _Reader:
         self.bound = self.sign * bound
 
     def _variable(self) -> None:
-        """`name: count`, `name: [labels]`, or the same without names in an array."""
+        """Read `name: count` or `name: [labels]`, or the same without a name in an array."""
         tokens = self.tokens
         name = str(len(self.num_labels))
         if not tokens.at_opening():
@@ -301,7 +301,7 @@ class _Reader:
         check_entries(self.entries, content.size, content.name)
 
     def _function(self) -> None:
-        """`name: {scope: [...], costs: [...]}`, `defaultcost` in between for a sparse one."""
+        """Read `name: {scope: [...], costs: [...]}`; a sparse function has a `defaultcost`."""
         tokens = self.tokens
         at = tokens.at
         name = f"#{len(self.functions)}" if tokens.at_opening() else tokens.text("a function name")
@@ -331,7 +331,7 @@ class _Reader:
             function.shares = tokens.text("costs, or the name of a function to share them with")
 
     def _global(self, function: _Function) -> None:
-        """`type: name, params: {...}`; what it costs is known when all functions are."""
+        """Read `type: name, params: {...}`; its costs are computed after all functions are read."""
         sizes = [self.num_labels[i] for i in function.scope]
         found = _read_global(self.tokens, function.scope, sizes, self.variables, self.labels)
         if self.sign < 0 and found.metric != "hard" and not found.weights:
@@ -408,7 +408,7 @@ class _Reader:
                 assembly.add_many(factor)
 
     def _resolve(self) -> list[tuple[_Function, Costs, bool]]:
-        """The table of every function, and whether another function uses it as well."""
+        """Return the table of every function, and whether several functions share it."""
         targets = {f.shares for f in self.functions if f.shares is not None}
         owners: dict[str, list[_Function]] = {}
         for function in self.functions:
@@ -436,10 +436,10 @@ class _Reader:
         return next(iter(later), known[-1] if known else None)
 
     def _forbid(self, tables: Iterable[Costs]) -> float:
-        """Forbid what cannot be part of a solution better than the bound; from where, for others.
+        """Forbid costs that no solution better than the bound can have; return their threshold.
 
-        Without negative costs that is every cost from the bound on; negative ones of other
-        functions may still make up for it.
+        Without negative costs the threshold is the bound. It is larger if negative costs of other
+        functions could compensate.
         """
         lists = list(tables)
         for table in lists:
@@ -468,10 +468,10 @@ def _read_global(
     variables: Mapping[str, int],
     labels: Sequence[Mapping[str, int]],
 ) -> Global:
-    """The cost function from the word `type` on."""
+    """Read a global cost function, from the word `type` on."""
     tokens.word("type")
     name = tokens.peek()
-    if name not in GLOBALS or name == "knapsackp":  # that is WCSP's way to say knapsackv
+    if name not in GLOBALS or name == "knapsackp":  # knapsackp is the name of knapsackv in WCSP
         raise tokens.error(f"one of {', '.join(GLOBALS)}")
     found = Global(tokens.text("a type"), scope, sizes)
     if not scope:
@@ -481,7 +481,7 @@ def _read_global(
 
 
 class _Parameters:
-    """Names and values, and what the cost function makes of them."""
+    """The parameters of a global cost function, by name."""
 
     def __init__(
         self,
@@ -551,7 +551,7 @@ class _Parameters:
         return int(value)
 
     def _label(self, word: Any, i: int) -> int:
-        """A label of variable i, by name or number."""
+        """Return a label of variable i, given by name or number."""
         known = self.labels[i].get(word) if isinstance(word, str) else None
         return self._whole(word) if known is None else known
 
@@ -561,7 +561,7 @@ class _Parameters:
         return row
 
     def _knapsack(self) -> None:
-        """A weight of label 1 of each variable, or triples of variable, label and weight."""
+        """Read a weight of label 1 per variable, or triples of variable, label and weight."""
         found = self.found
         found.capacity = self._number(self._need("capacity"))
         found.weights = [[0] * d for d in found.sizes]
@@ -621,7 +621,7 @@ class _Parameters:
 
 
 def format_cfn(model: Model) -> Iterator[str]:
-    """Text of a CFN file, in pieces: dense tables, shortest decimals that read back the same."""
+    """Yield the text of a CFN file, in pieces: dense tables, shortest round-trip decimals."""
     factors = factors_of(model, zeros=False)
     top = 1.0 + max(0.0, model.constant)
     decimals = 1
@@ -671,7 +671,7 @@ def _holds(names: Sequence[object]) -> bool:
 
 
 def _decimal(cost: float) -> str:
-    """Positional notation: the format knows no exponents."""
+    """Return a cost in positional notation: the format has no exponents."""
     if cost == np.inf:
         return "inf"
     return np.format_float_positional(cost, trim="0")

@@ -26,14 +26,19 @@ _IGNORED = (b"c", b"i", b"n", b"#")  # comments, coordinates and neighbourhoods
 
 
 def parse_dd(data: bytes | Content, *, block: int | None = None, one_to_one: bool = False) -> Model:
-    """Model from the text of a graph matching file.
+    """Return the model of a graph matching file.
 
-    One variable per left node: its labels are its assignments in the order of the file, then
-    "unassigned", at cost 0. No right node may be used twice. A file of several graphs holds one
-    problem for each pair of them: `block` says which (from 0).
+    There is one variable per left node. Its labels are its assignments in the order of the file,
+    then "unassigned", at cost 0. No right node may be used twice.
 
-    `one_to_one` adds an `AtMostOne` over all users of each right node to the forbidden pairs: the
-    same energies, a tighter bound. Its running variables come after the left nodes.
+    Parameters
+    ----------
+    data : bytes
+    block : int, optional
+        The problem to read, from 0, in a file of several graphs (it has one per pair of graphs).
+    one_to_one : bool, default False
+        Add an `AtMostOne` for each right node to the forbidden pairs: the energies are the same,
+        the bound is tighter. Its chain variables come after the left nodes.
     """
     content = open_content(data)
     block = None if block is None else arguments.count("block", block)
@@ -46,7 +51,7 @@ def parse_dd(data: bytes | Content, *, block: int | None = None, one_to_one: boo
 
 
 def _select(content: Content, block: int | None) -> tuple[bytes, int]:
-    """The text of one problem and the line it begins on."""
+    """Return the text of one problem and its first line number."""
     heads = list(_BLOCK.finditer(content.data))
     if not heads:
         if block not in (None, 0):
@@ -68,7 +73,7 @@ def _select(content: Content, block: int | None) -> tuple[bytes, int]:
 
 
 def _rows(text: bytes, first: int, content: Content) -> dict[bytes, Costs]:
-    """Numbers of the lines of each kind, one row per line."""
+    """Return the numbers of the lines of each kind, one row per line."""
     lines: dict[bytes, list[bytes]] = {kind: [] for kind in _WIDTH}
     for number, line in enumerate(text.splitlines(), first):
         kind, _, rest = line.strip().partition(b" ")
@@ -183,7 +188,7 @@ def _assemble(
 def _edges(
     n: int, left: Ints, right: Ints, pairs: tuple[Ints, Ints, Costs], content: Content
 ) -> Ints:
-    """Pairs of left nodes that share a right node or carry a cost."""
+    """Return the pairs of left nodes that share a right node or have a cost."""
     keys = [np.minimum(left[pairs[0]], left[pairs[1]]) * n]
     keys[0] += np.maximum(left[pairs[0]], left[pairs[1]])
     order = np.argsort(right, kind="stable")
@@ -197,14 +202,14 @@ def _edges(
         keys.append(ends[i] * n + ends[j])
     joined = np.unique(np.concatenate(keys))
     both = np.column_stack([joined // n, joined % n])
-    # two assignments of one left node are never chosen together: their cost does not matter
+    # A left node has one assignment: costs of two assignments of one node have no effect.
     return both[both[:, 0] != both[:, 1]]
 
 
 def _tables(
     edges: Ints, num_labels: Ints, nodes: tuple[Ints, Ints, Ints], pairs: tuple[Ints, Ints, Costs]
 ) -> list[Costs]:
-    """Costs of pairs of assignments, +inf where both use the same right node."""
+    """Return the costs of pairs of assignments; +inf if both use the same right node."""
     left, right, label = nodes
     shapes = num_labels[edges].tolist()
     tables = [np.zeros(shape) for shape in shapes]
@@ -217,7 +222,7 @@ def _tables(
         if i != j:
             tables[number[i, j]][x, y] += cost
     order = np.argsort(left, kind="stable")
-    used = np.split(right[order], np.cumsum(num_labels - 1)[:-1])  # right nodes by label
+    used = np.split(right[order], np.cumsum(num_labels - 1)[:-1])  # the right node of each label
     for (i, j), table in zip(edges.tolist(), tables, strict=True):
         table[:-1, :-1][used[i][:, None] == used[j]] = np.inf
     return tables

@@ -1,4 +1,4 @@
-"""Detector error models (`.dem`): independent errors, and detectors that see their parities."""
+"""Detector error models (`.dem`): independent errors, and detectors that measure parities."""
 
 from __future__ import annotations
 
@@ -29,14 +29,17 @@ _TARGET = re.compile(rb"([DdLl])(\d{1,12})")
 
 @dataclass(frozen=True)
 class Detectors:
-    """What a file says: errors with their probabilities, and what each of them flips.
+    """A detector error model: the probability of each error, and the detectors it flips.
 
     Attributes
     ----------
-    probabilities : float array, one per error, in the order of the file
-    detectors, observables : one tuple of numbers for each error
+    probabilities : float64 array
+        Probability of each error, in the order of the file.
+    detectors, observables : tuple of tuples of int
+        The detectors and observables that each error flips.
     num_detectors, num_observables : int
-    name : str or None, the file, for errors
+    name : str or None
+        The file, for messages.
     """
 
     probabilities: NDArray[np.float64]
@@ -47,11 +50,16 @@ class Detectors:
     name: str | None = field(default=None, repr=False)
 
     def model(self, seen: ArrayLike | None = None) -> Model:
-        """The most likely errors, given which detectors were `seen` to fire (none by default).
+        """Return the model of the most likely errors, given the detectors that fired.
 
-        One variable for each error (label 1: it happened), at cost -log of its probability. A
-        detector is a `Parity` over its errors; where they are more than a few, running variables
-        of its chain come after the errors.
+        There is one variable per error (label 1: it happened), with cost -log of its probability. A
+        detector is a `Parity` over its errors. Chain variables of large parities come after the
+        errors.
+
+        Parameters
+        ----------
+        seen : int array, optional
+            1 for each detector that fired, else 0; none fired by default.
         """
         if not len(self.probabilities):
             raise FormatError("expected at least one error", self.name)
@@ -93,26 +101,35 @@ class Detectors:
         return total
 
     def syndrome(self, labels: ArrayLike) -> NDArray[np.int64]:
-        """Which detectors fire if these errors happen; running variables may follow."""
+        """Return which detectors fire if these errors happen; chain variables may follow."""
         return self._flipped(labels, "detectors", self.num_detectors)
 
     def flips(self, labels: ArrayLike) -> NDArray[np.int64]:
-        """Which observables these errors flip; running variables may follow."""
+        """Return which observables these errors flip; chain variables may follow."""
         return self._flipped(labels, "observables", self.num_observables)
 
 
 def parse_dem(data: bytes | Content, *, seen: ArrayLike | None = None) -> Model:
-    """Model from the text of a detector error model; see `Detectors.model`."""
+    """Return the model of a detector error model; see `Detectors.model`."""
     return parse_detectors(data).model(seen)
 
 
 def read_detectors(source: Source) -> Detectors:
-    """Errors and detectors of a `.dem` file."""
+    """Read the errors and detectors of a `.dem` file.
+
+    Parameters
+    ----------
+    source : path, "-" or binary file
+
+    Returns
+    -------
+    Detectors
+    """
     return parse_detectors(load(source))
 
 
 def parse_detectors(data: bytes | Content) -> Detectors:
-    """Errors and detectors from the text of a detector error model."""
+    """Return the errors and detectors of a detector error model given as bytes."""
     content = open_content(data)
     program = _Program(content)
     program.parse()
@@ -132,7 +149,7 @@ Step = tuple[str, Any, Any]
 
 
 class _Program:
-    """Lines to steps: (name, argument, targets), blocks inside `repeat`."""
+    """A parser of lines to steps (name, argument, targets), nested in `repeat` blocks."""
 
     def __init__(self, content: Content) -> None:
         self.content = content
@@ -145,7 +162,7 @@ class _Program:
         return FormatError(message, self.content.name, number, expected=expected)
 
     def size(self) -> int:
-        """Targets after all repetitions."""
+        """The number of targets after all repetitions."""
         return self.sizes[0]
 
     def parse(self) -> None:
@@ -202,7 +219,7 @@ class _Program:
             )
         self.blocks.append([])
         self.counts.append(int(words[0]))
-        self.sizes.append(1)  # an empty block costs time, too
+        self.sizes.append(1)  # repeating an empty block takes time, too
 
     def _probability(self, number: int, match: re.Match[bytes]) -> float:
         try:
@@ -214,7 +231,7 @@ class _Program:
         return p
 
     def _targets(self, number: int, words: list[bytes]) -> tuple[list[int], list[int]]:
-        """Detectors and observables; what is named twice is flipped back."""
+        """Return detectors and observables; targets that occur twice cancel."""
         found: tuple[dict[int, bool], dict[int, bool]] = ({}, {})
         for word in words:
             if word == b"^":
@@ -228,7 +245,7 @@ class _Program:
 
 
 class _Flat:
-    """All repetitions written out."""
+    """The errors after unrolling all repetitions."""
 
     def __init__(self, content: Content) -> None:
         self.content = content

@@ -1,4 +1,4 @@
-"""A `Model` taken apart again: scopes and tables, auxiliary variables turned back into factors."""
+"""The factors of a `Model`: scopes and tables; auxiliary nodes become factors again."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ __all__ = ["Factors", "factors_of", "joint_factors"]
 
 @dataclass(frozen=True)
 class Factors:
-    """Factors of arity one and more over the visible variables, and the constant."""
+    """The factors of arity one and more over the model's variables, and the constant."""
 
     scopes: list[tuple[int, ...]]
     tables: list[Costs]
@@ -25,7 +25,10 @@ class Factors:
 
 
 def factors_of(model: Model, *, zeros: bool = True) -> Factors:
-    """All factors: unaries (all-zero ones only if asked for), edges, then larger ones."""
+    """Return all factors: unary ones, edges, then larger ones.
+
+    `zeros` says whether to include unary factors whose costs are all 0.
+    """
     scopes: list[tuple[int, ...]] = []
     tables: list[Costs] = []
     for i in range(model.num_variables):
@@ -44,7 +47,7 @@ def factors_of(model: Model, *, zeros: bool = True) -> Factors:
 
 
 def joint_factors(model: Model) -> Iterator[tuple[tuple[int, ...], Costs]]:
-    """The factor each auxiliary variable stands for, in the order of its strides."""
+    """Yield the factor of each auxiliary node, with variables in the order of its strides."""
     aux = model.auxiliaries
     for first, last, potential in model.groups():
         ties = (model.edges[first:last] >= model.num_variables).any()

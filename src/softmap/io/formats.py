@@ -1,7 +1,7 @@
-"""The table of file formats, and the verbs that use it: `read`, `parse`, `write`.
+"""The table of file formats, and the functions that use it: `read`, `parse`, `write`.
 
-A row names the functions of a format; their module is imported when a file of that format is read
-or written. Names and contents are told apart without it.
+A row names the functions of a format. Their module is imported when a file of that format is read
+or written; recognising a format does not need it.
 """
 
 from __future__ import annotations
@@ -53,14 +53,14 @@ class Format:
     named: Function | None = None
 
     def parse(self, data: bytes | Content, **options: Any) -> Model:
-        """Model from the bytes of a file."""
+        """Return the model of a file given as bytes."""
         content = open_content(data)
         if self.reader is None:
             raise FormatError(f"{self.name} files can be written, not read", content.name)
         return self._read(self.reader, content, options)
 
     def parse_named(self, data: bytes | Content) -> Named:
-        """Model and names from the bytes of a file."""
+        """Return model and names of a file given as bytes."""
         content = open_content(data)
         if self.named is None:
             known = ", ".join(name for name, form in FORMATS.items() if form.named)
@@ -69,7 +69,7 @@ class Format:
         return self._read(self.named, content, {})
 
     def pieces(self, model: Model | Named, **options: Any) -> Iterable[str | bytes | memoryview]:
-        """The content of a file that holds the model."""
+        """Return the content of a file with the model, in pieces."""
         if self.writer is None:
             raise OptionError(f"{self.name} files can be read, not written")
         if isinstance(model, Named) and self.named is None:
@@ -86,7 +86,7 @@ class Format:
             raise FormatError(str(error), content.name) from error
 
     def _load(self, function: Function, options: Mapping[str, Any]) -> Callable[..., Any]:
-        """The function, if it takes these options."""
+        """Import the function; raise `OptionError` if it does not take these options."""
         if isinstance(function, str):
             module, _, name = function.rpartition(".")
             home = module if "." in module else f"softmap.io.{module}"
@@ -102,7 +102,7 @@ class Format:
 
 
 _SKIP = rb"(?:\s|#[^\n]*\n|c[ \t][^\n]*\n)*"
-_NEVER = rb"(?!)"  # lists of numbers: only the name tells what they are
+_NEVER = rb"(?!)"  # matches nothing: lists of numbers are recognised by file name only
 _XML = rb"\s*(?:<\?[^>]*>\s*)?(?:<!--(?:(?!-->).)*-->\s*)*"
 _TWO = "variables with two labels each"
 _BAYES = "Bayesian networks"
@@ -111,7 +111,7 @@ _BAYES = "Bayesian networks"
 def _row(
     name: str, suffixes: str, begins: bytes, module: str, only: str = "", flags: int = 0
 ) -> Format:
-    """A format whose functions have its name: `module.parse_name`, `format_name`, `named_name`."""
+    """Return a format with functions `module.parse_name`, `format_name` and `named_name`."""
     return Format(
         name,
         tuple(suffixes.split()),
@@ -179,7 +179,7 @@ FORMATS: dict[str, Format] = {
         _row(
             "wcsp",
             ".wcsp",
-            # a name, or numbers of which five stand on the first line
+            # a name and four numbers, or five words on the first line
             rb"\s*(?:[^\s\d]\S*\s+\d+\s+\d+\s+\d+\s+\d+\s"
             rb"|\S+[ \t]+\d+[ \t]+\d+[ \t]+\d+[ \t]+\d+[ \t\r]*\n)",
             "wcsp",
@@ -195,10 +195,10 @@ _BINARY = ("npz", "opengm")
 
 
 def format_of(name: object, data: bytes = b"") -> str | None:
-    """Name of the format of a file, None if neither name nor content tells.
+    """Return the name of the format of a file, or None if it is not recognised.
 
-    Binary formats are recognised by their first bytes whatever the name; else the name decides,
-    and the content only where the name says nothing.
+    Binary formats are recognised by their first bytes, whatever the file name. Otherwise the file
+    name decides; the content decides if the file name has no known suffix.
     """
     head = open_content(data).data[: 1 << 16]
     for key in _BINARY:
@@ -260,13 +260,20 @@ def read(
 
 
 def parse(data: bytes, format: str | None = None, **options: Any) -> Model:
-    """Model from the bytes of a file; the options are those of `read`.
+    """Return the model of a file given as bytes.
 
     Parameters
     ----------
     data : bytes
+        The content of the file.
     format : str, optional
-        One of `softmap.io.FORMATS`, where the content does not tell.
+        One of `softmap.io.FORMATS`; by default recognised by the content.
+    **options
+        Options of `read`.
+
+    Returns
+    -------
+    Model
     """
     _check_format(format)
     content = open_content(data)
@@ -281,7 +288,11 @@ def read_named(source: Source, *, format: str | None = None) -> Named:
     ----------
     source : path, "-" or binary file
     format : str, optional
-        One of `softmap.io.FORMATS`, where name and content do not tell.
+        One of `softmap.io.FORMATS`; by default recognised by file name and content.
+
+    Returns
+    -------
+    Named
     """
     _check_format(format)
     content = load(source)
@@ -333,7 +344,7 @@ def _check_format(format: object) -> None:
 
 
 def _format(content: Content, format: str | None) -> Format:
-    """The format asked for, or else the one that the file has."""
+    """Return the requested format, or the recognised one."""
     key = format or format_of(content.name, content.data)
     if key is None:
         known = ", ".join(name for name, form in FORMATS.items() if form.reader is not None)
@@ -343,7 +354,7 @@ def _format(content: Content, format: str | None) -> Format:
 
 
 def _options(form: Format, name: object, given: Mapping[str, Any]) -> dict[str, Any]:
-    """The options that were given; UAI files named `.LG` hold logarithms unless told otherwise."""
+    """Return the given options; UAI files named `.LG` hold logarithms by default."""
     options = {key: value for key, value in given.items() if value is not None}
     if form.name == "uai" and bare_suffixes(name)[-1:] == [".lg"]:
         options.setdefault("values", "log")

@@ -1,7 +1,8 @@
-"""toulbar2's global cost functions, as factors over many variables.
+"""The global cost functions of toulbar2, as factors over many variables.
 
-A count that is out of its range costs the same for each step it is away (`var`, `dec`, `lin`), for
-each pair (`dec` of alldiff), or the square (`quad`); from the upper bound on it is forbidden.
+A count outside its range costs proportionally to its distance (`var`, `dec`, `lin`), to the number
+of violating pairs (`dec` of alldiff), or to the squared distance (`quad`). Costs of at least the
+upper bound are forbidden.
 """
 
 from __future__ import annotations
@@ -24,10 +25,10 @@ _SEPARATE = ("dec", "wdec", "hard", "lin", "quad")
 
 @dataclass
 class Global:
-    """What a file says of one: its name, its variables and their label counts, its parameters.
+    """A global cost function of a file: name, variables, label counts and parameters.
 
-    `bounds` are rows of value, least, most and, for `wdec`, costs of shortage and of excess;
-    `weights` one row for each variable, with a weight for each label.
+    A row of `bounds` is value, smallest count, largest count and, for `wdec`, costs of shortage and
+    excess. `weights` has one row per variable, with a weight per label.
     """
 
     name: str
@@ -47,7 +48,7 @@ class Global:
 
 
 def global_size(found: Global) -> int:
-    """Costs that its chains may need, by and large."""
+    """Return an estimate of the number of costs in its chains."""
     k, d = len(found.scope), max(found.sizes, default=1)
     if found.name.startswith("knapsack") or "among" in found.name:
         return 40 * k * d
@@ -57,14 +58,14 @@ def global_size(found: Global) -> int:
 
 
 def factors_of_global(found: Global, top: float) -> list[Many]:
-    """Its factors; `ModelError` says why there are none. Costs from `top` on are forbidden."""
+    """Return its factors, or raise `ModelError`. Costs of at least `top` are forbidden."""
     if not 0 <= found.cost <= LIMITS.global_cost:
         raise ModelError(f"expected a cost from 0 to {LIMITS.global_cost:g} of {found.name}")
     return GLOBALS[found.name](found, top)
 
 
 def _violations(k: int, low: float, high: float, found: Global, top: float) -> Costs:
-    """Costs of counts 0 to k that should be within low and high."""
+    """Return the costs of counts 0 to k for the range from low to high."""
     c = np.arange(k + 1.0)
     away = np.maximum(0.0, np.maximum(low - c, c - high))
     if found.metric == "hard":
@@ -75,7 +76,7 @@ def _violations(k: int, low: float, high: float, found: Global, top: float) -> C
 
 
 def _require(found: Global, top: float, *metrics: str) -> None:
-    """A metric that is understood; all are the same where one violation is forbidden."""
+    """Raise `ModelError` for an unsupported metric, unless any violation is forbidden."""
     if found.metric not in (*metrics, "hard") and found.cost < top:
         known = " or ".join(metrics)
         raise ModelError(f"{found.name} with {found.metric!r} is not supported: expected {known}")
@@ -129,7 +130,7 @@ def _among(found: Global, top: float) -> list[Many]:
 
 
 def _same(found: Global, top: float) -> list[Many]:
-    """Each value as often in one list as in the other: half of the differences is to be changed."""
+    """Each value occurs equally often in both lists; the cost counts half of the differences."""
     one, other = found.parts
     labels = dict(zip(found.scope, found.sizes, strict=True))
     factors: list[Many] = []
@@ -137,7 +138,7 @@ def _same(found: Global, top: float) -> list[Many]:
         rest = [[x for x in range(labels[v]) if x != value] for v in other]
         away = np.abs(np.arange(len(one) + len(other) + 1.0) - len(other))
         costs = found.cost * away / 2
-        costs[found.cost * away >= top] = np.inf  # as many are missing of other values
+        costs[found.cost * away >= top] = np.inf  # other values differ by the same number
         factors.append(Among([*one, *other], [[value]] * len(one) + rest, costs))
     return factors
 
@@ -150,7 +151,7 @@ def _knapsack(found: Global, _: float) -> list[Many]:
 
 
 def _regular(found: Global, top: float) -> list[Many]:
-    """States in the order of the file, but the one the automaton starts in is the first."""
+    """Return the automaton; states are in the order of the file, after the initial state."""
     _require(found, top, "hard")
     if len(found.starts) != 1:
         raise ModelError(f"expected one initial state of {found.name}, not {len(found.starts)}")

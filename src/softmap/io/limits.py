@@ -1,4 +1,4 @@
-"""What a file may make us allocate: decided from its size and the memory, before allocating."""
+"""Limits on the memory that reading a file may allocate, from its size and the free memory."""
 
 from __future__ import annotations
 
@@ -26,29 +26,31 @@ class Limits:
     Attributes
     ----------
     free_bytes : int
-        A file may describe more than it spells out (default costs, shared functions, constraints):
-        this many bytes always.
+        A model may take this many bytes, whatever the size of its file. (Default costs, shared
+        functions and constraints take more memory than text.)
     expansion : int
-        Above `free_bytes`, at most this many bytes for each byte of the file.
+        A larger model may take at most this many bytes per byte of the file.
     axes : int
-        Largest number of variables of one table; NumPy arrays have no more axes.
+        Largest number of variables of one table, the largest number of axes of a NumPy array.
     read_bytes : int
-        Bytes read or unpacked at a time.
+        Number of bytes that are read or decompressed at a time.
     decoder_memory : int
-        Bytes that the header of an xz stream may ask for.
+        Largest memory, in bytes, that the header of an xz stream may request.
     trusted_bytes, compression : int
-        Data that unpack to more than `trusted_bytes`, and to more than `compression` times their
-        size, are refused. Models of many equal tables reach 200, decompression bombs 1000 and more.
+        Data that decompress to more than `trusted_bytes` bytes, and to more than `compression`
+        times their size, are rejected. Models of many equal tables reach a factor of 200,
+        decompression bombs 1000 and more.
     text_bytes : int
-        Bytes of text turned into numbers at a time.
+        Number of bytes of text that are converted to numbers at a time.
     word_bytes : int
-        No number is longer than this.
+        Largest length of a number, in bytes.
     gathered : int
-        Entries of tables gathered at a time, to keep the array of indices small.
+        Number of table entries that are gathered at a time, to keep the array of indices small.
     xml_depth, repeat_depth, list_depth : int
-        How deep XML elements, `repeat` blocks of DEM files and lists of CFN parameters may nest.
+        Largest nesting depth of XML elements, `repeat` blocks of DEM files and lists of CFN
+        parameters.
     xml_bytes, xml_text : int
-        Bytes handed to the XML parser at a time, and size of its buffer of text.
+        Number of bytes that the XML parser gets at a time, and the size of its text buffer.
     clause_variables : int
         Clauses and sums over more variables than this become chains, which are as tight.
     joint_variables : int
@@ -62,9 +64,9 @@ class Limits:
     matching_edge, assignment_edge, quadratic_edge, clause_edge : int
         Memory of an edge besides its table, in `.dd`, `.dat`, quadratic and Boolean problems.
     joint_state : int
-        Memory of an auxiliary variable besides its table.
+        Memory of an auxiliary node besides its table.
     running_variable : int
-        Memory of one variable of a chain with its tables.
+        Memory of one chain variable with its tables.
     error_target : int
         Memory of one target of an error in a DEM file.
     safe_exponent, smallest_exponent : float
@@ -111,7 +113,7 @@ LIMITS = Limits()
 
 
 def available_memory() -> int:
-    """Bytes of memory that can still be had; a cautious guess where the system does not say."""
+    """Return the available memory in bytes; a cautious estimate if the system does not say."""
     try:
         return os.sysconf("SC_AVPHYS_PAGES") * os.sysconf("SC_PAGE_SIZE") + _reclaimable()
     except (AttributeError, OSError, ValueError):
@@ -119,19 +121,19 @@ def available_memory() -> int:
 
 
 def _reclaimable() -> int:
-    """Page cache the kernel would give back (Linux), else 0."""
+    """Return the reclaimable page cache in bytes (Linux), else 0."""
     try:
         with open("/proc/meminfo", encoding="ascii") as lines:
             for line in lines:
                 if line.startswith("Cached:"):
-                    return int(line.split()[1]) << 9  # half of it, in bytes
+                    return int(line.split()[1]) << 9  # half of the number in kB, as bytes
     except (OSError, ValueError, IndexError):
         pass
     return 0
 
 
 def human(size: float) -> str:
-    """A number of bytes in words."""
+    """Return a number of bytes as text, such as "1.5 GB"."""
     for unit in ("bytes", "kB", "MB", "GB", "TB"):
         if size < 1000:
             return f"{size:.3g} {unit}"
@@ -140,7 +142,7 @@ def human(size: float) -> str:
 
 
 def check_arity(arity: int, name: object = None, line: int | None = None) -> None:
-    """Refuse a factor whose table would have more axes than an array can have."""
+    """Raise `FormatError` for a factor whose table would have too many axes for an array."""
     if arity > LIMITS.axes:
         raise FormatError(
             f"expected factors of at most {LIMITS.axes} variables, found one of {arity}",
@@ -153,7 +155,7 @@ def check_arity(arity: int, name: object = None, line: int | None = None) -> Non
 def check_entries(
     entries: int, file_size: int, name: object = None, line: int | None = None
 ) -> None:
-    """Refuse a file that asks for `entries` costs of eight bytes each, if that is absurd."""
+    """Raise `FormatError` if `entries` costs of eight bytes are implausible for the file's size."""
     need = 8 * int(entries)
     if need <= LIMITS.free_bytes // 16:
         return
@@ -169,6 +171,6 @@ def check_entries(
 
 
 def check_range(costs: Costs, name: str | None) -> None:
-    """Refuse costs so large that sums of them could pass for +inf; they hold no NaN, no -inf."""
+    """Raise `FormatError` for costs so large that sums could overflow; there is no NaN or -inf."""
     if largest(costs) > LARGEST_COST:
         raise FormatError(f"found a cost of {costs[beyond(costs)][0]:g}; {RANGE}", name)

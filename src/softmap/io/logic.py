@@ -1,4 +1,4 @@
-"""Costs of true and false variables: weighted clauses (WCNF) and pseudo-Boolean sums (OPB)."""
+"""Boolean problems: weighted clauses (WCNF) and pseudo-Boolean sums (OPB)."""
 
 from __future__ import annotations
 
@@ -22,9 +22,9 @@ __all__ = ["Conjunctions", "format_opb", "format_wcnf", "parse_opb", "parse_wcnf
 
 
 class Conjunctions:
-    """Collects costs to be paid where all literals of a row hold.
+    """Collects costs of conjunctions: a row of literals costs if all of them are true.
 
-    A literal is +v or -v for variable v from 1 on; label 1 of variable v - 1 makes +v true.
+    A literal is +v or -v for variables v = 1, 2, …; label 1 of variable v - 1 makes +v true.
     """
 
     def __init__(self, n: int, content: Content) -> None:
@@ -36,10 +36,10 @@ class Conjunctions:
         self._rows: dict[int, list[tuple[Ints, Costs]]] = {}
 
     def add(self, literals: Ints, costs: Costs) -> None:
-        """Rows of k literals each, and what each row costs; a variable may stand there twice."""
+        """Add rows of k literals each with their costs; a variable may occur twice in a row."""
         if not len(literals):
             return
-        keys = _sorted_rows(2 * np.abs(literals) + (literals > 0))  # by variable
+        keys = _sorted_rows(2 * np.abs(literals) + (literals > 0))  # sorts literals by variable
         variable = keys >> 1
         ordered = np.where(keys & 1, variable, -variable)
         again = variable[:, 1:] == variable[:, :-1]
@@ -51,7 +51,7 @@ class Conjunctions:
             self._rows.setdefault(literals.shape[1], []).append((ordered, costs))
 
     def _add_odd(self, ordered: Ints, costs: Costs) -> None:
-        """Rows with a variable more than once: once is enough, and both ways it never holds."""
+        """Add rows with repeated variables: a repeated literal counts once; x and ~x never hold."""
         by_size: dict[int, list[tuple[list[int], float]]] = {}
         for row, cost in zip(ordered.tolist(), costs.tolist(), strict=True):
             kept = list(dict.fromkeys(row))
@@ -61,22 +61,22 @@ class Conjunctions:
             self.add(np.array([r for r, _ in part]), np.array([c for _, c in part]))
 
     def add_table(self, variables: Ints, table: Costs) -> None:
-        """Any costs of a few variables (from 0 on)."""
+        """Add a table of costs over a few variables (numbered from 0)."""
         self.reserve(table.size + LIMITS.joint_state)
         self.assembly.add_factor(variables.tolist(), table)
 
     def add_many(self, factor: Many) -> None:
-        """A factor over many variables (from 0 on), as a chain."""
+        """Add a factor over many variables (numbered from 0), as a chain."""
         self.reserve(LIMITS.running_variable * len(factor.variables))
         self.assembly.add_many(factor)
 
     def reserve(self, entries: int) -> None:
-        """Refuse what the file is too small for."""
+        """Raise `FormatError` if the entries so far are implausible for the file's size."""
         self.entries += entries
         check_entries(self.entries, self.content.size, self.content.name)
 
     def model(self) -> Model:
-        """The model."""
+        """Return the model."""
         for k in sorted(self._rows):
             parts = self._rows.pop(k)
             literals = np.concatenate([rows for rows, _ in parts])
@@ -99,7 +99,7 @@ class Conjunctions:
             return
         if k > LIMITS.clause_variables:
             for row, cost in zip(literals, costs.tolist(), strict=True):
-                # not all of them: one at least has the other label
+                # The conjunction is false if at least one literal is false.
                 self.add_many(Or(np.abs(row) - 1, (row < 0).astype(np.int64), cost))
             return
         number, first = _numbered(scopes, self.n)
@@ -113,7 +113,7 @@ class Conjunctions:
 
 
 def _sorted_rows(keys: Ints) -> Ints:
-    """Each row in order; of few columns, pairs of whole columns are exchanged."""
+    """Sort each row; with few columns, by compare-exchange of whole columns."""
     k = keys.shape[1]
     if k > 4:
         return np.sort(keys, axis=1)
@@ -126,7 +126,7 @@ def _sorted_rows(keys: Ints) -> Ints:
 
 
 def _numbered(scopes: Ints, n: int) -> tuple[Ints, Ints]:
-    """A number for each different row, and a place where each stands first."""
+    """Return a number for each distinct row, and the index of its first occurrence."""
     k = scopes.shape[1]
     if float(n) ** k < 2**62:
         key = scopes[:, 0].copy()
@@ -134,7 +134,7 @@ def _numbered(scopes: Ints, n: int) -> tuple[Ints, Ints]:
             key *= n
             key += scopes[:, axis]
         ordered = np.sort(key)
-        if (ordered[1:] != ordered[:-1]).all():  # none twice: as the file has them
+        if (ordered[1:] != ordered[:-1]).all():  # no repeats: keep the order of the file
             each = np.arange(len(key))
             return each, each
         order = np.argsort(key)
@@ -153,14 +153,14 @@ def _numbered(scopes: Ints, n: int) -> tuple[Ints, Ints]:
 _CLAUSE_COMMENT = re.compile(rb"(?m)^[ \t]*c[^\n]*$")  # no clause begins with this letter
 _HEAD = re.compile(rb"(?m)^[ \t]*p[ \t]+(\S+)([^\n]*)$")
 _OPENING = re.compile(rb"(?:c[^\n]*+\n)*+")
-_HARD = b"-1"  # stands for h, where only a weight can stand
+_HARD = b"-1"  # replaces "h" in the place of a weight
 
 
 def parse_wcnf(data: bytes | Content) -> Model:
-    """Model from the text of a WCNF file: one variable with two labels for each number.
+    """Return the model of a WCNF file: one variable with two labels per Boolean variable.
 
-    Label 1 is true. Every soft clause that does not hold costs its weight; hard ones must hold.
-    Clauses of more than six literals become chains, whose running variables come after the file's.
+    Label 1 is true. A violated soft clause costs its weight; hard clauses must hold. Clauses of
+    more than six literals become chains, whose chain variables come after those of the file.
     """
     content = open_content(data)
     text = content.data
@@ -183,7 +183,10 @@ def parse_wcnf(data: bytes | Content) -> Model:
 
 
 def _header(content: Content, text: bytes) -> tuple[int | None, float | None, int]:
-    """Variables, the weight of hard clauses (None: they are marked), and where clauses begin."""
+    """Return the number of variables, the weight of hard clauses, and the start of the clauses.
+
+    The weight is None if hard clauses are marked with `h`.
+    """
     head = _HEAD.search(text[: 1 << 20])
     if head is None:
         return None, None, 0
@@ -199,7 +202,7 @@ def _header(content: Content, text: bytes) -> tuple[int | None, float | None, in
 
 
 def _clauses(numbers: Numbers, top: float | None, hard: int) -> tuple[Ints, Ints, Costs]:
-    """Where the literals of each clause begin and end, and its weight."""
+    """Return start and end of the literals of each clause, and its weight."""
     values = numbers.values
     last = np.flatnonzero(values == 0)
     if len(values) and (not len(last) or last[-1] != len(values) - 1):
@@ -224,7 +227,7 @@ def _clause_model(
     numbers: Numbers, first: Ints, last: Ints, weight: Costs, n: int | None, content: Content
 ) -> Model:
     values, most = numbers.values, 2**31 - 1 if n is None else n
-    values[first - 1] = 0.0  # weights, which are known by now
+    values[first - 1] = 0.0  # clear the weights, so that only literals remain
     sound = max(values.max(initial=0.0), -values.min(initial=0.0)) <= most
     whole: Ints = values.astype(np.int64) if sound else np.zeros(0, np.int64)
     good = whole == values if sound else np.abs(values) <= most
@@ -241,15 +244,15 @@ def _clause_model(
     for k in np.unique(size).tolist():
         which = np.flatnonzero(size == k)
         literals = whole[first[which][:, None] + np.arange(k)]
-        found.add(-literals, weight[which])  # a clause fails where all its literals do
+        found.add(-literals, weight[which])  # a clause is violated if all its literals are false
     return found.model()
 
 
 def format_wcnf(model: Model, *, scale: float = 1.0) -> Iterator[str]:
-    """Text of a WCNF file (with `h`), in pieces: a clause for each entry of each table.
+    """Yield the text of a WCNF file (with `h`), in pieces: one clause per entry of each table.
 
-    Variables must have two labels each. Tables are shifted to start at zero; their sum becomes two
-    clauses of which one always fails, and must not be negative.
+    Variables must have two labels each. Tables are shifted to a minimum of zero. The sum of the
+    shifts must not be negative; it becomes two clauses, one of which is always violated.
     """
     scale = scale_factor(scale)
     factors = factors_of(model, zeros=False)
@@ -270,7 +273,7 @@ def format_wcnf(model: Model, *, scale: float = 1.0) -> Iterator[str]:
     yield f"c softmap: {model.num_variables} variables\n"
     lines += [_clause(rest, [1]), _clause(rest, [-1])] if rest else []
     n = model.num_variables
-    yield f"h {n} -{n} 0\n"  # says how many variables there are
+    yield f"h {n} -{n} 0\n"  # a tautology that declares the number of variables
     yield from lines
 
 
@@ -311,7 +314,7 @@ def parse_opb(data: bytes | Content) -> Model:
 
 
 class _Reader:
-    """Walks over the statements, each ended by a semicolon."""
+    """Reader of the statements, each of which ends with a semicolon."""
 
     def __init__(self, content: Content, text: bytes) -> None:
         self.content, self.text = content, text
@@ -372,7 +375,7 @@ class _Reader:
             self.objective = [(sign * cost, literals) for cost, literals in terms]
             return
         if head == b"soft:":
-            return  # the top cost of WBO: what is above it need not be told apart
+            return  # the top cost of WBO is not needed
         weight = np.inf
         match = _TOKEN.match(self.text, self.at, self.end)
         if match and match[5] is not None:
@@ -386,7 +389,7 @@ class _Reader:
         self.constraints.append((terms, relation, _number(bound[1]), weight))
 
     def _terms(self) -> tuple[list[Term], bytes | None]:
-        """Terms up to a relation, which is stepped over, or to the end."""
+        """Return the terms up to a relation, which is skipped, or to the end."""
         terms: list[Term] = []
         while match := _TOKEN.match(self.text, self.at, self.end):
             self.at = match.end()
@@ -408,7 +411,7 @@ class _Reader:
     def _constrain(
         self, found: Conjunctions, terms: list[Term], relation: bytes, bound: float, weight: float
     ) -> None:
-        """A table over all variables of a constraint; what never fails leaves none."""
+        """Add a constraint as a table over its variables; one that always holds adds nothing."""
         variables = sorted({abs(v) for _, literals in terms for v in literals})
         k = len(variables)
         many = _linear(terms, relation, bound, weight) if k > LIMITS.clause_variables else None
@@ -444,7 +447,7 @@ class _Reader:
 
 
 def _linear(terms: list[Term], relation: bytes, bound: float, weight: float) -> Linear | None:
-    """A sum of single literals with whole numbers, as a factor over many variables."""
+    """Return a sum of single literals with integer coefficients as a `Linear` factor."""
     rows: dict[int, list[int]] = {}
     for coefficient, literals in terms:
         if len(literals) != 1 or coefficient != round(coefficient) or abs(coefficient) > 2**40:
@@ -463,9 +466,10 @@ def _number(text: bytes) -> float:
 
 
 def format_opb(model: Model, *, scale: float = 1.0) -> Iterator[str]:
-    """Text of an OPB file, in pieces: products of literals, and a clause for what is forbidden.
+    """Yield the text of an OPB file, in pieces: products of literals, and clauses.
 
-    Variables must have two labels each. A constant becomes a sum of x1 and ~x1.
+    Variables must have two labels each. A clause forbids each infinite cost. A constant becomes a
+    sum of x1 and ~x1.
     """
     scale = scale_factor(scale)
     factors = factors_of(model, zeros=False)
@@ -486,7 +490,7 @@ def format_opb(model: Model, *, scale: float = 1.0) -> Iterator[str]:
     rest = factors.constant * scale
     if rest:
         terms += [f"{_whole(rest)} x1", f"{_whole(rest)} ~x1"]
-    terms += [] if n == 1 and terms else [f"+0 x{n}"]  # says how many variables there are
+    terms += [] if n == 1 and terms else [f"+0 x{n}"]  # declares the number of variables
     yield f"* #variable= {n} #constraint= {len(clauses)}\n"
     yield f"min: {' '.join(terms)} ;\n"
     yield from clauses

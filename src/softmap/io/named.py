@@ -23,8 +23,10 @@ class Named:
     Attributes
     ----------
     model : Model
-    variables : tuple of names
-    states : tuple with the names of each variable's labels
+    variables : tuple
+        The name of each variable.
+    states : tuple of tuples
+        The names of each variable's labels.
     """
 
     model: Model
@@ -32,7 +34,7 @@ class Named:
     states: tuple[tuple[Hashable, ...], ...]
 
     def assignment(self, labels: ArrayLike) -> dict[Hashable, Hashable]:
-        """A labelling as a mapping from names of variables to names of states."""
+        """Return a labelling as a mapping from names of variables to names of states."""
         counts = np.array([len(states) for states in self.states], dtype=np.int64)
         chosen = checked_labels(labels, counts)
         if chosen.ndim != 1:
@@ -42,7 +44,7 @@ class Named:
         return {name: states[x] for name, states, x in named}
 
     def labels(self, assignment: Mapping[Any, Any]) -> NDArray[np.int64]:
-        """The labelling of such a mapping."""
+        """Return the labelling of a mapping from names of variables to names of states."""
         _require_mapping(assignment, "assignment")
         found = []
         for name, states in zip(self.variables, self.states, strict=True):
@@ -54,7 +56,7 @@ class Named:
         return np.array(found, dtype=np.int64)
 
     def evidence(self, observed: Mapping[Any, Any]) -> dict[int, int]:
-        """Observed states as `Model.condition` wants them."""
+        """Return observed states as numbers, for `Model.condition`."""
         _require_mapping(observed, "observed")
         place = {name: i for i, name in enumerate(self.variables)}
         unknown = [name for name in observed if name not in place]

@@ -1,4 +1,4 @@
-"""Our own format: the arrays of a model as they are, in a NumPy archive without pickles."""
+"""softmap's own format: the arrays of a model in a NumPy archive without pickles."""
 
 from __future__ import annotations
 
@@ -34,25 +34,25 @@ _HEADER = re.compile(
 
 
 def format_npz(model: Model, *, compress: bool = True) -> list[memoryview]:
-    """Bytes of an archive with every potential family, auxiliary variable and shape as it is."""
+    """Return the bytes of an archive; potential families, auxiliary nodes and shape are kept."""
     save = np.savez_compressed if flag("compress", compress) else np.savez
     arrays = model_arrays(model)
     buffer = io.BytesIO()
     save(buffer, **arrays)
-    if implausible(model.nbytes, buffer.tell()):  # our reader would take it for a bomb
+    if implausible(model.nbytes, buffer.tell()):  # the reader would reject it as a bomb
         buffer = io.BytesIO()
         np.savez(buffer, **arrays)
     return [buffer.getbuffer()]
 
 
 def parse_npz(data: bytes | Content) -> Model:
-    """Model from the bytes of an archive."""
+    """Return the model of an archive given as bytes."""
     content = open_content(data)
     return model_from_arrays(_load(content), content.name)
 
 
 def model_from_arrays(arrays: dict[str, NDArray[Any]], name: object) -> Model:
-    """Model from what `model_arrays` gave; errors speak of the file `name`."""
+    """Return the model of the arrays of `model_arrays`; errors name the file `name`."""
     try:
         return _from_arrays(arrays, name)
     except FormatError:
@@ -64,7 +64,7 @@ def model_from_arrays(arrays: dict[str, NDArray[Any]], name: object) -> Model:
 
 
 def model_arrays(model: Model) -> dict[str, Any]:
-    """Everything that defines a model, as arrays by name."""
+    """Return all arrays that define a model, by name."""
     aux = model.auxiliaries
     arrays: dict[str, Any] = {
         "format": np.array(FORMAT),
@@ -90,7 +90,7 @@ def model_arrays(model: Model) -> dict[str, Any]:
 
 
 def _load(content: Content) -> dict[str, NDArray[Any]]:
-    """All arrays; sizes are checked before anything is unpacked."""
+    """Return all arrays; sizes are checked before decompression."""
     try:
         with zipfile.ZipFile(io.BytesIO(content.data)) as archive:
             members = archive.infolist()
@@ -110,9 +110,9 @@ def _load(content: Content) -> dict[str, NDArray[Any]]:
 
 
 def _array(raw: bytes | memoryview, member: str, name: object) -> NDArray[Any]:
-    """The array that a member of an archive holds, without a copy.
+    """Return the array of a member of an archive, without a copy.
 
-    NumPy's own reader would evaluate the header and allocate what it says.
+    NumPy's own reader is not used: it would allocate whatever size the header states.
     """
     header = _HEADER.match(raw)
     if header is None:
@@ -150,7 +150,7 @@ def _from_arrays(arrays: dict[str, NDArray[Any]], name: object) -> Model:
         part = {k.partition(".")[2]: a for k, a in arrays.items() if k.startswith(f"{g}.")}
         groups.append((need("edges")[start[g] : start[g + 1]], _potential(family, part, name)))
     flat = need("unary").reshape(-1)
-    if num_labels.size and (num_labels == num_labels[0]).all():  # no object per variable
+    if num_labels.size and (num_labels == num_labels[0]).all():  # avoids a list of rows
         rows: Any = flat.reshape(len(num_labels), -1)
     else:
         rows = np.split(flat, np.cumsum(num_labels)[:-1])
@@ -188,7 +188,7 @@ def _tables(arrays: dict[str, NDArray[Any]]) -> NDArray[Any] | list[NDArray[Any]
 def _with_structure(
     model: Model, arrays: dict[str, NDArray[Any]], num_variables: int, name: object
 ) -> Model:
-    """Put auxiliary and running variables and the grid's shape back."""
+    """Restore auxiliary nodes, chain variables and the shape of the grid."""
     if num_variables != model.n:
         empty = np.zeros(0, dtype=np.int64)
         parts = [arrays.get(f"aux.{k}", empty) for k in ("start", "member", "stride")]
@@ -205,7 +205,7 @@ def _with_structure(
 
 
 def _names_text(names: Names) -> str | None:
-    """Names as JSON; None where they are neither text nor numbers."""
+    """Return the names as JSON; None if a name is neither text nor a number."""
     every = [*names.variables, *(state for row in names.states if row for state in row)]
     if not all(isinstance(name, str | int) for name in every):
         return None

@@ -1,4 +1,4 @@
-"""OpenGM's HDF5 files: functions by type, factors that share them."""
+"""HDF5 files of OpenGM: functions by type, and factors that share them."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ __all__ = ["format_opengm", "parse_opengm"]
 
 
 def parse_opengm(data: bytes | Content) -> Model:
-    """Model from the bytes of an OpenGM HDF5 file (the group `gm`, or the only one there is)."""
+    """Return the model of an OpenGM HDF5 file (its group `gm`, or its only group)."""
     content = open_content(data)
     arrays = dict(_arrays(content))
     content.release()
@@ -37,12 +37,12 @@ def parse_opengm(data: bytes | Content) -> Model:
     num_labels = _states(arrays, int(header[2]), content)
     types = _functions(arrays, header, content)
     factors = _factors(arrays, int(header[3]), len(types), content)
-    arrays.clear()  # the scopes are out of them, and they are the larger part of the file
+    arrays.clear()  # frees the larger part of the file; the scopes were copied
     return _assemble(num_labels, types, factors, content)
 
 
 def _arrays(content: Content) -> Iterator[tuple[str, NDArray[Any]]]:
-    """The one-dimensional datasets of the model's group, by name."""
+    """Yield the one-dimensional datasets of the model's group, by name."""
     try:
         import h5py
     except ImportError as error:
@@ -61,7 +61,7 @@ def _arrays(content: Content) -> Iterator[tuple[str, NDArray[Any]]]:
                     yield key, _dataset(node, content)
     except FormatError:
         raise
-    except Exception as error:  # h5py raises what its C library suggests, of any type
+    except Exception as error:  # h5py raises exceptions of many types
         raise FormatError(f"not a sound HDF5 file: {error}", content.name) from error
 
 
@@ -80,7 +80,7 @@ def _is_group(node: Any) -> bool:
 
 
 def _node(group: Any, key: str, content: Content) -> Any:
-    """A member of a group; links to other files are not followed."""
+    """Return a member of a group; links to other files are not followed."""
     if hasattr(group.get(key, getlink=True), "filename"):
         raise FormatError(f"{key}: expected data, found a link to another file", content.name)
     return group[key]
@@ -102,7 +102,10 @@ def _dataset(node: Any, content: Content) -> NDArray[Any]:
 
 
 def _header(arrays: dict[str, NDArray[Any]], content: Content) -> list[int]:
-    """[2, 0, variables, factors, types, (id, count)..., value type]; old files lack the last."""
+    """Return the header: [2, 0, variables, factors, types, (id, count)..., value type].
+
+    Old files lack the value type.
+    """
     header: list[int] = _wholes(arrays, "header", content).tolist()
     if len(header) < 5 or len(header) not in (5 + 2 * header[4], 6 + 2 * header[4]):
         raise FormatError(
@@ -144,7 +147,7 @@ def _states(arrays: dict[str, NDArray[Any]], n: int, content: Content) -> Ints:
 def _functions(
     arrays: dict[str, NDArray[Any]], header: list[int], content: Content
 ) -> list[Functions]:
-    """One object per function type, in the order of the header's list."""
+    """Return one object per function type, in the order of the header."""
     found = []
     for t in range(header[4]):
         number, count = header[5 + 2 * t], header[6 + 2 * t]
@@ -164,7 +167,7 @@ def _functions(
 def _factors(
     arrays: dict[str, NDArray[Any]], count: int, types: int, content: Content
 ) -> list[tuple[int, Ints, Ints]]:
-    """Factors by arity: (type, functions, scopes) with one row per factor."""
+    """Return the factors by arity: (type, functions, scopes), with one row per factor."""
     stream = _wholes(arrays, "factors", content) if count else np.zeros(0, np.int64)
     if count > len(stream):
         message = f"factors: expected {count} factors, found {len(stream)} numbers"
@@ -224,7 +227,7 @@ _EXPLICIT, _TRUNCATED_ABSOLUTE, _TRUNCATED_SQUARED, _POTTS = 16000, 16003, 16005
 
 
 def format_opengm(model: Model) -> list[bytes]:
-    """Bytes of an OpenGM HDF5 file."""
+    """Return the bytes of an OpenGM HDF5 file."""
     try:
         import h5py
     except ImportError as error:
@@ -251,7 +254,7 @@ def _add_group(writer: _Writer, model: Model, edges: Ints, potential: Potential)
         shape = [int(model.num_labels[i]), int(model.num_labels[j])]
         scope: tuple[int, ...] = (i, j)
         if isinstance(potential, Potts | TruncatedLinear | TruncatedQuadratic):
-            if i > j:  # these costs are symmetric
+            if i > j:  # these costs are symmetric: sort the endpoints
                 scope, shape = (j, i), shape[::-1]
             kind, values = _parameters(potential, k, max(shape))
             writer.add(kind, scope, shape, values, (kind, *shape, *values))
@@ -283,7 +286,7 @@ class _Writer:
         self.factors: list[tuple[int, int, tuple[int, ...]]] = []
 
     def add_table(self, scope: tuple[int, ...], table: Costs, key: Any = None) -> None:
-        """Add a dense factor; OpenGM wants its variables in increasing order."""
+        """Add a dense factor; OpenGM requires its variables in increasing order."""
         order = np.argsort(scope)
         ordered = table.transpose(order)
         indices = [ordered.ndim, *ordered.shape]

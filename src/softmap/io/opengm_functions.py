@@ -1,4 +1,4 @@
-"""OpenGM's types of functions, each with its own serialisation."""
+"""The function types of OpenGM, each with its own serialisation."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ __all__ = ["FUNCTION_TYPES", "Functions", "record_starts"]
 
 
 class Functions(ABC):
-    """All functions of one type; subclasses add whole batches of factors where they can."""
+    """All functions of one type; subclasses add batches of factors if possible."""
 
     parameters: ClassVar[int]
 
@@ -34,7 +34,7 @@ class Functions(ABC):
         self.parse(indices)
 
     def error(self, message: str) -> FormatError:
-        """An error that names the file and the type of function."""
+        """Return an error that names the file and the function type."""
         return FormatError(f"{type(self).__name__}: {message}", self.content.name)
 
     def __len__(self) -> int:
@@ -42,7 +42,7 @@ class Functions(ABC):
 
     @abstractmethod
     def parse(self, indices: Ints) -> None:
-        """Take the stored indices apart; raise if they and the values do not fit together."""
+        """Parse the stored indices; raise if they do not fit the values."""
 
     @abstractmethod
     def check_shapes(self, functions: Ints, shapes: Ints) -> None:
@@ -50,15 +50,15 @@ class Functions(ABC):
 
     @abstractmethod
     def dense(self, function: int, shape: tuple[int, ...]) -> Costs:
-        """The table of one function."""
+        """Return the table of one function."""
 
     def entries(self, functions: Ints, shapes: Ints) -> int:
-        """How many costs these factors will take in the model."""
+        """Return the number of costs of these factors in the model."""
         with np.errstate(over="ignore"):
             return int(min(shapes.astype(np.float64).prod(axis=1).sum(), 2.0**62))
 
     def add_to(self, assembly: Assembly, functions: Ints, scopes: Ints) -> None:
-        """Add factors of one arity; functions used twice stay shared."""
+        """Add factors of one arity; a function used twice is shared."""
         arity = scopes.shape[1]
         used = np.flatnonzero(_used(functions, len(self)))
         index = (np.cumsum(_used(functions, len(self))) - 1)[functions]
@@ -74,7 +74,7 @@ class Functions(ABC):
 
 
 def _used(functions: Ints, count: int) -> NDArray[np.bool_]:
-    """Which of `count` functions occur."""
+    """Return a mask of the functions (of `count`) that occur."""
     mask = np.zeros(count, dtype=bool)
     mask[functions] = True
     return mask
@@ -87,7 +87,7 @@ def _first_shapes(shapes: Ints, index: Ints, count: int) -> list[tuple[int, ...]
 
 
 class Shaped(Functions):
-    """Types that store `[d, shape...]`, possibly more, before their values."""
+    """Function types whose indices are `[d, shape...]`, possibly followed by more."""
 
     def parse(self, indices: Ints) -> None:
         self.start = record_starts(indices, self.count, 0, 1, self.content, type(self).__name__)
@@ -176,7 +176,7 @@ class Constant(Shaped):
 
 
 class PottsN(Shaped):
-    """One value where all labels agree, another elsewhere."""
+    """One value if all labels agree, another otherwise."""
 
     parameters = 2
 
@@ -205,7 +205,7 @@ class PottsG(Shaped):
 
 
 def _bell(d: int) -> int:
-    """Number of partitions of d elements (the Bell triangle)."""
+    """Return the number of partitions of d elements (the Bell number)."""
     row = [1]
     for _ in range(d - 1):
         following = [row[-1]]
@@ -216,10 +216,10 @@ def _bell(d: int) -> int:
 
 
 def _partition(labels: Ints) -> Ints:
-    """Number of the partition of each column: bit k of a code says whether a pair agrees.
+    """Return the number of the partition of each column.
 
-    The codes of the possible partitions, in increasing order, number them; pairs (i, j), i < j,
-    are counted with j outermost, as OpenGM does.
+    Bit k of a code says whether pair k agrees; pairs (i, j), i < j, are enumerated with j
+    outermost, as in OpenGM. Partitions are numbered by increasing code.
     """
     d = len(labels)
     pairs = [(i, j) for j in range(1, d) for i in range(j)]
@@ -230,7 +230,7 @@ def _partition(labels: Ints) -> Ints:
 
 
 def _codes(d: int) -> Ints:
-    """Codes of all partitions of d elements, increasing."""
+    """Return the codes of all partitions of d elements, increasing."""
     blocks: list[list[int]] = [[]]
     for _ in range(d):
         blocks = [[*b, g] for b in blocks for g in range(max(b, default=-1) + 2)]
@@ -240,7 +240,7 @@ def _codes(d: int) -> Ints:
 
 
 class Sparse(Functions):
-    """A default and exceptions, keyed by position (first index fastest)."""
+    """A default value and exceptions, keyed by position (first index fastest)."""
 
     def parse(self, indices: Ints) -> None:
         self.records: list[tuple[tuple[int, ...], Ints, Costs]] = []
@@ -278,9 +278,9 @@ class Sparse(Functions):
 def record_starts(
     stream: Ints, count: int, head: int, fixed: int, content: Content, what: str
 ) -> Ints:
-    """Where records begin that are `fixed + stream[start + head]` long; they must fill the stream.
+    """Return the starts of records of length `fixed + stream[start + head]`.
 
-    Records of equal length come in runs: a run is recognised a block at a time.
+    The records must fill the stream. Runs of records of equal length are processed in blocks.
     """
     at = done = 0
     block = 1
@@ -304,7 +304,7 @@ def record_starts(
 
 
 class Pairwise(Functions):
-    """Types over two variables, `[s0, s1]` and a few parameters, with a family of their own."""
+    """Function types over two variables, with indices `[s0, s1]` and a few parameters."""
 
     def parse(self, indices: Ints) -> None:
         if len(indices) != 2 * self.count:
@@ -317,7 +317,7 @@ class Pairwise(Functions):
         self.check_parameters()
 
     def check_parameters(self) -> None:
-        """Raise on parameters that have no meaning."""
+        """Raise an error for meaningless parameters."""
         if not np.isfinite(self.values).all():
             raise self.error("parameters must be finite")
 
@@ -375,12 +375,12 @@ class TruncatedSquaredDifference(Distance):
 
 
 class PottsPair(Pairwise):
-    """One value where the labels agree, another where they differ."""
+    """One value if the labels agree, another if they differ."""
 
     parameters = 2
 
     def check_parameters(self) -> None:
-        """Values are costs: checked already."""
+        """Do nothing: values are costs, which were checked before."""
 
     def dense(self, function: int, shape: tuple[int, ...]) -> Costs:
         equal, other = self.table[function]

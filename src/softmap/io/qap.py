@@ -19,12 +19,12 @@ __all__ = ["parse_qap"]
 
 
 def parse_qap(data: bytes | Content, *, one_to_one: bool = False) -> Model:
-    """Model from the text of a QAPLIB file: n, then two n × n matrices A and B.
+    """Return the model of a QAPLIB file: n, then two n × n matrices A and B.
 
-    The label of variable i is p(i), from 0 on; a labelling costs `Σ A[i, j] B[p(i), p(j)]`, and no
-    label may be used twice. Pairs with equal entries of A share a table. `one_to_one` adds an
-    `AllDifferent` to the forbidden pairs: the same energies, a tighter bound; its running variables
-    come after the others.
+    The label of variable i is p(i), from 0; the energy is `Σ A[i, j] B[p(i), p(j)]`. No label may
+    be used twice. Pairs with equal entries of A share a table. `one_to_one` adds an `AllDifferent`
+    to the forbidden pairs: the energies are the same, the bound is tighter. Its chain variables
+    come last.
     """
     together = flag("one_to_one", one_to_one)
     numbers = Numbers(open_content(data))
@@ -60,6 +60,6 @@ def parse_qap(data: bytes | Content, *, one_to_one: bool = False) -> Model:
 
 
 def _check_products(costs: Costs, content: Content) -> None:
-    """A product too large for a float must not pass for a hard constraint."""
+    """Raise `FormatError` if a product overflows: it must not become a hard constraint."""
     if not np.isfinite(costs).all():
         raise FormatError("products of entries are not within the range of floats", content.name)

@@ -1,6 +1,6 @@
 """Quadratic problems as lists `i j w`: `.qpbo`, `.qubo`, coordinates (`.coo`), cuts (`.mc`).
 
-All of them are quadratic functions of variables with two labels.
+They are quadratic functions of variables with two labels.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ __all__ = [
 
 @dataclass(frozen=True)
 class Quadratic:
-    """`constant + Σ linear[i] x_i + Σ weight[k] x_i x_j` over labels x in {0, 1}."""
+    """The function `constant + Σ linear[i] x_i + Σ weight[k] x_i x_j` of labels x in {0, 1}."""
 
     linear: Costs
     pairs: Ints
@@ -38,10 +38,11 @@ class Quadratic:
 def _quadratic_model(
     n: int, pairs: Ints, weight: Costs, content: Content, *, spins: bool = False
 ) -> Model:
-    """Minimise the sum of `weight[k] v_i v_j` over all pairs, equal ends and repeats included.
+    """Return the model that minimises the sum of `weight[k] v_i v_j` over all pairs.
 
-    The values v are the labels 0 and 1, or, for `spins`, 1 (label 0) and -1 (label 1). Each pair
-    becomes a Potts edge: `x y = (x + y - [x ≠ y]) / 2`, and `1 - 2 [x ≠ y]` for spins.
+    Pairs may repeat, and i may equal j. The values v are the labels 0 and 1, or, for `spins`, 1
+    (label 0) and -1 (label 1). A pair becomes a Potts edge: `x y = (x + y - [x ≠ y]) / 2`, and
+    `1 - 2 [x ≠ y]` for spins.
     """
     check_entries(2 * n + LIMITS.quadratic_edge * len(weight), content.size, content.name)
     if np.isnan(weight).any() or np.isinf(weight).any():
@@ -69,7 +70,7 @@ def _quadratic_model(
 
 
 def _merged(n: int, first: Ints, second: Ints, weight: Costs) -> tuple[Ints, Costs]:
-    """Pairs in order, each once; those whose weights cancel are gone."""
+    """Return the sorted pairs, each once, without those whose weights cancel."""
     keys = np.minimum(first, second) * n + np.maximum(first, second)
     if len(keys) > 1 and not (keys[1:] > keys[:-1]).all():
         if not (keys[1:] >= keys[:-1]).all():
@@ -84,7 +85,7 @@ def _merged(n: int, first: Ints, second: Ints, weight: Costs) -> tuple[Ints, Cos
 
 
 def quadratic_of(model: Model, form: str) -> Quadratic:
-    """The function of a model with two labels each and finite costs of one and two variables."""
+    """Return the quadratic function of a model with two labels and finite pairwise costs."""
     checked_model(model)
     if model.n != model.num_variables:
         raise ModelError(f"{form} holds costs of one and two variables only")
@@ -108,7 +109,7 @@ def quadratic_of(model: Model, form: str) -> Quadratic:
 
 
 def _written(value: float) -> str:
-    """A number that reads back the same, whole ones without a point."""
+    """Return a number as round-trip text; integers have no decimal point."""
     return str(int(value)) if value == int(value) and abs(value) < LARGEST else repr(value)
 
 
@@ -123,7 +124,7 @@ _VARTYPE = re.compile(rb"(?m)^#[ \t]*vartype[ \t]*=[ \t]*(\S{1,40})")
 
 
 def _triples(numbers: Numbers, count: int, n: int, base: int) -> tuple[Ints, Costs]:
-    """`count` rows `i j w`: pairs numbered from 0, and weights."""
+    """Read `count` rows `i j w`; return pairs numbered from 0, and weights."""
     if 3 * count > numbers.left:
         raise numbers.fail(len(numbers), f"{count} lines 'i j w'")
     rows = numbers.values[numbers.at : numbers.at + 3 * count].reshape(count, 3)
@@ -138,11 +139,11 @@ def _triples(numbers: Numbers, count: int, n: int, base: int) -> tuple[Ints, Cos
 
 
 def parse_qpbo(data: bytes | Content) -> Model:
-    """Model from the text of a `.qpbo` file: `N M`, then |M| lines `i j w` from variable 1 on.
+    """Return the model of a `.qpbo` file: `N M`, then |M| lines `i j w`; variables start at 1.
 
-    Each line stands for both entries of a symmetric matrix: off the diagonal, w counts twice.
-    N < 0: the values are 1 (label 0) and -1 (label 1). M < 0: the sum is maximised, so that
-    energies have the other sign.
+    Each line is both entries of a symmetric matrix: off the diagonal, w counts twice. If N < 0, the
+    values are 1 (label 0) and -1 (label 1). If M < 0, the sum is maximised, and energies have the
+    opposite sign.
     """
     numbers = Numbers(open_content(data))
     n = numbers.whole("the number of variables (negative: of spins)", 1 - 2**31, 2**31 - 1)
@@ -151,7 +152,7 @@ def parse_qpbo(data: bytes | Content) -> Model:
     m = numbers.whole("the number of lines (negative: maximise)", -(2**53))
     pairs, weight = _triples(numbers, abs(m), abs(n), 1)
     numbers.finish("the last line")
-    with np.errstate(over="ignore"):  # what is too large is refused with the model's other costs
+    with np.errstate(over="ignore"):  # too large weights are rejected with the model's costs
         weight[pairs[:, 0] != pairs[:, 1]] *= 2.0
     return _quadratic_model(
         abs(n), pairs, weight if m >= 0 else -weight, numbers.content, spins=n < 0
@@ -159,7 +160,7 @@ def parse_qpbo(data: bytes | Content) -> Model:
 
 
 def parse_qubo(data: bytes | Content) -> Model:
-    """Model from the text of a `.qubo` file: `p qubo 0 n diagonals pairs`, then lines `i j w`.
+    """Return the model of a `.qubo` file: `p qubo 0 n diagonals pairs`, then lines `i j w`.
 
     A comment `c offset=w` is a constant.
     """
@@ -183,10 +184,10 @@ def parse_qubo(data: bytes | Content) -> Model:
 
 
 def parse_coo(data: bytes | Content) -> Model:
-    """Model from lines `i j w` (coordinates of a matrix, from variable 0 on).
+    """Return the model of lines `i j w` (coordinates of a matrix; variables start at 0).
 
-    A comment `# vartype=SPIN` says that the values are -1 (label 0) and 1 (label 1), where `i i w`
-    is a linear term; a comment `# offset=w` is a constant.
+    With a comment `# vartype=SPIN` the values are -1 (label 0) and 1 (label 1), and `i i w` is a
+    linear term. A comment `# offset=w` is a constant.
     """
     content = open_content(data)
     kind = _VARTYPE.search(content.data)
@@ -205,16 +206,16 @@ def parse_coo(data: bytes | Content) -> Model:
     if name == b"BINARY":
         return _plus(_quadratic_model(n, pairs, weight, content), offset)
     own = pairs[:, 0] == pairs[:, 1]
-    model = _quadratic_model(n, pairs[~own], weight[~own], content, spins=True)  # refuses absurd n
+    model = _quadratic_model(n, pairs[~own], weight[~own], content, spins=True)  # checks n, too
     fields = np.bincount(pairs[own, 0], weight[own], n)
     unary = np.column_stack([-fields, fields])
     return _plus(model.replace(unary=unary), offset)
 
 
 def parse_maxcut(data: bytes | Content) -> Model:
-    """Model from the text of a `.mc` or `.rud` file: `n m`, then m lines `i j w` or `i j`.
+    """Return the model of a `.mc` or `.rud` file: `n m`, then m lines `i j w` or `i j`.
 
-    The largest cut has the least energy: minus the weights between different labels.
+    The energy is minus the weight of the cut, so that the maximum cut has the lowest energy.
     """
     numbers = Numbers(open_content(data))
     n = numbers.whole("the number of nodes", 1, 2**31 - 1)
@@ -225,7 +226,7 @@ def parse_maxcut(data: bytes | Content) -> Model:
         numbers.values = np.concatenate([numbers.values[: numbers.at], rows.ravel()])
     pairs, weight = _triples(numbers, m, n, 1)
     numbers.finish("the last edge")
-    loops = pairs[:, 0] == pairs[:, 1]  # never cut
+    loops = pairs[:, 0] == pairs[:, 1]  # a loop is never cut
     content = numbers.content
     # w [x ≠ y] = w/2 - (w/2) s t for spins s, t
     model = _quadratic_model(n, pairs[~loops], weight[~loops] / 2, content, spins=True)
@@ -254,7 +255,7 @@ def _rows(pairs: Ints, weight: Costs, base: int) -> Iterator[str]:
 
 
 def _parts(model: Model, form: str) -> tuple[Ints, Costs, Ints, Costs, float]:
-    """Diagonal and pairs, of which the last variable is always named."""
+    """Return diagonal and pairs; in COO the last variable always occurs, to declare the size."""
     found = quadratic_of(model, form)
     kept = found.linear != 0
     kept[-1] |= form == "COO"
@@ -272,7 +273,7 @@ def _require_no_constant(constant: float, form: str, drop: object) -> None:
 
 
 def format_qpbo(model: Model, *, drop_constant: bool = False) -> Iterator[str]:
-    """Text of a `.qpbo` file, in pieces."""
+    """Yield the text of a `.qpbo` file, in pieces."""
     own, linear, pairs, weight, constant = _parts(model, "QPBO")
     _require_no_constant(constant, "QPBO", drop_constant)
     yield f"{model.n} {len(own) + len(pairs)}\n"
@@ -281,7 +282,7 @@ def format_qpbo(model: Model, *, drop_constant: bool = False) -> Iterator[str]:
 
 
 def format_qubo(model: Model) -> Iterator[str]:
-    """Text of a `.qubo` file, in pieces."""
+    """Yield the text of a `.qubo` file, in pieces."""
     own, linear, pairs, weight, constant = _parts(model, "QUBO")
     if constant:
         yield f"c offset={_written(constant)}\n"
@@ -291,7 +292,7 @@ def format_qubo(model: Model) -> Iterator[str]:
 
 
 def format_coo(model: Model) -> Iterator[str]:
-    """Text of a file of coordinates, in pieces."""
+    """Yield the text of a `.coo` file, in pieces."""
     own, linear, pairs, weight, constant = _parts(model, "COO")
     yield "# vartype=BINARY\n"
     if constant:
@@ -301,7 +302,7 @@ def format_coo(model: Model) -> Iterator[str]:
 
 
 def format_maxcut(model: Model, *, drop_constant: bool = False) -> Iterator[str]:
-    """Text of a `.mc` file, in pieces."""
+    """Yield the text of a `.mc` file, in pieces."""
     found = quadratic_of(model, "MaxCut")
     halves = np.bincount(found.pairs.ravel(), np.repeat(found.weight, 2), model.n) / 2
     scale = np.abs(found.weight).max(initial=1.0)

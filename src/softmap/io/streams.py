@@ -1,4 +1,4 @@
-"""Bytes in: from a path, a file object or standard input, decompressed within bounds."""
+"""Reading of bytes from a path, a file object or standard input, with bounded decompression."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ _BROKEN = (OSError, EOFError, lzma.LZMAError, zlib.error, ValueError)
 
 @dataclass
 class Content:
-    """The bytes of one input, and what to call it in messages."""
+    """The bytes of one input, and its name for messages."""
 
     data: bytes
     name: str | None = None
@@ -49,12 +49,12 @@ class Content:
         self.size = len(self.data)
 
     def release(self) -> None:
-        """Give the text back once the numbers are out of it: it can be the larger half."""
+        """Free the text once its numbers are parsed; it can take most of the memory."""
         self.data = b""
 
 
 def open_content(data: bytes | Content, name: object = None) -> Content:
-    """Accept plain bytes wherever a `Content` is wanted, so that parsers stay pure."""
+    """Return a `Content`; plain bytes are wrapped, so that parsers accept both."""
     if isinstance(data, Content):
         return data
     if not isinstance(data, bytes | bytearray | memoryview):
@@ -63,7 +63,7 @@ def open_content(data: bytes | Content, name: object = None) -> Content:
 
 
 def bare_suffixes(path: object) -> list[str]:
-    """Lower-case suffixes of a file name, without the compression's."""
+    """Return the lower-case suffixes of a file name, without that of compression."""
     if not isinstance(path, str | os.PathLike):
         return []
     suffixes = [s.lower() for s in Path(path).suffixes]
@@ -83,14 +83,14 @@ def load(source: Source) -> Content:
     name = _name(source)
     try:
         file = open(name, "rb")  # noqa: SIM115 - closed below; only opening is guarded here
-    except (OSError, ValueError) as error:  # ValueError: a NUL in the name
+    except (OSError, ValueError) as error:  # ValueError: the name contains NUL
         raise FormatError(f"cannot be read: {_reason(error)}", ascii(name)) from error
     with file:
         return Content(_expand(_drain(file, name), name), name)
 
 
 def _name(source: object) -> str:
-    """The name of a file, or an error that says what was expected."""
+    """Return the name of a file, or raise `OptionError`."""
     name = os.fspath(source) if isinstance(source, str | os.PathLike) else None
     if not isinstance(name, str) or not name:
         hint = "; for bytes there is softmap.io.parse" if _is_bytes(source) else ""
@@ -107,18 +107,18 @@ def _reason(error: Exception) -> str:
 
 
 def _drain(file: BinaryIO, name: str) -> bytes:
-    """All bytes of a file, refusing what memory cannot hold."""
+    """Return all bytes of a file; raise `FormatError` if they do not fit into memory."""
     try:
         return _collect(file, name, available_memory() // 3)
     except FormatError:
         raise
-    except Exception as error:  # of any type: objects with a method `read` need not be files
+    except Exception as error:  # of any type: an object with a method `read` may not be a file
         raise FormatError(f"cannot be read: {_reason(error)}", name) from error
 
 
 def _collect(stream: BinaryIO, name: str, limit: int, packed: BinaryIO | None = None) -> bytes:
-    """Read piece by piece, within bounds; `packed` is what a decompressor reads from."""
-    whole = io.BytesIO()  # its value is handed over without a copy
+    """Read in pieces, within bounds; `packed` is the compressed input of a decompressor."""
+    whole = io.BytesIO()  # `getvalue` does not copy
     while piece := stream.read(LIMITS.read_bytes):
         if not isinstance(piece, bytes):
             raise FormatError("expected a file opened in binary mode", name)
@@ -136,7 +136,7 @@ def _collect(stream: BinaryIO, name: str, limit: int, packed: BinaryIO | None = 
 
 
 def _expand(raw: bytes, name: str) -> bytes:
-    """Decompress if the first bytes say so; twice compressed is not a thing we follow."""
+    """Decompress data that start like a compressed file; only one layer is removed."""
     opener = next((opener for magic, opener in _MAGIC.items() if raw.startswith(magic)), None)
     if opener is None:
         return raw
@@ -150,7 +150,7 @@ def _expand(raw: bytes, name: str) -> bytes:
 
 
 class _XZ:
-    """Reads xz streams with a limit on the memory their headers may ask for."""
+    """A reader of xz streams that limits the memory requested by their headers."""
 
     def __init__(self, packed: BinaryIO) -> None:
         self.packed = packed
@@ -173,5 +173,5 @@ class _XZ:
 
 
 def implausible(total: int, packed: int) -> bool:
-    """Whether no honest compression makes `packed` bytes out of `total`."""
+    """Whether the compression ratio of `total` to `packed` bytes is implausible (a bomb)."""
     return total > LIMITS.trusted_bytes and total > LIMITS.compression * packed

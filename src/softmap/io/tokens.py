@@ -1,7 +1,7 @@
-"""Numbers in text to arrays, in bulk; line numbers only when something is wrong.
+"""Conversion of numbers in text to arrays; line numbers are computed only for errors.
 
-Short decimals are what large files are made of: one exact division or product makes each of them,
-in the compiled core. What has too many digits for that goes through numpy's own parser.
+Large files mostly hold short decimals. The compiled core converts each by one exact division or
+product. Numbers with too many digits for that are converted by numpy's parser.
 """
 
 from __future__ import annotations
@@ -26,12 +26,12 @@ __all__ = [
 
 Places = NDArray[np.intp]
 
-LARGEST = 2**53  # all whole numbers up to this are floats
+LARGEST = 2**53  # all integers up to this are exact in float64
 _COMMENT = re.compile(rb"(?m)^[ \t]*c(?![^\s])[^\n]*|#[^\n]*")
 
 
 def parse_decimals(text: bytes) -> Costs | None:
-    """Numbers separated by whitespace; None if anything else is in between."""
+    """Return the numbers of a text separated by whitespace; None if it contains anything else."""
     values = np.empty(len(text) // 2 + 1)
     count, others = core.decimals(text, values)
     if count < 0:
@@ -48,7 +48,7 @@ def parse_decimals(text: bytes) -> Costs | None:
 
 
 def _token_bounds(text: bytes) -> tuple[NDArray[np.uint8], Places, Places]:
-    """The text with a blank in front, and where its tokens begin and end in there."""
+    """Return the text with a blank in front, and the start and end of its tokens."""
     data = np.frombuffer(b" " + text + b" ", dtype=np.uint8)
     control = data - np.uint8(9)  # 9 to 13 are whitespace, other control characters are not
     inside = (control > 4) & (data != 32)
@@ -69,7 +69,7 @@ def _by_numpy(text: bytes, count: int | None = None) -> Costs | None:
 
 
 def plain_numbers(text: bytes) -> Costs | None:
-    """All numbers of a text of blanks and numbers, some at a time; None if there is more."""
+    """Return all numbers of a text of blanks and numbers, converted in pieces; else None."""
     parts, at = [], 0
     while at < len(text):
         end = min(at + LIMITS.text_bytes, len(text))
@@ -86,20 +86,20 @@ def plain_numbers(text: bytes) -> Costs | None:
 
 
 def quote(token: bytes) -> str:
-    """A token for an error message: short, printable."""
+    """Return a token for an error message, shortened and printable."""
     text = token[:40].decode("utf-8", "backslashreplace")
     return repr(text + ("..." if len(token) > 40 else ""))
 
 
 def skip_comments(data: bytes) -> bytes:
-    """Blank out `# ...` and lines that begin with a lone `c`; line numbers stay."""
+    """Replace `# ...` and lines that begin with the word `c` by blanks; line numbers stay."""
     if b"#" in data or data[:1] == b"c" or re.search(rb"\n[ \t]*c(?!\S)", data):
         return _COMMENT.sub(b"", data)
     return data
 
 
 def _pieces(data: bytes, start: int) -> Iterator[tuple[int, int]]:
-    """Cut into pieces at whitespace: (begin, end) pairs."""
+    """Yield pieces as (begin, end), cut at whitespace."""
     space = re.compile(rb"\s")
     while start < len(data):
         end = start + LIMITS.text_bytes
@@ -112,9 +112,10 @@ def _pieces(data: bytes, start: int) -> Iterator[tuple[int, int]]:
 
 
 class Numbers:
-    """The numbers of a text after byte `start`, read one after the other.
+    """The numbers of a text from byte `start` on, with a cursor.
 
-    `whole` and `wholes` check and advance; every error names the line and what was expected.
+    `whole` and `wholes` check numbers and advance; every error names the line and what was
+    expected.
     """
 
     def __init__(self, content: Content, start: int = 0, hint: str = "") -> None:
@@ -127,7 +128,7 @@ class Numbers:
 
     def _parse(self, begin: int, end: int) -> Costs:
         piece = self.content.data[begin:end]
-        # a piece that could not be cut holds a word no number is as long as
+        # a piece without whitespace to cut at contains a word that is too long for a number
         longest = LIMITS.text_bytes + LIMITS.word_bytes
         values = parse_decimals(piece) if len(piece) <= longest else None
         if values is None:
@@ -148,11 +149,11 @@ class Numbers:
 
     @property
     def left(self) -> int:
-        """How many numbers have not been read yet."""
+        """The number of numbers that have not been read yet."""
         return len(self.values) - self.at
 
     def line(self, index: int) -> int | None:
-        """The line of number `index` (the last line if there are fewer)."""
+        """Return the line of number `index` (the last line if there are fewer numbers)."""
         data = self.content.data
         seen = 0
         if not data:
@@ -165,7 +166,7 @@ class Numbers:
         return data.rstrip().count(b"\n") + 1
 
     def fail(self, index: int, expected: str) -> FormatError:
-        """The error for number `index`; to be raised by the caller."""
+        """Return the error for number `index`; the caller raises it."""
         if index < len(self.values):
             found = f"{self.values[index]:.17g}"
         else:
@@ -174,7 +175,7 @@ class Numbers:
         return FormatError(message, self.content.name, self.line(index), expected=expected)
 
     def whole(self, what: str, least: int = 0, most: int = LARGEST) -> int:
-        """One whole number within bounds."""
+        """Return the next number, an integer within bounds."""
         if self.at >= len(self.values):
             raise self.fail(self.at, what)
         value = self.values[self.at]
@@ -187,7 +188,7 @@ class Numbers:
     def wholes(
         self, count: int, what: str, least: int = 0, most: int = LARGEST
     ) -> NDArray[np.int64]:
-        """`count` whole numbers within bounds."""
+        """Return the next `count` numbers, integers within bounds."""
         if count > self.left:
             message = f"{count} {what} (only {self.left} numbers are left)"
             raise self.fail(len(self.values), message)
@@ -201,13 +202,13 @@ class Numbers:
         return part.astype(np.int64)
 
     def finish(self, after: str) -> None:
-        """Nothing may follow."""
+        """Raise an error if any number is left."""
         if self.left:
             raise self.fail(self.at, f"the end of the file after {after}")
 
 
 def gather(costs: Costs, start: Ints, size: int) -> Costs:
-    """Rows `costs[start : start + size]`, some at a time to keep the index small."""
+    """Return the rows `costs[start : start + size]`, gathered in pieces to keep the index small."""
     out = np.empty((len(start), size))
     step = max(1, LIMITS.gathered // size)
     for row in range(0, len(start), step):
@@ -217,7 +218,7 @@ def gather(costs: Costs, start: Ints, size: int) -> Costs:
 
 
 def gather_transposed(costs: Costs, start: Ints, shape: tuple[int, int]) -> Costs:
-    """The same for tables of one shape that are stored column by column."""
+    """Return tables of one shape that are stored in column-major order, gathered in pieces."""
     rows, cols = shape
     out = np.empty((len(start), rows, cols))
     step = max(1, LIMITS.gathered // (rows * cols))

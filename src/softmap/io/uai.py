@@ -26,13 +26,14 @@ _HEADER = re.compile(rb"\s*(\S+)")
 
 
 def parse_uai(data: bytes | Content, *, values: Values = "potential") -> Model:
-    """Model from the text of a UAI file.
+    """Return the model of a UAI file.
 
     Parameters
     ----------
     data : bytes
-    values : {"potential", "log", "cost"}
-        What the tables hold: potentials (cost = -log), their logarithms, or costs to minimise.
+        The content of the file.
+    values : {"potential", "log", "cost"}, default "potential"
+        Meaning of the tables: potentials (cost = -log), their logarithms, or costs.
     """
     _check_values(values)
     content = open_content(data)
@@ -51,26 +52,26 @@ def parse_uai(data: bytes | Content, *, values: Values = "potential") -> Model:
 
 
 def _check_values(values: object) -> None:
-    """Raise unless it says what tables hold."""
+    """Raise `OptionError` unless `values` is a valid option."""
     if not isinstance(values, str) or values not in ("potential", "log", "cost"):
         raise OptionError(f"values must be 'potential', 'log' or 'cost', not {shown(values)}")
 
 
 class _Layout:
-    """Where the factors' scopes and tables lie in the array of numbers."""
+    """The positions of the factors' scopes and tables in the array of numbers."""
 
     def __init__(self, scopes: Ints, arity: Ints, start: Ints, size: Ints) -> None:
         self.scopes, self.arity, self.start, self.size = scopes, arity, start, size
         self.scope_start = np.cumsum(arity) - arity
 
     def scope(self, which: Ints, arity: int) -> Ints:
-        """Scopes of factors of one arity, one row each."""
+        """Return the scopes of factors of one arity, one row each."""
         rows: Ints = self.scopes[self.scope_start[which][:, None] + np.arange(arity)]
         return rows
 
 
 def _preamble(numbers: Numbers) -> tuple[Ints, Ints, Ints]:
-    """Label counts, all scopes one after the other, and arities."""
+    """Return the label counts, all scopes concatenated, and the arities."""
     n = numbers.whole("the number of variables", 1, 2**31 - 1)
     num_labels = numbers.wholes(n, "label counts", 1)
     total = sum(num_labels.tolist()) if n < 4096 else float(num_labels.sum(dtype=np.float64))
@@ -92,7 +93,7 @@ def _preamble(numbers: Numbers) -> tuple[Ints, Ints, Ints]:
 
 
 def _arities(numbers: Numbers, m: int, n: int) -> Ints:
-    """Walk over the scopes: each says how long it is."""
+    """Return the arity of each factor, which is the first number of its scope."""
     values = numbers.values.data
     at, end = numbers.at, len(numbers)
     arity = np.zeros(m, dtype=np.int64)
@@ -118,7 +119,7 @@ def _reject_repeats(numbers: Numbers, scopes: Ints, arity: Ints, heads: Ints) ->
 
 
 def _tables(numbers: Numbers, num_labels: Ints, scopes: Ints, arity: Ints) -> tuple[Ints, Ints]:
-    """Where each table begins and how many entries it has."""
+    """Return the start and the number of entries of each table."""
     m = len(arity)
     logs = np.add.reduceat(np.append(np.log2(num_labels[scopes]), 0.0), _starts(arity))
     logs[arity == 0] = 0.0
@@ -149,7 +150,7 @@ def _starts(arity: Ints) -> Ints:
 
 
 def _to_costs(numbers: Numbers, begin: int, values: Values) -> None:
-    """Turn the table region into costs, in place (the counts in between are done with)."""
+    """Convert the tables to costs, in place (counts in between are overwritten)."""
     part = numbers.values[begin:]
     if not part.size:
         return
@@ -208,8 +209,8 @@ def _add_pairs(assembly: Assembly, costs: Costs, layout: _Layout) -> None:
 
 
 def _by(keys: Ints, which: Ints) -> Iterator[tuple[int, Ints]]:
-    """Members of `which` in batches of equal key."""
-    for key in sorted(set(keys[which].tolist())):  # `np.unique` would load masked arrays
+    """Yield the members of `which` in batches of equal key."""
+    for key in sorted(set(keys[which].tolist())):  # np.unique would import masked arrays
         yield key, which[keys[which] == key]
 
 
@@ -217,12 +218,12 @@ def _by(keys: Ints, which: Ints) -> Iterator[tuple[int, Ints]]:
 
 
 def format_uai(model: Model, *, values: Values = "potential") -> Iterator[str]:
-    """Text of a UAI file, in pieces.
+    """Yield the text of a UAI file, in pieces.
 
-    Potentials are written as exp(-cost). A table whose costs would leave the range of exp is
-    shifted first, and the shift becomes a factor without variables; entries that still underflow
-    turn into zeros, with a warning. `ModelError` if the constant is so large that it would take
-    many such factors: logarithms and costs hold it.
+    Potentials are exp(-cost). A table whose costs are outside the range of exp is shifted, and the
+    shift becomes a factor without variables. Entries that still underflow become zeros, with a
+    warning. `ModelError` is raised if the constant would need too many such factors; logarithms and
+    costs have no such limit.
     """
     _check_values(values)
     factors = factors_of(model)

@@ -1,6 +1,6 @@
 """WCSP: non-negative integer costs, default cost plus tuples, shared tables, an upper bound.
 
-Global cost functions are words among the numbers, and the numbers after them.
+A global cost function is a word among the numbers, followed by its parameters.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ _NAME = re.compile(rb"\s*(\S+)")
 
 
 def parse_wcsp(data: bytes | Content) -> Model:
-    """Model from the text of a WCSP file; costs from the upper bound on are forbidden."""
+    """Return the model of a WCSP file; costs of at least the upper bound are forbidden."""
     content = open_content(data)
     name = _NAME.match(content.data)
     if name is None:
@@ -39,7 +39,7 @@ def parse_wcsp(data: bytes | Content) -> Model:
 
 
 class _Reader:
-    """Walks over the functions of a file."""
+    """Reader of the functions of a file."""
 
     def __init__(self, numbers: Numbers) -> None:
         self.numbers = numbers
@@ -138,14 +138,14 @@ class _Reader:
 # --- global cost functions ----------------------------------------------------------------------
 
 
-_FIRST = 1 << 20  # the first word is minus this number, the next ones follow
+_FIRST = 1 << 20  # word k is coded as the number -(_FIRST + k)
 _WORD = re.compile(rb"(?<![^\s])[A-Za-z][A-Za-z_]*+(?![^\s])")
 _WORDS = (*GLOBALS, *METRICS)
 _CODES = {word.encode(): b"%d" % -(_FIRST + k) for k, word in enumerate(_WORDS)}
 
 
 def _words_as_numbers(content: Content, start: int) -> Content:
-    """The same text with a number for each word that is known; others are refused."""
+    """Replace each known word by a number; raise `FormatError` for other words."""
     if _WORD.search(content.data, start) is None:
         return content
 
@@ -167,7 +167,7 @@ def _words_as_numbers(content: Content, start: int) -> Content:
 def _read_global(
     numbers: Numbers, scope: Sequence[int], sizes: Sequence[int], top: float
 ) -> tuple[Global, list[Many]]:
-    """The cost function that follows `-1`, and its factors."""
+    """Read the global cost function after `-1`; return it and its factors."""
     at = numbers.at
     found = Global(_word(numbers, tuple(GLOBALS), "a global cost function"), scope, sizes)
     if found.name.startswith("knapsack"):
@@ -193,7 +193,7 @@ def _word(numbers: Numbers, words: tuple[str, ...], what: str) -> str:
 
 
 def _knapsack(numbers: Numbers, found: Global) -> None:
-    """A weight of label 1 of each variable; or of labels of each in turn; or of any of them."""
+    """Read weights: of label 1 per variable, of listed labels per variable, or as triples."""
     found.capacity = numbers.whole("a capacity", -(2**200), 2**200)
     found.weights = [[0] * d for d in found.sizes]
     if found.name == "knapsackv":
@@ -268,10 +268,10 @@ def _automaton(numbers: Numbers, found: Global) -> None:
 
 
 def format_wcsp(model: Model, *, scale: float = 1.0) -> Iterator[str]:
-    """Text of a WCSP file, in pieces.
+    """Yield the text of a WCSP file, in pieces.
 
-    The format knows only non-negative integers: tables are shifted to start at zero, and their sum
-    becomes a function without variables, which must not be negative.
+    The format has only non-negative integers. Tables are shifted to a minimum of zero; the sum of
+    the shifts becomes a function without variables, which must not be negative.
     """
     scale = scale_factor(scale)
     factors = factors_of(model, zeros=False)
@@ -315,7 +315,7 @@ def _require_whole(tables: list[Costs], top: float) -> None:
 
 
 def _function_text(scope: tuple[int, ...], costs: Costs, top: float) -> str:
-    """One function: the most frequent cost as default, the others as tuples."""
+    """Return the text of a function: the most frequent cost as default, the others as tuples."""
     whole = np.where(np.isfinite(costs), costs, top).astype(np.int64)
     values, counts = np.unique(whole, return_counts=True)
     default = int(values[np.argmax(counts)])

@@ -1,4 +1,4 @@
-"""Labellings: how they are read off a relaxation, made better, and searched for."""
+"""Labellings: decoded from a relaxation, improved by local search, found by backtracking."""
 
 from softmap.labels.decoding import cheapest, decide, decode, round_nodes
 from softmap.labels.improving import best_labelling, forests, icm, neighbourhoods

@@ -1,4 +1,4 @@
-"""Labellings read off a λ or off marginals: vertex rounding, and two sequential decoders."""
+"""Labellings decoded from λ or from marginals: vertex rounding, and two sequential decoders."""
 
 from __future__ import annotations
 
@@ -44,10 +44,10 @@ Labels = NDArray[np.int64]
 
 
 def round_nodes(model: Model, node_mu: ArrayLike) -> Labels:
-    """`round(μ)_i = arg max_x μ_i(x)`, ties to the smallest label, for the model's variables.
+    """Return `round(μ)_i = arg max_x μ_i(x)` for the model's variables, ties to the smallest label.
 
-    Looks at nothing but the node marginals, so hard constraints may be broken (energy +inf).
-    Labels of running variables follow from those of the others.
+    Only node marginals are used, so that hard constraints may be violated (energy +inf). Labels of
+    chain variables follow from the other labels.
     """
     mu = np.asarray(node_mu, dtype=np.float64)
     if mu.shape != (int(model.node_offset[-1]),):
@@ -61,9 +61,9 @@ def round_nodes(model: Model, node_mu: ArrayLike) -> Labels:
 
 
 def cheapest(model: Model, theta: Floats) -> Labels:
-    """The label of least cost of each variable by itself, ties to the smallest.
+    """Return the label of least cost `theta` of each variable, ties to the smallest label.
 
-    Labels of running variables follow from those of the others.
+    Labels of chain variables follow from the other labels.
     """
     labels = np.empty(model.num_variables, dtype=np.int64)
     few = model.is_even and int(model.num_labels[0]) <= DECODING.few
@@ -87,12 +87,12 @@ def _least(costs: Floats) -> Labels:
 
 
 def _followed(model: Model, labels: Labels) -> Labels:
-    """The labels, those of running variables replaced by what follows from the others."""
+    """Return the labels with those of chain variables recomputed from the others."""
     return model.with_running(labels[: model.num_visible]) if len(model.running) else labels
 
 
 def _pieces(model: Model, values: Floats) -> Iterator[tuple[slice, Floats, Labels, Labels]]:
-    """Variables that are looked at together: which, their values, where each begins, how many."""
+    """Yield variables that are processed at once: slice, values, start of each, label counts."""
     for begin in range(0, model.num_variables, DECODING.piece):
         piece = slice(begin, min(begin + DECODING.piece, model.num_variables))
         starts, counts = model.node_offset[piece], model.num_labels[piece]
@@ -101,23 +101,26 @@ def _pieces(model: Model, values: Floats) -> Iterator[tuple[slice, Floats, Label
 
 
 def _first(chosen: NDArray[np.bool_], starts: Labels) -> Labels:
-    """The first chosen label of each variable; each has one."""
+    """Return the first chosen label of each variable; every variable has one."""
     places = np.flatnonzero(chosen)
     return np.asarray(places[np.searchsorted(places, starts)] - starts)
 
 
 def decode(model: Model, lam: ArrayLike, order: ArrayLike | None = None) -> Labels:
-    """Decide the variables one by one, each given those decided before it.
+    """Decode a labelling from λ sequentially: each variable is fixed given the earlier ones.
 
-    Variable i takes the label that minimises its cost, plus the exact cost of its edges to decided
-    neighbours, plus `min_y C_e(x, y) + λ_{e,j}(y)` for the others, over labels y of theirs that the
-    decisions so far allow. The labelling obeys the hard constraints wherever looking one edge ahead
-    is enough to do so (after arc consistency, on a tree decided from a root outwards, it is).
+    Variable i takes the label that minimises the sum of its cost, the cost of its edges to fixed
+    neighbours, and `min_y C_e(x, y) + λ_{e,j}(y)` for each other neighbour j, over the labels y
+    that the fixed labels allow. The labelling satisfies the hard constraints if looking one edge
+    ahead suffices. (It does on an arc-consistent tree in an order from the root outwards.)
 
     Parameters
     ----------
-    order : permutation of the variables, optional
-        In which to decide; 0, 1, 2, … if left out.
+    model : Model
+    lam : float64 array
+        λ, flat over half-edges.
+    order : int array, optional
+        Permutation of the variables: the order in which they are fixed. 0, 1, 2, … by default.
     """
     flat = check_lam(model, lam)
     visible = np.arange(model.num_variables) if order is None else np.asarray(order, np.int64)
@@ -131,11 +134,11 @@ def decode(model: Model, lam: ArrayLike, order: ArrayLike | None = None) -> Labe
 
 
 def decide(model: Model, node_mu: ArrayLike) -> Labels:
-    """Decide the variables one by one, surest first, keeping arc consistency after each.
+    """Decode a labelling from node marginals sequentially, maintaining arc consistency.
 
-    For models with hard constraints: a label that leaves another variable without a state is
-    crossed out and the next one tried. Labels may still break constraints where no step back by one
-    variable would have been enough.
+    Variables are fixed in the order of decreasing certainty. A label that leaves another variable
+    without a state is removed, and the next label is tried. There is no backtracking over more than
+    one variable, so that hard constraints may still be violated.
     """
     mu = np.asarray(node_mu, dtype=np.float64)
     sure = np.maximum.reduceat(mu, model.node_offset[:-1])

@@ -1,4 +1,4 @@
-"""Labellings made better: one variable at a time, or a random forest of variables at a time."""
+"""Local search for better labellings: ICM, tree moves, and large-neighbourhood search."""
 
 from __future__ import annotations
 
@@ -16,16 +16,17 @@ __all__ = [
     "with_followers",
 ]  # fmt: skip
 
-HEAT = 3.0  # of neighbourhoods, in units of √(cost scale × gap per variable)
+HEAT = 3.0  # temperature of `neighbourhoods`, in units of √(cost scale × gap per variable)
 
 Labels = NDArray[np.int64]
-Priced = tuple[Labels, float]  # labels and their energy, which takes a fifth of a pass to add up
+Priced = tuple[Labels, float]  # labels and their energy (computing it takes a fifth of a pass)
 
 
 def icm(model: Model, labels: ArrayLike, max_sweeps: int = 100) -> Labels:
-    """Iterated conditional modes: change one label at a time while that lowers the energy.
+    """Improve a labelling by iterated conditional modes: change one label at a time.
 
-    Never raises the energy. A labelling that breaks hard constraints is led to break fewer.
+    The energy never rises. For labels that violate hard constraints, the number of violations never
+    rises.
     """
     given = model.complete(labels)[: model.num_variables]
     return _icm(model, given, float(model.energy(given)), max_sweeps)[0]
@@ -40,22 +41,25 @@ def _icm(model: Model, labels: Labels, energy: float, max_sweeps: int = 100) -> 
 def forests(
     model: Model, labels: ArrayLike, rounds: int, heat: float = 0.0, seed: int = 0
 ) -> Labels:
-    """Solve random forests of variables exactly, one after the other, all others held fixed.
+    """Improve a labelling by tree moves (block ICM on random induced forests).
 
-    The variables of a forest have only its edges between them, so dynamic programming finds their
-    best labels given the rest. Random costs make it simulated annealing. Never raises the energy;
-    labels that break hard constraints come back as they are, and so do those of models with factors
-    of more than two variables.
+    In each round, dynamic programming finds the best labels of the variables of a random induced
+    forest; all other labels are fixed. With random costs this is simulated annealing. The energy
+    never rises. The labels are returned unchanged if they violate hard constraints, or if the model
+    has factors of more than two variables.
 
     Parameters
     ----------
+    model : Model
+    labels : int array
+        The labelling to improve.
     rounds : int
-        Forests to solve; each costs about as much as half a pass of a solver.
-    heat : float
-        Greatest random cost of a label in the first round, falling to 0 in the last. Without any,
-        every round keeps or lowers the energy; with it, the better of start and end is returned.
-    seed : int
-        Of the forests and the random costs.
+        Number of forests. Each takes about half the time of a pass of a solver.
+    heat : float, default 0
+        Largest random cost of a label in the first round; it falls to 0 in the last. At 0 no round
+        raises the energy; otherwise the better of the first and last labelling is returned.
+    seed : int, default 0
+        Seed of the forests and of the random costs.
 
     Examples
     --------
@@ -74,7 +78,7 @@ def forests(
 def improved_by_forests(
     model: Model, known: Priced, rounds: int, heat: float = 0.0, seed: int = 0
 ) -> Priced:
-    """As `forests`, for labels whose energy is known."""
+    """`forests` for labels whose energy is known; return the labels and their energy."""
     labels, energy = known
     if not model.m or len(model.auxiliaries) or not np.isfinite(energy):
         return known
@@ -86,7 +90,7 @@ def improved_by_forests(
 def best_labelling(
     model: Model, candidates: list[Labels], energies: list[float] | None = None
 ) -> Priced:
-    """Polish each labelling with `icm`; the best one and its energy."""
+    """Improve each labelling with `icm`; return the best one and its energy."""
     if energies is None:
         energies = [float(model.energy(labels)) for labels in candidates]
     polished = [_icm(model, *known) for known in zip(candidates, energies, strict=True)]
@@ -94,9 +98,9 @@ def best_labelling(
 
 
 def with_followers(model: Model, known: Priced) -> Priced:
-    """Labels that break a constraint, with running variables as they follow from the others.
+    """Recompute the labels of chain variables if the labels violate a constraint.
 
-    Labels of finite cost have them so already.
+    In labels of finite energy they are consistent already.
     """
     labels, energy = known
     if not len(model.running) or np.isfinite(energy):
@@ -115,17 +119,27 @@ def neighbourhoods(
     gap: float = 0.0,
     seed: int = 0,
 ) -> Labels:
-    """Solve large neighbourhoods of a labelling exactly, one after the other.
+    """Improve a labelling by large-neighbourhood search.
 
-    A neighbourhood is a random connected part of the graph whose best labels, all others held
-    fixed, dynamic programming finds within small tables: strips and patches of a grid, larger parts
-    of sparse graphs. Factors of more than two variables take part. Never raises the energy.
+    A neighbourhood is a random connected subgraph of small treewidth: strips and patches of a grid,
+    larger parts of sparse graphs. Dynamic programming finds its best labels; all other labels are
+    fixed. Factors of more than two variables are supported. The energy never rises.
 
     Parameters
     ----------
-    seconds, work : when to stop; without seconds the result repeats
-    heat : greatest random cost of a label; from `gap` and the scale of the costs if left out
-    gap : what the energy is above the best bound known
+    model : Model
+    labels : int array
+        The labelling to improve.
+    seconds : float, default +inf
+        Time limit. With a finite limit the result depends on the speed of the machine.
+    work : int, default 10 million
+        Limit on the number of elementary steps.
+    heat : float, optional
+        Largest random cost of a label; by default from `gap` and the scale of the costs.
+    gap : float, default 0
+        Difference between the energy of `labels` and the best known bound.
+    seed : int, default 0
+        Seed of the random numbers.
     """
     given = model.complete(labels)
     before = np.asarray(given[: model.num_variables])
@@ -144,17 +158,18 @@ def neighbourhoods(
 
 
 def _better(model: Model, known: Priced, moved: Labels) -> Priced:
-    """The sums of a search and of `energy` round differently: compare by the latter."""
+    """Return the better labelling by `Model.energy` (a search rounds its sums differently)."""
     labels = moved[: model.num_variables]
     energy = float(model.energy(labels))
     return (labels, energy) if energy <= known[1] else known
 
 
 def strides(model: Model) -> Labels:
-    """For each half-edge, how far the auxiliary node across it moves per label; else 0.
+    """Return the stride of each half-edge whose other endpoint is an auxiliary node; else 0.
 
-    Ties between auxiliary nodes (regions) have none: there `icm` moves nothing, as no single label
-    can change without a cluster two ties away. Labels of such models are improved on their base.
+    The joint state of that auxiliary node changes by the stride if the label changes by one. Edges
+    between two auxiliary nodes (regions) have stride 0. `icm` moves nothing there; such labels are
+    improved on the model without regions.
     """
     out = np.zeros(2 * model.m, dtype=np.int64)
     aux = model.auxiliaries

@@ -1,4 +1,4 @@
-"""The search for labels during a run: feasible ones, and those that a method proposes, improved."""
+"""The primal heuristic of a run: decode labels from a method, improve them, find feasible ones."""
 
 from __future__ import annotations
 
@@ -26,15 +26,27 @@ NONE, FOUND = 0, 1
 def find_feasible(
     model: Model, preference: Floats | None, *, seconds: float, work: int
 ) -> NDArray[np.int64] | None:
-    """A labelling of finite cost, or None where the limits end the search.
+    """Find a labelling of finite cost by backtracking search with arc consistency.
 
-    Keeps arc consistency, goes back where it fails, and prefers labels of greater `preference`
-    (node marginals, say).
+    Parameters
+    ----------
+    model : Model
+    preference : float64 array or None
+        Labels of larger preference are tried first (node marginals, for example).
+    seconds : float
+        Time limit.
+    work : int
+        Limit on the number of elementary steps.
+
+    Returns
+    -------
+    int64 array or None
+        The labels; None if a limit ended the search.
 
     Raises
     ------
     InfeasibleModel
-        Where the whole tree was searched.
+        If the search proved that no such labelling exists.
     """
     wish = np.zeros(model.unary.size) if preference is None else np.ascontiguousarray(preference)
     labels = np.zeros(model.n, dtype=np.int64)
@@ -54,23 +66,23 @@ Readable = Floats | Callable[[], NDArray[np.int64]]
 
 @dataclass(frozen=True)
 class SearchEffort:
-    """How long to search for labels.
+    """The effort of the primal heuristic.
 
     Attributes
     ----------
     descent : int
-        Random forests over which every new labelling is improved; each costs about one decoding.
+        Number of tree moves for every new labelling; each takes about the time of one decoding.
     more : float
-        Further forests per pass done so far; up to twice as many where the LP is solved.
+        Number of further tree moves per pass done so far; up to twice as many once the LP is
+        solved.
     annealed_from : int
-        Anneal the further forests only if there are at least this many: fewer leave no time to
-        cool.
+        Anneal the further tree moves only if there are at least this many.
     warm : int
-        Annealed forests over labels of an earlier model.
+        Number of annealed tree moves for labels taken from an earlier model.
     heat : float
-        Random costs in the first annealed forest, over √(scale of the costs · gap per variable).
+        Initial temperature of annealing, in units of √(scale of the costs · gap per variable).
     closed : float
-        Relative gap under which a labelling counts as optimal.
+        Relative gap below which a labelling counts as optimal.
     """
 
     descent: int = 1
@@ -85,39 +97,40 @@ EFFORT = SearchEffort()
 
 
 class LabelSearch:
-    """Looks for labellings of one model without unsupported states.
+    """The primal heuristic for one arc-consistent model.
 
     Parameters
     ----------
     model : Model
-    order : permutation of the variables, optional
-        In which they are decided when labels are read off λ; the natural order if left out.
+    order : int array, optional
+        The order (a permutation) in which `decode` fixes the variables; 0, 1, 2, … by default.
     """
 
     def __init__(self, model: Model, order: NDArray[np.int64] | None = None) -> None:
         self.model, self.order = model, order
 
     def read(self, lam: Readable) -> NDArray[np.int64]:
-        """Labels read off λ, or by a function of its own."""
+        """Return labels decoded from λ, or by calling `lam` if it is a function."""
         return lam() if callable(lam) else decode(self.model, lam, self.order)
 
     def look(
         self, known: Priced, lam: Readable, nodes: Floats, bound: float, primal: float, work: int
     ) -> Priced:
-        """Read labels off λ and node marginals, and search around them while a gap is open.
+        """Decode labels from λ and node marginals, and improve them while the gap is open.
 
         Parameters
         ----------
-        known : labels and their energy
-            The best labelling so far; what is returned is not worse.
-        lam : array, or a function that reads labels off
-        nodes : array
+        known : (labels, energy)
+            The best labelling so far. The result is not worse.
+        lam : float64 array or function
+            λ, or a function that returns decoded labels.
+        nodes : float64 array
             Node marginals.
         bound, primal : float
-            The best values known of the LP.
+            The best lower bound and primal value of the LP so far.
         work : int
-            Work done so far: tells for how long to search, and is the seed, so that a resumed run
-            searches like any other.
+            Number of half-edge updates done so far. It sets the effort, and it is the seed of the
+            random numbers, so that a resumed run repeats them.
         """
         found = self._decoded(lam, nodes)
         best = _better(known, found)
@@ -134,14 +147,17 @@ class LabelSearch:
     def later(
         self, known: Priced, lam: Readable, nodes: Floats, bound: float, primal: float, work: int
     ) -> Callable[[], Priced]:
-        """`look`, to be called when there is time: labels are read off now, λ may change."""
+        """Return a function that does what `look` does, to be called later.
+
+        If `lam` is a function it is called now, so that messages may change in the meantime.
+        """
         if callable(lam):
             read = lam()
             lam = lambda: read  # noqa: E731
         return lambda: self.look(known, lam, nodes, bound, primal, work)
 
     def improve(self, known: Priced, bound: float, seed: int) -> Priced:
-        """Look for better labels around known ones: costs may have changed a little."""
+        """Improve labels that come from a similar model, by annealed tree moves."""
         best = known
         if self._open(best, bound):
             best = _better(best, best_labelling(self.model, [best[0]], [best[1]]))
@@ -152,13 +168,13 @@ class LabelSearch:
         return best
 
     def _decoded(self, lam: Readable, nodes: Floats) -> Priced:
-        """The better of rounding and decoding; where neither is feasible, decide step by step."""
+        """Return the better of rounding and decoding; if neither is feasible, use `decide`."""
         model = self.model
         candidates = [round_nodes(model, nodes), self.read(lam)]
-        if len(model.running):  # the others may be right where these are not
+        if len(model.running):  # recompute chain variables: the other labels may be feasible
             candidates.append(model.with_running(candidates[1][: model.num_visible]))
         energies = [float(model.energy(labels)) for labels in candidates]
-        if math.isfinite(least := min(energies)):  # else polishing may mend either
+        if math.isfinite(least := min(energies)):  # otherwise ICM may repair either one
             candidates, energies = [candidates[energies.index(least)]], [least]
         labels, energy = best_labelling(model, candidates, energies)
         if not math.isfinite(energy):
@@ -169,15 +185,15 @@ class LabelSearch:
         return improved_by_forests(self.model, known, rounds, heat, seed)
 
     def _heat(self, known: Priced, bound: float) -> float:
-        """Geometric mean of the scale of the costs and of what a variable may still gain."""
+        """The temperature: the geometric mean of the scale of costs and the gap per variable."""
         each = max(0.0, known[1] - bound) / self.model.num_variables
         return EFFORT.heat * math.sqrt(cost_scale(self.model) * each)
 
     def _open(self, known: Priced, bound: float) -> bool:
-        """Whether there are labels to start from, and may be better ones."""
+        """Whether the known labels are feasible and not yet proved optimal."""
         return EFFORT.closed * gap_unit(bound) < known[1] - bound < math.inf
 
 
 def _better(known: Priced, found: Priced) -> Priced:
-    """The better of two labellings; the new one where none is feasible yet."""
+    """Return the better of two labellings; `found` if neither is feasible."""
     return found if found[1] < known[1] or math.isinf(known[1]) else known

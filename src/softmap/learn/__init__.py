@@ -1,4 +1,4 @@
-"""Learning: a layer with gradients, and linear models fitted to labelled examples."""
+"""Learning: a differentiable layer, and linear models fitted to labelled samples."""
 
 from softmap.learn.estimator import StructuredClassifier
 from softmap.learn.features import LinearModel, Sample

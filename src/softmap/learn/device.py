@@ -1,4 +1,4 @@
-"""`soft_map` where the costs are on a GPU: CuPy works on the memory of the tensors themselves."""
+"""`soft_map` for costs on a GPU: CuPy works on the memory of the tensors, without a copy."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def forward(problem: Problem, unary: Any, pairwise: Any, xp: Any) -> tuple[Any, 
 def backward(
     problem: Problem, costs: tuple[Any, Any], lam: Any, given: tuple[Any, Any], xp: Any
 ) -> tuple[Any, Any]:
-    """Gradients by the costs, from λ that `forward` has found and gradients by the marginals."""
+    """Return gradients by the costs, given λ of `forward` and gradients by the marginals."""
     whole = _costs(problem, *costs, xp)
     lam = xp.ascontiguousarray(lam, dtype=np.float64).reshape(*whole.node.shape, whole.labels)
     nodes, tables = (

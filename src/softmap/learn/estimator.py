@@ -1,4 +1,4 @@
-"""A linear model as an estimator in the manner of scikit-learn."""
+"""`StructuredClassifier`: a linear model as a scikit-learn estimator."""
 
 from __future__ import annotations
 
@@ -102,12 +102,12 @@ class StructuredClassifier:
     # --- parameters -----------------------------------------------------------------------------
 
     def get_params(self, deep: bool = True) -> dict[str, Any]:
-        """The arguments of the constructor."""
+        """Return the arguments of the constructor."""
         names = list(inspect.signature(StructuredClassifier.__init__).parameters)[1:]
         return {name: getattr(self, name) for name in names}
 
     def set_params(self, **params: Any) -> Self:
-        """Change arguments of the constructor."""
+        """Change arguments of the constructor; return the estimator."""
         known = self.get_params()
         for name, value in params.items():
             if name not in known:
@@ -133,7 +133,7 @@ class StructuredClassifier:
     # --- fitting --------------------------------------------------------------------------------
 
     def fit(self, X: Any, y: Any) -> Self:
-        """Learn the weights from samples X and their labels y."""
+        """Learn the weights from samples X and their labels y; return the estimator."""
         samples, flat = self._samples(X)
         truth = _labels(y, samples, flat)
         classes = np.unique(np.concatenate(truth))
@@ -201,21 +201,21 @@ class StructuredClassifier:
     # --- using ----------------------------------------------------------------------------------
 
     def predict(self, X: Any) -> Any:
-        """The best labels found: a list of arrays, or an array where X is one."""
+        """Return the predicted labels: a list of arrays, or an array if X is an array."""
         labels = [self.classes_[r.labels] for r in self.infer(X)]
         return labels[0] if self._is_flat(X) else labels
 
     def infer(self, X: Any) -> list[Result]:
-        """The results of `softmap.solve`, with their certificates."""
+        """Return the results of `softmap.solve` for all samples, with their certificates."""
         options = INFERENCE | (self.inference or {})
         return list(solve_batch(self.models(X), threads=self.threads, **options))
 
     def marginals(self, X: Any, eta: float | None = None) -> list[SoftMarginals]:
-        """Soft beliefs of every sample, at the temperature of the loss unless told otherwise."""
+        """Return the smoothed marginals of every sample; `eta` is that of the loss by default."""
         return [smoothed_optimum(m, self.eta if eta is None else eta) for m in self.models(X)]
 
     def models(self, X: Any) -> list[Model]:
-        """The models that the weights make of samples."""
+        """Return the model of every sample for the learned weights."""
         if not hasattr(self, "fitted_"):
             raise not_fitted(type(self).__name__)
         samples, _ = self._samples(X)
@@ -224,7 +224,7 @@ class StructuredClassifier:
         return [linear.model(sample, weights) for sample in samples]
 
     def score(self, X: Any, y: Any) -> float:
-        """The fraction of variables that get their true label."""
+        """Return the fraction of variables whose predicted label is the true one."""
         found = self.predict(X)
         samples, flat = self._samples(X)
         truth = np.concatenate(_labels(y, samples, flat))
@@ -256,7 +256,7 @@ class StructuredClassifier:
         return ([_with_one(s) for s in listed] if self.fit_intercept else listed), flat
 
     def _check_features(self, samples: list[Sample], linear: LinearModel) -> None:
-        """All samples have as many features as the model has weights for."""
+        """Raise `ModelError` unless the numbers of features are those of `fit`."""
         for sample in samples:
             width = np.asarray(sample.nodes).shape[1]
             if width != linear.features:
@@ -273,7 +273,7 @@ class StructuredClassifier:
 
 
 def not_fitted(name: str) -> Exception:
-    """The error for an estimator that is used before `fit`: scikit-learn's, where it is there."""
+    """Return the error for use before `fit`: scikit-learn's, if it is installed."""
     message = f"This {name} instance is not fitted yet: call fit first"
     try:
         from sklearn.exceptions import NotFittedError
@@ -284,7 +284,7 @@ def not_fitted(name: str) -> Exception:
 
 
 def _rectangular(X: Any) -> bool:
-    """Whether a list is one of rows of numbers."""
+    """Whether a list consists of rows of numbers of equal length."""
     return bool(len(X)) and not isinstance(X[0], tuple | Sample)
 
 
@@ -294,7 +294,7 @@ def _with_one(sample: Sample) -> Sample:
 
 
 def _labels(y: Any, samples: list[Sample], flat: bool) -> list[Any]:
-    """A label array per sample."""
+    """Return one array of labels per sample."""
     if y is None:
         raise ModelError("requires y to be passed, but the target y is None")
     listed = [np.asarray(y)] if flat else [np.asarray(labels) for labels in y]

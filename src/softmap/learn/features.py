@@ -1,4 +1,4 @@
-"""Linear models: costs are weights times features of variables and edges."""
+"""Linear models: costs are linear in the features of variables and edges."""
 
 from __future__ import annotations
 
@@ -21,13 +21,22 @@ Ints = NDArray[np.int64]
 
 @dataclass(frozen=True, eq=False)
 class Sample:
-    """One graph with features.
+    """A graph with features of its variables and edges.
 
     Attributes
     ----------
-    nodes : (n, k) features of variables
-    edges : (m, 2) variables
-    pairs : (m, l) features of edges; without them every edge has the one feature 1
+    nodes : float array (n, k)
+        Features of the variables.
+    edges : int array (m, 2)
+        Variable numbers of each edge.
+    pairs : float array (m, l), optional
+        Features of the edges; by default one feature with value 1.
+
+    Examples
+    --------
+    >>> from softmap.learn import Sample
+    >>> Sample([[0.2], [0.7], [0.4]], [[0, 1], [1, 2]]).pairs.tolist()
+    [[1.0], [1.0]]
     """
 
     nodes: ArrayLike
@@ -49,7 +58,7 @@ class Sample:
 
 
 def as_sample(given: Any) -> Sample:
-    """A `Sample`, or one from (nodes, edges) or (nodes, edges, pairs)."""
+    """Return a `Sample`, made from (nodes, edges) or (nodes, edges, pairs) if it is a tuple."""
     if isinstance(given, Sample):
         return given
     if isinstance(given, tuple) and 1 <= len(given) <= 3:
@@ -72,23 +81,23 @@ def _matrix(values: Any, name: str) -> Floats:
 
 
 class Pairwise(ABC):
-    """How weights and the features of an edge become the costs of its pairs of labels."""
+    """The map from weights and edge features to the costs of pairs of labels."""
 
     @abstractmethod
     def size(self, features: int, d: int) -> int:
-        """How many weights there are."""
+        """Return the number of weights."""
 
     @abstractmethod
     def potential(self, pairs: Floats, weights: Floats, d: int) -> Potential:
-        """The costs of all edges."""
+        """Return the costs of all edges."""
 
     @abstractmethod
     def statistics(self, pairs: Floats, mu: Floats) -> Floats:
-        """What the weights are multiplied with, for edge marginals (m, d, d)."""
+        """Return the sufficient statistics (factors of the weights) of edge marginals (m, d, d)."""
 
 
 class PottsPairs(Pairwise):
-    """A weight per feature, paid where the labels differ."""
+    """One weight per feature, paid if the labels differ."""
 
     def size(self, features: int, d: int) -> int:
         return features
@@ -102,7 +111,7 @@ class PottsPairs(Pairwise):
 
 
 class TablePairs(Pairwise):
-    """A table of weights per feature."""
+    """One table of weights per feature."""
 
     def size(self, features: int, d: int) -> int:
         return features * d * d
@@ -119,12 +128,30 @@ PAIRWISE: dict[str, Pairwise] = {"potts": PottsPairs(), "tables": TablePairs()}
 
 @dataclass(frozen=True)
 class LinearModel:
-    """Energies ⟨w, φ(sample, labels)⟩: first k × d weights of variables, then those of edges.
+    """A linear model: the energy is ⟨w, φ(sample, labels)⟩.
+
+    The first k · d weights belong to the features of variables, the others to those of edges.
 
     Attributes
     ----------
-    features, edge_features, labels : how many there are
-    pairwise : "potts" or "tables"
+    features : int
+        Number k of features of a variable.
+    edge_features : int
+        Number of features of an edge.
+    labels : int
+        Number d of labels.
+    pairwise : {"potts", "tables"}, default "potts"
+        One weight per edge feature, paid if the labels differ; or one table per edge feature.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from softmap.learn import LinearModel, Sample
+    >>> linear = LinearModel(features=1, edge_features=1, labels=2)
+    >>> sample = Sample([[1.0], [2.0]], [[0, 1]])
+    >>> model = linear.model(sample, np.array([0.0, 1.0, 0.5]))
+    >>> model.energy([0, 1])
+    2.5
     """
 
     features: int
@@ -143,12 +170,12 @@ class LinearModel:
         return self.features * self.labels + edge
 
     def split(self, weights: Floats) -> tuple[Floats, Floats]:
-        """The weights of variables, (k, d), and those of edges."""
+        """Split the weights into those of variables, (k, d), and those of edges."""
         cut = self.features * self.labels
         return weights[:cut].reshape(self.features, self.labels), weights[cut:]
 
     def model(self, sample: Sample, weights: Floats, extra: Floats | float = 0.0) -> Model:
-        """The costs of a sample; `extra` is added to the unary ones."""
+        """Return the model of a sample; `extra` is added to its unary costs."""
         nodes, edges = self.split(weights)
         unary = np.asarray(sample.nodes) @ nodes + extra
         pairs = np.asarray(sample.pairs)
@@ -158,7 +185,7 @@ class LinearModel:
         return Model(unary, sample.edges, potential)
 
     def statistics(self, sample: Sample, nodes: Floats, edges: Floats) -> Floats:
-        """φ of marginals, flat or (n, d) and (m, d, d)."""
+        """Return φ of marginals, given flat or as (n, d) and (m, d, d)."""
         d = self.labels
         first = np.asarray(sample.nodes).T @ nodes.reshape(-1, d)
         pairs = np.asarray(sample.pairs)
@@ -169,7 +196,7 @@ class LinearModel:
         return np.concatenate([first.ravel(), second])
 
     def of_labels(self, sample: Sample, labels: Ints) -> Floats:
-        """φ of a labelling."""
+        """Return φ of a labelling."""
         one = np.eye(self.labels)[labels]
         i, j = np.asarray(sample.edges).T
         return self.statistics(sample, one, one[i][:, :, None] * one[j][:, None, :])

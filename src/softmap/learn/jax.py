@@ -1,4 +1,4 @@
-"""`soft_map` for JAX arrays: a callback with a gradient of its own."""
+"""`soft_map` for JAX arrays: a callback with a custom gradient."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ __all__ = ["soft_map"]
 
 
 def soft_map(unary: Any, pairwise: Any, edges: Any, eta: float, tol: float) -> Beliefs:
-    """`softmap.soft_map` where one of the costs is a JAX array; also under `jit` and `vmap`.
+    """`softmap.soft_map` if one of the costs is a JAX array; works under `jit` and `vmap`.
 
-    Edges, η and the tolerance are part of the function: no traced values.
+    Edges, η and the tolerance must be concrete values, not traced ones.
     """
     import jax
     import jax.numpy as jnp
@@ -73,7 +73,7 @@ def soft_map(unary: Any, pairwise: Any, edges: Any, eta: float, tol: float) -> B
 
 
 def _on_gpu(jax: Any, arrays: Any) -> Any:
-    """CuPy, where all arrays are there to be seen (not traced) and on a GPU; else None."""
+    """Return CuPy if all arrays are concrete (not traced) and on a GPU, else None."""
     if any(isinstance(array, jax.core.Tracer) for array in arrays):
         return None
     if {d.platform for array in arrays for d in array.devices()} != {"gpu"}:

@@ -1,4 +1,4 @@
-"""`soft_map`: marginals of the smoothed optimum as a function that can be differentiated."""
+"""`soft_map`: the marginals of the smoothed optimum as a differentiable function."""
 
 from __future__ import annotations
 
@@ -22,14 +22,22 @@ from softmap.relaxation.consistency import tighten
 
 __all__ = ["Beliefs", "Problem", "Soft", "shapes", "soft_map", "soft_map_vjp"]
 
-FRAMEWORKS = {"torch": "torch", "jax": "jax", "jaxlib": "jax"}  # package of an array -> our module
+FRAMEWORKS = {"torch": "torch", "jax": "jax", "jaxlib": "jax"}  # package of an array -> module here
 
 Floats = NDArray[np.float64]
 Pull = Callable[[Any, Any], tuple[Any, Any]]
 
 
 class Beliefs(NamedTuple):
-    """Marginals of variables, (..., n, d), and of edges, (..., m, d, d)."""
+    """Marginals of variables and edges, as `soft_map` returns them.
+
+    Attributes
+    ----------
+    nodes : array (..., n, d)
+        Marginals of the variables.
+    edges : array (..., m, d, d)
+        Marginals of the edges.
+    """
 
     nodes: Any
     edges: Any
@@ -82,7 +90,27 @@ def soft_map(
 def soft_map_vjp(
     unary: Any, pairwise: Any, edges: Any, eta: float, *, tol: float = SMOOTHING.tol
 ) -> tuple[Beliefs, Pull]:
-    """`soft_map` of NumPy arrays, and the function that pulls gradients back through it.
+    """Return `soft_map` of NumPy arrays, and its vector-Jacobian product.
+
+    Parameters
+    ----------
+    unary : array (..., n, d)
+        See `soft_map`.
+    pairwise : array (..., m, d, d), or an array that broadcasts to it
+        See `soft_map`.
+    edges : int array (m, 2)
+        See `soft_map`.
+    eta : float
+        Inverse temperature.
+    tol : float, default 1e-10
+        Largest difference between a variable's marginal and that of its edges.
+
+    Returns
+    -------
+    beliefs : Beliefs
+        The marginals.
+    pull : function
+        Maps gradients by the marginals (nodes, edges) to gradients by the costs (unary, pairwise).
 
     Examples
     --------
@@ -135,7 +163,7 @@ class Problem:
         return shapes(unary, pairwise, self.edges.shape[-2], graphs)
 
     def model(self, unary: Floats, pairwise: Floats) -> Model:
-        """All members of a batch side by side, in one model without edges between them."""
+        """Return one model for all members of a batch, without edges between them."""
         self.check(unary.shape)
         n, d = unary.shape[-2:]
         flat = np.ascontiguousarray(unary, dtype=np.float64).reshape(-1, d)
@@ -151,7 +179,7 @@ class Problem:
         return edges, slice(None) if self.edges.ndim == 2 else (edges[..., 0] >= 0).reshape(-1)
 
     def check(self, shape: tuple[int, ...]) -> None:
-        """Refuse unary costs of a shape that does not fit the edges."""
+        """Raise `ModelError` if the shape of the unary costs does not fit the edges."""
         n, d = shape[-2:]
         if n * d == 0:
             raise ModelError(f"unary of shape {tuple(shape)} has no variables or no labels")
@@ -160,12 +188,12 @@ class Problem:
             raise ModelError(f"edges lead to variables that are not among the {n} of unary")
 
     def forward(self, unary: Floats, pairwise: Floats) -> Soft:
-        """The smoothed optimum of (..., n, d) and (..., m, d, d) costs."""
+        """Return the smoothed optimum for costs (..., n, d) and (..., m, d, d)."""
         found = smoothed_optimum(self.model(unary, pairwise), self.eta, tol=self.tol)
         return Soft(self, found, unary.shape)
 
     def at(self, unary: Floats, pairwise: Floats, lam: Floats) -> Soft:
-        """The same from λ that `forward` has found."""
+        """Return the smoothed optimum, given λ of `forward`."""
         frame = Frame(tighten(self.model(unary, pairwise)))
         _, used = self._listed(unary.shape[:-2])
         count = math.prod(unary.shape[:-2]) * self.edges.shape[-2]
@@ -256,7 +284,7 @@ def _tables_of(pairwise: Any, unary: Any, edges: Any) -> Any:
 
 
 def _framework(*arrays: Any) -> Any:
-    """Our module for the framework that one of the arrays belongs to; None for NumPy."""
+    """Return the module here for the framework of the arrays; None for NumPy."""
     for array in arrays:
         name = FRAMEWORKS.get(type(array).__module__.partition(".")[0])
         if name is not None:
@@ -272,7 +300,7 @@ def _loaded(name: str) -> Any:
 
 
 def _floats(values: Any, name: str) -> NDArray[Any]:
-    """An array of numbers; float32 stays float32."""
+    """Return a float array; float32 stays float32."""
     array = numbers(values, name)
     return array.astype(np.float32) if getattr(values, "dtype", None) == np.float32 else array
 
@@ -287,7 +315,7 @@ def _edges(edges: Any) -> NDArray[np.int64]:
 
 
 def _summed(gradient: Floats, shape: tuple[int, ...]) -> Floats:
-    """The gradient of what was broadcast from `shape`."""
+    """Sum a gradient over the axes that were broadcast from `shape`."""
     extra = gradient.ndim - len(shape)
     summed = gradient.sum(axis=tuple(range(extra))) if extra else gradient
     spread = tuple(k for k, size in enumerate(shape) if size == 1 and summed.shape[k] != 1)

@@ -1,4 +1,4 @@
-"""Two convex losses of linear models, fitted to labelled samples, with a log of all inferences."""
+"""Two convex losses for linear models: Fenchel-Young (L-BFGS) and hinge (Frank-Wolfe)."""
 
 from __future__ import annotations
 
@@ -18,14 +18,16 @@ __all__ = ["LOSSES", "Data", "Fit", "Inference", "Round", "fit_fenchel_young", "
 
 @dataclass(frozen=True)
 class Inference:
-    """One inference of a fit: the best value found is at most `gap` above the least one.
+    """One inference of a fit, with its certificate.
 
     Attributes
     ----------
     sample : int
-    value, bound
-        What the answer costs, and a certified lower bound: energies less the loss for the hinge,
-        the smoothed relaxation for the Fenchel-Young loss.
+        Number of the sample.
+    value : float
+        Value of the answer: energy minus loss for the hinge, the smoothed cost for Fenchel-Young.
+    bound : float
+        Certified lower bound on the optimal value.
     """
 
     sample: int
@@ -34,22 +36,22 @@ class Inference:
 
     @property
     def gap(self) -> float:
-        """`value - bound`, at least 0."""
+        """The gap `value - bound`, at least 0."""
         return max(0.0, self.value - self.bound)
 
 
 @dataclass(frozen=True)
 class Round:
-    """One round of a fit: bounds on the least objective, and the inferences it took.
+    """One round of a fit: bounds on the objective, and the inferences.
 
     Attributes
     ----------
-    lower
-        A bound on the least objective, from below; -inf where a loss has no such bound.
-    upper
-        A certified upper bound on the objective at the weights of this round.
-    inferences
-        What was solved, each with its certified gap.
+    lower : float
+        Lower bound on the minimum of the objective; -inf if the loss has none.
+    upper : float
+        Certified upper bound on the objective at the weights of this round.
+    inferences : tuple of Inference
+        The inferences of the round, each with its certified gap.
     """
 
     lower: float
@@ -59,7 +61,7 @@ class Round:
 
 @dataclass(frozen=True)
 class Data:
-    """Samples, their labels, and the linear model that is fitted to them."""
+    """The samples, their labels, and the linear model to fit."""
 
     linear: LinearModel
     samples: list[Sample]
@@ -67,11 +69,11 @@ class Data:
 
     @property
     def variables(self) -> int:
-        """Variables of all samples: losses are means over them."""
+        """The number of variables of all samples; losses are means over them."""
         return sum(len(y) for y in self.labels)
 
     def truth(self) -> list[Floats]:
-        """φ of the true labels."""
+        """Return φ of the true labels of each sample."""
         return [
             self.linear.of_labels(sample, y)
             for sample, y in zip(self.samples, self.labels, strict=True)
@@ -80,7 +82,7 @@ class Data:
 
 @dataclass
 class Fit:
-    """How to fit: strength of ½ alpha ‖w‖², limits, and options of the inferences."""
+    """The options of a fit (see `StructuredClassifier`), and its log."""
 
     alpha: float
     eta: float
@@ -109,8 +111,7 @@ class Fit:
 def fit_fenchel_young(data: Data, fit: Fit) -> Floats:
     """Minimise the mean of ⟨w, φ(y)⟩ - min_μ (⟨C(w), μ⟩ - H(μ)/η) + ½ alpha ‖w‖², by L-BFGS.
 
-    The gradient of a sample is φ(truth) - φ(μ): the statistics of the truth less those of the
-    smoothed optimum.
+    The gradient of a sample is φ(y) - φ(μ), with true labels y and the smoothed optimum μ.
     """
     from scipy.optimize import minimize
 
@@ -139,9 +140,9 @@ def fit_fenchel_young(data: Data, fit: Fit) -> Floats:
 def fit_hinge(data: Data, fit: Fit) -> Floats:
     """Minimise the mean structured hinge + ½ alpha ‖w‖² by block-coordinate Frank-Wolfe.
 
-    The hinge of a sample is max_y' (Δ(y, y') - ⟨w, φ(y') - φ(y)⟩) with Δ the number of wrong
-    labels. Any labelling gives a valid step, found ones as good as exact ones; the certified bound
-    of every inference makes the objective's upper bound true all the same.
+    The hinge of a sample is max_y' (Δ(y, y') - ⟨w, φ(y') - φ(y)⟩), with Δ the number of wrong
+    labels. Every labelling y', optimal or not, gives a valid step. The upper bound on the objective
+    uses the certified bounds of the inferences, so that it is valid, too.
     """
     solver = _FrankWolfe(data, fit)
     order, rng = np.arange(len(data.samples)), np.random.default_rng(fit.seed)
@@ -151,7 +152,7 @@ def fit_hinge(data: Data, fit: Fit) -> Floats:
             rng.shuffle(order)
         for at in range(0, len(order), size):
             solver.turn(order[at : at + size])
-        if size < len(order):  # one look at all samples with the same weights
+        if size < len(order):  # evaluate all samples at the same weights
             solver.turn(np.arange(len(order)))
         last = fit.log[-1]
         if last.upper - last.lower <= fit.tol * max(abs(last.upper), 1e-12):
@@ -160,7 +161,7 @@ def fit_hinge(data: Data, fit: Fit) -> Floats:
 
 
 class _FrankWolfe:
-    """The dual of the hinge: weights are a sum of blocks, one per sample."""
+    """The dual of the hinge loss: the weights are a sum of blocks, one per sample."""
 
     def __init__(self, data: Data, fit: Fit) -> None:
         self.data, self.fit = data, fit
@@ -172,11 +173,11 @@ class _FrankWolfe:
 
     @property
     def lower(self) -> float:
-        """The value of the dual: a lower bound on the least objective."""
+        """The dual value, a lower bound on the minimum of the objective."""
         return float(self.losses.sum() - 0.5 * self.fit.alpha * (self.weights @ self.weights))
 
     def turn(self, chosen: NDArray[np.int64]) -> None:
-        """Loss-augmented inferences for some samples at the same weights, then a step for each."""
+        """Do loss-augmented inference for some samples at fixed weights, then a step for each."""
         data, weights = self.data, self.weights.copy()
         models = [
             data.linear.model(
@@ -195,12 +196,12 @@ class _FrankWolfe:
         self.fit.note(Round(self.lower, upper, tuple(found)))
 
     def _objective(self, weights: Floats, found: list[Inference]) -> float:
-        """A certified upper bound on the objective: bounds in place of the inferences' values."""
+        """Return a certified upper bound on the objective, from the bounds of the inferences."""
         hinge = sum(float(weights @ self.truth[i.sample]) - i.bound for i in found)
         return 0.5 * self.fit.alpha * float(weights @ weights) + self.scale * hinge
 
     def _step(self, k: int, labels: Ints) -> None:
-        """Towards a labelling, as far as is best for the dual."""
+        """Do a Frank-Wolfe step towards a labelling, with exact line search."""
         data, alpha = self.data, self.fit.alpha
         psi = data.linear.of_labels(data.samples[k], labels) - self.truth[k]
         corner = self.scale / alpha * psi

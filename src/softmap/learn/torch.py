@@ -1,4 +1,4 @@
-"""`soft_map` for PyTorch tensors: a function with a gradient of its own."""
+"""`soft_map` for PyTorch tensors: a function with a custom gradient."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ __all__ = ["soft_map"]
 
 @torch.compiler.disable  # what is not PyTorch's is called as it is, between two compiled parts
 def soft_map(unary: Any, pairwise: Any, edges: Any, eta: float, tol: float) -> Beliefs:
-    """`softmap.soft_map` where one of the costs is a tensor; batches are broadcast by PyTorch."""
+    """`softmap.soft_map` if one of the costs is a tensor; batches are broadcast by PyTorch."""
     first, second = _tensors(unary, pairwise)
     if isinstance(edges, torch.Tensor):
         edges = edges.detach().cpu().numpy()
@@ -42,7 +42,7 @@ SECOND = SecondDerivatives()
 
 
 def _tensors(unary: Any, pairwise: Any) -> tuple[Any, Any]:
-    """Both as tensors of one floating type on one device: that of the tensor among them."""
+    """Return both as tensors of one floating type on one device (those of the given tensor)."""
     like = unary if isinstance(unary, torch.Tensor) else pairwise
     dtype = like.dtype if like.dtype.is_floating_point else torch.get_default_dtype()
     if isinstance(unary, torch.Tensor) and isinstance(pairwise, torch.Tensor):
@@ -54,18 +54,18 @@ def _tensors(unary: Any, pairwise: Any) -> tuple[Any, Any]:
 
 
 def _array(tensor: Any) -> Any:
-    """A float64 NumPy array, the same memory where the tensor is one on the processor."""
+    """Return a float64 NumPy array; it shares memory with a float64 tensor on the CPU."""
     plain = tensor.detach().cpu().double().contiguous()
     return np.from_dlpack(plain)
 
 
 def _cupy_for(tensor: Any) -> Any:
-    """CuPy, where the tensor is on a GPU and CuPy installed; else the processor does the work."""
+    """Return CuPy if the tensor is on a GPU and CuPy is installed, else None (CPU)."""
     return cupy_or_none() if tensor.is_cuda else None
 
 
 def _there(cupy: Any, *tensors: Any) -> tuple[Any, ...]:
-    """The same memory as arrays of CuPy."""
+    """Return the tensors as CuPy arrays that share their memory."""
     return tuple(cupy.from_dlpack(tensor.detach().contiguous()) for tensor in tensors)
 
 

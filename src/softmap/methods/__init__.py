@@ -1,1 +1,1 @@
-"""Methods by name; `softmap.solve` drives them all through one loop."""
+"""The methods (algorithms) for the relaxation; `softmap.solve` runs all of them in one loop."""

@@ -1,4 +1,4 @@
-"""What every algorithm offers: begin, go on in place, and propose what the judge should look at."""
+"""The interface of every algorithm: `init` a state, `step` in place, `propose` λ and marginals."""
 
 from __future__ import annotations
 
@@ -22,13 +22,14 @@ Floats = NDArray[np.float64]
 
 @dataclass
 class State:
-    """What an algorithm carries on: numpy arrays and plain numbers, so that it can be stored.
+    """The state of an algorithm: numpy arrays and plain numbers, so that it can be stored.
 
     Subclasses add their arrays as fields.
 
     Attributes
     ----------
-    work : int, half-edge messages so far
+    work : int
+        Number of half-edge messages computed so far.
     """
 
     work: int = 0
@@ -37,27 +38,29 @@ class State:
 @later("lam", "coupling")
 @dataclass(frozen=True)
 class Proposal:
-    """What the judge looks at. Any λ gives a bound; the rest are suggestions it makes feasible.
+    """A proposal of an algorithm, which the judge turns into a bound and feasible points.
+
+    Any λ proves a bound. The judge makes the marginals feasible.
 
     Attributes
     ----------
-    lam
-        λ to take the bound of, or a function that makes it when it is asked for.
-    eta
-        Inverse temperature of the marginals.
-    coupling
-        κ of the edge marginals `exp(-η (C_e + κ_i + κ_j))`, or a function that makes it; λ itself
-        if None.
-    nodes
-        Node marginals to try, the current ones first; those of λ if empty.
-    smoothed
-        Value of the regularised dual, where the method knows it.
-    bound
-        A bound that λ certainly proves, where the method has one for less than the judge.
-    points
-        The points over `nodes`, where the method prices them for less than the judge.
-    labels
-        Reads labels off, where that takes no λ; to be called before the next step.
+    lam : float64 array or function
+        λ whose bound is computed, or a function that returns it (lazily computed).
+    eta : float
+        Inverse temperature η of the marginals.
+    coupling : float64 array, function or None
+        κ of the edge marginals `exp(-η (C_e + κ_i + κ_j))`, or a function that returns it. None
+        means λ.
+    nodes : tuple of float64 arrays
+        Candidate node marginals, the current ones first. Empty means those of λ.
+    smoothed : float or None
+        Value of the regularised dual, if the method knows it.
+    bound : float or None
+        A bound that λ proves, if the method computes it faster than the judge.
+    points : tuple or None
+        The points over `nodes` with their costs, if the method computes them faster than the judge.
+    labels : function or None
+        Returns decoded labels without λ. It must be called before the next step.
     """
 
     lam: Floats
@@ -72,18 +75,20 @@ class Proposal:
 
 @dataclass(frozen=True)
 class Verdict:
-    """What the judge found at one proposal (not the best so far).
+    """The values that the judge computed for one proposal (not the best so far).
 
     Attributes
     ----------
-    bound
+    bound : float
         Lower bound that λ proves.
-    primals
-        Cost of the point of the local polytope made from each of the proposed node marginals.
-    edge_entropy, slack
-        Entropy of the edge marginals before they are made feasible; Σ ‖ν_{e,i}‖₁.
-    nodes
-        The node marginals of those points.
+    primals : tuple of float
+        Cost of the feasible point made from each of the proposed node marginals.
+    edge_entropy : float
+        Entropy of the edge marginals before the projection to the local polytope.
+    slack : float
+        Σ ‖ν_{e,i}‖₁ before the projection.
+    nodes : tuple of float64 arrays
+        The node marginals of the points.
     """
 
     bound: float
@@ -94,23 +99,24 @@ class Verdict:
 
 
 class Algorithm(ABC):
-    """One method, configured; the state is kept apart so that runs can be stored and resumed.
+    """A configured method. Its state is a separate object, so that runs can be stored and resumed.
 
-    A subclass has a name, the three abstract verbs, and what else it can do: the class attributes
-    and the other verbs say so, with defaults that suit a plain randomised method.
+    A subclass defines `name` and the three abstract methods. The class attributes and the other
+    methods have defaults that suit a randomised method.
 
     Attributes
     ----------
     name : str
-        By which `softmap.solve` knows it.
+        The name of the method in `softmap.solve`.
     sweeping : bool
-        One step is one pass over the whole graph; else it is one update of a random block.
+        Whether one step is a pass over the whole graph; otherwise it updates one random block.
     fixed_eta : bool
-        Works at one η, which has to be given.
+        Whether the method runs at a fixed η, which the caller must give.
     exact_finish : bool
-        Whether a small LP that is still open after very many passes goes to an exact solver.
+        Whether a small LP that is still open after very many passes is solved by an exact solver.
     frugal : bool
-        Whether arrays are far away: labels are not looked for where only the LP is asked for.
+        Whether copying arrays from the method is expensive (GPU): no labels are decoded if only the
+        LP is requested.
     """
 
     name: ClassVar[str]
@@ -121,53 +127,54 @@ class Algorithm(ABC):
 
     @classmethod
     def configured(cls, eta: float | None, threads: int, dtype: DTypeLike) -> Self:
-        """The method with those options of a run that concern it: η only, unless overridden."""
+        """Return the method with the options of a run that it uses (by default η only)."""
         return cls(eta=eta)  # type: ignore[call-arg]
 
     @abstractmethod
     def init(self, model: Model, lam: Floats | None, seed: int) -> Any:
-        """Begin at λ (0 if None) on a model without unsupported states (see `tighten`)."""
+        """Return the initial state at λ (0 if None) for an arc-consistent model (see `tighten`)."""
 
     @abstractmethod
     def step(self, state: Any, count: int) -> None:
-        """Go on by `count` updates (randomised methods) or passes (sweep methods), in place."""
+        """Do `count` updates (randomised methods) or passes (sweep methods), in place."""
 
     @abstractmethod
     def propose(self, state: Any) -> Proposal:
-        """Where it stands."""
+        """Return λ and marginals of the current state."""
 
     def answer(self, state: Any, ask: Ask) -> Proposal:
-        """As much of `propose` as a check asks for, where less costs less."""
+        """Return the part of `propose` that a check asks for, if that is faster than all of it."""
         return self.propose(state)
 
     def start_coarse(self, state: Any, stop: Callable[[], bool]) -> None:  # noqa: B027
-        """Warm-start from a coarsened model, where there is one; before the first step.
+        """Initialise coarse-to-fine, if the model can be coarsened; called before the first step.
 
         Parameters
         ----------
-        state : as of `init`
+        state : State
+            The state that `init` returned; it is changed in place.
         stop : function
-            Whether there is no time left for that.
+            Returns True if the time is up.
         """
 
     def observe(self, state: Any, verdict: Verdict) -> None:  # noqa: B027
-        """Learn what the judge found, before the next step: an annealed method may raise η."""
+        """Receive the verdict of a check, before the next step; an annealed method may raise η."""
 
     def lower_eta(self, state: Any, factor: float) -> None:  # noqa: B027
-        """Divide η by a factor, where the method may choose it."""
+        """Divide η by a factor, if the method chooses η itself."""
 
     def restart_point(self, state: Any) -> Floats:
-        """λ from which another run goes on best."""
+        """Return the λ that is the best warm start for another run."""
         return self.propose(state).lam
 
     def judge_by(self, host: Any) -> Any:
-        """The judge of a run: the host's, unless the method has a better one."""
+        """Return the judge of a run: `host`, unless the method has its own."""
         return host
 
     def rounded(self, state: Any) -> NDArray[np.int64] | None:
-        """Labels that the last proposal came with, where there are any."""
+        """Return the labels of the last proposal, or None if it has none."""
         return None
 
     def decode_order(self, model: Model) -> NDArray[np.int64]:
-        """The order in which variables are decided when labels are read off a proposed λ."""
+        """Return the order in which `decode` fixes the variables."""
         return np.arange(model.num_variables)[::-1]

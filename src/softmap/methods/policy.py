@@ -1,7 +1,7 @@
-"""The policy of an annealed run: when η rises, when to check, what to ask, when to give up.
+"""The policy of an annealed run: when to raise η, when and what to check, when to stop.
 
-One rule for runs on the processor and on a GPU, for batches, for MPI and for tightening. It sees
-numbers only; who computes them, and where, is the caller's business.
+The same rules are used on the CPU, on a GPU, for batches, over MPI and in tightening. They depend
+on numbers only, not on how the caller computes them.
 """
 
 from __future__ import annotations
@@ -18,23 +18,23 @@ __all__ = ["Annealing", "Ask", "Checks", "Cooling", "Schedule"]
 
 @dataclass(frozen=True)
 class Annealing:
-    """How η rises, and how much momentum it allows.
+    """The annealing rule for η, and the limit of momentum.
 
     Attributes
     ----------
     first : float
-        First η, times the scale of the costs.
+        Initial η, times the scale of the costs.
     growth : float
-        Factor by which η rises.
+        Factor by which η is raised.
     ready : float
-        η rises once the gap of the regularised problem is below this part of the LP gap: then the
-        entropy, not the optimisation, makes most of the gap.
+        η is raised once the gap of the regularised problem is below this fraction of the LP gap:
+        most of the LP gap then comes from the entropy, not from the optimisation.
     settled : float
-        Without a primal point, η rises once the smoothed dual gains less between two checks than
-        this part of what smoothing costs the bound.
+        Without a primal point, η is raised once the smoothed dual gains less between two checks
+        than this fraction of the difference between smoothed dual and bound.
     momentum, least_momentum : float
-        Nesterov's t is at most `momentum · √(η · scale)`, or `least_momentum` if that is more:
-        beyond, marginals oscillate.
+        Nesterov's t is at most `max(momentum · √(η · scale), least_momentum)`; marginals oscillate
+        above that.
     """
 
     first: float = 100.0
@@ -45,29 +45,33 @@ class Annealing:
     least_momentum: float = 10.0
 
     def first_eta(self, scale: Any) -> Any:
-        """The η to begin with; `scale` is the scale of the costs (a number, or one per model)."""
+        """Return the initial η; `scale` is the scale of the costs (a number, or one per model)."""
         return self.first / scale
 
     def longest_momentum(self, eta: Any, scale: Any) -> Any:
-        """The largest t of Nesterov's momentum at this η."""
+        """Return the largest t of Nesterov's momentum at this η."""
         return np.maximum(self.momentum * np.sqrt(eta * scale), self.least_momentum)
 
     def due(
         self, eta: Any, *, bound: Any, smoothed: Any, previous: Any, primal: Any, gap: Any,
         entropy: Any,
     ) -> Any:  # fmt: skip
-        """Whether η should rise after a check: one answer, or one per model of a batch.
+        """Whether to raise η after a check.
+
+        All parameters are numbers, or arrays with one entry per model of a batch.
 
         Parameters
         ----------
         eta : float or array
             η of the check.
-        bound, smoothed, previous
-            Lower bound and smoothed dual of this check; smoothed dual of the check before.
-        primal, entropy
-            Cost and entropy of the point of the current marginals; +inf where there is none.
-        gap
-            LP gap to the best point of this check; +inf where there is none.
+        bound : float or array
+            Lower bound of the check.
+        smoothed, previous : float or array
+            Smoothed dual of this check and of the check before.
+        primal, entropy : float or array
+            Cost and entropy of the point of the current marginals; +inf if there is none.
+        gap : float or array
+            LP gap to the best point of this check; +inf if there is none.
         """
         with np.errstate(invalid="ignore"):
             by_gap = primal - entropy / eta - smoothed < self.ready * gap
@@ -77,16 +81,16 @@ class Annealing:
 
 @dataclass(kw_only=True)
 class Cooling:
-    """η of a run, and what the rule remembers from one check to the next.
+    """η of a run, and the state of the annealing rule between two checks.
 
     Attributes
     ----------
     eta : float
-        Inverse temperature.
+        Inverse temperature η.
     smoothed, previous : float
-        Smoothed dual of this check and of the one before; -inf after η has risen.
+        Smoothed dual of this check and of the check before; -inf after η was raised.
     gain : float
-        Part of the LP gap that was left the last time the averaged marginals were priced, too.
+        LP gap with averaged marginals divided by that without, at the last check that had both.
     """
 
     eta: float
@@ -98,17 +102,19 @@ class Cooling:
         self, rule: Annealing, *, bound: float, primals: tuple[float, ...], entropy: float,
         averaged: bool,
     ) -> bool:  # fmt: skip
-        """Raise η if the rule says so, and say whether it rose.
+        """Raise η if the rule says so; return whether it was raised.
 
         Parameters
         ----------
         rule : Annealing
-        bound, entropy : float
-            Lower bound of this check; entropy of the current marginals.
+        bound : float
+            Lower bound of this check.
         primals : tuple of float
-            Cost of the point of the current marginals, and of the averaged ones if priced.
+            Cost of the point of the current marginals, and of the averaged ones if computed.
+        entropy : float
+            Entropy of the current marginals.
         averaged : bool
-            Whether there are averaged marginals, priced or not.
+            Whether there are averaged marginals, their cost computed or not.
         """
         gap, first = min(primals) - bound, primals[0] - bound
         if len(primals) == 1 and averaged:
@@ -125,47 +131,48 @@ class Cooling:
         return bool(rises)
 
     def raise_by(self, factor: float) -> None:
-        """Multiply η."""
+        """Multiply η by a factor."""
         self.eta *= factor
         self.previous = -math.inf
 
 
 class Ask(IntEnum):
-    """How much a check asks for; each costs more than the one before."""
+    """What a check computes; each level takes more time than the one before."""
 
-    BOUND = 0  # a lower bound, and node marginals to round
-    POINT = 1  # a point of the local polytope over the current marginals, too
-    EVERYTHING = 2  # the bound after hard-min passes, and the point over averaged marginals, too
+    BOUND = 0  # a lower bound, and node marginals for rounding
+    POINT = 1  # also a point of the local polytope over the current marginals
+    EVERYTHING = 2  # also the bound after hard-min passes, and the point over averaged marginals
 
 
 @dataclass(frozen=True)
 class Checks:
-    """When to check and what to ask, in passes.
+    """When a run checks its bound, and what a check computes.
 
     Attributes
     ----------
     early : tuple of int
-        Passes of the first checks.
+        Pass numbers of the first checks.
     hasty : int
-        Passes up to which a run for the LP alone asks for a bound and labels only.
+        A run for the LP alone checks only bound and labels up to this pass.
     hope : float
-        Multiple of the gap asked for under which a check asks for everything.
+        A check computes everything if the gap is below this multiple of the tolerance.
     rivals : float
-        Labels may become the best point while their gap is at most this times that of the point.
+        Labels can become the best point if their gap is at most this multiple of the point's.
     steep : float
-        No gap is expected to fall faster than passes to this power.
+        Gaps are assumed to fall at most as fast as 1 / passes to this power.
     far : float
-        Multiple of the gap asked for beyond which checks are twice as rare.
+        Checks are half as frequent if the gap exceeds this multiple of the tolerance.
     soon : int
-        Least number of passes until the next check when the gap is nearly closed.
+        Smallest number of passes until the next check when the gap is nearly closed.
     margin : float
-        Multiple of the passes that are missing if gaps fall like 1 / passes.
+        Safety factor on the number of passes that are needed if gaps fall like 1 / passes.
     interval : int
-        Least number of passes between two ordinary checks.
+        Smallest number of passes between two ordinary checks.
     patience : int
-        A run has stalled when neither gap has improved for this many passes, and for half of all.
+        A run has stalled if neither gap improved during this many passes, and during half of the
+        run.
     progress : float
-        A gap has improved when it is below this part of its best value.
+        A gap has improved if it is below this fraction of its best value.
     """
 
     early: tuple[int, ...] = (5, 10, 20)
@@ -181,10 +188,17 @@ class Checks:
     progress: float = 0.99
 
     def passes_to_next(self, done: int, ratio: float) -> int:
-        """Passes until the next check, where the gap is `ratio` times the one asked for.
+        """Return the number of passes until the next check.
 
-        Intervals grow, so that checks stay a small part of the run. Early checks that come long
-        before the gap can be closed are left out; the next one comes soon if little is missing.
+        Intervals grow, so that checks take a small part of the run. Early checks are skipped if the
+        gap cannot be closed by then; if it is nearly closed the next check comes soon.
+
+        Parameters
+        ----------
+        done : int
+            Number of passes so far.
+        ratio : float
+            The gap divided by the tolerance.
         """
         hopeless = 0.75 * done * max(ratio, 1.0) ** (1 / self.steep) if done else 0.0
         for early in self.early:
@@ -197,16 +211,18 @@ class Checks:
 
 @dataclass(kw_only=True)
 class Schedule:
-    """Where a run stands in its checks; all counts are passes (or steps of a random method).
+    """The state of the checks of a run; times are pass numbers (steps for a randomised method).
 
     Attributes
     ----------
     next_check : int
-        When the next check is due.
-    refined_at, decoded_at : int
-        The last check that asked for everything; the last search for labels.
+        Time of the next check.
+    refined_at : int
+        Time of the last check that computed everything.
+    decoded_at : int
+        Time of the last search for labels.
     improved_at : int
-        When a gap last improved.
+        Time at which a gap last improved.
     best_lp_gap, best_gap : float
         The best relative gaps so far.
     """
@@ -219,14 +235,17 @@ class Schedule:
     best_gap: float = math.inf
 
     def ask(self, rule: Checks, done: int, *, lp_ratio: float, tight: bool, last: bool) -> Ask:
-        """What a check asks for: everything where that may end the run, now and then, at the end.
+        """Return what a check computes.
+
+        It computes everything if that may end the run, at growing intervals, and at the end.
 
         Parameters
         ----------
+        rule : Checks
         done : int
-            Passes so far.
+            Number of passes so far.
         lp_ratio : float
-            The LP gap over the one asked for.
+            The LP gap divided by the tolerance.
         tight : bool
             Whether the best labelling is as good as the best point.
         last : bool
@@ -238,14 +257,14 @@ class Schedule:
         return Ask.EVERYTHING
 
     def labels_due(self, done: int, *, factor: int, wanted: bool, last: bool) -> bool:
-        """Whether to search for labels: at intervals that grow by `factor`, and at the end."""
+        """Whether to search for labels: at times that grow by `factor`, and at the end."""
         due = last or (wanted and done >= factor * self.decoded_at)
         if due:
             self.decoded_at = done
         return due
 
     def stalled(self, rule: Checks, passes: int, lp_gap: float, gap: float) -> bool:
-        """Note the gaps of a check; whether neither has improved for long."""
+        """Record the gaps of a check; return whether the run has stalled (see `Checks`)."""
         if lp_gap < rule.progress * self.best_lp_gap or gap < rule.progress * self.best_gap:
             self.best_lp_gap, self.best_gap, self.improved_at = lp_gap, gap, passes
         return passes - self.improved_at > max(rule.patience, passes // 2)

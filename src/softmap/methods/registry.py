@@ -17,7 +17,7 @@ __all__ = ["METHODS", "find", "make"]
 
 
 class Methods(UserDict[str, Any]):
-    """Methods by name; one that is given as "module:class" is loaded when it is asked for."""
+    """The method classes by name; an entry "module:class" is imported on first use."""
 
     def __getitem__(self, name: str) -> type[Algorithm]:
         found = self.data[name]
@@ -49,7 +49,7 @@ METHODS = Methods(
 
 
 def find(method: str) -> type[Algorithm]:
-    """The class of a method."""
+    """Return the class of a method, or raise `OptionError` for an unknown name."""
     if method not in METHODS:
         raise OptionError(f"unknown method {method!r}; choose one of {', '.join(METHODS)}")
     return METHODS[method]
@@ -62,16 +62,19 @@ def make(
     threads: int | None = None,
     dtype: DTypeLike = "float64",
 ) -> Algorithm:
-    """A method by name, configured.
+    """Return a configured method.
 
     Parameters
     ----------
     method : str
         One of `METHODS`.
-    eta : float
-        Inverse temperature; the paper's methods need it, others choose their own.
-    threads : int
-        Threads of the methods that pass over the whole graph.
+    eta : float, optional
+        Inverse temperature η. The paper's methods need it; other methods anneal η themselves by
+        default.
+    threads : int, optional
+        Number of threads of sweep methods.
+    dtype : float64 (default) or float32
+        Precision of the messages of sweep methods.
     """
     if eta is not None:
         check_eta(eta)

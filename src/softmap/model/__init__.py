@@ -1,4 +1,4 @@
-"""Models: costs of variables and edges, their graph, and the families of potentials."""
+"""Models: the costs of variables and edges, the graph, and the families of potentials."""
 
 from softmap.model.graph import Graph
 from softmap.model.many import (

@@ -1,4 +1,4 @@
-"""Whether the auxiliary nodes of a model stand for factors of three or more variables."""
+"""The check that each auxiliary node of a model represents a factor of three or more variables."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ __all__ = ["Auxiliaries", "check_auxiliaries"]
 
 
 def check_auxiliaries(model: Structure, given: Auxiliaries) -> Auxiliaries:
-    """The tables as read-only arrays; `ModelError` unless they say the same as the model.
+    """Return `given` with read-only arrays; raise `ModelError` if it contradicts the model.
 
-    The states of an auxiliary node number all joint states of its members, once each, and its
-    edges lead from it to its members, one to each. They are the projections, or potentials that
-    forbid what the projections forbid.
+    The states of an auxiliary node enumerate the joint states of its members, each once. One edge
+    leads from the auxiliary node to each member. Its potential is the projection, or forbids at
+    least what the projection forbids.
     """
     if not isinstance(given, Auxiliaries):
         raise ModelError(f"expected auxiliaries, not {shown(given)}")
@@ -29,7 +29,7 @@ def check_auxiliaries(model: Structure, given: Auxiliaries) -> Auxiliaries:
     _check_members(aux, visible)
     owner = np.repeat(np.arange(len(aux)), np.diff(aux.start))
     _check_strides(aux, owner, model.num_labels, visible)
-    _check_ties(model, aux, owner, visible)
+    _check_couplings(model, aux, owner, visible)
     return aux
 
 
@@ -42,14 +42,14 @@ def _check_members(aux: Auxiliaries, visible: int) -> None:
     start, member = aux.start, aux.member
     flat = start.ndim == member.ndim == aux.stride.ndim == 1
     _require(flat and len(start) > 1, "expected flat arrays")
-    _require(visible > 0, "there are too many of them")
+    _require(visible > 0, "the model has no more nodes than auxiliary variables")
     _require(bool(start[0] == 0 and (np.diff(start) > 0).all()), "each needs a member")
     _require(len(member) == len(aux.stride) == int(start[-1]), "expected a stride per member")
     _require(bool(((member >= 0) & (member < visible)).all()), "members must be variables")
 
 
 def _check_strides(aux: Auxiliaries, owner: Ints, num_labels: Ints, visible: int) -> None:
-    """In increasing order, each stride is the product of the label counts of those before it."""
+    """Each stride is the product of the label counts of the members with smaller strides."""
     labels = num_labels[aux.member].astype(np.float64)
     order = np.lexsort((labels, aux.stride, owner))
     arity = np.diff(aux.start)
@@ -57,13 +57,15 @@ def _check_strides(aux: Auxiliaries, owner: Ints, num_labels: Ints, visible: int
     for place in range(int(arity.max())):
         which = np.flatnonzero(arity > place)
         k = order[aux.start[which] + place]
-        _require(bool((aux.stride[k] == expected[which]).all()), "a stride is wrong")
+        right = bool((aux.stride[k] == expected[which]).all())
+        _require(right, "a stride is not the product of the label counts before it")
         expected[which] *= labels[k]
-    _require(bool((expected == num_labels[visible:]).all()), "the joint states are others")
+    complete = bool((expected == num_labels[visible:]).all())
+    _require(complete, "the number of states is not the number of joint states of the members")
 
 
-def _check_ties(model: Structure, aux: Auxiliaries, owner: Ints, visible: int) -> None:
-    """The edges at auxiliary nodes, whatever their order, are the projections to the members."""
+def _check_couplings(model: Structure, aux: Auxiliaries, owner: Ints, visible: int) -> None:
+    """The edges at auxiliary nodes are the projections to the members, in any order."""
     own = owner * visible + aux.member
     in_order = bool((np.diff(own) > 0).all())
     rank = np.arange(len(own)) if in_order else np.argsort(own, kind="stable")
@@ -82,7 +84,7 @@ def _check_ties(model: Structure, aux: Auxiliaries, owner: Ints, visible: int) -
             at, ends = at[~between], ends[~between]
         _require(bool((ends[:, 1] < visible).all()), "their edges must lead to their members")
         keys = (ends[:, 0] - visible) * visible + ends[:, 1]
-        if in_order and np.array_equal(own, keys):  # as readers have them
+        if in_order and np.array_equal(own, keys):  # the order in which file readers list them
             k = rank
         else:
             k = rank[np.minimum(np.searchsorted(own[rank], keys), len(own) - 1)]
@@ -93,7 +95,7 @@ def _check_ties(model: Structure, aux: Auxiliaries, owner: Ints, visible: int) -
             _check_tables(model, first + at, aux.stride[k])
         found.append(keys)
     keys = np.sort(np.concatenate([np.zeros(0, np.int64), *found]))
-    once = bool((np.diff(keys) > 0).all())  # regions need not be tied to members directly
+    once = bool((np.diff(keys) > 0).all())  # a region need not have an edge to every member
     whole = once if regions else np.array_equal(keys, own[rank])
     _require(whole, "expected one edge to each member")
 
@@ -101,12 +103,12 @@ def _check_ties(model: Structure, aux: Auxiliaries, owner: Ints, visible: int) -
 def _check_regions(
     potential: Potential, edges: Ints, ends: Ints, model: Structure, aux: Auxiliaries
 ) -> None:
-    """Ties between auxiliary nodes: the members of the second are members of the first, too.
+    """Edges between two auxiliary nodes: the members of the second are a subset of the first's.
 
-    In every joint state of the first, the map has to give the joint state of the second that the
-    same labels make.
+    The map of an edge takes each joint state of the first node to the joint state of the second
+    node with the same labels.
     """
-    _require(isinstance(potential, Projection), "ties between them must be projections")
+    _require(isinstance(potential, Projection), "edges between them must be projections")
     assert isinstance(potential, Projection)
     visible = model.n - len(aux)
     owner = np.repeat(np.arange(len(aux)), np.diff(aux.start))
@@ -119,7 +121,8 @@ def _check_regions(
         inner = aux.start[second[some]][:, None] + np.arange(size)
         keys = first[some][:, None] * visible + aux.member[inner]
         k = rank[np.minimum(np.searchsorted(own[rank], keys), len(own) - 1)]
-        _require(bool((own[k] == keys).all()), "a tie leads to a node with other members")
+        subset = bool((own[k] == keys).all())
+        _require(subset, "an edge leads to a node whose members are not all members of the first")
         labels = model.num_labels[aux.member[inner]]
         columns = [potential.index[edges[some]][:, None], aux.stride[k], aux.stride[inner], labels]
         for t, *rest in np.unique(np.concatenate(columns, axis=1), axis=0).tolist():
@@ -127,20 +130,22 @@ def _check_regions(
             state = np.arange(len(potential.maps[t]))
             parts = zip(outer, strides, counts, strict=True)
             expected = sum(state // step % count * stride for step, stride, count in parts)
-            _require(np.array_equal(potential.maps[t], expected), "a tie between them is another")
+            fits = np.array_equal(potential.maps[t], expected)
+            _require(fits, "the map of an edge between them does not keep the labels")
 
 
 def _check_maps(potential: Projection, edges: Ints, stride: Ints, labels: Ints) -> None:
-    """Each map gives the label of the member in every joint state; every map is looked at once."""
+    """Each map gives the label of the member in every joint state; every map is checked once."""
     steps, of_step = np.unique(stride, return_inverse=True)
     counts, of_count = np.unique(labels, return_inverse=True)
-    # one number for each combination: rows of an array are slow to sort
+    # One integer per combination (map, stride, label count): np.unique of rows is slow.
     used = np.unique((potential.index[edges] * len(steps) + of_step) * len(counts) + of_count)
     rest, which = np.divmod(used, len(counts))
     columns = (rest // len(steps), steps[rest % len(steps)], counts[which])
     for t, step, count in np.column_stack(columns).tolist():
         label = np.arange(len(potential.maps[t])) // step % count
-        _require(np.array_equal(potential.maps[t], label), "a projection is another")
+        fits = np.array_equal(potential.maps[t], label)
+        _require(fits, "the map of an edge does not give the label of the member")
 
 
 def _check_tables(model: Structure, edges: Ints, stride: Ints) -> None:
@@ -149,4 +154,5 @@ def _check_tables(model: Structure, edges: Ints, stride: Ints) -> None:
         table = model.table(e)
         states, labels = table.shape
         apart = (np.arange(states) // step % labels)[:, None] != np.arange(labels)
-        _require(bool(np.isposinf(table[apart]).all()), "a potential is no projection")
+        forbids = bool(np.isposinf(table[apart]).all())
+        _require(forbids, "a potential allows states that do not match")

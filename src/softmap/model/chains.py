@@ -30,7 +30,7 @@ __all__ = ["SIZES", "Chain", "ChainSizes", "chains"]
 
 @dataclass(frozen=True)
 class ChainSizes:
-    """When a factor over many variables is a table, a chain, or counted in digits.
+    """Sizes that decide if a factor over many variables is a table, a chain, or held in digits.
 
     Attributes
     ----------
@@ -97,10 +97,18 @@ class Chain:
 
 
 def chains(factor: Many, sizes: Sequence[int], free: int) -> Chain:
-    """The tables of a factor whose variables have `sizes` labels; `free` is the first free number.
+    """Return the tables and chain variables of a factor.
 
-    The last running variables are left out: the first table of a chain holds its first two
-    variables, the last one its last two.
+    The first table of a chain covers the first two variables of the factor, the last table the last
+    two, so that no chain variable is needed at either end.
+
+    Parameters
+    ----------
+    factor : Many
+    sizes : sequence of int
+        Label counts of its variables.
+    free : int
+        Number of the first chain variable.
     """
     known = dict(zip(factor.variables, sizes, strict=True))
     found = Chain(free)
@@ -139,7 +147,7 @@ def _unroll(automaton: Automaton, found: Chain) -> None:
             f"expected at most {SIZES.entries:.3g}"
         )
     before = names[0]
-    state = moves[0][0]  # after the first variable, by its label
+    state = moves[0][0]  # the state after the first variable, for each of its labels
     for t in range(1, k - 2):
         # from the second step on, every state of the chain is one that the automaton is in
         reached = moves[t] if t > 1 else np.where(state[:, None] >= 0, moves[t][state], -1)
@@ -153,9 +161,10 @@ def _unroll(automaton: Automaton, found: Chain) -> None:
 
 
 def _by_classes(automaton: Automaton, found: Chain) -> tuple[Scope, list[Ints]]:
-    """Names and moves where labels that move all states alike have become one.
+    """Variables and moves of the automaton after merging equivalent labels.
 
-    A new variable holds the class of the label, so that tables have its few labels on their axis.
+    Two labels are equivalent if they move every state alike. A new variable holds the class of the
+    label; tables then have one axis entry per class.
     """
     names, short = [], []
     for v, moves in zip(automaton.variables, automaton.moves, strict=True):
@@ -170,7 +179,7 @@ def _by_classes(automaton: Automaton, found: Chain) -> tuple[Scope, list[Ints]]:
 
 
 def _count_in_digits(factor: Cardinality, sizes: Sequence[int], found: Chain) -> None:
-    """Digits of the count, the last one first; then one table of the costs over all of them."""
+    """Add the digits of the count, the last one first, then the table of costs over all digits."""
     counted: list[tuple[int, Ints]] = []
     for t, (v, d) in enumerate(zip(factor.variables, sizes, strict=True)):
         ones = factor.ones(t, d)

@@ -1,7 +1,7 @@
-"""Factors of any arity -> unary costs, groups of edges and auxiliary variables.
+"""Conversion of factors of any arity to unary costs, groups of edges and auxiliary variables.
 
-`Assembly` is used by `Model.from_factors` and by all readers of files. It takes single factors and
-whole arrays of factors, in any order.
+`Model.from_factors` and all file readers use `Assembly`. It takes single factors and whole arrays
+of factors, in any order.
 """
 
 from __future__ import annotations
@@ -61,7 +61,7 @@ class Sizes:
     uniform_groups : int
         Up to this many table shapes get a group of edges each; more shapes share one ragged group.
     total_labels : int
-        Largest number of labels that all variables may have together.
+        Largest sum of the label counts of all variables.
     """
 
     uniform_groups: int = 4
@@ -73,7 +73,7 @@ SIZES = Sizes()
 
 @dataclass(frozen=True)
 class Pieces:
-    """What a `Model` is built from; its last nodes are auxiliary, those before them running."""
+    """The parts of a `Model`: first the variables, then chain variables, then auxiliary nodes."""
 
     unary: FlatUnary
     groups: list[Group]
@@ -85,7 +85,7 @@ class Pieces:
 
 @dataclass
 class _SharedUses:
-    """Edges that use tables of a common list; a table is known by its identity."""
+    """Edges that share tables; two tables are the same if they are the same object."""
 
     tables: list[Costs] = field(default_factory=list)
     number: dict[int, int] = field(default_factory=dict)
@@ -133,14 +133,14 @@ class _RunningVariables:
 
 
 class Assembly:
-    """Collects factors and turns them into the pieces of a model.
+    """Collect factors and turn them into the parts of a model.
 
-    Unary costs and constants add up. Factors over the same variables become one, in whichever order
-    they name them; a pair keeps its family if it occurs once. A factor of three or more variables
-    becomes an auxiliary variable with a state for each joint state. Factors over many variables
-    become chains, whose running variables come after all others.
+    Unary costs and constants add up. Factors over the same set of variables are merged. An edge
+    keeps its potential family if its pair occurs once. A factor of three or more variables becomes
+    an auxiliary variable with one state per joint state. A factor over many variables becomes
+    chains; their chain variables are numbered after all others.
 
-    The arrays handed over are not checked and not copied.
+    Arrays are neither checked nor copied.
     """
 
     def __init__(self, num_labels: Ints) -> None:
@@ -157,7 +157,7 @@ class Assembly:
         self._running = _RunningVariables()
 
     def add_constant(self, value: float) -> None:
-        """Add to every energy."""
+        """Add a constant to every energy."""
         self._constant += float(value)
 
     def add_unary(self, variable: int, costs: Costs) -> None:
@@ -174,11 +174,11 @@ class Assembly:
         np.add.at(self._unary, place, costs)
 
     def add_flat_unary(self, costs: Costs) -> None:
-        """Add costs of all labels of all variables, one after the other."""
+        """Add the costs of all variables, concatenated in the order of the variables."""
         self._unary += costs
 
     def add_tables(self, edges: Ints, tables: Costs | list[Costs]) -> None:
-        """Add dense tables, rows for the first end: an array (k, d, d') or a list."""
+        """Add dense tables, an array (k, d, d') or a list; rows belong to the first endpoint."""
         if len(edges):
             self._tables.append((edges, tables))
 
@@ -188,7 +188,7 @@ class Assembly:
             self._families.append((edges, potential))
 
     def add_shared(self, scope: Sequence[int], table: Costs) -> None:
-        """Add a factor whose table (the same object each time) others use, too."""
+        """Add a factor whose table other factors share; pass the same object each time."""
         if len(scope) == 2:
             self._shared.add(scope, table)
         else:
@@ -197,7 +197,7 @@ class Assembly:
     def add_factor(self, scope: Sequence[int], costs: Costs) -> None:
         """Add one factor of any arity.
 
-        Of three and more variables, those with a single label drop out.
+        Variables with a single label are removed from a factor of three or more variables.
         """
         if len(scope) > 2 and 1 in costs.shape:
             scope = [i for i, d in zip(scope, costs.shape, strict=True) if d > 1] or [scope[0]]
@@ -213,9 +213,9 @@ class Assembly:
             self._add_larger(tuple(scope), costs)
 
     def add_alike(self, scopes: Ints, costs: Costs) -> None:
-        """Add factors of three and more variables of one shape: a row of each array for each.
+        """Add factors of three or more variables with tables of one shape.
 
-        No two of them have the same variables.
+        Row k of `scopes` and of `costs` is factor k. No two factors have the same variables.
         """
         if len(scopes):
             self._alike.append((scopes, costs))
@@ -265,9 +265,10 @@ class Assembly:
         self._larger[key] = first, so_far + costs.transpose([scope.index(i) for i in first])
 
     def pieces(self, groups: Sequence[Group] = (), names: Names | None = None) -> Pieces:
-        """What `Model.from_pieces` takes; `groups` join the edges as they are.
+        """Return the parts that `Model.from_pieces` takes; `groups` are added unchanged.
 
-        Raises `InfeasibleModel`, with `names`, where variables that must all differ cannot.
+        Raises `InfeasibleModel` if the variables of an `AllDifferent` cannot all differ; `names`
+        are used in its message.
         """
         for factor in self._running.required:
             if isinstance(factor, AllDifferent):
@@ -293,7 +294,7 @@ class Assembly:
         return Pieces(FlatUnary(unary, counts), edges, self._constant, aux, running, required)
 
     def _edge_groups(self, n: int) -> list[Group]:
-        """All edges: pairs named more than once, in either order, become one table."""
+        """The groups of all edges; a pair that occurs more than once becomes one table."""
         parts, kept = list(self._tables), list(self._families)
         if self._pairs[0]:
             parts.append((np.array(self._pairs[0]), self._pairs[1]))
@@ -351,14 +352,14 @@ def _merge(merged: dict[tuple[int, int], Costs], i: int, j: int, table: Costs) -
 
 
 def _keys(edges: Ints, n: int) -> Ints:
-    """One number per unordered pair."""
+    """Return one integer per edge, equal for (i, j) and (j, i)."""
     first, second = edges[:, 0], edges[:, 1]
     keys: Ints = np.minimum(first, second) * n + np.maximum(first, second)
     return keys
 
 
 def _repeated(parts: list[Ints], n: int) -> Ints:
-    """The numbers of pairs that occur more than once."""
+    """Return the keys (see `_keys`) of the pairs that occur more than once."""
     if not parts:
         return np.zeros(0, dtype=np.int64)
     keys = np.sort(np.concatenate([_keys(edges, n) for edges in parts]))
@@ -371,7 +372,7 @@ def _among(edges: Ints, repeated: Ints, n: int) -> NDArray[np.bool_]:
 
 
 def _table_groups(parts: list[tuple[Ints, Costs | list[Costs]]]) -> list[Group]:
-    """Tables of one shape each, or all in one ragged group where there are many shapes."""
+    """One group of edges per table shape, or one ragged group if there are many shapes."""
     uniform = [(e, t) for e, t in parts if isinstance(t, np.ndarray)]
     loose = [(e, t) for e, t in parts if not isinstance(t, np.ndarray)]
     if len(uniform) > SIZES.uniform_groups:
@@ -384,14 +385,14 @@ def _table_groups(parts: list[tuple[Ints, Costs | list[Costs]]]) -> list[Group]:
 
 
 def _stacked(larger: Iterable[tuple[Scope, Costs]]) -> Iterator[tuple[Ints, Costs]]:
-    """Neighbours of one shape together."""
+    """Stack consecutive factors whose tables have the same shape."""
     for _, part in groupby(larger, lambda factor: factor[1].shape):
         same = list(part)
         yield np.array([scope for scope, _ in same]), np.stack([costs for _, costs in same])
 
 
 def _ties(larger: list[tuple[Ints, Costs]], counts: Ints) -> tuple[Group, Auxiliaries]:
-    """One auxiliary node per large factor, tied to its members by projections with shared maps."""
+    """One auxiliary node per large factor, and the projections to its members (shared maps)."""
     maps: dict[tuple[Scope, int], int] = {}
     tables: list[NDArray[np.int32]] = []
     ends, index, strides, arity = [], [], [], []
@@ -417,7 +418,7 @@ def _ties(larger: list[tuple[Ints, Costs]], counts: Ints) -> tuple[Group, Auxili
     return (edges, tie), Auxiliaries(*arrays)
 
 
-# --- what users hand over -------------------------------------------------------------------------
+# --- input of users -------------------------------------------------------------------------------
 
 
 def assemble(
@@ -427,7 +428,7 @@ def assemble(
     constant: float = 0.0,
     names: Names | None = None,
 ) -> Pieces:
-    """The pieces of a model from a list of factors, each checked; see `Model.from_factors`."""
+    """Check a list of factors and return the parts of its model; see `Model.from_factors`."""
     counts = checked_counts(num_labels)
     sizes: list[int] = counts.tolist()
     assembly = Assembly(counts)
@@ -451,7 +452,7 @@ def assemble(
 
 
 def checked_counts(num_labels: ArrayLike) -> Ints:
-    """Label counts: at least one variable, each with a label."""
+    """Return the label counts; there must be at least one variable, each with a label."""
     counts = integers(num_labels, "num_labels")
     if counts.ndim != 1 or counts.size == 0:
         raise ModelError("num_labels must list the label count of at least one variable")
@@ -460,7 +461,7 @@ def checked_counts(num_labels: ArrayLike) -> Ints:
             f"variable {int(np.argmin(counts))} has no labels; every variable needs one or more"
         )
     if (total := int(counts.sum(dtype=np.float64))) > SIZES.total_labels:
-        raise ModelError(f"the variables have {total} labels together, too many for any memory")
+        raise ModelError(f"the variables have {total} labels in all, too many for any memory")
     return counts
 
 
@@ -505,7 +506,7 @@ def _checked(
 
 
 def _scope(number: int, scope: Any, names: Names | None) -> Scope:
-    """Numbers of the variables, which may be given by name where they have names."""
+    """Return the variable numbers of a scope, which may be given by name if there are names."""
     try:
         if names is not None and not isinstance(scope, str | bytes):
             return tuple(names.place[v] if v in names.place else operator.index(v) for v in scope)

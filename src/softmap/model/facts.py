@@ -1,4 +1,4 @@
-"""What there is to say about a model before it is solved."""
+"""Summary of a model: sizes, arities, families."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ __all__ = ["arity_counts", "arity_max", "families", "model_facts"]
 
 
 def arity_counts(model: Structure) -> dict[int, int]:
-    """How many factors of each arity the model has, unary costs not counted.
+    """Return the number of factors of each arity, without unary costs.
 
-    An auxiliary node stands for one factor; the edges that tie it to its members are not factors.
+    An auxiliary node counts as one factor; the edges to its members do not count.
     """
     counts: Counter[int] = Counter(np.diff(model.auxiliaries.start).tolist())
     pairs = int((model.edges < model.num_variables).all(axis=1).sum())
@@ -29,7 +29,7 @@ def arity_max(model: Structure) -> int:
 
 
 def families(model: Structure) -> dict[str, int]:
-    """Edges of each potential family."""
+    """Return the number of edges of each potential family."""
     found: Counter[str] = Counter()
     for potential in model.potentials:
         found[potential.family] += len(potential)
@@ -37,7 +37,7 @@ def families(model: Structure) -> dict[str, int]:
 
 
 def model_facts(model: Structure) -> dict[str, str]:
-    """Sizes of a model, as name and words."""
+    """Return the sizes of a model as text, by name."""
     counts = model.num_labels[: model.num_visible]
     low, high = int(counts.min()), int(counts.max())
     varied = f"{low} to {high}, {counts.mean():.1f} on average"

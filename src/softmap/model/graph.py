@@ -1,4 +1,4 @@
-"""The graph of a model as half-edges: `h = 2e + side`, so `h ^ 1` is the other end of edge `e`."""
+"""The graph of a model as half-edges `h = 2e + side`; `h ^ 1` is the other endpoint of edge `e`."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ __all__ = ["Graph", "grid_costs", "grid_width", "neighbours", "spanning_forest"]
 
 
 def grid_costs(unary: Any) -> tuple[tuple[int, ...], Costs]:
-    """The shape of a grid, and its costs with one row per variable."""
+    """Return the shape of a grid, and its costs with one row per variable."""
     costs = numbers(unary, "unary")
     if costs.ndim < 2 or not costs.size:
         raise ModelError(
@@ -29,10 +29,17 @@ def grid_costs(unary: Any) -> tuple[tuple[int, ...], Costs]:
 
 
 def neighbours(shape: Sequence[int], connectivity: Any = None) -> NDArray[np.int64]:
-    """Edges of a grid whose variables are numbered row by row, one direction after the other.
+    """Return the edges of a grid, one direction after the other.
 
-    `connectivity` is the number of neighbours of a variable inside: 4 or 8 in a picture, 6 or 26 in
-    a volume. Directions along the last axis come first, diagonal ones last.
+    Variables are numbered row by row. Edges along the last axis come first, diagonal ones last.
+
+    Parameters
+    ----------
+    shape : sequence of int
+        Length of each axis.
+    connectivity : int, optional
+        Number of neighbours of an interior variable: 4 or 8 in an image, 6 or 26 in a volume.
+        The smaller one by default.
     """
     axes = len(shape)
     few, many = 2 * axes, 3**axes - 1
@@ -51,7 +58,10 @@ def neighbours(shape: Sequence[int], connectivity: Any = None) -> NDArray[np.int
 
 
 def grid_width(edges: Any) -> int | None:
-    """Columns of a grid numbered row by row whose edges join neighbours; None for other graphs."""
+    """Return the number of columns if the edges join neighbours of a grid, else None.
+
+    The variables of the grid are numbered row by row.
+    """
     if not len(edges):
         return None
     low = np.minimum(edges[:, 0], edges[:, 1])
@@ -64,7 +74,7 @@ def grid_width(edges: Any) -> int | None:
 
 
 def _ahead(step: tuple[int, ...]) -> bool:
-    """Whether a step leads to a later variable: each edge is listed once."""
+    """Whether a step leads to a later variable; each edge is listed in this direction only."""
     return next((s for s in step if s), 0) > 0
 
 
@@ -86,8 +96,9 @@ class Graph:
     start : int64[n + 1]
         The half-edges of node `i` are `half[start[i]:start[i + 1]]`, ascending.
     half : int32[2m]
+        Half-edges sorted by node.
     remembered : dict
-        What others have made from the graph and may need again, for a model with other costs.
+        Cache of objects computed from the graph alone. Models with the same graph share it.
     """
 
     node: NDArray[np.int32]
@@ -114,19 +125,19 @@ class Graph:
         return np.diff(self.start)
 
     def colouring(self) -> NDArray[np.int32]:
-        """Colours by greedy first fit in node order: nodes of one colour share no edge."""
+        """Return a greedy (first-fit) colouring in node order: adjacent nodes differ."""
         colour = np.empty(len(self.start) - 1, dtype=np.int32)
         core.greedy_colouring(self.node, self.start, self.half, colour)
         return colour
 
     def levels(self, rank: NDArray[np.int64]) -> NDArray[np.int32]:
-        """Depth of each node when edges point from lower to higher rank."""
+        """Return the depth of each node in the graph directed from lower to higher rank."""
         level = np.empty(len(self.start) - 1, dtype=np.int32)
         core.depth_levels(self.node, self.start, self.half, rank, level)
         return level
 
     def components(self) -> NDArray[np.int32]:
-        """Connected component of each node, numbered by first appearance."""
+        """Return the connected component of each node, numbered by first appearance."""
         from scipy.sparse import coo_array
         from scipy.sparse.csgraph import connected_components
 
@@ -138,10 +149,10 @@ class Graph:
 
 
 def spanning_forest(n: int, pairs: NDArray[np.int64], weight: NDArray[Any]) -> NDArray[np.int64]:
-    """Numbers of the pairs in a spanning forest of least weight, ascending.
+    """Return the indices, ascending, of the pairs in a minimum-weight spanning forest.
 
-    Of pairs of equal weight the earlier is taken, so that the forest is the same on every machine:
-    scipy sorts by an unstable sort, whose order of ties depends on the processor.
+    Among pairs of equal weight the earlier one is preferred, so that the forest is the same on
+    every machine: scipy's own sort is unstable, and its order depends on the processor.
 
     Parameters
     ----------
@@ -149,13 +160,14 @@ def spanning_forest(n: int, pairs: NDArray[np.int64], weight: NDArray[Any]) -> N
         Number of nodes.
     pairs : int64[m, 2]
         Edges between nodes, each pair at most once.
-    weight : array of m numbers
+    weight : array[m]
+        Weight of each pair.
     """
     from scipy.sparse import coo_array
     from scipy.sparse.csgraph import minimum_spanning_tree
 
     order = np.argsort(weight, kind="stable")
     place = np.empty(len(order))
-    place[order] = np.arange(1, len(order) + 1)  # no two are equal; 0 would be no edge
+    place[order] = np.arange(1, len(order) + 1)  # distinct ranks; scipy reads 0 as no edge
     graph = coo_array((place, (pairs[:, 0], pairs[:, 1])), shape=(n, n)).tocsr()
     return np.sort(order[minimum_spanning_tree(graph).data.astype(np.int64) - 1])

@@ -1,4 +1,4 @@
-"""What users hand over, checked once and turned into flat arrays; complaints name the entry."""
+"""Input of users: each array is checked once and flattened; errors name the wrong entry."""
 
 from __future__ import annotations
 
@@ -42,14 +42,14 @@ __all__ = [
     "other_unary",
 ]
 
-LARGEST_SUM = 1e306  # of all costs at once: energies and bounds stay finite
+LARGEST_SUM = 1e306  # limit of the sum of all |costs|: energies and bounds stay finite
 
 Pairwise = Potential | ArrayLike | Sequence[ArrayLike]
 Group = tuple[ArrayLike, Potential]
 
 
 def offsets(sizes: Ints) -> Ints:
-    """Where blocks of these sizes begin, one after the other, and where the last one ends."""
+    """Return the start of each block in their concatenation, and the end of the last one."""
     offset = np.zeros(len(sizes) + 1, dtype=np.int64)
     np.cumsum(sizes, out=offset[1:])
     offset.flags.writeable = False
@@ -57,12 +57,12 @@ def offsets(sizes: Ints) -> Ints:
 
 
 def finite_number(value: Any, name: str) -> float:
-    """A finite float."""
+    """Return the value as a finite float, or raise a `ModelError` that names it."""
     try:
         if isinstance(value, str | bytes | bytearray):
             raise TypeError("text is not a number")
         number = float(value)
-    except Exception as error:  # of any type: the value may bring its own conversion
+    except Exception as error:  # of any type: the value's conversion methods may raise anything
         raise ModelError(f"{name} must be a number, not {shown(value)}") from error
     if not np.isfinite(number):
         raise ModelError(f"{name} must be finite, not {number}")
@@ -72,7 +72,7 @@ def finite_number(value: Any, name: str) -> float:
 
 
 def checked_number(given: Any, count: int, what: str) -> int:
-    """A number in `0..count - 1`."""
+    """Return an integer in `0..count - 1`, or raise a `ModelError` that says `what` it is."""
     try:
         number = operator.index(given)
     except TypeError as error:
@@ -86,14 +86,14 @@ def checked_number(given: Any, count: int, what: str) -> int:
 
 
 class FlatUnary(NamedTuple):
-    """Costs that lie flat already, as readers have them; a million rows need no list."""
+    """Unary costs that are flat already, as file readers have them: no list of a million rows."""
 
     costs: Costs
     num_labels: Ints
 
 
 def flat_unary(unary: ArrayLike | Sequence[ArrayLike]) -> tuple[Costs, Ints]:
-    """The costs of all labels one after the other, and the label counts."""
+    """Return the concatenated costs of all variables, and the label counts."""
     if not isinstance(unary, FlatUnary):
         unary = _plain(unary, "unary")
     if isinstance(unary, FlatUnary):
@@ -115,7 +115,7 @@ def flat_unary(unary: ArrayLike | Sequence[ArrayLike]) -> tuple[Costs, Ints]:
 def _plain(values: Any, name: str) -> Any:
     try:
         return plain(values)
-    except Exception as error:  # of any type: the value may bring its own conversion
+    except Exception as error:  # of any type: the value's conversion methods may raise anything
         raise ModelError(f"{name} must be an array of numbers: {error}") from error
 
 
@@ -140,8 +140,8 @@ def _from_rows(given: list[Any]) -> tuple[Costs, Ints]:
 
 
 def _reject_bad_unary(flat: Costs, num_labels: Ints) -> None:
-    """Raise for NaN, -inf and what is too large."""
-    # min propagates NaN, so that reductions decide without a temporary array
+    """Raise `ModelError` for NaN, -inf and costs outside the range."""
+    # min propagates NaN, so that no temporary array is needed
     low = flat.min()
     sound = not np.isnan(low) and low != -np.inf
     if sound and largest(flat, low) <= LARGEST_COST:
@@ -155,7 +155,10 @@ def _reject_bad_unary(flat: Costs, num_labels: Ints) -> None:
 
 
 def other_unary(unary: ArrayLike | Sequence[ArrayLike], num_labels: Ints) -> Costs:
-    """New costs for variables that have these label counts: flat, or as `flat_unary` takes them."""
+    """Return new costs for variables with these label counts.
+
+    `unary` is flat, or has one of the forms that `flat_unary` takes.
+    """
     if isinstance(unary, np.ndarray) and unary.ndim == 1 and unary.dtype != object:
         flat = frozen(numbers(unary, "unary"))
         if len(flat) != num_labels.sum():
@@ -174,7 +177,7 @@ def other_unary(unary: ArrayLike | Sequence[ArrayLike], num_labels: Ints) -> Cos
 def edge_groups(
     edges: ArrayLike | None, pairwise: Any, n: int
 ) -> tuple[NDArray[np.int32], tuple[Potential, ...], Ints]:
-    """Edges of all groups, one potential per group, and where each group begins."""
+    """Return the edges of all groups, one potential per group, and the start of each group."""
     parts = [_fitted(_checked_edges(e, n), p) for e, p in _parts(edges, pairwise)]
     for array, potential in parts:
         if len(array) != len(potential):
@@ -187,7 +190,7 @@ def edge_groups(
 
 
 def _fitted(edges: NDArray[np.int32], potential: Potential) -> tuple[Any, Potential]:
-    """One number, or one table, stands for all edges."""
+    """Repeat a potential given as one number or one table for all edges."""
     spread = potential.alike and len(edges) != len(potential)
     return edges, potential.spread(len(edges)) if spread else potential
 
@@ -212,7 +215,7 @@ def _parts(edges: ArrayLike | None, pairwise: Any) -> list[tuple[ArrayLike, Pote
 
 
 def _one_table(pairwise: Any) -> Costs | None:
-    """The table that is meant for all edges, if one was given and not a list of them."""
+    """Return the table for all edges if a single one was given, else None."""
     if isinstance(pairwise, str | bytes):
         return None
     if not isinstance(pairwise, np.ndarray):
@@ -226,12 +229,12 @@ def _one_table(pairwise: Any) -> Costs | None:
 def _is_row(row: Any) -> bool:
     try:
         return np.ndim(plain(row)) == 1
-    except Exception:  # of any type: the value may bring its own conversion
+    except Exception:  # of any type: the value's conversion methods may raise anything
         return False
 
 
 def groups_of(given: Any, name: str = "groups") -> list[Group]:
-    """A list of (edges, potential)."""
+    """Return a checked list of (edges, potential)."""
     if not isinstance(given, list | tuple) or not all(_is_pair(p) for p in given):
         raise ModelError(f"{name} must be a list of (edges, potential) pairs, not {shown(given)}")
     return [(e, p) for e, p in given]
@@ -242,7 +245,7 @@ def _is_pair(part: Any) -> bool:
 
 
 def checked_reach(potential: Potential, ends: tuple[Ints, Ints], first: int) -> float:
-    """A bound on the size of the finite costs of a group whose edges are numbered from `first`."""
+    """Return a bound on |finite cost| over a group of edges, the first of which is edge `first`."""
     with np.errstate(over="ignore"):  # products of weights and entries
         reach = potential.largest(*ends)
         if reach <= LARGEST_COST:
@@ -259,7 +262,7 @@ def checked_reach(potential: Potential, ends: tuple[Ints, Ints], first: int) -> 
 
 
 def checked_potentials(given: Any) -> tuple[Potential, ...]:
-    """One potential per group."""
+    """Return the potentials, one per group, as a tuple."""
     if not isinstance(given, list | tuple) or not all(isinstance(p, Potential) for p in given):
         raise ModelError(f"potentials must be a list of potentials, not {shown(given)}")
     return tuple(given)
@@ -285,7 +288,7 @@ def _checked_edges(edges: ArrayLike, n: int) -> NDArray[np.int32]:
 
 
 def _whole_numbers(edges: ArrayLike) -> NDArray[Any]:
-    # 32-bit edges stay as they are: no detour through a copy of 64 bits
+    # 32-bit edges are used as they are, without a 64-bit copy
     if isinstance(edges, np.ndarray) and edges.dtype.kind in "iu":
         return edges
     return integers(edges, "edges")
@@ -297,7 +300,10 @@ def _whole_numbers(edges: ArrayLike) -> NDArray[Any]:
 def checked_labels(
     labels: ArrayLike, num_labels: Ints, shape: tuple[int, ...] | None = None
 ) -> Ints:
-    """A labelling of the variables (of a grid of this shape), or a batch of them, as int64."""
+    """Return a labelling, or a batch of labellings, as int64.
+
+    A labelling may also have the `shape` of the grid.
+    """
     n = len(num_labels)
     given = integers(labels, "labels")
     if shape is not None and given.shape[-len(shape) :] == shape:
@@ -314,7 +320,7 @@ def checked_labels(
 
 
 def checked_evidence(evidence: Mapping[int, int], num_labels: Ints) -> list[tuple[int, int]]:
-    """Pairs (variable, label), each in range."""
+    """Return the evidence as pairs (variable, label), each in range."""
     if not isinstance(evidence, Mapping):
         raise ModelError(
             f"evidence must map variable numbers to labels, which {shown(evidence)} does not"

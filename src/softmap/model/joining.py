@@ -1,4 +1,4 @@
-"""Several models side by side as one: no edge leads from one to another."""
+"""The disjoint union of several models, without edges between them."""
 
 from __future__ import annotations
 
@@ -28,7 +28,15 @@ Floats = NDArray[np.float64]
 
 @dataclass(frozen=True, eq=False)
 class Joined:
-    """The joint model, and where each part begins in its arrays (with the end of the last)."""
+    """A union of models, and the start of each part in its arrays (with the end of the last).
+
+    Attributes
+    ----------
+    model : Model
+        The union.
+    node, edge, state, half_state : int64[parts + 1]
+        Start of each part among the nodes, edges, node states and half-edge states.
+    """
 
     model: Model
     node: Ints
@@ -38,12 +46,12 @@ class Joined:
 
     @cached_property
     def extremes(self) -> tuple[Floats, Floats]:
-        """Least and greatest finite cost of every node, then of every edge."""
+        """The smallest and largest finite cost of every node, then of every edge."""
         return self.model.extremes()
 
     @property
     def largest(self) -> Floats:
-        """The greatest size of a finite cost of each part; every part has an edge."""
+        """The largest |finite cost| of each part; every part has an edge."""
         size, n = np.maximum(*map(np.abs, self.extremes)), int(self.node[-1])
         found: Floats = np.maximum(
             np.maximum.reduceat(size[:n], self.node[:-1]),
@@ -53,9 +61,9 @@ class Joined:
 
 
 def joined(models: Sequence[Model]) -> Joined:
-    """The disjoint union of models without auxiliary nodes; constants are left out.
+    """Return the disjoint union of models without auxiliary nodes; constants are dropped.
 
-    Groups of the same family become one where they can be told apart no more.
+    All groups become one if they have the same family and, for tables, the same shape.
     """
     node = _starts([model.n for model in models])
     edge = _starts([model.m for model in models])

@@ -1,4 +1,4 @@
-"""From a `Model` to the flat arrays the compiled kernels read."""
+"""Conversion of a `Model` to the flat arrays that the compiled kernels read."""
 
 from __future__ import annotations
 
@@ -15,11 +15,17 @@ __all__ = ["kinds", "layout"]
 
 
 def layout(model: Model, dtype: DTypeLike = np.float64) -> Any:
-    """The model's arrays for kernels, tables in one precision; built once per model and precision.
+    """Return the model's arrays for the kernels; computed once per model and precision.
+
+    Parameters
+    ----------
+    model : Model
+    dtype : float64 (default) or float32
+        Precision of the tables.
 
     Returns
     -------
-    `core.Layout` (float64) or `core.SingleLayout` (float32)
+    core.Layout (float64) or core.SingleLayout (float32)
     """
     cache: dict[np.dtype[Any], Any] = model.__dict__.setdefault("_layouts", {})
     key = np.dtype(dtype)
@@ -31,7 +37,7 @@ def layout(model: Model, dtype: DTypeLike = np.float64) -> Any:
 
 
 def kinds(model: Model) -> NDArray[np.int64]:
-    """The kernel that reads the costs of each group: its place in `core.KINDS`."""
+    """Return the kernel that reads the costs of each group, as an index into `core.KINDS`."""
     names = [
         p.kernel_data(*model.end_labels(first, last)).kind for first, last, p in model.groups()
     ]
@@ -82,7 +88,7 @@ def _arrays(model: Model, dtype: np.dtype[Any]) -> dict[str, NDArray[Any]]:
 def _join(
     parts: list[NDArray[Any] | None], dtype: np.dtype[Any]
 ) -> tuple[NDArray[Any], NDArray[np.int64]]:
-    """One array of all parts, and where each begins (-1 for None); no copy of a single part."""
+    """Concatenate the parts; return their starts (-1 for None). A single part is not copied."""
     at = np.full(len(parts), -1, dtype=np.int64)
     present = [(g, p) for g, p in enumerate(parts) if p is not None]
     place = 0
@@ -95,7 +101,7 @@ def _join(
 
 
 def _cast(array: NDArray[Any], dtype: np.dtype[Any]) -> NDArray[Any]:
-    """In another precision; finite numbers stay finite, also those that no cost depends on."""
+    """Convert to another precision; finite entries stay finite."""
     if dtype != np.float32:
         return array.astype(dtype, copy=False)
     with np.errstate(over="ignore"):

@@ -1,7 +1,7 @@
 """Factors over many variables without their tables: counts, budgets, parities, maxima.
 
-Each is an automaton: a state that every variable moves on, and a cost of the last state.
-`softmap.model.chains` writes it out.
+Each factor is a finite automaton that reads the labels of its variables in order; the cost is a
+function of the last state. `softmap.model.chains` turns the automaton into small tables.
 """
 
 from __future__ import annotations
@@ -34,13 +34,23 @@ __all__ = [
 
 MOST_SUMS = 1 << 16
 SHOWN = 12  # variables that a message names
-_BEYOND = 1 << 60  # more than any sum: bounds beyond it are as good as this one
-_FAILED = 1 << 61  # stands for all sums that cannot hold any more
+_BEYOND = 1 << 60  # above any sum: larger bounds are replaced by this one
+_FAILED = 1 << 61  # one state for all sums that can no longer satisfy the bounds
 
 
 @dataclass(frozen=True)
 class Automaton:
-    """From state 0, variable t moves state s to `moves[t][s, x]` (-1: forbidden)."""
+    """A finite automaton over the labels of some variables; it starts in state 0.
+
+    Attributes
+    ----------
+    variables : tuple of int
+        The variables in the order in which they are read.
+    moves : list of int64[states, labels]
+        Label x of variable t takes state s to `moves[t][s, x]`; -1 is forbidden.
+    costs : float64[states]
+        Cost of each last state.
+    """
 
     variables: tuple[int, ...]
     moves: list[Ints]
@@ -48,7 +58,7 @@ class Automaton:
 
 
 class Many:
-    """A factor over many variables, which are given by number, or by name where they have names."""
+    """Base class of factors over many variables, given by number, or by name if they have names."""
 
     variables: tuple[Any, ...]
 
@@ -64,7 +74,7 @@ class Many:
             raise ModelError(f"{type(self).__name__} names a variable twice")
 
     def over(self, variables: tuple[int, ...]) -> Self:
-        """The same factor over other variables, as many."""
+        """Return the same factor over other variables; their number stays the same."""
         if len(set(variables)) != len(variables):
             raise ModelError(f"{type(self).__name__} names a variable twice")
         other = copy(self)
@@ -72,7 +82,10 @@ class Many:
         return other
 
     def automata(self, sizes: Sequence[int]) -> list[Automaton]:
-        """What the factor is the sum of; `sizes` are the label counts of its variables."""
+        """Return automata whose costs add up to the factor.
+
+        `sizes` are the label counts of its variables.
+        """
         raise NotImplementedError
 
     def require(self, allowed: Sequence[NDArray[np.bool_]], names: Sequence[Any] | None) -> None:
@@ -118,9 +131,26 @@ def _has_names(variables: Any) -> bool:
 
 
 class Cardinality(Many):
-    """`costs[c]` where c of the variables have the label (k + 1 costs for k variables).
+    """A factor with cost `costs[c]` if `c` of the variables have the label.
 
-    `label` is one label for all, or a list of one for each variable.
+    Parameters
+    ----------
+    variables : list of int or str
+        The variables, by number, or by name in a model with names.
+    label : int or list of int
+        The label that is counted: one for all variables, or one for each.
+    costs : float array
+        `k + 1` costs for `k` variables, one per count; `+inf` forbids a count.
+
+    Examples
+    --------
+    Exactly two of three binary variables have label 1:
+
+    >>> import softmap
+    >>> two = softmap.Cardinality([0, 1, 2], 1, [float("inf"), float("inf"), 0, float("inf")])
+    >>> model = softmap.Model.from_factors([2, 2, 2], [((0,), [0, 1]), two])
+    >>> softmap.solve(model).labels.tolist()
+    [0, 1, 1]
     """
 
     def __init__(self, variables: Any, label: Any, costs: ArrayLike) -> None:
@@ -152,30 +182,30 @@ class Cardinality(Many):
             )
 
     def _cap(self) -> int:
-        """The count from which on all costs are the same."""
+        """The smallest count from which on all costs are equal."""
         changes = np.flatnonzero(self.costs[1:] != self.costs[:-1])
         return int(changes[-1]) + 1 if len(changes) else 0
 
     @property
     def states(self) -> int:
-        """How many counts have to be told apart."""
+        """The number of counts that the automaton must distinguish."""
         cap = self._cap()
         return max(cap, 1) if self.costs[cap] == np.inf else cap + 1
 
     @property
     def convex(self) -> bool:
-        """Whether costs rise by more and more: finite in one range, with no smaller rise later."""
+        """Whether the costs are convex: finite in one range, with non-decreasing differences."""
         finite = np.flatnonzero(np.isfinite(self.costs))
         if not len(finite) or finite[-1] - finite[0] >= len(finite):
             return False
         rises = np.diff(self.costs[finite])
-        slack = 1e-12 * np.abs(self.costs[finite]).max()  # of rounding
+        slack = 1e-12 * np.abs(self.costs[finite]).max()  # rounding errors of the differences
         return bool((rises[1:] >= rises[:-1] - slack).all())
 
     def automata(self, sizes: Sequence[int]) -> list[Automaton]:
-        """One: the count so far, as far as costs still tell counts apart."""
+        """Return one automaton, whose state is the count so far (capped)."""
         cap = self._cap()
-        lost = bool(self.costs[cap] == np.inf)  # as many, or more: no way back
+        lost = bool(self.costs[cap] == np.inf)  # every count from `cap` on is forbidden
         most = self.states - 1
         moves = []
         for t, d in enumerate(sizes):
@@ -185,7 +215,16 @@ class Cardinality(Many):
 
 
 class Among(Cardinality):
-    """`costs[c]` where c of the variables have a label of their set of `labels`."""
+    """A factor with cost `costs[c]` if `c` variables have a label in their own set.
+
+    Parameters
+    ----------
+    variables : list of int or str
+    labels : list of lists of int
+        The labels that are counted, for each variable.
+    costs : float array
+        `k + 1` costs for `k` variables, one per count.
+    """
 
     def __init__(self, variables: Any, labels: Sequence[Sequence[int]], costs: ArrayLike) -> None:
         super().__init__(variables, 0, costs)
@@ -201,10 +240,16 @@ class Among(Cardinality):
 
 
 class Regular(Many):
-    """The labels, one after the other, are a word that an automaton accepts; else forbidden.
+    """A regular-language constraint: an automaton reads the labels in order.
 
-    `moves[s, x]` is the state after state s and label x, or -1; the first state is 0, and
-    `costs[s]` is the cost of the last one.
+    Parameters
+    ----------
+    variables : list of int or str
+    moves : int array (states, labels)
+        `moves[s, x]` is the state after state `s` and label `x`, or -1 (forbidden). The automaton
+        starts in state 0.
+    costs : float array (states,)
+        Cost of each last state; `+inf` rejects.
     """
 
     def __init__(self, variables: Any, moves: ArrayLike, costs: ArrayLike) -> None:
@@ -212,12 +257,14 @@ class Regular(Many):
         self.moves, self.costs = integers(moves, "moves"), _checked_costs(costs)
         sound = self.moves.ndim == 2 and self.costs.shape == self.moves.shape[:1]
         if not sound or self.moves.min() < -1 or self.moves.max() >= len(self.moves):
-            raise ModelError("expected moves from each state by each label, and a cost of each")
+            raise ModelError(
+                "Regular: expected moves of shape (states, labels), and one cost per state"
+            )
 
     def automata(self, sizes: Sequence[int]) -> list[Automaton]:
-        """One: its own."""
+        """Return one automaton, the given one."""
         if max(sizes) > self.moves.shape[1]:
-            raise ModelError(f"Regular needs moves by {max(sizes)} labels")
+            raise ModelError(f"Regular needs moves for {max(sizes)} labels")
         moves = [self.moves[:, :d] for d in sizes]
         return [Automaton(self.variables, [moves[0][:1], *moves[1:]], self.costs)]
 
@@ -225,7 +272,7 @@ class Regular(Many):
 def _checked_costs(costs: Any) -> Costs:
     given = numbers(costs, "costs")
     if np.isnan(given).any() or (given == -np.inf).any() or largest(given) > LARGEST_COST:
-        raise ModelError(f"expected costs, found another number among them; {RANGE}")
+        raise ModelError(f"one of the costs is NaN, -inf or too large; {RANGE}")
     return given
 
 
@@ -237,34 +284,104 @@ def _penalty(penalty: Any) -> float:
 
 
 def _counts(variables: Any, wrong: Any, penalty: Any) -> Costs:
-    """Costs of counts 0 to k, where `wrong` says which counts pay."""
+    """Return the costs of counts 0 to k: the penalty where `wrong(count)` is true, else 0."""
     k = len(Many(variables).variables)
     return np.where(wrong(np.arange(k + 1)), _penalty(penalty), 0.0)
 
 
 class AtMostOne(Cardinality):
-    """At most one of the variables has the label; else a penalty (forbidden by default)."""
+    """A factor that penalises labellings in which two or more variables have the label.
+
+    Parameters
+    ----------
+    variables : list of int or str
+        The variables, by number, or by name in a model with names.
+    label : int or list of int, default 1
+        One label for all variables, or one for each.
+    penalty : float, default +inf
+        Cost of a violation; `+inf` forbids it.
+
+    Examples
+    --------
+    >>> import softmap
+    >>> factors = [((0,), [1, 0]), ((1,), [2, 0]), softmap.AtMostOne([0, 1])]
+    >>> softmap.solve(softmap.Model.from_factors([2, 2], factors)).labels.tolist()
+    [0, 1]
+    """
 
     def __init__(self, variables: Any, label: Any = 1, penalty: float = math.inf) -> None:
         super().__init__(variables, label, _counts(variables, lambda c: c > 1, penalty))
 
 
 class ExactlyOne(Cardinality):
-    """Exactly one of the variables has the label; else a penalty (forbidden by default)."""
+    """A factor that penalises labellings in which not exactly one variable has the label.
+
+    Parameters
+    ----------
+    variables : list of int or str
+        The variables, by number, or by name in a model with names.
+    label : int or list of int, default 1
+        One label for all variables, or one for each.
+    penalty : float, default +inf
+        Cost of a violation; `+inf` forbids it.
+
+    Examples
+    --------
+    >>> import softmap
+    >>> factors = [((0,), [0, 2]), ((1,), [0, 1]), softmap.ExactlyOne([0, 1])]
+    >>> softmap.solve(softmap.Model.from_factors([2, 2], factors)).labels.tolist()
+    [0, 1]
+    """
 
     def __init__(self, variables: Any, label: Any = 1, penalty: float = math.inf) -> None:
         super().__init__(variables, label, _counts(variables, lambda c: c != 1, penalty))
 
 
 class Or(Cardinality):
-    """At least one of the variables has the label; else a penalty (forbidden by default)."""
+    """A factor that penalises labellings in which no variable has the label (a clause).
+
+    Parameters
+    ----------
+    variables : list of int or str
+        The variables, by number, or by name in a model with names.
+    label : int or list of int, default 1
+        One label for all variables, or one for each (0 for a negated literal).
+    penalty : float, default +inf
+        Cost of a violation; `+inf` forbids it.
+
+    Examples
+    --------
+    The clause "x0 or not x1":
+
+    >>> import softmap
+    >>> factors = [((0,), [0, 1]), ((1,), [5, 0]), softmap.Or([0, 1], label=[1, 0])]
+    >>> softmap.solve(softmap.Model.from_factors([2, 2], factors)).labels.tolist()
+    [1, 1]
+    """
 
     def __init__(self, variables: Any, label: Any = 1, penalty: float = math.inf) -> None:
         super().__init__(variables, label, _counts(variables, lambda c: c < 1, penalty))
 
 
 class Parity(Many):
-    """The sum of the labels is even, or odd if so asked; else a penalty."""
+    """A factor that penalises labellings whose sum of labels has the wrong parity.
+
+    Parameters
+    ----------
+    variables : list of int or str
+        The variables, by number, or by name in a model with names.
+    odd : bool, default False
+        Whether the sum must be odd; by default it must be even.
+    penalty : float, default +inf
+        Cost of a violation; `+inf` forbids it.
+
+    Examples
+    --------
+    >>> import softmap
+    >>> factors = [((0,), [2, 0]), ((1,), [0, 1]), softmap.Parity([0, 1])]
+    >>> softmap.solve(softmap.Model.from_factors([2, 2], factors)).labels.tolist()
+    [1, 1]
+    """
 
     def __init__(self, variables: Any, odd: bool = False, penalty: float = math.inf) -> None:
         super().__init__(variables)
@@ -272,7 +389,7 @@ class Parity(Many):
         self.penalty = _penalty(penalty)
 
     def automata(self, sizes: Sequence[int]) -> list[Automaton]:
-        """One: the parity so far."""
+        """Return one automaton, whose state is the parity so far."""
         later = {d: (np.arange(2)[:, None] + np.arange(d)) % 2 for d in set(sizes)}
         moves = [later[sizes[0]][:1], *(later[d] for d in sizes[1:])]
         costs = np.array([self.penalty, 0.0] if self.odd else [0.0, self.penalty])
@@ -280,7 +397,22 @@ class Parity(Many):
 
 
 class Max(Many):
-    """`costs[y]` where y is the greatest of the labels."""
+    """A factor with cost `costs[y]` if `y` is the largest label of its variables.
+
+    Parameters
+    ----------
+    variables : list of int or str
+        The variables, by number, or by name in a model with names.
+    costs : float array
+        One cost per label.
+
+    Examples
+    --------
+    >>> import softmap
+    >>> factors = [((0,), [1, 0]), ((1,), [1, 0]), softmap.Max([0, 1], [0, 1.5])]
+    >>> softmap.solve(softmap.Model.from_factors([2, 2], factors)).labels.tolist()
+    [1, 1]
+    """
 
     def __init__(self, variables: Any, costs: ArrayLike) -> None:
         super().__init__(variables)
@@ -289,7 +421,7 @@ class Max(Many):
             raise ModelError("Max needs a list of costs, one for each label")
 
     def automata(self, sizes: Sequence[int]) -> list[Automaton]:
-        """One: the greatest label so far."""
+        """Return one automaton, whose state is the largest label so far."""
         if len(self.costs) < max(sizes):
             raise ModelError(f"Max needs {max(sizes)} costs, one for each label")
         moves, states = [], 1
@@ -300,14 +432,31 @@ class Max(Many):
 
 
 class Linear(Many):
-    """The weights of the labels add up to at least `low` and at most `high`; else a penalty.
+    """A linear constraint with integer weights: `low <= Σ weight <= high`, else a penalty.
 
     Parameters
     ----------
-    variables : list of int
-    weights : whole numbers
-        One for each variable (times the label), or a list of one array of weights per label each.
-    low, high : bounds of the sum; None for none
+    variables : list of int or str
+        The variables, by number, or by name in a model with names.
+    weights : list of int, or list of int arrays
+        One weight per variable, which is multiplied by the label; or for each variable an array
+        with one weight per label.
+    low : float, optional
+        Lower bound of the sum; none by default.
+    high : float, optional
+        Upper bound of the sum; none by default.
+    penalty : float, default +inf
+        Cost of a violation; `+inf` forbids it.
+
+    Examples
+    --------
+    A knapsack: items of weights 2, 3 and 4, capacity 6, values 3, 4 and 6.
+
+    >>> import softmap
+    >>> values = [((i,), [0, -value]) for i, value in enumerate((3, 4, 6))]
+    >>> capacity = softmap.Linear([0, 1, 2], [2, 3, 4], high=6)
+    >>> softmap.solve(softmap.Model.from_factors([2, 2, 2], [*values, capacity])).labels.tolist()
+    [1, 0, 1]
     """
 
     def __init__(
@@ -332,7 +481,10 @@ class Linear(Many):
         self.penalty = _penalty(penalty)
 
     def automata(self, sizes: Sequence[int]) -> list[Automaton]:
-        """One: the sum so far; sums that can no longer fail, or no longer hold, are one state."""
+        """Return one automaton, whose state is the sum so far.
+
+        All sums that can no longer violate the bounds are one state; so are all that must.
+        """
         sums, moves = np.zeros(1, dtype=np.int64), []
         for place, kept in self._steps(sizes):
             moves.append(place)
@@ -386,7 +538,7 @@ class Linear(Many):
             if self.penalty == math.inf and len(kept) and kept[-1] == _FAILED:
                 place[after == _FAILED] = -1
                 kept = kept[:-1]
-            sums = kept if len(kept) else np.zeros(1, dtype=np.int64)  # never reached
+            sums = kept if len(kept) else np.zeros(1, dtype=np.int64)  # a state no move leads to
             yield place, sums
 
 
@@ -410,7 +562,22 @@ def _row(weights: Ints, d: int) -> Ints:
 
 
 class AllDifferent(Many):
-    """No label is used twice: one `AtMostOne` for each label, together the assignment polytope."""
+    """A hard constraint: no two of the variables have the same label.
+
+    It is the sum of one `AtMostOne` per label; their linear relaxation is the assignment polytope.
+
+    Parameters
+    ----------
+    variables : list of int or str
+        The variables, by number, or by name in a model with names.
+
+    Examples
+    --------
+    >>> import softmap
+    >>> factors = [((0,), [0, 1]), ((1,), [0, 3]), softmap.AllDifferent([0, 1])]
+    >>> softmap.solve(softmap.Model.from_factors([2, 2], factors)).labels.tolist()
+    [1, 0]
+    """
 
     def require(self, allowed: Sequence[NDArray[np.bool_]], names: Sequence[Any] | None) -> None:
         """A matching gives each variable a label of its own, or there is a Hall set."""
@@ -435,7 +602,7 @@ class AllDifferent(Many):
         )
 
     def automata(self, sizes: Sequence[int]) -> list[Automaton]:
-        """One for each label that two variables can have."""
+        """Return one automaton for each label that two or more variables can have."""
         found = []
         for label in range(max(sizes)):
             own = [(v, d) for v, d in zip(self.variables, sizes, strict=True) if d > label]
@@ -462,7 +629,7 @@ def _hall_set(
 
 
 def dense(factor: Many, sizes: Sequence[int]) -> Costs:
-    """The table with all joint states: what the factor means."""
+    """Return the table of costs over all joint states of a factor."""
     known = dict(zip(factor.variables, sizes, strict=True))
     total: Costs = np.zeros(tuple(sizes))
     for automaton in factor.automata(sizes):
@@ -476,7 +643,7 @@ def dense(factor: Many, sizes: Sequence[int]) -> Costs:
 
 
 def joint(automaton: Automaton) -> Costs:
-    """The table of one automaton."""
+    """Return the table of costs over all joint states of one automaton."""
     state: Ints = np.zeros((), dtype=np.int64)
     for moves in automaton.moves:
         state = np.where(state[..., None] >= 0, moves[state], -1)
@@ -484,6 +651,6 @@ def joint(automaton: Automaton) -> Costs:
 
 
 def final_costs(costs: Costs, state: Ints) -> Costs:
-    """Costs of last states; -1 is forbidden."""
+    """Return the costs of last states; `+inf` for state -1."""
     padded = np.append(costs, np.inf)
     return padded[state]

@@ -1,4 +1,4 @@
-"""The model: costs of variables and edges, immutable, validated once, built in bulk from arrays."""
+"""`Model`: the costs of variables and edges. It is immutable and checked once, when it is made."""
 
 from __future__ import annotations
 
@@ -102,16 +102,16 @@ class Model(Structure):
         self._check_costs()
 
     def __setattr__(self, name: str, value: object) -> None:
-        raise AttributeError(f"a Model is immutable: {name} stays; see Model.replace")
+        raise AttributeError(f"a Model is immutable, {name} cannot be set; see Model.replace")
 
     def __getstate__(self) -> dict[str, Any]:
-        # what others have cached with the model is made again after unpickling
+        # Caches that other modules keep in the model are not pickled.
         return {name: value for name, value in self.__dict__.items() if name in CARRIED}
 
     def _check_costs(self) -> None:
-        """Every potential fits its edges, and no sum of costs leaves the range of float64."""
+        """Raise `ModelError` unless potentials fit their edges and sums of costs stay finite."""
         total = abs(self.constant)
-        if self.n * LARGEST_COST > LARGEST_SUM:  # else no need to look at all of them again
+        if self.n * LARGEST_COST > LARGEST_SUM:  # otherwise unary costs cannot exceed it
             total += self.n * largest(self.unary)
         for first, last, potential in self.groups():
             ends = self.end_labels(first, last)
@@ -136,7 +136,15 @@ class Model(Structure):
     # --- energies -------------------------------------------------------------------------------
 
     def complete(self, labels: ArrayLike) -> Ints:
-        """Labels of all nodes: the given ones, then those that follow from them."""
+        """Return the labels of all nodes, given those of the variables.
+
+        The labels of chain variables and auxiliary nodes follow from the given ones.
+
+        Parameters
+        ----------
+        labels : int array or mapping
+            A labelling, a batch of labellings, or a mapping from names to states.
+        """
         if isinstance(labels, Mapping):
             labels = self._names().labels(labels)
         chosen = self.with_running(labels)
@@ -145,7 +153,7 @@ class Model(Structure):
         return np.concatenate([chosen, self.auxiliaries.states(chosen)], axis=-1)
 
     def with_running(self, labels: ArrayLike) -> Ints:
-        """Labels of all variables, those of running ones included; they may be there already."""
+        """Return `labels` with the labels of chain variables appended, unless they are present."""
         counts = self.num_labels[: self.num_variables]
         if not len(self.running):
             return checked_labels(labels, counts, self.shape)
@@ -155,11 +163,25 @@ class Model(Structure):
         return self.running.follow(chosen)
 
     def energy(self, labels: ArrayLike) -> Any:
-        """Cost of a labelling, or of each of a batch; +inf where a hard constraint is broken.
+        """Return the energy (total cost) of a labelling, or of each labelling of a batch.
 
-        Labellings are flat, or have the shape of the grid; where variables have names, a mapping
-        from names to states is one. Rounding errors of the sum are carried along, so that it is as
-        good as rounded once.
+        Parameters
+        ----------
+        labels : int array or mapping
+            One label per variable, flat or in the shape of the grid; an array (batch, variables);
+            or, in a model with names, a mapping from names to states.
+
+        Returns
+        -------
+        float or float64[batch]
+            The exact sum of the costs, rounded once; `+inf` if a hard constraint is violated.
+
+        Examples
+        --------
+        >>> import softmap
+        >>> model = softmap.Model([[0, 1], [1, 0]], [[0, 1]], softmap.Potts(0.4))
+        >>> model.energy([[0, 0], [0, 1]])
+        array([1. , 0.4])
         """
         x = self.complete(labels)
         terms = np.empty((*x.shape[:-1], self.n + self.m + 1))
@@ -183,10 +205,15 @@ class Model(Structure):
         potentials: Sequence[Potential] | None = None,
         constant: float | None = None,
     ) -> Model:
-        """The same graph with other costs; what is not given is shared, as is the graph.
+        """Return a model with the same graph and other costs; it shares all arrays not given.
 
-        `unary` holds the costs of all nodes, flat as in `Model.unary` or as the constructor takes
-        them; `potentials` has one entry per group.
+        Parameters
+        ----------
+        unary : array or list of arrays, optional
+            Costs of all nodes: flat as in `Model.unary`, or as the constructor takes them.
+        potentials : sequence of Potential, optional
+            One potential per group of edges.
+        constant : float, optional
         """
         changed: dict[str, Any] = {}
         if unary is not None:
@@ -216,16 +243,26 @@ class Model(Structure):
         return bool(np.isposinf(after[np.isposinf(before)]).all())
 
     def _with(self, **changed: Any) -> Model:
-        # only what costs cannot change is carried over: caches of other modules stay behind
+        # Copy only attributes that do not depend on costs, not the caches of other modules.
         new = Model.__new__(Model)
         new.__dict__.update({k: v for k, v in self.__dict__.items() if k in CARRIED})
         new.__dict__.update(changed)
         return new
 
     def condition(self, evidence: Mapping[Any, Any]) -> Model:
-        """The model with variables fixed: every other label of theirs is forbidden.
+        """Return the model with some variables fixed; their other labels become forbidden.
 
-        `evidence` maps variables to labels, by number or by name.
+        Parameters
+        ----------
+        evidence : mapping from variable to label
+            By number, or by name in a model with names.
+
+        Examples
+        --------
+        >>> import softmap
+        >>> model = softmap.Model([[0, 1], [0, 1]], [[0, 1]], softmap.Potts(2.0))
+        >>> softmap.solve(model.condition({0: 1})).labels.tolist()
+        [1, 1]
         """
         if self.names is not None and isinstance(evidence, Mapping):
             evidence = self.names.evidence(evidence)
@@ -238,17 +275,38 @@ class Model(Structure):
         return self.replace(unary=unary)
 
     def with_shape(self, shape: Sequence[int]) -> Model:
-        """The same model, known to be a grid of this shape: labellings have it."""
+        """Return the same model as a grid: its labellings have this shape.
+
+        Parameters
+        ----------
+        shape : sequence of int
+            Its product is the number of variables, which are numbered row by row.
+        """
         sides = tuple(integers(shape, "shape").reshape(-1).tolist())
         if min(sides, default=0) < 1 or math.prod(sides) != self.num_visible:
-            raise ModelError(f"a grid of shape {sides} has not {self.num_visible} variables")
+            raise ModelError(
+                f"shape {sides} does not fit the {self.num_visible} variables of the model"
+            )
         return self._with(shape=sides)
 
     def with_names(self, names: Any, states: Any = None) -> Model:
-        """The same model, whose variables have names, and their states, too, unless left out.
+        """Return the same model with names for its variables and, optionally, their states.
 
-        `names` is a list, or maps names to lists of states; `states` holds one list for all
-        variables, one for each, or maps names to lists.
+        Parameters
+        ----------
+        names : list of hashable, or mapping
+            One name per variable; or a mapping from names to lists of state names.
+        states : list or mapping, optional
+            One list of state names for all variables, one list per variable, or a mapping from
+            names of variables to lists. By default states are numbers.
+
+        Examples
+        --------
+        >>> import softmap
+        >>> model = softmap.Model([[0.2, 0.1], [0.0, 0.3]])
+        >>> named = model.with_names(["sky", "sea"], ["grey", "blue"])
+        >>> softmap.solve(named).as_dict()
+        {'sky': 'blue', 'sea': 'grey'}
         """
         counts = self.num_labels[: self.num_visible]
         return self._with(names=checked_names(names, states, counts))
@@ -259,16 +317,17 @@ class Model(Structure):
         return self.names
 
     def with_auxiliaries(self, auxiliaries: Auxiliaries) -> Model:
-        """The same model, whose last nodes are auxiliary: their states follow from the others.
+        """Return the same model with its last nodes declared auxiliary.
 
-        Raises `ModelError` unless the states of each auxiliary node number the joint states of its
-        members and its edges are the projections to them.
+        The state of an auxiliary node follows from the labels of its members. Raises `ModelError`
+        unless its states enumerate the joint states of the members, and its edges are the
+        projections to the members.
         """
         auxiliaries = check_auxiliaries(self, auxiliaries)
         return self._with(auxiliaries=auxiliaries, num_variables=self.n - len(auxiliaries))
 
     def with_running_variables(self, running: Running) -> Model:
-        """The same model, whose last variables are running: their labels follow from the others."""
+        """Return the same model with its last variables declared chain variables."""
         counts = self.num_labels[: self.num_variables]
         return self._with(running=check_running(running, counts))
 
@@ -314,18 +373,34 @@ class Model(Structure):
         groups: Sequence[Group] = (),
         constant: float = 0.0,
     ) -> Model:
-        """A model from factors of any arity.
+        """Return a model made from factors of any arity.
 
         Parameters
         ----------
-        num_labels : int array, labels of each variable; or mapping from names to states or counts
+        num_labels : int array or mapping
+            Number of labels of each variable; or a mapping from names of variables to lists of
+            states, or to numbers of labels.
         factors : iterable of (scope, costs), or of factors over many variables
-            `costs` has one axis per variable of the scope. Arity 0 adds to the constant, 1 to the
-            unary costs, 2 to the edge of that pair; 3 and more become an auxiliary variable, where
-            variables with a single label do not count. Scopes are numbers, or names where there are
-            any. Labellings do not show what `AtMostOne` and its like count with.
-        names, states : see `with_names`
-        groups : list of (edges, potential) kept as they are, for structured potentials
+            `scope` is a tuple of variables, by number or by name; `costs` has one axis per variable
+            of the scope. Arity 0 adds to the constant, arity 1 to the unary costs, arity 2 to the
+            edge of the pair. A factor of arity 3 or more becomes an auxiliary node. Factors over
+            many variables are `AtMostOne`, `Linear`, `Parity` and their like.
+        names : list or mapping, optional
+            See `with_names`.
+        states : list or mapping, optional
+            See `with_names`.
+        groups : list of (edges, potential), optional
+            Further edges, whose potentials keep their family.
+        constant : float, default 0
+            Added to every energy and bound.
+
+        Examples
+        --------
+        >>> import numpy as np, softmap
+        >>> even = np.fromfunction(lambda x, y, z: (x + y + z) % 2, (2, 2, 2))
+        >>> factors = [((0,), [0, 0.3]), ((1,), [0.9, 0]), ((2,), [0, 0.5]), ((0, 1, 2), even)]
+        >>> softmap.solve(softmap.Model.from_factors([2, 2, 2], factors)).labels.tolist()
+        [1, 1, 0]
         """
         counts, given = named_counts(num_labels)
         called = None
@@ -333,13 +408,13 @@ class Model(Structure):
             called = checked_names(names, states, checked_counts(counts))
         pieces = assemble(counts, factors, groups, constant, called)
         model = cls.from_pieces(pieces)
-        if len(pieces.auxiliaries) and groups:  # their edges must not lead to auxiliary nodes
+        if len(pieces.auxiliaries) and groups:  # edges of users must not lead to auxiliary nodes
             check_auxiliaries(model, pieces.auxiliaries)
         return model if called is None else model._with(names=called)
 
     @classmethod
     def from_pieces(cls, pieces: Pieces) -> Model:
-        """A model of parts whose auxiliary nodes fit by construction: they are not checked."""
+        """Return the model made of these parts; auxiliary nodes are not checked."""
         model = cls(pieces.unary, None, pieces.groups, constant=pieces.constant)
         model = model._with(running=pieces.running, required=pieces.required)
         auxiliaries = pieces.auxiliaries
@@ -348,8 +423,8 @@ class Model(Structure):
         return model._with(auxiliaries=auxiliaries, num_variables=model.n - len(auxiliaries))
 
     def fingerprint(self) -> str:
-        """Digest of everything that defines the model: costs, edges, auxiliary variables."""
-        import hashlib  # few runs need one
+        """Return a SHA-256 digest (hexadecimal) of all that defines the model, except names."""
+        import hashlib  # imported late: few runs need it
 
         digest = hashlib.sha256()
         aux = self.auxiliaries
@@ -366,7 +441,7 @@ class Model(Structure):
 
 
 def checked_model(model: Any, what: str = "this") -> Model:
-    """The model, or an `OptionError` if it is something else; `what` is what needs it."""
+    """Return `model` if it is a `Model`, else raise an `OptionError` that says `what` needs one."""
     if not isinstance(model, Model):
         kind = type(model).__name__
         article = "an" if kind[:1] in "aeioun" and kind != "numpy" else "a"
@@ -378,7 +453,7 @@ def _advice(given: Any) -> str:
     if isinstance(getattr(given, "__dict__", {}).get("model"), Model):
         return "; pass its attribute `model`"
     if hasattr(given, "shape") or isinstance(given, list | tuple):
-        return "; see Model.grid for pictures and Model(unary, edges, pairwise) for other arrays"
+        return "; see Model.grid for images and Model(unary, edges, pairwise) for other arrays"
     if isinstance(given, str | bytes) or hasattr(given, "__fspath__"):
         return "; see softmap.read for files"
     return ""

@@ -1,4 +1,4 @@
-"""Names of variables and of their states, and what they stand for."""
+"""Names of variables and of their states, and the numbers they map to."""
 
 from __future__ import annotations
 
@@ -19,12 +19,14 @@ States = tuple[Hashable, ...]
 
 @dataclass(frozen=True)
 class Names:
-    """What variables and states are called.
+    """Names of the variables of a model and of their states.
 
     Attributes
     ----------
-    variables : tuple of names, one per variable
-    states : tuple with the names of each variable's states, or None where they are numbers
+    variables : tuple of hashable
+        One name per variable.
+    states : tuple
+        For each variable, a tuple with the names of its states, or None if they have only numbers.
     """
 
     variables: tuple[Hashable, ...]
@@ -32,11 +34,11 @@ class Names:
 
     @cached_property
     def place(self) -> dict[Hashable, int]:
-        """The number of each variable, by its name."""
+        """The number of each variable, as a mapping from names."""
         return {name: i for i, name in enumerate(self.variables)}
 
     def number(self, name: Any) -> int:
-        """The number of a variable, by its name."""
+        """Return the number of the variable with this name."""
         if _hashable(name) and name in self.place:
             return self.place[name]
         known = ", ".join(shown(v) for v in self.variables[:6])
@@ -44,7 +46,7 @@ class Names:
         raise ModelError(f"there is no variable {shown(name)}; there are {known}{more}")
 
     def label(self, i: int, state: Any) -> Any:
-        """The number of a state of variable `i`, by its name; numbers stay where there are none."""
+        """Return the number of a state of variable `i`, given its name (its number if unnamed)."""
         states = self.states[i]
         if states is None:
             return state
@@ -57,12 +59,12 @@ class Names:
             ) from None
 
     def state(self, i: int, label: int) -> Any:
-        """The name of a state of variable `i`, or its number where states have no names."""
+        """Return the name of a state of variable `i`, or its number if its states are unnamed."""
         states = self.states[i]
         return int(label) if states is None else states[int(label)]
 
     def labels(self, assignment: Mapping[Any, Any]) -> list[Any]:
-        """The labelling that a mapping from variables to states describes."""
+        """Return the labels that a mapping from variables to states describes."""
         for name in assignment:
             self.number(name)
         missing = [name for name in self.variables if name not in assignment]
@@ -71,11 +73,11 @@ class Names:
         return [self.label(i, assignment[name]) for i, name in enumerate(self.variables)]
 
     def evidence(self, observed: Mapping[Any, Any]) -> dict[Any, Any]:
-        """Observed states as pairs of numbers: by names, or by numbers as they are."""
+        """Return the observed states as a mapping between numbers; keys may be names or numbers."""
         found: dict[Any, Any] = {}
         for name, state in observed.items():
             numbered = name not in self.place and isinstance(name, int | np.integer)
-            if numbered:  # a variable by number has its label by number
+            if numbered:  # a variable given by number has its label given by number
                 found[int(name)] = state
             else:
                 i = self.number(name)
@@ -83,13 +85,13 @@ class Names:
         return found
 
     def as_dict(self, labels: NDArray[np.int64]) -> dict[Hashable, Any]:
-        """A labelling as a mapping from variables to states."""
+        """Return a labelling as a mapping from variables to states."""
         flat = labels.reshape(-1).tolist()
         return {name: self.state(i, flat[i]) for i, name in enumerate(self.variables)}
 
 
 def checked_names(names: Any, states: Any, counts: NDArray[np.int64]) -> Names:
-    """Names that fit variables with so many labels each."""
+    """Return the names, checked against the label counts of the variables."""
     if isinstance(names, Mapping):
         if states is not None:
             raise ModelError("names already maps variables to their states: leave out states")
@@ -107,7 +109,7 @@ def checked_names(names: Any, states: Any, counts: NDArray[np.int64]) -> Names:
     else:
         rows = list(_listed(states, "states", hashed=False))
         if not any(row is None or isinstance(row, list | tuple) for row in rows):
-            rows = [tuple(rows)] * len(called)  # the same states for all variables
+            rows = [tuple(rows)] * len(called)  # one list of states for all variables
     if len(rows) != len(called):
         raise ModelError(f"states must be {len(called)} lists of names, not {len(rows)}")
     pairs = zip(called, rows, counts.tolist(), strict=True)
@@ -136,13 +138,13 @@ def _listed(given: Any, what: str, *, hashed: bool = True) -> tuple[Any, ...]:
 def _hashable(name: Any) -> bool:
     try:
         hash(name)
-    except Exception:  # of any type: the value may bring its own
+    except Exception:  # of any type: __hash__ may be the value's own
         return False
     return True
 
 
 def named_counts(given: Any) -> tuple[Any, Any]:
-    """Label counts, and names where a mapping from variables to states (or counts) was given."""
+    """Return the label counts, and the names if a mapping to states (or counts) was given."""
     if not isinstance(given, Mapping):
         return given, None
     counts = [

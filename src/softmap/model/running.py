@@ -1,4 +1,7 @@
-"""Running variables: what a factor over many variables is counted with; their labels follow."""
+"""Chain variables: auxiliary variables that hold the partial count or sum of a factor.
+
+Their labels follow from those of other variables. In code they are called `running`.
+"""
 
 from __future__ import annotations
 
@@ -15,10 +18,10 @@ __all__ = ["NO_RUNNING", "Running", "check_running", "running_of"]
 
 @dataclass(frozen=True)
 class Running:
-    """How the label of each running variable follows from variables before it.
+    """How the label of each chain variable follows from the labels of variables before it.
 
-    Running variable `r` has label `maps[offset[r] + Σ stride[k] * label[member[k]]]` over `k` in
-    `start[r]:start[r + 1]`. They are the last variables of a model.
+    Chain variable `r` has label `maps[offset[r] + Σ stride[k] * label[member[k]]]`, summed over `k`
+    in `start[r]:start[r + 1]`. Chain variables are the last variables of a model.
     """
 
     start: Ints
@@ -31,7 +34,10 @@ class Running:
         return len(self.offset)
 
     def follow(self, labels: Ints) -> Ints:
-        """Labels of all variables, given those of the others; shape (..., variables)."""
+        """Return the labels of all variables, given those without chain variables.
+
+        Both arrays have shape (..., variables).
+        """
         count = labels.shape[-1]
         every = np.concatenate([labels, np.zeros((*labels.shape[:-1], len(self)), np.int64)], -1)
         columns = every.reshape(-1, count + len(self)).T.copy()
@@ -45,7 +51,7 @@ class Running:
         return columns.T.reshape(every.shape)
 
     def _follow_one(self, labels: list[int]) -> list[int]:
-        """The same for one labelling, without an array for each step."""
+        """Return the labels of the chain variables for one labelling, without numpy calls."""
         count = len(labels)
         member, stride, maps = self.member.tolist(), self.stride.tolist(), self.maps.tolist()
         start, k = self.start.tolist(), 0
@@ -67,7 +73,10 @@ NO_RUNNING = Running(np.zeros(1, np.int64), _NONE, _NONE, _NONE, _NONE)
 
 
 def running_of(parts: Sequence[tuple[tuple[int, ...], Ints]]) -> Running:
-    """From scopes and arrays of labels with one axis for each variable of the scope."""
+    """Make a `Running` from pairs (scope, labels); `labels` has one axis per variable of the scope.
+
+    Equal arrays of labels are stored once.
+    """
     if not parts:
         return NO_RUNNING
     known: dict[tuple[tuple[int, ...], bytes], int] = {}
@@ -96,8 +105,8 @@ def running_of(parts: Sequence[tuple[tuple[int, ...], Ints]]) -> Running:
 
 
 def check_running(given: Running, num_labels: Ints) -> Running:
-    """The arrays, read-only; `ModelError` unless every label that follows is one there is."""
-    parts = [integers(a, "running variables") for a in given.arrays().values()]
+    """Return `given` with read-only arrays; raise `ModelError` if a label would be out of range."""
+    parts = [integers(a, "chain variables") for a in given.arrays().values()]
     running = Running(*(frozen(a, np.int64) for a in parts))
     visible = len(num_labels) - len(running)
     start, member, stride, offset, maps = parts
@@ -118,5 +127,5 @@ def check_running(given: Running, num_labels: Ints) -> Running:
             for a, b, count in zip(offset.tolist(), ends.tolist(), counts.tolist(), strict=True)
         )
     if not sound:
-        raise ModelError("the running variables do not fit the model")
+        raise ModelError("the chain variables do not fit the model")
     return running

@@ -1,4 +1,4 @@
-"""Where everything of a model lives: nodes, half-edges and edges in flat arrays."""
+"""The flat arrays of a model, and the positions of nodes, half-edges and edges in them."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from softmap.model.running import Running
 
 __all__ = ["CARRIED", "NO_AUXILIARIES", "Auxiliaries", "CostSizes", "Structure"]
 
-FEW = 16  # labels up to which costs are looked at label by label
+FEW = 16  # up to this many labels, reductions over labels loop over labels
 PIECE = 1 << 16  # nodes or edges that are looked at together
 
 
@@ -27,7 +27,8 @@ PIECE = 1 << 16  # nodes or edges that are looked at together
 class Auxiliaries:
     """How the joint state of each auxiliary node follows from the labels of its members.
 
-    Auxiliary `a` has state `Σ stride[k] * label[member[k]]` over `k` in `start[a]:start[a + 1]`.
+    Auxiliary node `a` has state `Σ stride[k] * label[member[k]]`, summed over `k` in
+    `start[a]:start[a + 1]`.
     """
 
     start: Ints
@@ -38,7 +39,7 @@ class Auxiliaries:
         return len(self.start) - 1
 
     def states(self, labels: Ints) -> Ints:
-        """Joint states for labellings of shape (..., variables)."""
+        """Return the joint states for labellings of shape (..., variables)."""
         terms = labels[..., self.member] * self.stride
         total: Ints = np.add.reduceat(terms, self.start[:-1], axis=-1)
         return total
@@ -49,17 +50,17 @@ NO_AUXILIARIES = Auxiliaries(np.zeros(1, np.int64), np.zeros(0, np.int64), np.ze
 
 @dataclass(frozen=True)
 class CostSizes:
-    """Sizes of a model's costs, in units of 2**exponent."""
+    """Sizes of a model's costs, in units of `2**exponent`."""
 
     exponent: int
-    largest: float  # between 1/2 and 1, or 0
-    width: float  # sum of the ranges of all tables
-    scale: float  # mean of those that are not 0; 0 if all tables are constant
-    total: float  # sum of the largest size in each table
+    largest: float  # largest |cost|: between 1/2 and 1, or 0
+    width: float  # sum of the ranges (largest - smallest cost) of all tables
+    scale: float  # mean of the ranges that are not 0; 0 if all tables are constant
+    total: float  # sum over all tables of the largest |cost|
 
 
 class Structure:
-    """The arrays of a model and the places in them; `Model` says what they mean."""
+    """The arrays of a model and the positions in them; `Model` documents the attributes."""
 
     unary: Costs
     num_labels: Ints
@@ -78,46 +79,46 @@ class Structure:
 
     @cached_property
     def node_offset(self) -> Ints:
-        """Where each node's block begins in node arrays such as `unary`; length n + 1."""
+        """The start of each node's block in node arrays such as `unary`; length n + 1."""
         return offsets(self.num_labels)
 
     @cached_property
     def half_offset(self) -> Ints:
-        """Where each half-edge's block begins in λ-like arrays; length 2m + 1."""
+        """The start of each half-edge's block in arrays such as λ; length 2m + 1."""
         return offsets(self.num_labels[self.edges.reshape(-1)])
 
     @cached_property
     def is_even(self) -> bool:
-        """Whether all nodes have equally many labels."""
+        """Whether all nodes have the same number of labels."""
         return bool(self.num_labels.min() == self.num_labels.max())
 
     @property
     def half_size(self) -> int:
-        """Length of λ-like arrays."""
-        if self.is_even:  # without an array of offsets
+        """The length of arrays such as λ (one entry per half-edge and label)."""
+        if self.is_even:  # avoids the array of offsets
             return 2 * self.m * int(self.num_labels[0])
         return int(self.half_offset[-1])
 
     @cached_property
     def edge_offset(self) -> Ints:
-        """Where each edge's row-major block begins in edge arrays; length m + 1."""
+        """The start of each edge's row-major block in edge arrays; length m + 1."""
         return offsets(self.num_labels[self.edges].prod(axis=1))
 
     @cached_property
     def graph(self) -> Graph:
-        """Half-edge incidence."""
+        """The half-edges of each node."""
         return Graph.from_edges(self.edges, self.n)
 
     @cached_property
     def has_forbidden(self) -> bool:
-        """Whether any cost is +inf (the ties of auxiliary nodes not counted)."""
+        """Whether any cost is +inf, projections of auxiliary nodes excepted."""
         return bool(np.isposinf(self.unary).any()) or any(
             p.has_forbidden() for p in self.potentials
         )
 
     @cached_property
     def cost_sizes(self) -> CostSizes:
-        """How large the costs are."""
+        """The sizes of the costs."""
         low, high = self.extremes()
         exponent = int(np.frexp(max(-low.min(), high.max(), 0.0))[1])
         largest, total, width, apart, several = 0.0, 0.0, 0.0, 0.0, 0
@@ -131,7 +132,10 @@ class Structure:
         return CostSizes(exponent, largest, width, apart / several if several else 0.0, total)
 
     def extremes(self) -> tuple[Costs, Costs]:
-        """Least and greatest finite cost of every node, then of every edge (0 without any)."""
+        """Return the smallest and largest finite cost of every node, then of every edge.
+
+        Both are 0 for a node or edge without a finite cost.
+        """
         low, high = np.empty((2, self.n + self.m))
         for begin in range(0, self.n, PIECE):
             end = min(begin + PIECE, self.n)
@@ -165,38 +169,38 @@ class Structure:
 
     @property
     def num_visible(self) -> int:
-        """Variables without the running ones, which factors over many variables count with."""
+        """The length of a labelling: the number of variables without chain variables."""
         return self.num_variables - len(self.running)
 
     def groups(self) -> Iterator[tuple[int, int, Potential]]:
-        """The groups of edges of one family: (first edge, last edge + 1, potential)."""
+        """Yield (first edge, last edge + 1, potential) for each group of edges."""
         for g, potential in enumerate(self.potentials):
             yield int(self.group_start[g]), int(self.group_start[g + 1]), potential
 
     def end_labels(self, first: int, last: int) -> tuple[Ints, Ints]:
-        """Label counts at the first and the second ends of edges `first:last`."""
-        if self.is_even:  # no memory where all counts agree
+        """Return the label counts of the first and second endpoints of edges `first:last`."""
+        if self.is_even:  # a broadcast view needs no memory
             same = np.broadcast_to(self.num_labels[0], (last - first,))
             return same, same
         ends = self.edges[first:last]
         return self.num_labels[ends[:, 0]], self.num_labels[ends[:, 1]]
 
     def node_slice(self, i: int) -> slice:
-        """Where node `i` lives in node arrays."""
+        """Return the slice of node `i` in node arrays."""
         i = checked_number(i, self.n, "node")
         return slice(int(self.node_offset[i]), int(self.node_offset[i + 1]))
 
     def half_slice(self, h: int) -> slice:
-        """Where half-edge `h` lives in λ-like arrays."""
+        """Return the slice of half-edge `h` in arrays such as λ."""
         h = checked_number(h, 2 * self.m, "half-edge")
         return slice(int(self.half_offset[h]), int(self.half_offset[h + 1]))
 
     def unary_of(self, i: int) -> Costs:
-        """Costs of the labels of node `i`."""
+        """Return the costs of the labels of node `i`."""
         return self.unary[self.node_slice(i)]
 
     def table(self, e: int) -> Costs:
-        """Dense costs of edge `e`; rows are the labels of its first end."""
+        """Return the dense costs of edge `e`; rows are the labels of its first endpoint."""
         e = checked_number(e, self.m, "edge")
         g = int(np.searchsorted(self.group_start, e, side="right")) - 1
         i, j = self.edges[e]
@@ -204,17 +208,17 @@ class Structure:
         return self.potentials[g].as_table(int(e - self.group_start[g]), rows, cols)
 
     def tables(self) -> Iterator[Costs]:
-        """Dense costs of all edges, one by one."""
+        """Iterate over the dense costs of all edges."""
         return (self.table(e) for e in range(self.m))
 
     @property
     def nbytes(self) -> int:
-        """Memory of the arrays that define the model."""
+        """The memory of the arrays that define the model, in bytes."""
         arrays = [a for p in self.potentials for a in p.arrays().values()]
         return self.unary.nbytes + self.edges.nbytes + sum(a.nbytes for a in arrays)
 
 
-# What costs cannot change: models derived from each other share it, and it is pickled.
+# Attributes that do not depend on other costs: `Model._with` copies them, and pickles hold them.
 CARRIED = frozenset(Structure.__annotations__) | {
     "node_offset",
     "half_offset",

@@ -1,4 +1,4 @@
-"""Sums that are exact and rounded once."""
+"""Exact sums of floats, rounded once."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ __all__ = ["careful_sums", "exact_terms"]
 
 
 def careful_sums(terms: Costs) -> Any:
-    """Sums over the last axis, each exact and rounded once: a float, or an array for a batch.
+    """Return exact sums over the last axis, each rounded once: a float, or an array for a batch.
 
-    Few long rows are added up by the compiled loop, many short ones in parallel.
+    A few long rows are summed by the compiled loop; many short rows are summed together.
     """
     if terms.ndim == 1:
         return float(core.careful_sum(np.ascontiguousarray(terms)))
@@ -45,7 +45,7 @@ def _in_parallel(rows: Costs) -> Costs:
 
 
 def _error(a: Costs, b: Costs) -> Costs:
-    """The error of a + b, exactly; NaN if the sum is not finite."""
+    """Return the exact rounding error of a + b (TwoSum); NaN if the sum is not finite."""
     total = a + b
     part = total - a
     error: Costs = (a - (total - part)) + (b - part)
@@ -53,10 +53,17 @@ def _error(a: Costs, b: Costs) -> Costs:
 
 
 def exact_terms(values: Costs, piece: int = 1 << 14) -> list[float]:
-    """A few numbers whose exact sum is that of many; +inf is among them if it is among those.
+    """Return a few floats with the same exact sum as `values`; +inf stays +inf.
 
-    Leading digits down to a common place are added up without rounding, and again what is left, in
-    pieces that fit into a cache. Values are below 2⁹⁰⁰ in size.
+    The leading bits of all values, down to a common position, are summed without rounding. The
+    same is done with the remainders until they are zero.
+
+    Parameters
+    ----------
+    values : float64 array
+        Absolute values must be below 2⁹⁰⁰ or infinite.
+    piece : int
+        Number of values that are summed at once; they should fit into the cache.
     """
     found: list[float] = []
     for begin in range(0, len(values), piece):
@@ -65,7 +72,7 @@ def exact_terms(values: Costs, piece: int = 1 << 14) -> list[float]:
             if math.isinf(largest):
                 found.append(float(rest.sum()))
                 break
-            # so large that the sum of all leading digits is below it, and loses none
+            # `unit` exceeds the sum of all leading parts, so that the sum is exact
             unit = math.ldexp(1.0, math.frexp(largest)[1] + len(rest).bit_length() + 1)
             leading = (rest + unit) - unit
             found.append(float(leading.sum()))

@@ -1,1 +1,1 @@
-"""What proves more than the LP relaxation: exact search, and relaxations tightened by clusters."""
+"""Bounds better than the LP relaxation: exact search, and relaxations tightened by clusters."""

@@ -1,4 +1,4 @@
-"""What one λ proves about the relaxation: a bound, and the cost of a point."""
+"""The lower bound that λ proves, and the cost of the primal point it projects to."""
 
 from __future__ import annotations
 
@@ -18,15 +18,15 @@ from softmap.relaxation.transport import MASS, cheapest_coupling
 
 __all__ = ["dual_bound", "lower_stack", "lower_tables", "projected_cost", "reduced_nodes"]
 
-LEAST = float(np.finfo(np.float64).tiny)  # smallest number with all its digits
-SPLIT = 2.0**27 + 1.0  # halves the digits of a float64
+LEAST = float(np.finfo(np.float64).tiny)  # smallest normal float64
+SPLIT = 2.0**27 + 1.0  # Dekker's constant: splits the mantissa of a float64 in halves
 
 
 def lower_tables(model: Model, edges: Ints) -> Costs:
-    """The tables of edges, row by row, one after the other.
+    """Return the concatenated row-major tables of some edges, rounded down.
 
-    Entries that are products of a weight and a distance, or a shared table, are rounded down where
-    they are not exact, so that a bound for these costs is one for the costs that were given.
+    An entry that is a product (weight times distance, or weight times shared table) is rounded down
+    if it is inexact. A lower bound for these costs is then one for the costs that were given.
     """
     sizes = np.diff(model.edge_offset)[edges]
     start = np.cumsum(sizes) - sizes
@@ -42,35 +42,36 @@ def lower_tables(model: Model, edges: Ints) -> Costs:
 
 
 def lower_stack(potential: Potential, k: Ints, rows: int, cols: int) -> Costs:
-    """Tables of edges `k` of one potential, (len(k), rows, cols), rounded down."""
+    """Return the tables of edges `k` of one potential, (len(k), rows, cols), rounded down."""
     weights, stack = potential.factors(k, rows, cols)
     return stack if (weights == 1).all() else _lower_product(weights[:, None, None], stack)
 
 
 def _lower_product(a: Costs, b: Costs) -> Costs:
-    """a · b rounded down, alike at all scales: mantissas tell whether it was rounded up."""
+    """Return a · b rounded down; the result is equivariant to scaling by powers of two."""
     product, (m, _), (n, _) = np.asarray(a * b), np.frexp(a), np.frexp(b)
     with np.errstate(invalid="ignore"):
         (m_high, m_low), (n_high, n_low) = _halves(m), _halves(n)
         error = m_low * n_low - (((m * n - m_high * n_high) - m_low * n_high) - m_high * n_low)
-    # among the least numbers there are, the product has fewer digits
+    # A subnormal product has fewer digits, so that its error cannot be computed.
     known = (np.abs(product) >= LEAST) | (a == 0) | (b == 0)
     kept = (known & (error >= 0)) | ~np.isfinite(product)
     return np.where(kept, product, np.nextafter(product, -np.inf))
 
 
 def _halves(a: Costs) -> tuple[Costs, Costs]:
-    """A number as the sum of two with half of its digits each."""
+    """Split a float into a sum of two with half of the digits each (Dekker)."""
     shifted = SPLIT * a
     high = shifted - (shifted - a)
     return high, a - high
 
 
 def dual_bound(model: Model, lam: ArrayLike) -> float:
-    """Σ_i min (C_i - Σ λ_{e,i}) + Σ_e min (C_e + λ_{e,i} + λ_{e,j}) + constant, rounded down.
+    """Return the lower bound on the LP optimum that λ proves, rounded down.
 
-    A lower bound on the LP optimum for any λ, in real numbers: less than a few units in the last
-    place of the terms at the minima are lost (`src/core/proof/minima.hpp`).
+    It is Σ_i min (C_i - Σ λ_{e,i}) + Σ_e min (C_e + λ_{e,i} + λ_{e,j}) + constant, and valid for
+    any λ in real arithmetic. Rounding down loses at most a few units in the last place of the
+    terms at the minima (`src/core/proof/minima.hpp`).
     """
     tight = tighten(model)
     flat = np.ascontiguousarray(check_lam(tight, lam))
@@ -78,16 +79,16 @@ def dual_bound(model: Model, lam: ArrayLike) -> float:
 
 
 def reduced_nodes(model: Model, lam: Floats, threads: int = 1) -> Floats:
-    """C_i(x) - Σ_{e∈N_i} λ_{e,i}(x), flat over node states, by compiled loops."""
+    """Return C_i(x) - Σ_{e∈N_i} λ_{e,i}(x), flat over node states (compiled)."""
     out = np.empty(int(model.node_offset[-1]))
     core.reduced_unary(layout(model), np.ascontiguousarray(lam), out, threads)
     return out
 
 
 def projected_cost(dual: SmoothedDual, lam: Floats, nodes: Floats, *, exact: bool = False) -> float:
-    """⟨C, Proj(μ^λ, 0)⟩ + constant for given node marginals; +inf if some edge has no coupling.
+    """Return ⟨C, Proj(μ^λ, 0)⟩ + constant for node marginals; +inf if an edge has no coupling.
 
-    Edge marginals are made and forgotten batch by batch.
+    Edge marginals are computed batch by batch and not kept.
     """
     model = dual.model
     parts = [polytope.node_cost(model, nodes), model.constant]

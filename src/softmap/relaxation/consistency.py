@@ -1,4 +1,4 @@
-"""Hard constraints: which states can still be part of a labelling of finite cost."""
+"""Arc consistency: states that hard constraints exclude from every labelling of finite cost."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from softmap.model.layout import layout
 
 __all__ = ["arc_consistency", "require_possible", "tighten"]
 
-SHOWN = 12  # variables that a message names
+SHOWN = 12  # largest number of variables that a message lists
 
 
 def arc_consistency(model: Model) -> NDArray[np.bool_]:
@@ -50,7 +50,10 @@ def require_possible(model: Model, allowed: NDArray[np.bool_]) -> None:
 
 
 def tighten(model: Model) -> Model:
-    """The model with +inf on every state arc consistency rules out; itself if nothing changes."""
+    """Return the model with +inf on every state that arc consistency removes.
+
+    The model itself is returned if no state is removed.
+    """
     if not checked_model(model).has_forbidden:
         return model
     allowed = arc_consistency(model)
@@ -75,7 +78,7 @@ def _infeasible(model: Model, node: int) -> InfeasibleModel:
 
 
 def _visible(model: Model, node: int) -> list[int]:
-    """The variables that users know which a node's state follows from."""
+    """Return the variables of the user's model that determine a node's state."""
     aux, running, found = model.auxiliaries, model.running, set[int]()
     front, seen = [node], {node}
     while front:

@@ -1,7 +1,7 @@
 """The smoothed dual of the paper, equation by equation, in plain numpy and in the log domain.
 
-This is the reference that compiled kernels are compared with. Costs of one group of edges are
-looked at as stacks of tables of equal shape, a bounded number of entries at a time.
+Tests compare the compiled kernels with this reference. The costs of a group of edges are processed
+as stacks of tables of equal shape, with a bounded number of entries at a time.
 """
 
 from __future__ import annotations
@@ -41,14 +41,15 @@ class EdgeBatch:
     Attributes
     ----------
     edges : int64[k]
+        Edge numbers.
     cost : float64[k, d_i, d_j]
-        C_e, +inf also where an end's state is forbidden by its unary cost.
+        C_e; also +inf if the state of an endpoint has an infinite unary cost.
     rows, cols : int64[k, d_i], int64[k, d_j]
-        Where the labels of the first and second end lie in half-edge arrays (λ, S, ν).
+        Indices of the labels of the first and second endpoint in half-edge arrays (λ, S, ν).
     row_states, col_states : int64[k, d_i], int64[k, d_j]
-        Where they lie in node arrays (unary costs, μ_i).
+        Indices of the same labels in node arrays (unary costs, μ_i).
     entries : int64[k, d_i, d_j]
-        Where the pairs lie in edge arrays (μ_e).
+        Indices of the pairs of labels in edge arrays (μ_e).
     """
 
     edges: Ints
@@ -73,7 +74,7 @@ class EdgeBatch:
 
 
 def edge_batches(model: Model, limit: int = 1 << 20) -> Iterator[EdgeBatch]:
-    """All edges of a model, in batches of at most about `limit` table entries."""
+    """Yield all edges of a model, in batches of at most about `limit` table entries."""
     ends = model.num_labels[model.edges]
     for g, potential in enumerate(model.potentials):
         begin, end = int(model.group_start[g]), int(model.group_start[g + 1])
@@ -108,27 +109,27 @@ def _batch(model: Model, edges: Ints, cost: Floats) -> EdgeBatch:
 
 
 def edge_entries(model: Model, edges: Ints, x: Ints, y: Ints) -> Ints:
-    """Where pairs of labels (x at the first end, y at the second) lie in edge arrays."""
+    """Return the indices in edge arrays of labels x (first endpoint) and y (second endpoint)."""
     entries: Ints = model.edge_offset[edges] + x * model.num_labels[model.edges[edges, 1]] + y
     return entries
 
 
 def half_states(model: Model) -> Ints:
-    """For each entry of a half-edge array, the entry of a node array with the same label."""
+    """Return, for each entry of a half-edge array, the index of the same label in node arrays."""
     node = model.edges.reshape(-1)
     shift = model.node_offset[node] - model.half_offset[:-1]
     return np.repeat(shift, model.num_labels[node]) + np.arange(model.half_offset[-1])
 
 
 def reduced_unary(model: Model, lam: Floats) -> Floats:
-    """C_i(x) - Σ_{e∈N_i} λ_{e,i}(x), flat over node states."""
+    """Return C_i(x) - Σ_{e∈N_i} λ_{e,i}(x), flat over node states."""
     size = int(model.node_offset[-1])
     total = np.bincount(half_states(model), weights=lam, minlength=size)
     return model.unary - total
 
 
 def check_lam(model: Model, lam: ArrayLike) -> Floats:
-    """λ as a float64 array of the right length, without NaN or infinities."""
+    """Return λ as a float64 array of the right length; raise `OptionError` if not finite."""
     try:
         array = numbers(lam, "lam")
     except ModelError as error:
@@ -143,22 +144,30 @@ def check_lam(model: Model, lam: ArrayLike) -> Floats:
 
 
 def check_eta(eta: float) -> float:
-    """η as a finite positive float."""
+    """Return η as a finite positive float, or raise `OptionError`."""
     return positive("eta", eta)
 
 
 class SmoothedDual:
-    """L(λ) of (Reg-D) with its marginals and slack, at a fixed η.
+    """The smoothed dual L(λ) of (Reg-D) at a fixed η, with its marginals and slack.
 
-    With η in front of λ (Proposition "dual-obj" as its proof has it) and without the constant
-    (m + n)/η of the entropy's offset, so that -L(λ) is the value of the regularised dual,
-    `model.constant` included. Forbidden states carry μ = S = ν = 0 and do not feel λ.
+    λ is multiplied by η, as in the proof of Proposition "dual-obj". The constant (m + n)/η of the
+    entropy is left out, so that -L(λ) is the value of the regularised dual, `model.constant`
+    included. Forbidden states have μ = S = ν = 0 and do not depend on λ.
 
     Parameters
     ----------
     model : Model
     eta : float
-        Inverse temperature, in one over the units of the costs.
+        Inverse temperature η, in units of 1 / cost.
+
+    Examples
+    --------
+    >>> import numpy as np, softmap
+    >>> model = softmap.Model([[0, 1], [1, 0]], [[0, 1]], softmap.Potts(0.4))
+    >>> dual = softmap.SmoothedDual(model, eta=100.0)
+    >>> round(-dual.value(np.zeros(model.half_size)), 6)
+    -0.006931
     """
 
     def __init__(self, model: Model, eta: float) -> None:
@@ -167,7 +176,7 @@ class SmoothedDual:
         self._half_states = half_states(self.model)
 
     def value(self, lam: ArrayLike) -> float:
-        """L(λ)."""
+        """Return L(λ)."""
         lam = check_lam(self.model, lam)
         reduced = reduced_unary(self.model, lam)
         total = softmin_by_block(reduced, self.model.node_offset[:-1], self.eta).sum()
@@ -212,9 +221,9 @@ class SmoothedDual:
 
 
 def cost_scale(model: Model) -> float:
-    """A typical range of costs within one table: not moved by constants, scales with the costs.
+    """Return the mean range of costs within a table; constants do not change it.
 
-    Where every table is constant, the largest size of a cost; 1 if all are 0.
+    If every table is constant, it is the largest |cost|, or 1 if all costs are 0.
     """
     sizes = model.cost_sizes
     return math.ldexp(sizes.scale or sizes.largest, sizes.exponent) or 1.0

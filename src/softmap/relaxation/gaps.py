@@ -1,9 +1,9 @@
-"""Gaps between what was found and what is proved: the one place that says what relative means.
+"""Absolute and relative gaps between an energy (or a primal cost) and a bound.
 
-The unit of a relative gap is the size of the bound, with or without the model's `constant`, the
-smaller of the two: a large constant hides no gap. Where that is smaller than a typical step of the
-costs (`cost_step`), the step is the unit: a model whose optimum is 0 has a relative gap, too. All
-of these grow with the costs, so multiplying all costs by a positive number changes none.
+A relative gap is the gap divided by a unit, `max(min(|bound|, |bound - constant|), cost_step)`.
+A large constant of the model hence hides no gap. The typical step of the costs (`cost_step`)
+gives a model whose optimum is 0 a relative gap, too. The unit is proportional to the costs:
+multiplying all costs by a positive number changes no relative gap.
 """
 
 from __future__ import annotations
@@ -29,16 +29,16 @@ class Gaps:
 
     @property
     def unit(self) -> float:
-        """The unit of relative gaps: see `softmap.relaxation.gaps`."""
+        """The unit of relative gaps, see `softmap.relaxation.gaps`."""
         return model_unit(self.model, self.bound)
 
     @property
     def gap(self) -> float:
-        """`energy - bound`, at least 0; 0 proves the labelling optimal."""
+        """The gap `energy - bound`, at least 0; 0 proves the labelling optimal."""
         return max(0.0, self.energy - self.bound)
 
     def relative_gap(self, gap: float) -> float:
-        """`gap / unit`: see `softmap.relaxation.gaps`."""
+        """Return `gap / unit`, see `softmap.relaxation.gaps`."""
         return relative_gap(gap, self.unit)
 
 
@@ -50,29 +50,29 @@ def relative_gap(gap: float, unit: float) -> float:
 
 
 def stated_primal(cost: float, bound: float, energy: float) -> float:
-    """The cost of the best point, labels included, as it is stated.
+    """Return the primal value to report: the cost of the best point, labellings included.
 
-    Rounding may have led it below what is proved for all points; it is then that bound, or the
-    energy of the labels, which may be rounded below the bound, too.
+    A cost that rounding took below the proved bound is replaced by the bound, or by the energy of
+    the labels if rounding took that below the bound, too.
     """
     return min(max(cost, bound), energy)
 
 
 def gap_unit(bound: float, constant: float = 0.0, step: float = 0.0) -> float:
-    """The unit of gaps to a bound: `max(min(|bound|, |bound - constant|), step)`."""
+    """Return the unit of gaps to a bound, `max(min(|bound|, |bound - constant|), step)`."""
     return max(min(abs(bound), abs(bound - constant)), step)
 
 
 def model_unit(model: Model, bound: float) -> float:
-    """The unit of gaps to a bound of this model."""
+    """Return the unit of gaps to a bound of this model."""
     return gap_unit(bound, model.constant, cost_step(model))
 
 
 def cost_step(model: Model) -> float:
-    """A typical step of the costs, 0 if they are all constant; found once per model.
+    """Return a typical step of the costs, 0 if all tables are constant; computed once per model.
 
-    The harmonic mean, over all tables with two different finite costs, of the difference between
-    the two lowest: a few very large costs do not raise it, and it grows with the costs.
+    It is the harmonic mean, over all tables with two distinct finite costs, of the difference
+    between the two smallest. A few very large costs do not raise it.
     """
     cache = model.__dict__
     if "_cost_step" not in cache:

@@ -1,4 +1,4 @@
-"""The exact LP over the local polytope, through HiGHS: the ground truth that bounds approach."""
+"""The exact LP over the local polytope, solved by HiGHS: a reference for bounds."""
 
 from __future__ import annotations
 
@@ -45,14 +45,16 @@ _VALUE = re.compile(
 
 @dataclass(frozen=True, eq=False)
 class Imported:
-    """A solution of another solver.
+    """A solution of another solver, read by `read_solution`.
 
     Attributes
     ----------
-    node_marginals : flat array over `model.node_offset`
-    labels : int array, or None where a variable has no label of (nearly) weight one
+    node_marginals : float64 array
+        Weight of each label of each node, flat over `model.node_offset`.
+    labels : int64 array or None
+        The labelling, if every variable has a label of weight (nearly) one.
     energy : float
-        The cost of the labels, by the model; NaN without labels.
+        Energy of the labels in the model; NaN without labels.
     """
 
     node_marginals: Floats
@@ -122,7 +124,7 @@ def _names(model: Model, program: Program) -> list[str]:
 
 
 def _written(lp: Any, suffix: str) -> bytes:
-    """HiGHS writes files only: one of its own, which is read again."""
+    """Return the text of the file; HiGHS can only write to disk, so a temporary file is used."""
     import highspy
 
     highs: Any = highspy.Highs()  # type: ignore[no-untyped-call]
@@ -137,12 +139,21 @@ def _written(lp: Any, suffix: str) -> bytes:
 
 
 def read_solution(model: Model, source: Source) -> Imported:
-    """A solution file of HiGHS (raw style), Gurobi, SCIP or another solver of a file by `write`.
+    """Read the solution that another solver found for a file written by `write`.
 
-    Any text will do in which the names `xi_k` of columns stand before their values; columns that
-    are not named have the value 0.
+    Parameters
+    ----------
+    model : Model
+        The model that was written.
+    source : path or file
+        A solution file of HiGHS (raw style), Gurobi or SCIP, or any text in which column names
+        `xi_k` are followed by their values. Columns that do not occur have the value 0.
+
+    Returns
+    -------
+    Imported
     """
-    from softmap.io.streams import load  # a run that reads nothing needs no formats
+    from softmap.io.streams import load  # imported late: few runs read solutions
 
     checked_model(model)
     content = load(source)
@@ -181,7 +192,7 @@ def read_solution(model: Model, source: Source) -> Imported:
 
 
 def _labels(model: Model, marginals: Floats) -> NDArray[np.int64] | None:
-    """The labels of weight one of all variables, if each has one."""
+    """Return the labels of weight one, or None if a variable has no such label."""
     count = model.num_visible
     best = np.zeros(count, dtype=np.int64)
     for i in range(count):
@@ -194,21 +205,22 @@ def _labels(model: Model, marginals: Floats) -> NDArray[np.int64] | None:
 
 @dataclass(frozen=True)
 class Program:
-    """min cost·x, A x = rhs, x ≥ 0, over allowed states and pairs only.
+    """The LP `min cost·x, A x = rhs, x ≥ 0` over allowed states and pairs.
 
-    Rows are a normalisation per node, then `S_{e,i}(x) - μ_i(x) = 0` per allowed half-edge state.
+    Rows are first the normalisation of each node, then `S_{e,i}(x) - μ_i(x) = 0` for each allowed
+    half-edge state.
     """
 
     cost: Floats
     matrix: Any
     rhs: Floats
-    states: Ints  # columns -> node states
-    pairs: Ints  # further columns -> edge entries
-    halves: Ints  # rows after the n normalisations -> half-edge states
+    states: Ints  # the node state of each of the first columns
+    pairs: Ints  # the edge entry of each further column
+    halves: Ints  # the half-edge state of each row after the n normalisations
 
 
 def program_of(model: Model) -> Program:
-    """Build the sparse LP in bulk; forbidden states and pairs get no columns and rows."""
+    """Return the sparse LP of a model; forbidden states and pairs have no columns and rows."""
     from scipy.sparse import coo_array
 
     allowed = np.isfinite(model.unary)
@@ -242,7 +254,7 @@ def program_of(model: Model) -> Program:
 
 
 def highs_model(program: Program) -> Any:
-    """The program as HiGHS takes it."""
+    """Return the program as an `HighsLp` object."""
     import highspy
 
     lp = highspy.HighsLp()
@@ -258,7 +270,7 @@ def highs_model(program: Program) -> Any:
     return lp
 
 
-# Our name -> HiGHS's.
+# The name of each method here, and in HiGHS.
 METHODS = {
     "auto": "choose",
     "simplex": "simplex",
@@ -271,19 +283,25 @@ METHODS = {
 
 @dataclass(frozen=True, eq=False)
 class LPSolution:
-    """What HiGHS found.
+    """The solution of the LP relaxation by HiGHS.
 
     Attributes
     ----------
     value : float
         Optimal value, `model.constant` included; NaN if there is no solution.
-    node_marginals, edge_marginals : flat arrays over `model.node_offset` and `model.edge_offset`
-    lam : flat half-edge array
-        Dual multipliers in our sign: `dual_bound(model, lam)` is `value` again, up to tolerances.
+    node_marginals : float64 array
+        Flat over `model.node_offset`.
+    edge_marginals : float64 array
+        Flat over `model.edge_offset`.
+    lam : float64 array
+        Dual multipliers, flat over half-edges, with the sign of `Result.lam`:
+        `dual_bound(model, lam)` equals `value` up to tolerances.
     seconds : float
-        Time in HiGHS; `setup_seconds` is what building the LP took.
+        Time in HiGHS, in seconds.
+    setup_seconds : float
+        Time for building the LP, in seconds.
     status : str
-        HiGHS's own words, "Optimal" when all went well.
+        Status text of HiGHS; "Optimal" on success.
     """
 
     value: float
@@ -304,17 +322,31 @@ def solve(
     time_limit: float | None = None,
     threads: int | None = None,
 ) -> LPSolution:
-    """Solve the LP relaxation over the local polytope.
+    """Solve the LP relaxation over the local polytope with HiGHS.
 
     Parameters
     ----------
-    method : one of `METHODS`
-        "auto" leaves the choice to HiGHS; "simplex" and the interior-point methods ("ipm", "ipx")
-        end at an optimal vertex, "pdlp" and "hipdlp" are first-order methods.
+    model : Model
+    method : str, default "auto"
+        One of `METHODS`. "auto" lets HiGHS choose. "simplex" and the interior-point methods ("ipm",
+        "ipx") end at an optimal vertex. "pdlp" and "hipdlp" are first-order methods.
     tolerance : float, optional
-        Feasibility and optimality tolerance; HiGHS's own if left out.
-    time_limit : seconds, optional
+        Feasibility and optimality tolerance; HiGHS's default if left out.
+    time_limit : float, optional
+        Time limit of HiGHS in seconds; none by default.
     threads : int, optional
+        Number of threads; HiGHS's default if left out.
+
+    Returns
+    -------
+    LPSolution
+
+    Examples
+    --------
+    >>> import softmap
+    >>> model = softmap.Model([[0, 1], [1, 0]], [[0, 1]], softmap.Potts(0.4))
+    >>> round(softmap.lp.solve(model).value, 6)
+    0.4
     """
     if not isinstance(method, str) or method not in METHODS:
         raise OptionError(f"method must be one of {', '.join(METHODS)}, not {shown(method)}")
@@ -364,7 +396,7 @@ def _solution(
         pairs[program.pairs] = x[len(program.states) :]
         value = float(info.objective_function_value) + model.constant
     if found.dual_valid:
-        # HiGHS prices a row at π in C - Aᵀπ; ours is +λ in C_e + λ, so λ = -π
+        # HiGHS's reduced costs are C - Aᵀπ, ours are C_e + λ: hence λ = -π
         lam[program.halves] = -np.array(found.row_dual)[model.n :]
     return LPSolution(
         value=value,

@@ -1,4 +1,4 @@
-"""A point of the local polytope: one function makes it, prices it and hands it out."""
+"""Points of the local polytope: `couple` computes one from node marginals, with its cost."""
 
 from __future__ import annotations
 
@@ -24,16 +24,18 @@ Ints = NDArray[np.int64]
 
 @dataclass(frozen=True, eq=False)
 class Coupled:
-    """Edge marginals for given node marginals, and what they cost.
+    """Edge marginals for given node marginals, and their cost.
 
     Attributes
     ----------
-    cost
-        ⟨C, μ⟩ + constant; +inf where some edge has no coupling without a forbidden pair.
-    entropy, slack
-        Entropy of the edge marginals before they were made feasible; Σ ‖ν_{e,i}‖₁.
-    plan
-        The edge marginals, flat over `model.edge_offset`; None unless asked for.
+    cost : float
+        ⟨C, μ⟩ + constant; +inf if every coupling of some edge puts mass on a forbidden pair.
+    entropy : float
+        Entropy of the edge marginals before the projection to the polytope.
+    slack : float
+        Σ ‖ν_{e,i}‖₁ before the projection.
+    plan : float64 array or None
+        The edge marginals, flat over `model.edge_offset`; None unless requested.
     """
 
     cost: float
@@ -51,10 +53,24 @@ def couple(
     threads: int = 1,
     plans: bool = False,
 ) -> Coupled:
-    """The point of the local polytope over given node marginals, near exp(-η (C_e + κ_i + κ_j)).
+    """Return the point of the local polytope with given node marginals.
 
-    `Proj` (Algorithm 4), improved by exchanges of mass in small tables; cheapest transport where
-    that has a closed form (Potts, truncated linear) and where `Proj` would need a forbidden pair.
+    The edge marginals are `Proj` (Algorithm 4) of exp(-η (C_e + κ_i + κ_j)). In small tables they
+    are improved by exchanges of mass. An edge gets the optimal transport plan instead if it has a
+    closed form (Potts, truncated linear), or if `Proj` would use a forbidden pair.
+
+    Parameters
+    ----------
+    model : Model
+    nodes : float64 array
+        Node marginals, flat over `model.node_offset`.
+    coupling : float64 array
+        κ, flat over half-edges.
+    eta : float
+        Inverse temperature η.
+    threads : int, default 1
+    plans : bool, default False
+        Whether to return the edge marginals, too.
     """
     terms, (entropy, slack) = np.empty(model.m + 2), np.empty((2, model.m))
     plan = np.empty(int(model.edge_offset[-1])) if plans else None
@@ -66,19 +82,23 @@ def couple(
 
 
 def needs_coupling(model: Model) -> bool:
-    """Whether the point depends on κ: not where every edge gets its cheapest transport anyway."""
+    """Whether the point depends on κ; it does not if every edge gets its optimal transport plan."""
     groups = range(len(model.potentials))
     return not all(polytope.group_in_closed_form(model, g).all() for g in groups)
 
 
 @dataclass(frozen=True, eq=False)
 class Beliefs:
-    """What passes over a model have come to: marginals that agree nearly.
+    """The current marginals of a method, which are nearly consistent.
 
     Attributes
     ----------
-    nodes : node marginals, flat over `model.node_offset`
-    coupling, eta : as `couple` takes them
+    nodes : float64 array
+        Node marginals, flat over `model.node_offset`.
+    coupling : float64 array
+        κ, see `couple`.
+    eta : float
+        Inverse temperature η.
     """
 
     nodes: Floats
@@ -88,7 +108,7 @@ class Beliefs:
 
 @dataclass(frozen=True, eq=False)
 class MadePoint:
-    """Node marginals, edge marginals (flat over `model.edge_offset`), and what they cost."""
+    """Node marginals, edge marginals (flat over `model.edge_offset`), and their cost."""
 
     nodes: Floats
     edges: Floats
@@ -98,17 +118,20 @@ class MadePoint:
 @later("coupling")
 @dataclass(frozen=True, eq=False)
 class PrimalPoint:
-    """How to make one point of the local polytope of a tightened model: edge marginals are large.
+    """A point of the local polytope, stored without its edge marginals, which take much memory.
 
     Attributes
     ----------
     model : Model
-    nodes : node marginals, or None where the point is a labelling
-    labels : the labelling, where `nodes` is None
-    coupling, eta
-        What `couple` takes; at η = ∞ every edge gets its cheapest transport instead. `coupling` may
-        be a function that makes it, and None where the point does not depend on it
+    nodes : float64 array or None
+        Node marginals; None if the point is a labelling.
+    labels : int64 array or None
+        The labelling, if `nodes` is None.
+    coupling : float64 array, function or None
+        κ of `couple`, or a function that returns it; None if the point does not depend on κ
         (`needs_coupling`).
+    eta : float
+        η of `couple`; +inf gives every edge its optimal transport plan.
     """
 
     model: Model
@@ -121,17 +144,17 @@ class PrimalPoint:
         return made(self, "coupling")
 
     def node_marginals(self) -> Floats:
-        """Node marginals, flat over `model.node_offset`."""
+        """Return the node marginals, flat over `model.node_offset`."""
         if self.nodes is not None:
             return self.nodes
         return polytope.integral_nodes(self.model, self._labels())
 
     def edge_marginals(self) -> Floats:
-        """Edge marginals, flat over `model.edge_offset`."""
+        """Return the edge marginals, flat over `model.edge_offset`."""
         return self.make().edges
 
     def make(self) -> MadePoint:
-        """The point itself, with its cost."""
+        """Compute the point and its cost."""
         nodes = self.node_marginals()
         if self.nodes is None:
             edges = polytope.integral(self.model, self._labels())[1]

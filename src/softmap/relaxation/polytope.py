@@ -1,8 +1,8 @@
-"""The local polytope and its slack twin: membership, `Proj` (Algorithm 4), exact edge transport.
+"""The local polytope and the slack polytope: membership, `Proj` (Algorithm 4), edge transport.
 
 Node arrays are flat over `model.node_offset`, edge arrays over `model.edge_offset` (row-major),
-slack over `model.half_offset`. Node marginals are normalised; a mass of 1e-9 is the precision
-everything here promises, and about 1e-15 what it reaches.
+slack over `model.half_offset`. Node marginals are normalised. Constraints hold to within a mass of
+1e-9 (guaranteed); errors of about 1e-15 are typical.
 """
 
 from __future__ import annotations
@@ -40,11 +40,11 @@ __all__ = [
 
 
 def lift(model: Model, node_mu: ArrayLike) -> Floats:
-    """Node marginals in which every auxiliary variable agrees with its members.
+    """Return node marginals in which every auxiliary node agrees with its members.
 
-    The tie of an auxiliary variable leaves one coupling only, so its marginal has to have those of
-    its members. This is Algorithm 2 of Altschuler et al. with one axis per member instead of two:
-    scale down along each, then add the product of what is missing.
+    A projection edge admits one coupling only, so the marginal of an auxiliary node must have the
+    members' marginals. They are reached by Algorithm 2 of Altschuler et al. with one axis per
+    member instead of two: scale down along each axis, then add the product of the missing masses.
     """
     nodes = np.array(node_mu, dtype=np.float64)
     if nodes.shape != model.unary.shape:
@@ -60,7 +60,7 @@ def lift(model: Model, node_mu: ArrayLike) -> Floats:
         missing = np.maximum(nodes[tie.members] - tie.marginals(joint), 0.0)
         total = np.add.reduceat(missing, tie.start)
         share = missing / np.repeat(np.where(total > 0, total, 1.0), tie.counts)
-        # the missing mass comes from the first member, its distribution also from the others
+        # The first axis has the total missing mass; the other axes are normalised.
         rest[tie.states] *= (missing if tie.first else share)[tie.key]
     if ties:
         begin = int(model.node_offset[model.num_variables])
@@ -71,11 +71,11 @@ def lift(model: Model, node_mu: ArrayLike) -> Floats:
 
 @dataclass(frozen=True)
 class _Tie:
-    """The t-th member of every auxiliary variable that has one, as flat index arrays."""
+    """Member t (counted from 0) of every auxiliary node that has one, as flat index arrays."""
 
     first: bool
-    states: NDArray[np.int64]  # node states of the auxiliaries
-    key: NDArray[np.int64]  # the entry of the member's marginal that each of them belongs to
+    states: NDArray[np.int64]  # node states of the auxiliary nodes
+    key: NDArray[np.int64]  # for each of `states`, the entry of the member's marginal it adds to
     members: NDArray[np.int64]  # node states of the members, concatenated
     start: NDArray[np.int64]
     counts: NDArray[np.int64]
@@ -115,7 +115,7 @@ Bools = NDArray[np.bool_]
 
 @dataclass(frozen=True)
 class Violation:
-    """How far a point is outside the (slack) polytope: the largest excess of each kind."""
+    """The largest violation of each kind of constraint of the (slack) polytope."""
 
     normalisation: float
     marginalisation: float
@@ -124,7 +124,7 @@ class Violation:
 
     @property
     def max(self) -> float:
-        """The largest of all."""
+        """The largest of all violations."""
         kinds = (self.normalisation, self.marginalisation, self.negativity, self.forbidden)
         return math.nan if any(map(math.isnan, kinds)) else max(kinds)
 
@@ -132,9 +132,9 @@ class Violation:
 def violation(
     model: Model, node_mu: ArrayLike, edge_mu: ArrayLike, nu: ArrayLike | None = None
 ) -> Violation:
-    """Size of each violation of L₂, or of the slack polytope L₂^ν (Definition "slack").
+    """Return the violations of L₂, or of the slack polytope L₂^ν (Definition "slack").
 
-    `forbidden` is the largest mass on a forbidden state or pair.
+    The field `forbidden` is the largest mass on a forbidden state or pair.
     """
     nodes, pairs = _nodes(model, node_mu), _pairs(model, edge_mu)
     sums = np.add.reduceat(nodes, model.node_offset[:-1])
@@ -179,11 +179,11 @@ def batch_cost(batch: EdgeBatch, mu: Floats) -> float:
 def proj(
     model: Model, node_mu: ArrayLike, edge_mu: ArrayLike, nu: ArrayLike | None = None
 ) -> Floats:
-    """`Proj(μ, ν)`, Algorithm 4: edge marginals near `edge_mu` in the (slack) polytope.
+    """Return `Proj(μ, ν)` (Algorithm 4): edge marginals near `edge_mu` in the (slack) polytope.
 
-    The node marginals stay as they are. Where the rank-one correction would put mass on a forbidden
-    pair, the edge gets its exact transport over allowed pairs instead; where there is none, the
-    point has no projection with these node marginals and an `OptionError` names the edge.
+    The node marginals do not change. If the rank-one correction would put mass on a forbidden pair,
+    the edge gets the optimal transport plan over allowed pairs instead. If there is no such plan,
+    an `OptionError` names the edge.
     """
     nodes, pairs, slack = _nodes(model, node_mu), _pairs(model, edge_mu), _slack(model, nu)
     out = np.empty_like(pairs)
@@ -196,7 +196,7 @@ def proj(
 
 
 def transport(model: Model, node_mu: ArrayLike, nu: ArrayLike | None = None) -> Floats:
-    """The cheapest edge marginals for given node marginals: never worse than `proj`."""
+    """Return the edge marginals of least cost for given node marginals (optimal transport)."""
     nodes, slack = _nodes(model, node_mu), _slack(model, nu)
     out = np.empty(int(model.edge_offset[-1]))
     for batch in edge_batches(model):
@@ -215,11 +215,11 @@ def coupled(
     *,
     exact: ArrayLike = (),
 ) -> Floats:
-    """Edge marginals for given node marginals, from exp(-η (C_e + κ_i + κ_j)) with κ = `coupling`.
+    """Return the edge marginals that `softmap.relaxation.point.couple` computes, in plain numpy.
 
-    `Proj` of those, and exchanges of mass for small tables; but the cheapest transport for edges
-    that have a closed form of it (`in_closed_form`), and for those listed as `exact`. This is what
-    the judge prices.
+    An edge gets `Proj` of exp(-η (C_e + κ_i + κ_j)) with κ = `coupling`, improved by exchanges of
+    mass in small tables. Edges with a closed form (`in_closed_form`), and those listed in `exact`,
+    get the optimal transport plan.
     """
     nodes = _nodes(model, node_mu)
     kappa = _sized("coupling", coupling, model.half_size)
@@ -261,7 +261,7 @@ def group_in_closed_form(
 
 
 def batch_targets(batch: EdgeBatch, nodes: Floats, slack: Floats | None) -> tuple[Floats, Floats]:
-    """μ_i + ν_{e,i} and μ_j + ν_{e,j} for the edges of a batch."""
+    """Return μ_i + ν_{e,i} and μ_j + ν_{e,j} for the edges of a batch."""
     p, q = nodes[batch.row_states], nodes[batch.col_states]
     if slack is not None:
         p, q = p + slack[batch.rows], q + slack[batch.cols]
@@ -269,7 +269,7 @@ def batch_targets(batch: EdgeBatch, nodes: Floats, slack: Floats | None) -> tupl
 
 
 def project_batch(batch: EdgeBatch, mu: Floats, p: Floats, q: Floats) -> tuple[Floats, Bools]:
-    """`Proj` for one batch: edge marginals, and whether each edge has any (forbidden pairs)."""
+    """Return `Proj` for one batch: edge marginals, and whether each edge has a feasible one."""
     p, q = np.maximum(p, 0.0), np.maximum(q, 0.0)
     barred = np.isposinf(batch.cost)
     plan = nearest_coupling(np.where(barred, 0.0, np.maximum(mu, 0.0)), p, q)
@@ -289,7 +289,7 @@ def _misfit(plan: Floats, p: Floats, q: Floats) -> Floats:
 
 
 def integral(model: Model, labels: ArrayLike) -> tuple[Floats, Floats]:
-    """The vertex of the polytope that a labelling is: its node and edge marginals."""
+    """Return the vertex of the polytope that a labelling defines: node and edge marginals."""
     ends = model.complete(labels)[model.edges]
     pairs = np.zeros(int(model.edge_offset[-1]))
     pairs[edge_entries(model, np.arange(model.m), ends[:, 0], ends[:, 1])] = 1.0
@@ -297,14 +297,14 @@ def integral(model: Model, labels: ArrayLike) -> tuple[Floats, Floats]:
 
 
 def integral_nodes(model: Model, labels: ArrayLike) -> Floats:
-    """The node marginals of a labelling: all mass on its labels."""
+    """Return the node marginals of a labelling: mass 1 on each of its labels."""
     nodes = np.zeros(int(model.node_offset[-1]))
     nodes[model.node_offset[:-1] + model.complete(labels)] = 1.0
     return nodes
 
 
 def checked_marginals(model: Model, given: ArrayLike) -> Floats:
-    """One number per node state, not negative, some positive at each node: made to add up to 1."""
+    """Return normalised node marginals; raise `OptionError` for negative or all-zero ones."""
     try:
         nodes = numbers(given, "node_marginals")
     except ModelError as error:
@@ -345,7 +345,7 @@ def _check_targets(batch: EdgeBatch, p: Floats, q: Floats) -> None:
     if not fine.all():
         e = int(batch.edges[np.argmin(fine)])
         raise OptionError(
-            f"edge {e}: the marginals of its ends (plus slack) are not distributions; "
+            f"edge {e}: the marginals of its endpoints (plus slack) are not distributions; "
             "they must be non-negative and sum to 1"
         )
 

@@ -1,8 +1,7 @@
-"""Models with costs near 1: what runs and points of the polytope are computed with.
+"""Scaling of a model by a power of two, so that its costs are near 1.
 
-Costs are multiplied by a power of two, which rounds nothing, so that costs near either end of the
-float range can be added, squared and held in single precision. A model whose costs are of ordinary
-size is left as it is, without a copy.
+Scaling by a power of two is exact. It allows very large and very small costs to be added, squared
+and stored in single precision. A model whose costs are of ordinary size is used without a copy.
 """
 
 from __future__ import annotations
@@ -21,14 +20,14 @@ __all__ = ["Scaled", "largest_cost", "scaled"]
 
 @dataclass(frozen=True)
 class ScaleLimits:
-    """Exponents of costs that are left as they are.
+    """Exponents that decide if and how costs are scaled.
 
     Attributes
     ----------
     ordinary : int
-        Costs between 2**-ordinary and 2**ordinary are taken as they are.
+        Costs between 2**-ordinary and 2**ordinary are not scaled.
     largest : int
-        Exponent that costs are scaled up to at most.
+        Largest exponent of a cost after scaling.
     """
 
     ordinary: int = 40
@@ -40,17 +39,19 @@ SCALING = ScaleLimits()
 
 @dataclass(frozen=True)
 class Scaled:
-    """A model times a power of two, without its constant.
+    """A model multiplied by a power of two, without its constant.
 
     Attributes
     ----------
     model : Model
-        Costs times `2**exponent`, no constant.
+        The model with costs times `2**exponent` and constant 0.
     exponent : int
     largest : int
-        The largest size of a cost of `model` lies between `2**(largest - 1)` and `2**largest`.
-    width, scale : float
-        Sum of the ranges of all tables of `model`, and mean of those that are not 0.
+        The largest |cost| of `model` lies between `2**(largest - 1)` and `2**largest`.
+    width : float
+        Sum of the ranges of all tables of `model`.
+    scale : float
+        Mean of the ranges that are not 0.
     """
 
     model: Model
@@ -61,12 +62,12 @@ class Scaled:
 
 
 def scaled(model: Model) -> Scaled:
-    """The model in units in which its costs are near 1; a scaled model comes back as it is."""
+    """Return the model scaled so that its costs are near 1; scaling it again changes nothing."""
     sizes = model.cost_sizes
     if sizes.total > 0 and math.log2(sizes.total) + sizes.exponent > 1023:
         raise ModelError(
             f"{largest_cost(model)} is so large that sums of costs overflow; divide all costs by "
-            "some number"
+            "a common number"
         )
     exponent = _exponent(sizes)
     largest = sizes.exponent + exponent
@@ -77,15 +78,15 @@ def scaled(model: Model) -> Scaled:
 def _times(model: Model, exponent: int) -> Model:
     if exponent == 0:
         return model if model.constant == 0 else model.replace(constant=0.0)
-    half = exponent // 2  # the whole factor may be beyond the float range
+    half = exponent // 2  # two steps: 2**exponent itself may overflow
     first, second = 2.0**half, 2.0 ** (exponent - half)
     potentials = [p.scaled(first).scaled(second) for p in model.potentials]
     return model.replace(unary=model.unary * first * second, potentials=potentials, constant=0.0)
 
 
 def _exponent(sizes: CostSizes) -> int:
-    """By which power of two to scale: costs of ordinary size by none."""
-    if sizes.scale == 0:  # nothing to choose between: only the largest cost counts
+    """Return the exponent of the power of two to scale by; 0 for costs of ordinary size."""
+    if sizes.scale == 0:  # all tables are constant: only the largest cost matters
         return 0 if abs(sizes.exponent) <= SCALING.ordinary else -sizes.exponent
     typical = int(np.frexp(sizes.scale)[1]) + sizes.exponent
     if abs(typical) <= SCALING.ordinary and sizes.exponent <= SCALING.largest:
@@ -94,7 +95,7 @@ def _exponent(sizes: CostSizes) -> int:
 
 
 def largest_cost(model: Model) -> str:
-    """The table with the largest cost, in words."""
+    """Return a phrase that names the largest cost and its table."""
     low, high = model.extremes()
     size = np.maximum(np.abs(low), np.abs(high))
     at = int(np.argmax(size))

@@ -1,9 +1,9 @@
-"""The numbers of the paper's statements: η, iteration counts K, and the constants they are made of.
+"""The quantities of the paper's theorems: η, iteration counts K, and their constants.
 
-Costs, λ, ε and the gap Δ are in the units of the costs; η is in one over those units; K counts
-block updates. Where the paper writes O(·), the constant of its proof is used, or 1 where the proof
-gives none, and the docstring says so. All counts are for finite costs: a hard constraint has no
-‖C‖_∞.
+Costs, λ, ε and the gap Δ are in units of cost; η is in units of 1 / cost; K counts block updates.
+Where the paper writes O(·), the constant of its proof is used. If the proof gives none, the
+constant is 1, and the docstring says so. All counts need finite costs: ‖C‖_∞ is infinite for a
+model with hard constraints.
 """
 
 from __future__ import annotations
@@ -45,18 +45,18 @@ Blocks = Literal["edges", "stars"]
 
 @dataclass(frozen=True)
 class Sizes:
-    """What the statements need to know of a model.
+    """The sizes of a model that the theorems use.
 
     Attributes
     ----------
     n, m : int
-        Variables and edges (of the pairwise form, auxiliary ones included).
+        Number of nodes and edges, auxiliary ones included.
     d : int
-        Largest label count.
+        Largest number of labels.
     cost : float
         ‖C‖_∞, the largest absolute cost.
     min_degree, max_degree : int
-        Over the variables that have an edge; the paper assumes that all do.
+        Smallest and largest degree of a variable that has an edge (the paper assumes that all do).
     """
 
     n: int
@@ -73,19 +73,19 @@ class Sizes:
 
     @property
     def log_d(self) -> float:
-        """Natural logarithm of d."""
+        """The natural logarithm of d."""
         return math.log(self.d)
 
 
 def sizes(model: Model) -> Sizes:
-    """Read off the sizes of a model with finite costs."""
+    """Return the sizes of a model with finite costs."""
     cost = float(np.abs(model.unary).max(initial=0.0))
     for batch in edge_batches(model):
         cost = max(cost, float(np.abs(batch.cost).max()))
     if not math.isfinite(cost):
         raise ModelError(
             "the theorems need finite costs, but this model forbids states or pairs (+inf); "
-            "higher-order factors count too, since they are tied by hard constraints"
+            "factors of three or more variables do so, too: their projections are hard constraints"
         )
     degree = model.graph.degree
     degree = degree[degree > 0]
@@ -115,10 +115,10 @@ def dual_norm_bound(s: Sizes, eta: float) -> float:
 def growth(
     s: Sizes, eta: float, blocks: Blocks = "edges", form: Literal["lemma", "appendix"] = "lemma"
 ) -> float:
-    """G(η), whose square over (k + 2)² bounds the dual error (Lemmas "acc-dual-conv" and its twin).
+    """G(η); (G(η) / (k + 2))² bounds the dual error (Lemma "acc-dual-conv", edges and stars).
 
-    Edges: 24 m d (m + n) (√η ‖C‖_∞ + log d / √η). Stars: 24 N in place of 24 m in the lemma, 40 m
-    at the end of its proof (`form="appendix"`, the smaller of the two, as N = 2m).
+    Edges: 24 m d (m + n) (√η ‖C‖_∞ + log d / √η). Stars: the lemma has 24 N in place of 24 m, the
+    end of its proof 40 m (`form="appendix"`), which is smaller, as N = 2m.
     """
     root = math.sqrt(_positive("eta", eta))
     if _stars(blocks):
@@ -131,7 +131,7 @@ def growth(
 def gamma_0(
     s: Sizes, eta: float, blocks: Blocks = "edges", form: Literal["printed", "zero-sum"] = "printed"
 ) -> float:
-    """Curvature γ_0 of φ_0 that the estimate sequence needs.
+    """Curvature γ_0 of the function φ_0 of the estimate sequence.
 
     Printed: 2 q² η with q = 2m (edges), 4 N² η / min_j |N_j| (stars). ν sums to zero over the
     labels, so ‖ν‖₁² ≥ 2 ‖ν‖₂² and half of either suffices (`form="zero-sum"`).
@@ -151,10 +151,14 @@ def dual_rate(k: ArrayLike, dual_gap: float, lam_norm: float, gamma: float) -> N
 
     Parameters
     ----------
-    k : iterations done
-    dual_gap : L(0) - L*
-    lam_norm : ‖λ*‖₂ of any minimiser
-    gamma : `gamma_0` of the scheme
+    k : int array
+        Number of iterations.
+    dual_gap : float
+        L(0) - L*.
+    lam_norm : float
+        ‖λ*‖₂ of any minimiser λ*.
+    gamma : float
+        `gamma_0` of the scheme.
     """
     steps = np.asarray(k, dtype=np.float64)
     bound: NDArray[np.float64] = (4 * dual_gap + 2 * gamma * lam_norm**2) / (steps + 2) ** 2
@@ -166,7 +170,7 @@ def thetas(count: int) -> NDArray[np.float64]:
     theta = np.empty(count)
     previous = 1.0
     for k in range(count):
-        # the printed root (-t² + √(t⁴ + 4t²)) / 2 without its cancellation
+        # equals the printed (-t² + √(t⁴ + 4t²)) / 2, without its cancellation
         previous = theta[k] = 2 * previous / (previous + math.sqrt(previous**2 + 4))
     return theta
 
@@ -183,7 +187,8 @@ def approximation_error(s: Sizes, eta: float, slack_norms: ArrayLike) -> float:
 
     Parameters
     ----------
-    slack_norms : ‖ν_{e,i}‖₁, one per half-edge
+    slack_norms : float array
+        ‖ν_{e,i}‖₁ of each half-edge.
     """
     norms = np.asarray(slack_norms, dtype=np.float64)
     worst, total = float(norms.max(initial=0.0)), float(norms.sum())
@@ -192,7 +197,7 @@ def approximation_error(s: Sizes, eta: float, slack_norms: ArrayLike) -> float:
 
 
 def slack_target(s: Sizes, epsilon: float, *, accelerated: bool = False) -> float:
-    """ε′, the slack norm that the proofs of Theorems 1 and 2 drive at for an ε-optimal point.
+    """ε′, the slack norm at which the proofs of Theorems 1 and 2 have an ε-optimal point.
 
     ε / (48 (m + n) d ‖C‖_∞); the accelerated proofs divide by √(2m) = √N as well. Dimensionless.
     """
@@ -201,7 +206,7 @@ def slack_target(s: Sizes, epsilon: float, *, accelerated: bool = False) -> floa
 
 
 def standard_iterations(s: Sizes, epsilon: float, blocks: Blocks = "edges") -> float:
-    """K of Theorem 1: 16 m (m + n) (η ‖C‖_∞ + log d) / ε′², with N for m where blocks are stars.
+    """K of Theorem 1: 16 m (m + n) (η ‖C‖_∞ + log d) / ε′²; for stars N replaces m.
 
     The theorem's O(m d² (m+n)⁴ ‖C‖³ ε⁻³ log d) with the constants of its proof.
     """
@@ -228,11 +233,11 @@ def rounding_eta(s: Sizes, gap: float) -> float:
 
 
 def rounding_threshold(s: Sizes, gap: float) -> float:
-    """Smallest η that the proof asks for: (2 R₁ log(64 R₁) + 2 R₁ + 2 R_H) / Δ.
+    """Smallest η that the proof requires: (2 R₁ log(64 R₁) + 2 R₁ + 2 R_H) / Δ.
 
     R₁ = m + n is the 1-norm of every point of the polytope, R_H ≤ (n + 2m) log d the range of the
-    entropy. From there on the regularised optimum rounds to the MAP labelling, if that is unique
-    and the relaxation tight.
+    entropy. For any larger η the regularised optimum rounds to the MAP labelling, if that is unique
+    and the relaxation is tight.
     """
     radius, entropy = s.m + s.n, (s.n + 2 * s.m) * s.log_d
     return 2 * (radius * (math.log(64 * radius) + 1) + entropy) / _positive("gap", gap)
@@ -249,8 +254,9 @@ def rounding_iterations(
     """Order of K after which edge updates round to the MAP labelling with probability 1 - δ.
 
     Accelerated: d³ m⁷ deg² ‖C‖² log²(dm) / (δ Δ²); standard: d⁴ m¹¹ deg⁴ ‖C‖³ log³(dm) / (δ² Δ³).
-    The constant of O(·) is not given and taken as 1. The paper prints Δ to the first power in both
-    (`form="printed"`), which is not a pure number and not what its last steps multiply to.
+    The paper gives no constant for O(·); it is taken as 1. The paper prints Δ to the first power in
+    both (`form="printed"`). That is not dimensionless and does not follow from the proof's last
+    steps.
     """
     if not 0 < failure < 1:
         raise OptionError(f"failure must lie between 0 and 1, not {failure}")

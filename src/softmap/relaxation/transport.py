@@ -1,6 +1,6 @@
-"""Couplings of two distributions: the cheapest one, and the nearest one to a given table.
+"""Couplings of two distributions: of least cost, and near a given table.
 
-Everything works on stacks: costs (k, d_i, d_j), marginals (k, d_i) and (k, d_j).
+All functions work on stacks: costs (k, d_i, d_j), marginals (k, d_i) and (k, d_j).
 """
 
 from __future__ import annotations
@@ -17,16 +17,16 @@ __all__ = ["cheapest_coupling", "exchanged", "nearest_coupling"]
 
 @dataclass(frozen=True)
 class MassLimits:
-    """How much mass counts as none.
+    """Tolerances for masses (probabilities).
 
     Attributes
     ----------
     missing : float
-        Mass that may go missing: far above rounding, far below the promised 1e-9.
+        Largest mass that a coupling may lack: above rounding errors, below the guaranteed 1e-9.
     speck : float
-        Mass on a forbidden state or pair that is rounding, not intent.
+        Largest mass on a forbidden state or pair that counts as a rounding error.
     loose : float
-        By how much given marginals may miss normalisation.
+        Largest deviation of the sum of given marginals from 1.
     """
 
     missing: float = 1e-12
@@ -42,11 +42,12 @@ Bools = NDArray[np.bool_]
 
 
 def nearest_coupling(mu: Floats, p: Floats, q: Floats) -> Floats:
-    """Algorithm 2 of Altschuler et al. (2017): scale rows and columns down, add a rank-one rest.
+    """Return a coupling of `p` and `q` near `mu` by Algorithm 2 of Altschuler et al. (2017).
 
-    The result couples `p` and `q` and lies within `2 ‖mu 1 - p‖₁ + 2 ‖muᵀ1 - q‖₁` of `mu`. Ratios
-    are only ever taken where they are at most one, and the rest is divided by the larger of the two
-    missing masses, so that tiny masses cannot blow up.
+    Rows and columns are scaled down, then a rank-one table with the missing mass is added. The
+    result lies within `2 ‖mu 1 - p‖₁ + 2 ‖muᵀ1 - q‖₁` of `mu`. Scale factors are at most one, and
+    the rank-one table is divided by the larger of the two missing masses, so that tiny masses cause
+    no large numbers.
     """
     rows = mu.sum(axis=2)
     plan = mu * _at_most_one(p, rows)[:, :, None]
@@ -65,13 +66,14 @@ def _at_most_one(target: Floats, have: Floats) -> Floats:
 
 
 def cheapest_coupling(cost: Floats, p: Floats, q: Floats) -> tuple[Floats, Floats]:
-    """Exact transport, +inf costs being forbidden pairs.
+    """Return optimal transport plans; pairs of cost +inf are forbidden.
 
     Returns
     -------
-    plan : (k, d_i, d_j)
-    stranded : (k,)
-        Mass for which no allowed pair was left; above `MASS.missing`, no coupling exists.
+    plan : float64[k, d_i, d_j]
+        The plans.
+    stranded : float64[k]
+        Mass that no allowed pair can carry; if it exceeds `MASS.missing`, no coupling exists.
     """
     plan, stranded = np.zeros(cost.shape), np.zeros(len(cost))
     todo = np.ones(len(cost), dtype=bool)
@@ -98,7 +100,7 @@ def cheapest_coupling(cost: Floats, p: Floats, q: Floats) -> tuple[Floats, Float
 
 
 def exchanged(cost: Floats, plan: Floats) -> Floats:
-    """Couplings no dearer than `plan`, by moves of mass within small tables."""
+    """Return couplings of at most the cost of `plan`, by exchanges of mass in small tables."""
     if plan[0].size <= core.EXCHANGED:
         plan = np.ascontiguousarray(plan)
         core.exchange_batch(np.ascontiguousarray(cost), plan)
@@ -106,7 +108,7 @@ def exchanged(cost: Floats, plan: Floats) -> Floats:
 
 
 def _is_potts(cost: Floats) -> Bools:
-    """Equal costs on the diagonal, equal and not smaller ones off it."""
+    """Whether costs on the diagonal are equal, and costs off it are equal and not smaller."""
     count, d, d_j = cost.shape
     if d != d_j or d < 2:
         return np.zeros(count, dtype=bool)
@@ -119,7 +121,10 @@ def _is_potts(cost: Floats) -> Bools:
 
 
 def _keep_the_diagonal(p: Floats, q: Floats) -> Floats:
-    """What both have stays; the rests have disjoint supports, so any coupling of them will do."""
+    """Optimal plan for Potts costs: min(p, q) stays on the diagonal.
+
+    The remaining masses have disjoint supports, so that any coupling of them is optimal.
+    """
     kept = np.minimum(p, q)
     p_rest, q_rest = p - kept, q - kept
     moved = np.maximum(p_rest.sum(axis=1), q_rest.sum(axis=1))
@@ -156,7 +161,7 @@ def _north_east(p: Floats, q: Floats) -> Floats:
 
 
 def _is_forced(cost: Floats) -> Bools:
-    """Every row has exactly one allowed column: the ties of auxiliary variables."""
+    """Whether every row has exactly one allowed column, as in projections of auxiliary nodes."""
     return np.asarray((np.isfinite(cost).sum(axis=2) == 1).all(axis=1))
 
 

@@ -1,1 +1,1 @@
-"""Many models at once, and one model that is too large for a machine."""
+"""Many models in parallel, and single models too large for one machine."""

@@ -1,1 +1,1 @@
-"""The driver: options, the loop over an algorithm, its judge, results and checkpoints."""
+"""Solving: options, the main loop, the judge, the stages, results and checkpoints."""

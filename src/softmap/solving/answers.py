@@ -1,4 +1,4 @@
-"""Answers for many models, some of which are made when they are first looked at."""
+"""The answers for many models, some of which are computed lazily."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ Answer = Result | Exception
 class Answers(Sequence[Any]):
     """A result or an exception per model, in the order of the models.
 
-    Whatever a list of them can do that changes nothing can be done with this, too.
+    It behaves like a read-only list.
     """
 
     def __init__(self, count: int) -> None:
@@ -23,24 +23,24 @@ class Answers(Sequence[Any]):
         self._makers: dict[int, Callable[[], Answer]] = {}
 
     def later(self, k: int, maker: Callable[[], Answer]) -> None:
-        """Answer `k` is what `maker` returns, when somebody asks for it."""
+        """Set answer `k` to the return value of `maker`, called on first access."""
         self._makers[k] = maker
 
     def put(self, k: int, answer: Answer) -> None:
-        """Answer `k`."""
+        """Set answer `k`."""
         self._known[k] = answer
 
     def missing(self) -> list[int]:
-        """Those that are neither known nor can be made."""
+        """The indices of answers that are neither known nor lazily computed."""
         return [k for k, a in enumerate(self._known) if a is None and k not in self._makers]
 
     @property
     def pending(self) -> bool:
-        """Whether any answer is still to be made."""
+        """Whether any lazy answer is not computed yet."""
         return bool(self._makers)
 
     def first_error(self) -> Exception | None:
-        """The first of the known answers that is an exception."""
+        """Return the first known answer that is an exception, or None."""
         return next((answer for answer in self._known if isinstance(answer, Exception)), None)
 
     def _at(self, k: int) -> Answer:

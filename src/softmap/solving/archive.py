@@ -1,4 +1,4 @@
-"""One NumPy archive per checkpoint or result: a JSON header and arrays, no pickles."""
+"""Archives of checkpoints and results: a JSON header and arrays in a NumPy file, no pickles."""
 
 from __future__ import annotations
 
@@ -22,15 +22,15 @@ Problem = Callable[[str], SoftmapError]
 
 
 def checked_path(path: Any) -> Path:
-    """The path of a file to read."""
+    """Return the path of a file to read, or raise `OptionError`."""
     if not isinstance(path, str | os.PathLike) or not isinstance(os.fspath(path), str):
         raise OptionError(f"expected the path of a file, not {shown(path)}")
     return Path(path)
 
 
 def digest(header: Mapping[str, Any], arrays: Mapping[str, Any]) -> str:
-    """A digest of all numbers of an archive."""
-    import hashlib  # a run that stores nothing needs none
+    """Return a digest of the header and the arrays of an archive."""
+    import hashlib  # imported late: few runs store files
 
     found = hashlib.sha256(json.dumps(header, sort_keys=True).encode())
     for name in sorted(arrays):
@@ -41,7 +41,7 @@ def digest(header: Mapping[str, Any], arrays: Mapping[str, Any]) -> str:
 
 
 def write_archive(path: Path, header: Mapping[str, Any], arrays: Mapping[str, Any]) -> None:
-    """Write atomically: a killed process leaves the last whole file."""
+    """Write an archive atomically: if the process is killed, the old file remains."""
     from softmap.io.atomic import replacing
     from softmap.io.streams import COMPRESSED
 
@@ -50,7 +50,7 @@ def write_archive(path: Path, header: Mapping[str, Any], arrays: Mapping[str, An
     with replacing(path) as file, _first_error():
         if path.suffix.lower() not in COMPRESSED:
             np.savez(file, **members)
-        else:  # zip files are written with steps back, which a packed file does not allow
+        else:  # writing zip files needs seeking, which a compressed stream does not allow
             whole = io.BytesIO()
             np.savez(whole, **members)
             file.write(whole.getbuffer())
@@ -58,7 +58,7 @@ def write_archive(path: Path, header: Mapping[str, Any], arrays: Mapping[str, An
 
 @contextmanager
 def _first_error() -> Iterator[None]:
-    """Raise what went wrong first: zipfile hides it behind a ValueError when it is closed."""
+    """Raise the first exception: zipfile replaces it by a ValueError when it is closed."""
     try:
         yield
     except ValueError as error:
@@ -73,9 +73,9 @@ def _first_error() -> Iterator[None]:
 def read_archive(
     path: Path, kind: str, version: int, problem: Problem
 ) -> tuple[dict[str, Any], Arrays]:
-    """Header and arrays; whatever is wrong is raised as `problem(sentence)`."""
+    """Return header and arrays; any error is raised as `problem(sentence)`."""
     if "\0" in str(path):
-        raise problem("a file has no NUL in its name")
+        raise problem("the file name contains NUL")
     try:
         with _open(path) as raw:
             _refuse_others(raw, kind, problem)
@@ -88,7 +88,7 @@ def read_archive(
         raise problem(f"there is no such {kind}") from error
     except SoftmapError:
         raise
-    except Exception as error:  # numpy, zipfile, zlib and json have many words for damaged files
+    except Exception as error:  # numpy, zipfile, zlib and json raise many types for damaged files
         raise problem(f"not a softmap {kind} ({error})") from error
     if other != kind:
         raise problem(
@@ -103,7 +103,7 @@ def read_archive(
 
 
 def _open(path: Path) -> BinaryIO:
-    """The bytes of a file, unpacked (within bounds) if `replacing` has packed it."""
+    """Return the bytes of a file, decompressed (within bounds) if it is compressed."""
     from softmap.io.streams import COMPRESSED, load
 
     file = path.open("rb")
@@ -130,8 +130,8 @@ def _refuse_others(raw: BinaryIO, kind: str, problem: Problem) -> None:
 
 
 def _refuse_bombs(raw: BinaryIO) -> None:
-    """Refuse an archive that says it unpacks to far more than it is, before it is unpacked."""
-    import zipfile  # a run that reads nothing needs no formats
+    """Raise an error for an archive with an implausible compression ratio (a bomb)."""
+    import zipfile  # imported late: few runs read archives
 
     from softmap.io.limits import available_memory, human
     from softmap.io.streams import implausible
@@ -146,6 +146,6 @@ def _refuse_bombs(raw: BinaryIO) -> None:
 
 
 def under(prefix: str, arrays: Arrays) -> Arrays:
-    """The arrays whose names begin with `prefix/`, without it."""
+    """Return the arrays whose names begin with `prefix/`, with that prefix removed."""
     start = f"{prefix}/"
     return {k.removeprefix(start): a for k, a in arrays.items() if k.startswith(start)}

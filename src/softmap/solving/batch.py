@@ -1,4 +1,4 @@
-"""Many models at once: one per thread or process, each run as `softmap.solve` would run it."""
+"""`solve_batch`: many models in parallel, one per thread or process."""
 
 from __future__ import annotations
 
@@ -45,27 +45,28 @@ def solve_batch(
     errors: str = "raise",
     **options: Any,
 ) -> Sequence[Any]:
-    """Solve models side by side, one per thread, to the results that `solve` gives for each.
+    """Solve models in parallel, one per thread; each result is that of `solve`.
 
     Parameters
     ----------
     models : iterable of Model
-    threads : int
-        Models that are solved at the same time; all available threads if left out.
-    processes : bool
-        Whether threads may have processes that solve small models for them. They are started where
-        more than a second per thread is left to do, and end with the call.
-    errors : "raise" or "return"
-        What becomes of a model that cannot be solved, such as an infeasible one: the first such
-        exception is raised when all models are done, or stands in the list in place of a result.
+    threads : int, optional
+        Number of models that are solved at the same time; all available threads by default.
+    processes : bool, default True
+        Whether small models may be solved in worker processes. They are started if more than a
+        second of work per thread is left, and end with the call.
+    errors : {"raise", "return"}, default "raise"
+        What to do if a model cannot be solved (an infeasible one, for example): raise the first
+        exception after all models are done, or return exceptions in place of results.
     **options
-        Those of `solve` that may hold for many models. Limits hold for each model by itself;
-        `time_limit` and `max_work` may be lists with one entry per model.
+        Options of `solve`. Limits apply to each model separately; `time_limit` and `max_work` may
+        be lists with one entry per model.
 
     Returns
     -------
-    Results in the order of the models: a list, or, with `backend="cuda"`, a sequence whose members
-    are made when they are first looked at.
+    sequence of Result
+        In the order of the models: a list, or, with `backend="cuda"`, a sequence of lazily computed
+        results.
 
     Examples
     --------
@@ -90,7 +91,7 @@ def solve_batch(
 
 
 def checked_options(caller: str, options: Mapping[str, Any]) -> None:
-    """Refuse what `solve` would refuse, and what belongs to a single run."""
+    """Raise `OptionError` for unknown options, and for options of a single run."""
     known = {field.name for field in fields(Options)} - set(OWN)
     for name in options:
         if name in OWN:
@@ -114,11 +115,11 @@ def _listed_limits(options: Mapping[str, Any]) -> list[str]:
 
 
 def _per_model(options: dict[str, Any], size: int) -> list[dict[str, Any]]:
-    """The options of each model."""
+    """Return the options of each model."""
     listed = _listed_limits(options)
     for name in listed:
         if isinstance(options[name], str | bytes) or len(options[name]) != size:
-            raise wrong(name, options[name], f"a number, or {size} of them")
+            raise wrong(name, options[name], f"a number, or a list of {size} numbers")
     if not listed:
         return [options] * max(size, 1)
     return [options | {name: options[name][k] for name in listed} for k in range(size)]
@@ -127,7 +128,7 @@ def _per_model(options: dict[str, Any], size: int) -> list[dict[str, Any]]:
 def _answers(
     models: list[Model], each: list[dict[str, Any]], workers: int, processes: bool
 ) -> Answers:
-    """Relaxations on a device where that was asked for, everything else by `solve`."""
+    """Solve relaxations on a device if requested, and everything else by `solve`."""
     answers, warm = Answers(len(models)), {}
     if models and each[0].get("backend") == "cuda":
         options = _parsed(each)
@@ -147,7 +148,7 @@ def _answers(
 
 
 def _parsed(each: list[dict[str, Any]]) -> list[Options]:
-    """The options of each model; those that all share are read once."""
+    """Return the checked options of each model; shared ones are checked once."""
     made = {id(given): Options(**given) for given in {id(one): one for one in each}.values()}
     return [made[id(given)] for given in each]
 
@@ -155,7 +156,7 @@ def _parsed(each: list[dict[str, Any]]) -> list[Options]:
 def _solved(
     models: list[Model], each: list[dict[str, Any]], workers: int, processes: bool
 ) -> list[Answer]:
-    """A result or an exception per model; Ctrl-C ends the runs at a check."""
+    """Return a result or an exception per model; Ctrl-C ends the runs at a check."""
     stop = threading.Event()
 
     def alone(model: Model, options: dict[str, Any]) -> Answer:

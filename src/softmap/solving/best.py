@@ -1,6 +1,6 @@
-"""The best of a run so far: bounds with their proofs, a point with its cost, labels with theirs.
+"""The best values of a run so far: bounds with proofs, a primal point, and a labelling.
 
-Everybody offers; what is better is kept. All numbers are in the units of the problem.
+All stages offer values; `Best` keeps the better ones. Values are in the units of the problem.
 """
 
 from __future__ import annotations
@@ -30,18 +30,18 @@ __all__ = ["Best", "RelativeGaps", "Tolerances"]
 
 Floats = NDArray[np.float64]
 Labels = NDArray[np.int64]
-GRAIN = 2.0**-50  # part of the largest cost that rounding may take off a bound per node and edge
+GRAIN = 2.0**-50  # rounding error of a bound per node and edge, relative to the largest cost
 
 
 class RelativeGaps(NamedTuple):
-    """How far a run is from being done.
+    """The relative gaps of a run.
 
     Attributes
     ----------
     lp : float
-        `primal - lp_bound`, relative: how well the LP relaxation is solved.
+        Relative `primal - lp_bound`: the accuracy of the LP solution.
     map : float
-        `energy - bound`, relative: how far the labelling can be from the best one.
+        Relative `energy - bound`: an upper bound on the suboptimality of the labelling.
     """
 
     lp: float
@@ -55,13 +55,13 @@ class Tolerances(NamedTuple):
     gap: float
 
     def labels_met(self, gaps: RelativeGaps) -> Status | None:
-        """The status of a labelling that is proved well enough."""
+        """Return the status if the MAP gap is within the tolerance, else None."""
         if not gaps.map <= self.gap:
             return None
         return Status.OPTIMAL if gaps.map <= PROVED else Status.GAP
 
     def met(self, gaps: RelativeGaps) -> Status | None:
-        """The stop rule: the labelling is proved well enough, or the LP is solved."""
+        """Return the status if the MAP gap or the LP gap is within its tolerance, else None."""
         return self.labels_met(gaps) or (Status.LP_GAP if gaps.lp <= self.lp_gap else None)
 
 
@@ -97,9 +97,9 @@ class Best:
         self.energy = math.inf
         self._proved, self._proof = -math.inf, Proof()
         self._log: Log | PartialLog | None = None
-        self._rounded = False  # whether `lp_bound` is a method's own and may miss digits
+        self._rounded = False  # whether `lp_bound` is a method's own, which may be less accurate
 
-    # --- what is known ----------------------------------------------------------------------------
+    # --- current values ---------------------------------------------------------------------------
 
     @property
     def bound(self) -> float:
@@ -108,7 +108,7 @@ class Best:
 
     @property
     def proof(self) -> Proof:
-        """What `bound` rests on."""
+        """The proof of `bound`."""
         return self._proof if self._proved > self.lp_bound else Proof()
 
     @property
@@ -118,17 +118,17 @@ class Best:
 
     @property
     def primal(self) -> float:
-        """The cost of the best point, a labelling included, as it is stated."""
+        """The cost of the best point, labellings included (see `stated_primal`)."""
         return stated_primal(self.point_cost, self.lp_bound, self.energy)
 
     @property
     def found(self) -> bool:
-        """Whether a labelling is known that obeys the hard constraints."""
+        """Whether a labelling that satisfies the hard constraints is known."""
         return math.isfinite(self.energy)
 
     @property
     def gap(self) -> float:
-        """`energy - bound`, at least 0."""
+        """The gap `energy - bound`, at least 0."""
         return max(0.0, self.energy - self.bound)
 
     def gaps(self) -> RelativeGaps:
@@ -151,20 +151,20 @@ class Best:
     # --- offers -----------------------------------------------------------------------------------
 
     def offer_lam(self, lam: Floats) -> float:
-        """Work out what λ proves; returns that bound."""
+        """Compute the bound that λ proves, keep it if it is better, and return it."""
         bound = self._bound_of(lam)
         if bound > self.lp_bound:
             self.lp_bound, self.lam, self._rounded = bound, lam, False
         return bound
 
     def offer_lp_bound(self, bound: float, lam: Any) -> bool:
-        """Offer a bound that a method has worked out itself; whether it was kept.
+        """Offer a bound that a method has computed itself; return whether it was kept.
 
         Parameters
         ----------
         bound : float
-        lam : array, or a function that makes it
-            The λ that proves it.
+        lam : float64 array or function
+            The λ that proves the bound, or a function that returns it.
         """
         if not bound > self.lp_bound:
             return False
@@ -188,12 +188,14 @@ class Best:
         return True
 
     def offer_point(self, cost: float, point: Any) -> bool:
-        """Offer a point of the local polytope; whether it was kept.
+        """Offer a point of the local polytope; return whether it was kept.
 
         Parameters
         ----------
         cost : float
-        point : PrimalPoint, or a function that makes it
+            Cost of the point.
+        point : PrimalPoint or function
+            The point, or a function that returns it.
         """
         if not cost < self.point_cost:
             return False
@@ -202,20 +204,20 @@ class Best:
         return True
 
     def offer_labels(self, labels: Labels, energy: float | None = None) -> bool:
-        """Offer a labelling, which is a point of the polytope, too; whether it was kept.
+        """Offer a labelling, which is also a point of the polytope; return whether it was kept.
 
         Parameters
         ----------
         labels : int array
             One label per variable of the problem's model.
         energy : float, optional
-            `model.energy(labels)`, where the caller has it.
+            `model.energy(labels)`, if the caller has computed it.
         """
         model = self.problem.model
         labels = labels[: model.num_variables]
         energy = float(model.energy(labels)) if energy is None else energy
         labels, energy = with_followers(model, (labels, energy))
-        # the first labels replace those that nobody has looked at, even at +inf
+        # The first labels replace the initial ones, even if their energy is +inf.
         if not energy < self.energy and self.found:
             return False
         better = energy < self.energy
@@ -227,7 +229,7 @@ class Best:
     # --- storing ----------------------------------------------------------------------------------
 
     def snapshot(self) -> dict[str, Any]:
-        """Everything that is kept, for a checkpoint."""
+        """Return all values, for a checkpoint."""
         return {
             "lp_bound": self.lp_bound, "lam": self.lam, "point_cost": self.point_cost,
             "point": self.point, "labels": self.labels, "energy": self.energy,
@@ -235,27 +237,27 @@ class Best:
         }  # fmt: skip
 
     def restore(self, kept: dict[str, Any]) -> None:
-        """Go back to what `snapshot` gave."""
+        """Restore the values of `snapshot`."""
         self.lp_bound, self.lam = kept["lp_bound"], kept["lam"]
         self.point_cost, self.point = kept["point_cost"], kept["point"]
         self.labels, self.energy = kept["labels"], kept["energy"]
         self._proved, self._proof, self._log = kept["proved"], kept["proof"], None
 
     def unmade_lam(self) -> Any:
-        """λ, or the function that makes it."""
+        """Return λ, or the function that computes it."""
         return unmade(self, "lam")
 
-    # --- inside -----------------------------------------------------------------------------------
+    # --- internal ---------------------------------------------------------------------------------
 
     def _bound_of(self, lam: Floats) -> float:
         model = self.problem.model
         return core.dual_bound(layout(model), lam, model.constant, self.problem.threads)
 
     def _sharpen(self) -> None:
-        """Work out the bound of λ where what is left of the gap may be rounding.
+        """Recompute the bound of λ if the remaining gap may be a rounding error.
 
-        A method's own bound may miss digits of the largest cost, paid or not; that of λ misses
-        only some of what is paid.
+        The error of a method's own bound is relative to the largest cost. The error of the
+        recomputed bound is relative to the costs at the minima.
         """
         if self._rounded and self.point_cost - self.lp_bound <= self._grain():
             self.lp_bound = max(self.lp_bound, self._bound_of(self.lam))

@@ -1,4 +1,4 @@
-"""What a run may spend: time, work, updates, and Ctrl-C; and what a step is expected to cost."""
+"""The budget of a run: limits of time, work and updates, Ctrl-C, and time estimates."""
 
 from __future__ import annotations
 
@@ -73,25 +73,24 @@ GUESS = TimeGuess()
 
 
 class Interrupts:
-    """While entered, the first Ctrl-C is only noted; a second one interrupts as usual.
+    """A context in which the first Ctrl-C only sets a flag; a second one interrupts as usual.
 
-    Two presses within a second, also of two runs one after the other, mean that the whole program
-    is to be left: the run then ends with a KeyboardInterrupt. May be entered several times, one
-    inside another. Does nothing outside the main thread, or where the program handles the signal
-    itself.
+    Two Ctrl-C within a second, also in two consecutive runs, abort the whole program: the run then
+    ends with a KeyboardInterrupt. Contexts may be nested. Nothing happens outside the main thread,
+    or if the program has its own signal handler.
 
     Attributes
     ----------
     noted : bool
-        Ctrl-C was pressed.
+        Whether Ctrl-C was pressed.
     twice : bool
-        And again within a second.
+        Whether Ctrl-C was pressed twice within a second.
     broken : bool
-        An exception left the innermost block: what it did may be half done.
+        Whether an exception left the innermost block, whose work may be incomplete.
     """
 
-    last: ClassVar[float] = -math.inf  # when Ctrl-C was pressed, in whichever run
-    soon: ClassVar[float] = 1.0  # seconds between two presses that mean: leave, not only this run
+    last: ClassVar[float] = -math.inf  # time of the last Ctrl-C, in any run
+    soon: ClassVar[float] = 1.0  # two Ctrl-C within this many seconds abort the whole program
 
     def __init__(self) -> None:
         self.noted = self.twice = self.broken = False
@@ -117,7 +116,7 @@ class Interrupts:
 
     @contextmanager
     def finishing(self) -> Iterator[None]:
-        """In this block not even a second Ctrl-C interrupts: what is short and must be whole."""
+        """A block that not even a second Ctrl-C interrupts: short, and it must complete."""
         self._patient += 1
         try:
             with self:
@@ -127,7 +126,7 @@ class Interrupts:
 
     @contextmanager
     def paused(self) -> Iterator[None]:
-        """In this block Ctrl-C interrupts at once, as it does in the user's own code."""
+        """A block that Ctrl-C interrupts at once, as in the user's own code."""
         installed = self._before is not None
         self._remove()
         try:
@@ -148,7 +147,7 @@ class Interrupts:
             self._before = None
 
     def press(self) -> None:
-        """Take note of a press."""
+        """Record a Ctrl-C."""
         now = time.monotonic()
         self.twice = self.twice or now - Interrupts.last < self.soon
         Interrupts.last = now
@@ -161,7 +160,7 @@ class Interrupts:
 
 
 class _Timings:
-    """Seconds of each task, from the last time it was done; guessed until then."""
+    """The last measured time of each task, in seconds; an estimate until it was timed."""
 
     def __init__(self) -> None:
         self._each: dict[Task, float] = {}
@@ -175,14 +174,14 @@ class _Timings:
         if task is Task.READ:
             self._each[Task.MOVES] = GUESS.moves * seconds
         if task is Task.STEP and self._step_is_guess:
-            # the first step also fetches memory for the first time
+            # the first step also touches its memory for the first time
             seconds, self._step_is_guess = min(seconds, self._each[task]), False
         self._each[task] = seconds
 
     def guess(self, bound: float, steps: float, width: float) -> None:
-        """Guess all tasks from the seconds of one bound; `steps` make a pass.
+        """Estimate all tasks from the time of one bound, in seconds; `steps` make a pass.
 
-        The minimum of several guesses holds: noise only ever makes timings longer.
+        The minimum of several estimates is kept: noise only makes timings longer.
         """
         step = GUESS.step * bound / max(steps, 1.0)
         self._each[Task.STEP] = min(step, self._each.get(Task.STEP, step))
@@ -201,25 +200,28 @@ class _Timings:
 
 
 class Budget:
-    """Limits of one run, and where it stands in them.
+    """The limits of one run, and how much of them is used.
 
     Parameters
     ----------
     time_limit : float, optional
-        Seconds, set-up included if `setup_counts`.
-    max_work, updates : int, optional
-        Half-edge messages; steps of a randomised method.
+        Time limit in seconds, set-up included if `setup_counts`.
+    max_work : int, optional
+        Largest number of half-edge messages.
+    updates : int, optional
+        Largest number of steps of the method.
     interrupts : Interrupts, optional
-        Ctrl-C.
-    setup_counts : bool
-        Whether set-up counts towards the time limit: not on a GPU, where the first run compiles.
+        The Ctrl-C flag.
+    setup_counts : bool, default True
+        Whether set-up counts towards the time limit. It does not on a GPU, where the first run
+        compiles kernels.
 
     Attributes
     ----------
     work : int
-        Half-edge messages of the relaxation, and what other stages count in their place.
+        Number of half-edge messages so far, or the equivalent work of other stages.
     setup_seconds : float
-        Time before `start`.
+        Time before `start`, in seconds.
     """
 
     def __init__(
@@ -246,23 +248,23 @@ class Budget:
         self.setup_seconds, self._began = now - self._began, now
 
     def resume(self, seconds: float, work: int) -> None:
-        """Count from here on, after an earlier part of the run."""
+        """Continue counting from the seconds and work of an earlier part of the run."""
         self._earlier, self._began, self.work = seconds, time.perf_counter(), work
 
     @property
     def seconds(self) -> float:
-        """Time since `start`, over all parts of a resumed run."""
+        """The seconds since `start`, over all parts of a resumed run."""
         return self._earlier + time.perf_counter() - self._began
 
     @property
     def left(self) -> float:
-        """Seconds until the time limit, +inf without one."""
+        """The seconds until the time limit; +inf without one."""
         if self.time_limit is None:
             return math.inf
         return self.time_limit - self.seconds - (self.setup_seconds if self._setup_counts else 0.0)
 
     def stop(self, updates: int = 0) -> Status | None:
-        """The limit that is reached, if any."""
+        """Return the status of the limit that is reached, or None."""
         if self.interrupts.noted:
             return Status.INTERRUPTED
         if self.updates is not None and updates >= self.updates:
@@ -282,11 +284,11 @@ class Budget:
         return self.time_limit is None and self.max_work is None
 
     def spend(self, work: int) -> None:
-        """Count work."""
+        """Add to the work done."""
         self.work += work
 
     def affordable(self, cost: int, wanted: int) -> int:
-        """Steps of at most `cost` messages that stay within `max_work`, at least one."""
+        """Return the number of steps of `cost` messages within `max_work`, at least one."""
         if self.max_work is None:
             return wanted
         return min(wanted, max(1, (self.max_work - self.work) // max(1, cost)))
@@ -301,11 +303,11 @@ class Budget:
         self.note(task, (time.perf_counter() - began) / count)
 
     def note(self, task: Task, seconds: float) -> None:
-        """Note how long a task took that was done elsewhere."""
+        """Record the time of a task that was done elsewhere."""
         self._timings.note(task, seconds)
 
     def known(self, task: Task) -> bool:
-        """Whether a task was timed or guessed before."""
+        """Whether a task was timed or estimated before."""
         return self._timings.known(task)
 
     def guess_setup(self, model: Model) -> None:
@@ -315,26 +317,26 @@ class Budget:
         self.note(Task.SETUP, GUESS.ordering * edges + GUESS.filling * numbers)
 
     def guess(self, evaluate: Callable[[], object], steps: float, width: float) -> None:
-        """Guess the cost of all tasks from one evaluation of the bound.
+        """Estimate the time of all tasks from one evaluation of the bound.
 
         Parameters
         ----------
         evaluate : function
             Evaluates the bound of some λ.
         steps : float
-            Steps of the method that make a pass.
+            Number of steps of the method in a pass.
         width : float
-            How much dearer a check is than for Potts models with few labels.
+            Time of a check relative to that of Potts models with few labels.
         """
         with self.timed(Task.BOUND):
             evaluate()
-        if self.expected(Task.BOUND) < GUESS.warm_up:  # which may have been most of it
+        if self.expected(Task.BOUND) < GUESS.warm_up:  # the first call may have been mostly warm-up
             with self.timed(Task.BOUND):
                 evaluate()
         self._timings.guess(self.expected(Task.BOUND), steps, width)
 
     def expected(self, *tasks: Task) -> float:
-        """Seconds of one repetition of each task; 0 for those that are unknown."""
+        """Return the expected seconds of one repetition of each task; 0 for unknown ones."""
         return self._timings.expected(*tasks)
 
     def fits(self, *tasks: Task) -> bool:
@@ -342,14 +344,14 @@ class Budget:
         return self.expected(*tasks) <= self.left + GUESS.overrun
 
     def fitting(self, task: Task, seconds: float, *after: Task) -> int:
-        """Repetitions of a task that fit into `seconds` and leave time for others after them."""
+        """Return how many repetitions of a task fit into `seconds` before the tasks `after`."""
         each = max(self.expected(task), 1e-12)
         return int(max(0.0, min((seconds - self.expected(*after)) / each, 1e15)))
 
     def closing(self) -> tuple[Task, ...]:
-        """What is to follow the last step: a check, labels and the result.
+        """Return the tasks after the last step: a check, labels and the result.
 
-        Where these would take much of the limit: the most thorough check that fits.
+        If these would take much of the time limit, it is the most thorough check that fits.
         """
         whole = Task.CHECK, Task.LABELS, Task.FINISH
         if self.time_limit is not None and self.expected(*whole) <= GUESS.closing * self.time_limit:
@@ -360,16 +362,16 @@ class Budget:
 
 @dataclass(frozen=True)
 class Share:
-    """A stage's share of a budget: until a moment, or for an amount of work.
+    """The time slice of a stage: until a deadline, or for an amount of work.
 
     Attributes
     ----------
     budget : Budget
-        The whole.
+        The budget of the run.
     deadline : float
-        Moment of `time.perf_counter`; +inf where work ends the turn.
+        Time of `time.perf_counter`; +inf if the slice is limited by work.
     work : int
-        Amount of work, in numbers sent in messages.
+        Amount of work, in message entries.
     """
 
     budget: Budget
@@ -378,20 +380,20 @@ class Share:
 
     @property
     def left(self) -> float:
-        """Seconds until the deadline, at least 0."""
+        """The seconds until the deadline, at least 0."""
         return max(0.0, self.deadline - time.perf_counter())
 
     @property
     def timed(self) -> bool:
-        """Whether time, not work, ends the turn."""
+        """Whether the slice is limited by time, not by work."""
         return math.isfinite(self.deadline)
 
     @property
     def end(self) -> float:
-        """Seconds until everything must have ended, the assembly of the result aside."""
+        """The seconds until the run must end, without the assembly of the result."""
         return min(self.budget.left - self.budget.expected(Task.FINISH), 1e9)
 
     def spend(self) -> None:
-        """Count the work that was granted; nothing where time ends the turn."""
+        """Add the granted work to the budget; nothing if the slice is limited by time."""
         if not self.timed:
             self.budget.spend(self.work)

@@ -1,7 +1,7 @@
-"""What a λ proves: a lower bound, a point of the local polytope, a labelling, and their gaps.
+"""`certificate`: the lower bound, primal point, labelling and gaps that follow from λ alone.
 
-The plain account of what `softmap.solving.judge` computes by compiled loops: it sees the model and
-λ, nothing else. All in float64.
+It is the plain numpy version, in float64, of what `softmap.solving.judge` computes with compiled
+loops.
 """
 
 from __future__ import annotations
@@ -30,19 +30,27 @@ class Certificate(Gaps):
 
     Attributes
     ----------
-    model, lam, eta
-        What was looked at; the model without states that hard constraints rule out.
-    labels, energy
-        The best labelling found; `energy == model.energy(labels)`, +inf if none obeys the hard
-        constraints.
-    bound
+    model : Model
+        The arc-consistent model: states excluded by hard constraints have cost +inf.
+    lam : float64 array
+        λ, flat over half-edges.
+    eta : float
+        Inverse temperature η.
+    labels : int64 array
+        The best labelling found.
+    energy : float
+        `model.energy(labels)`; +inf if no labelling satisfies the hard constraints.
+    bound : float
         Lower bound on the LP and MAP optimum: the unsmoothed dual at `lam`, rounded down.
-    primal, node_marginals
-        Cost and node marginals of a point of the local polytope (see `edge_marginals`), so an upper
-        bound on the LP optimum: the projection of μ^λ where `projected`, else `labels`.
-    projected, exact
-        False where hard constraints leave the node marginals of μ^λ without edge marginals; whether
-        edges have their cheapest transport.
+    primal : float
+        Cost of the point of the local polytope, an upper bound on the LP optimum.
+    node_marginals : float64 array
+        Node marginals of the point; see also `edge_marginals`.
+    projected : bool
+        Whether the point is the projection of μ^λ. It is `labels` if hard constraints leave the
+        node marginals without feasible edge marginals.
+    exact : bool
+        Whether edges have their optimal transport plans.
     """
 
     model: Model
@@ -63,7 +71,7 @@ class Certificate(Gaps):
 
     @cached_property
     def edge_marginals(self) -> Floats:
-        """Edge marginals of the point, flat over `model.edge_offset`; computed when asked for."""
+        """The edge marginals of the point, flat over `model.edge_offset`; lazily computed."""
         if not self.projected:
             return polytope.integral(self.model, self.labels)[1]
         if self.exact:
@@ -80,17 +88,31 @@ def certificate(
     node_marginals: ArrayLike | None = None,
     exact: bool = False,
 ) -> Certificate:
-    """Everything that λ proves about a model.
+    """Return the bound, primal point and labelling that follow from λ.
 
     Parameters
     ----------
-    lam : flat half-edge array; the bound holds for any
+    model : Model
+    lam : float array
+        λ, flat over half-edges. The bound is valid for any λ.
     eta : float
-        Inverse temperature at which μ^λ is taken.
-    node_marginals : optional
-        Other node marginals than μ_i^λ to build the point of the polytope on (averages, say).
-    exact : bool
-        Take the cheapest edge marginals for the node marginals (exact transport) instead of `Proj`.
+        Inverse temperature η of the marginals μ^λ.
+    node_marginals : float array, optional
+        Node marginals of the primal point (averaged ones, for example); μ_i^λ by default.
+    exact : bool, default False
+        Use the optimal transport plan of each edge instead of `Proj`.
+
+    Returns
+    -------
+    Certificate
+
+    Examples
+    --------
+    >>> import numpy as np, softmap
+    >>> model = softmap.Model([[0, 1], [1, 0]], [[0, 1]], softmap.Potts(0.4))
+    >>> proof = softmap.certificate(model, np.zeros(model.half_size), eta=100.0)
+    >>> proof.bound <= proof.primal <= proof.energy
+    True
     """
     exact = flag("exact", exact)
     dual = SmoothedDual(model, eta)
@@ -102,7 +124,7 @@ def certificate(
     labels, energy = best_labelling(tight, [round_nodes(tight, nodes), decode(tight, flat)])
     lifted = polytope.lift(tight, nodes)
     bound = dual_bound(tight, flat)
-    primal = max(projected_cost(dual, flat, lifted, exact=exact), bound)  # but for rounding
+    primal = max(projected_cost(dual, flat, lifted, exact=exact), bound)  # smaller only by rounding
     projected = math.isfinite(primal)
     return Certificate(
         model=tight,

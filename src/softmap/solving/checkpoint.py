@@ -1,4 +1,4 @@
-"""Runs on disk: everything the relaxation needs to go on as if it had never stopped."""
+"""Checkpoints: the complete state of a relaxation, so that a resumed run repeats it exactly."""
 
 from __future__ import annotations
 
@@ -23,16 +23,16 @@ from softmap.solving.trace import Trace
 __all__ = ["Checkpoint", "load", "save"]
 
 KIND, VERSION = "checkpoint", 9
-# options that are kept
+# options that a checkpoint stores
 SETTINGS = (
     "method", "eta", "dtype", "seed", "updates", "lp_gap", "gap", "goal", "backend", "upper_bound",
 )  # fmt: skip
-MAY_BE_EMPTY = ("messages.prev",)  # parts of states that are made when they are needed
+MAY_BE_EMPTY = ("messages.prev",)  # arrays of a state that are allocated lazily
 
 
 @dataclass(frozen=True)
 class Checkpoint:
-    """A stored run: `settings` are the options it began with."""
+    """A stored run; `settings` are its options."""
 
     path: Path
     header: dict[str, Any]
@@ -40,12 +40,12 @@ class Checkpoint:
 
     @property
     def settings(self) -> dict[str, Any]:
-        """Options of the run that was stopped, those that a resumed run keeps."""
+        """The options of the stored run that a resumed run keeps."""
         stored = self.header["settings"]
         return {name: stored[name] for name in SETTINGS if name in stored or name != "upper_bound"}
 
     def restore(self, relaxation: Relaxation) -> Trace:
-        """Put a freshly begun relaxation where this one was; returns the trace."""
+        """Restore the state of a new relaxation; return the trace."""
         try:
             self._restore_state(relaxation)
             self._restore_best(relaxation)
@@ -55,7 +55,7 @@ class Checkpoint:
             relaxation.budget.resume(seconds, count("work", self.header["work"]))
             return Trace.from_array(self.arrays["trace"])
         except Exception as error:
-            raise CheckpointError(f"{self.path}: not a whole checkpoint ({error})") from error
+            raise CheckpointError(f"{self.path}: the checkpoint is damaged ({error})") from error
 
     def _restore_state(self, relaxation: Relaxation) -> None:
         for name, owner, attribute, value in _leaves(relaxation.state):
@@ -86,14 +86,14 @@ class Checkpoint:
 
 
 def _like_number(name: str, value: Any) -> Any:
-    """A number of a header: counts are integers, at least -1."""
+    """Return a number of a header; counts must be integers of at least -1."""
     if isinstance(value, bool) or not isinstance(value, int | float):
-        raise ValueError(f"{name} is no number")
+        raise ValueError(f"{name} is not a number")
     return value if isinstance(value, float) else count(name, value, -1)
 
 
 def _labels(relaxation: Relaxation, stored: NDArray[Any]) -> NDArray[Any]:
-    """Labels of a file, if they are some of this model."""
+    """Return labels of a file, checked against the model."""
     labels = _like("labels", stored, relaxation.best.labels)
     most = relaxation.problem.model.num_labels[: len(labels)]
     if (labels < 0).any() or (labels >= most).any():
@@ -102,7 +102,7 @@ def _labels(relaxation: Relaxation, stored: NDArray[Any]) -> NDArray[Any]:
 
 
 def _like(name: str, stored: NDArray[Any], value: NDArray[Any]) -> NDArray[Any]:
-    """An array of a file, if it has the type and shape of the one it replaces."""
+    """Return an array of a file, if it has the dtype and shape of the array it replaces."""
     if (stored.dtype, stored.shape) != (value.dtype, value.shape):
         raise ValueError(
             f"{name}: expected {value.dtype}{value.shape}, found {stored.dtype}{stored.shape}"
@@ -111,7 +111,7 @@ def _like(name: str, stored: NDArray[Any], value: NDArray[Any]) -> NDArray[Any]:
 
 
 def _leaves(state: Any, prefix: str = "") -> Iterator[tuple[str, Any, str, Any]]:
-    """Every array and number of a state: (path, owner, field, value)."""
+    """Yield every array and number of a state as (path, owner, field, value)."""
     for f in fields(state):
         value = getattr(state, f.name)
         if isinstance(value, Model):
@@ -123,7 +123,7 @@ def _leaves(state: Any, prefix: str = "") -> Iterator[tuple[str, Any, str, Any]]
 
 
 def save(path: Path, relaxation: Relaxation, trace: Trace) -> None:
-    """Write a run atomically: a killed process leaves the last whole checkpoint."""
+    """Write a checkpoint atomically: if the process is killed, the last checkpoint remains."""
     kept, at = relaxation.best.snapshot(), relaxation.at
     point, proof = kept.pop("point"), kept.pop("proof")
     arrays: dict[str, Any] = {
@@ -148,7 +148,7 @@ def save(path: Path, relaxation: Relaxation, trace: Trace) -> None:
 
 
 def load(path: Path, model: Model) -> Checkpoint:
-    """A checkpoint of this model."""
+    """Read a checkpoint of this model."""
 
     def problem(sentence: str) -> CheckpointError:
         return CheckpointError(f"{path}: {sentence}")
@@ -157,9 +157,9 @@ def load(path: Path, model: Model) -> Checkpoint:
     if header.get("model") != model.fingerprint():
         raise problem("this checkpoint belongs to another model")
     if header.pop("digest", None) != digest(header, arrays):
-        raise problem("not a softmap checkpoint any more: its numbers were changed")
+        raise problem("the checkpoint was changed after it was written (its digest differs)")
     try:
         Options(**{name: header["settings"][name] for name in SETTINGS})
     except Exception as error:
-        raise problem(f"not a whole checkpoint ({error})") from error
+        raise problem(f"the checkpoint is damaged ({error})") from error
     return Checkpoint(path, header, arrays)

@@ -1,4 +1,4 @@
-"""Many models on a device: relaxations of all at once, each with limits and a result of its own."""
+"""Batches on a GPU: the relaxations of many models at once, each with its limits and result."""
 
 from __future__ import annotations
 
@@ -29,13 +29,13 @@ __all__ = ["Relaxations", "batchable", "buckets", "relax_batch"]
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
-PRICED = 1e-11  # part of the bound by which the host may price a point otherwise than the device
+PRICED = 1e-11  # relative difference of a point's cost between host and device (rounding)
 CHECKS = Checks()
-ORDINARY = (2.0**-30, 2.0**30)  # costs that single precision takes as they are
+ORDINARY = (2.0**-30, 2.0**30)  # range of costs that need no scaling in single precision
 
 
 def batchable(model: Model) -> bool:
-    """Whether a model may share a launch with others: ordinary variables and costs only."""
+    """Whether a model can be in a batch: no auxiliary nodes or hard constraints, ordinary costs."""
     if not _joint(model) or model.has_forbidden:
         return False
     most = max(
@@ -46,7 +46,7 @@ def batchable(model: Model) -> bool:
 
 
 def buckets(models: Sequence[Model]) -> list[tuple[list[int], Joined]]:
-    """Models that may share a launch: those with the same families and label counts, as one."""
+    """Group models with the same families and label counts; return indices and unions."""
     alike: dict[Any, list[int]] = {}
     joint = [k for k, model in enumerate(models) if _joint(model)]
     for k, labels in zip(joint, _labels([models[k] for k in joint]), strict=True):
@@ -54,7 +54,7 @@ def buckets(models: Sequence[Model]) -> list[tuple[list[int], Joined]]:
     found = []
     for chosen in alike.values():
         whole = joined([models[k] for k in chosen])
-        if not _ordinary(whole):  # some of them are not, which is found out one by one
+        if not _ordinary(whole):  # check the models one by one
             chosen = [k for k in chosen if batchable(models[k])]
             whole = joined([models[k] for k in chosen]) if chosen else whole
         if chosen:
@@ -67,7 +67,7 @@ def _joint(model: Model) -> bool:
 
 
 def _labels(models: Sequence[Model]) -> list[tuple[int, int]]:
-    """The least and the greatest label count of each model."""
+    """Return the smallest and largest label count of each model."""
     if not models:
         return []
     start = np.cumsum([0, *(model.n for model in models[:-1])])
@@ -77,7 +77,7 @@ def _labels(models: Sequence[Model]) -> list[tuple[int, int]]:
 
 
 def _ordinary(whole: Joined) -> bool:
-    """Whether all costs are finite, and of a size that single precision takes as it is."""
+    """Whether all costs are finite and need no scaling in single precision."""
     if whole.model.has_forbidden:
         return False
     largest = whole.largest
@@ -85,7 +85,7 @@ def _ordinary(whole: Joined) -> bool:
 
 
 class _Asked(NamedTuple):
-    """Limits and tolerances by model."""
+    """The limits and tolerances of each model."""
 
     max_work: Floats
     time_limit: Floats
@@ -94,7 +94,7 @@ class _Asked(NamedTuple):
 
 
 class _Progress:
-    """Which models of a batch go on, and why the others do not."""
+    """The models of a batch that are still running, and the status of the others."""
 
     def __init__(self, batch: Any, models: Sequence[Model], each: Sequence[Options]) -> None:
         self.batch, self.each = batch, each
@@ -115,17 +115,17 @@ class _Progress:
         self.ended = np.zeros(count, dtype=bool)
 
     def affordable(self, wanted: int) -> int:
-        """Passes until the next check, or until the first limit of work."""
+        """Return the number of passes until the next check, or until a work limit."""
         active = self.active
         left = self.asked.max_work[active] / self.work_of[active] - self.passes[active]
         return max(1, int(min(wanted, left.min())))
 
     def passed(self, count: int) -> None:
-        """Note passes of the models that go on."""
+        """Record passes of the running models."""
         self.passes[self.active] += count
 
     def stop(self, seconds: float) -> None:
-        """Note what has ended, after a look."""
+        """Set the status of models that have ended, after a check."""
         batch, active, asked = self.batch, self.active, self.asked
         lower = batch.bound[active]
         unit = np.minimum(np.abs(lower), np.abs(lower + self.constant[active]))
@@ -158,7 +158,7 @@ class _Progress:
 def relax_batch(
     models: Sequence[Model], each: Sequence[Options], whole: Joined | None = None
 ) -> Relaxations:
-    """The relaxations of models of one bucket, in blocks of one launch."""
+    """Solve the relaxations of a group of models, one thread block per model."""
     from softmap.methods.cuda import find_device
     from softmap.methods.cuda.batch import Batch
 
@@ -178,22 +178,22 @@ def relax_batch(
 
 
 class Relaxations:
-    """What a batch has found; results are made when they are asked for.
+    """The relaxations of a batch; results are computed lazily.
 
-    Arrays stay on the device, in one block for all models, until the first of them is.
+    The arrays of all models stay on the device until the first result is requested.
     """
 
     def __init__(self, batch: Any, progress: _Progress, looks: list[Any], setup: float) -> None:
         self._batch, self._progress, self._looks, self._setup = batch, progress, looks, setup
 
     def status(self, k: int) -> Status:
-        """Why model `k` was stopped."""
+        """Return why model `k` was stopped."""
         return self._progress.status[k] or Status.STALLED
 
     @cached_property
     def _found(self) -> Any:
         found = self._batch.relaxed()
-        self._batch = None  # and its memory on the device
+        self._batch = None  # frees its memory on the device
         return found
 
     def _rows(self, k: int) -> list[Row]:
@@ -213,14 +213,14 @@ class Relaxations:
         return rows
 
     def _point(self, k: int, labels: Ints, energy: float) -> tuple[PrimalPoint, float]:
-        """The better of the labels and of what the device has found, with its cost.
+        """Return the better of the labels and the device's point, with its cost.
 
-        Priced as it is handed out: a device rounds otherwise.
+        The cost is recomputed on the host, because the device rounds differently.
         """
         found, model, whole = self._found, self._progress.models[k], self._found.whole
         plain = model if model.constant == 0 else model.replace(constant=0.0)
         ours = PrimalPoint(plain, labels=labels), energy
-        if math.isinf(found.primal[k]):  # none that obeys hard constraints
+        if math.isinf(found.primal[k]):  # no feasible point
             return ours
         states = slice(int(whole.state[k]), int(whole.state[k + 1]))
         halves = slice(int(whole.half_state[k]), int(whole.half_state[k + 1]))
@@ -228,12 +228,12 @@ class Relaxations:
         point = PrimalPoint(plain, found.nodes[states], None, coupling, eta)
         try:
             cost = point.make().cost + model.constant
-        except OptionError:  # next to hard constraints, rounding may leave no coupling
+        except OptionError:  # with hard constraints, rounding may leave no feasible coupling
             return ours
         return (point, cost) if cost < energy else ours
 
     def result(self, k: int) -> Result:
-        """The result of model `k`."""
+        """Return the result of model `k`."""
         found, model, options = self._found, self._progress.models[k], self._progress.each[k]
         whole, rows = found.whole, self._rows(k)
         nodes = slice(int(whole.node[k]), int(whole.node[k + 1]))
@@ -254,11 +254,11 @@ class Relaxations:
             messages=found.messages[halves], point=point, lp_bound=bound, proof=Proof(),
             tolerances=(options.lp_gap, options.gap),
         )  # fmt: skip
-        return cautious(result)  # where the last digits decide
+        return cautious(result)  # rounding may decide the status
 
 
 def _no_better(row: Row, bound: float, primal: float, energy: float) -> Row:
-    """A row that says no more than the result, whose last digits come from elsewhere."""
+    """Return a row of the trace that is not better than the result, whose rounding differs."""
     return replace(
         row,
         bound=min(row.bound, bound),
@@ -272,5 +272,5 @@ def _or_inf(limit: float | None) -> float:
 
 
 def _lowered(value: float, constant: float) -> float:
-    """`value + constant`, rounded down."""
+    """Return `value + constant`, rounded down."""
     return float(core.lower_sum(np.array([value, constant])))

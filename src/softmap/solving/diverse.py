@@ -1,8 +1,8 @@
-"""The cheapest labelling that differs from each of some earlier ones in at least d variables.
+"""The best labelling that differs from each of some earlier ones in at least d variables.
 
-First a price ν on every agreement with an earlier labelling: a Lagrangian, whose dual is a bound
-and whose labels may be far enough away. What that leaves open is searched exactly, with counters
-of the differences as additional variables.
+First, a Lagrangian: every agreement with an earlier labelling costs ν. Its dual is a bound, and its
+labels may be diverse enough. If a gap remains, an exact search follows, with counters of the
+differences as additional variables.
 """
 
 from __future__ import annotations
@@ -22,18 +22,18 @@ EPS = np.finfo(float).eps
 
 @dataclass(frozen=True, eq=False)
 class DiverseTuning:
-    """Numbers of the search for labels that differ from earlier ones.
+    """Tuning numbers of the search for diverse labellings.
 
     Attributes
     ----------
     prices : int
-        Values of ν that are tried.
+        Number of values of ν that are tried.
     share : float
-        Part of the time left that each of them may take.
+        Fraction of the remaining time for each value of ν.
     entries : int
-        Table entries up to which counters are added.
+        Largest number of table entries of the model with counters.
     rate : int
-        Table entries of counters per second that is left: to prepare them takes time, too.
+        Largest number of table entries of counters per remaining second.
     tight : float
         Relative gap at which a search may stop.
     """
@@ -51,11 +51,11 @@ TUNING = DiverseTuning()
 def next_diverse(
     flat: FlatModel, earlier: list[Ints], distance: int, deadline: float
 ) -> tuple[Ints | None, float]:
-    """Labels, where some are found, and a lower bound on all that are far enough away.
+    """Return diverse labels (or None), and a lower bound on the energy of all diverse labellings.
 
-    The bound is +inf where it is proved that no labelling of finite cost is far enough away.
+    The bound is +inf if it is proved that no diverse labelling of finite cost exists.
     """
-    if distance > len(earlier[0]):  # running variables follow from these, and do not count
+    if distance > len(earlier[0]):  # chain variables do not count
         return None, np.inf
     best, bound = _by_prices(flat, earlier, distance, deadline)
     size = len(earlier) * int(flat.num_labels.sum()) * (distance + 1) ** 2
@@ -79,7 +79,7 @@ def next_diverse(
 def _by_prices(
     flat: FlatModel, earlier: list[Ints], distance: int, deadline: float
 ) -> tuple[Ints | None, float]:
-    """Bisection on ν: labels are far enough away above some price, and too near below it."""
+    """Bisect on ν: labels are diverse enough above some ν, and not below it."""
     best, energy, bound = None, np.inf, -np.inf
     low, high = 0.0, np.inf
     finite = flat.tables[np.isfinite(flat.tables)]
@@ -104,9 +104,9 @@ def _by_prices(
 def _at_price(
     flat: FlatModel, earlier: list[Ints], distance: int, price: float, seconds: float
 ) -> tuple[Ints | None, float, float]:
-    """Labels of the model with prices, their cost without them, and what the price proves.
+    """Return labels of the Lagrangian, their energy without ν, and the bound that ν proves.
 
-    A labelling that is far enough away agrees with each earlier one in at most n - d variables.
+    A diverse labelling agrees with each earlier one in at most n - d variables.
     """
     n = len(earlier[0])
     start = (np.cumsum(flat.num_labels) - flat.num_labels)[:n]
@@ -132,7 +132,7 @@ def _differences(one: Ints, other: Ints) -> int:
 
 
 def _with_counters(flat: FlatModel, earlier: list[Ints], distance: int) -> FlatModel:
-    """The model with counters c_i = min(d, differences among variables 0..i), the last one d."""
+    """Return the model with counters c_i = min(d, differences in variables 0..i); the last is d."""
     n = len(earlier[0])
     labels, unary = [flat.num_labels], [flat.unary]
     scopes, tables, arity = [flat.scope], [flat.tables], [np.diff(flat.scope_start)]
@@ -159,7 +159,7 @@ def _with_counters(flat: FlatModel, earlier: list[Ints], distance: int) -> FlatM
 
 
 def _step(num_labels: int, label: int, distance: int) -> Costs:
-    """0 where the last axis is the count after a variable with that label, +inf elsewhere."""
+    """Return the transition table of a counter: 0 for the right next count, else +inf."""
     table = np.full((distance + 1, num_labels, distance + 1), np.inf)
     for x in range(num_labels):
         before = np.arange(distance + 1)

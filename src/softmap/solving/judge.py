@@ -1,7 +1,7 @@
-"""The judge: works out what proposals prove, and offers it to the best so far.
+"""The judge: computes the bounds and points of proposals, and offers them to `Best`.
 
-It sees an algorithm only through its proposals, and gives the same numbers as
-`solving.certificate`, which is the plain account of them.
+It sees an algorithm only through its proposals. `solving.certificate` computes the same numbers in
+plain numpy.
 """
 
 from __future__ import annotations
@@ -26,11 +26,12 @@ __all__ = ["Judge"]
 
 
 class Judge:
-    """Judges proposals by compiled loops and offers what they prove.
+    """Evaluates proposals with compiled loops and offers the results.
 
     Parameters
     ----------
     best : Best
+        Keeps the best bound and point.
     """
 
     def __init__(self, best: Best) -> None:
@@ -40,18 +41,18 @@ class Judge:
 
     @classmethod
     def of(cls, model: Model, threads: int = 1) -> Judge:
-        """A judge of a model by itself, in its own units."""
+        """Return a judge for a model in its own units."""
         return cls(Best(Problem.plain(model, threads=threads)))
 
     def bound(self, proposal: Proposal) -> float:
-        """Judge the bound of a proposal only."""
+        """Compute the bound of a proposal only."""
         if proposal.bound is None:
             return self.best.offer_lam(proposal.lam)
         self.best.offer_lp_bound(proposal.bound, unmade(proposal, "lam"))
         return proposal.bound
 
     def look(self, proposal: Proposal) -> Verdict:
-        """Judge a proposal: its bound, and a point of the polytope for each node marginals."""
+        """Compute the bound of a proposal, and a feasible point for each of its node marginals."""
         bound = self.bound(proposal)
         nodes = proposal.nodes or (self._nodes_of(proposal),)
         if len(self.model.auxiliaries):
@@ -69,12 +70,12 @@ class Judge:
         return Verdict(bound, costs, priced[0].entropy, priced[0].slack, nodes)
 
     def solution(self, lam: Floats, nodes: Floats) -> None:
-        """Judge the solution of an LP solver: every edge gets its cheapest transport."""
+        """Evaluate the solution of an LP solver; every edge gets its optimal transport plan."""
         self.best.offer_lam(lam)
         point = PrimalPoint(self.model, nodes)
         try:
             cost = point.make().cost
-        except OptionError:  # next to hard constraints, rounding may leave no coupling
+        except OptionError:  # with hard constraints, rounding may leave no feasible coupling
             cost = math.inf
         self.best.offer_point(cost, point)
 

@@ -1,4 +1,4 @@
-"""The m best labellings, or m good ones that differ, each with a certified bound."""
+"""`solve_mbest`: the m best labellings, or m diverse ones, each with a certified bound."""
 
 from __future__ import annotations
 
@@ -32,12 +32,12 @@ EPS = np.finfo(float).eps
 
 @dataclass(frozen=True, eq=False)
 class RankTuning:
-    """Numbers of the search for the best labellings.
+    """Tuning numbers of the search for the best labellings.
 
     Attributes
     ----------
     first : float
-        Part of the time limit that the best labelling may take.
+        Fraction of the time limit for the best labelling.
     tight : float
         Relative gap at which a search may stop.
     """
@@ -55,12 +55,14 @@ class RankedLabelling:
 
     Attributes
     ----------
-    labels, energy
-        The labelling; `energy == model.energy(labels)`.
-    bound
-        Certified lower bound on the cost that the best possible entry at this place has.
-    proved
-        Whether `energy` is within the relative gap asked for of `bound`.
+    labels : int64 array
+        The labelling.
+    energy : float
+        `model.energy(labels)`.
+    bound : float
+        Certified lower bound on the energy of the true entry of this rank.
+    proved : bool
+        Whether `energy` is within the requested relative gap of `bound`.
     """
 
     labels: NDArray[np.int64]
@@ -79,31 +81,36 @@ def solve_mbest(
     threads: int | None = None,
     seed: int = 0,
 ) -> list[RankedLabelling]:
-    """The m best labellings in order of cost, or m good ones that differ from each other.
+    """Return the m best labellings in order of energy, or m diverse labellings.
 
-    Without `diversity`, entry k is the labelling of the k-th least cost, and its `bound` a lower
-    bound on the k-th least cost of all labellings. With `diversity=d`, entry k has the least
-    cost among the labellings that differ from *each* earlier entry in at least d variables (one
-    after the other: not the best set of m), and its `bound` is one on the cost of all those.
+    Without `diversity`, entry k is the labelling of k-th lowest energy, and its `bound` is a lower
+    bound on the k-th lowest energy. With `diversity=d`, entry k has the lowest energy among the
+    labellings that differ from *each* earlier entry in at least d variables, and its `bound` is a
+    lower bound on the energy of all of those. Entries are found greedily; they need not be the best
+    set of m.
 
     Parameters
     ----------
     model : Model
-    m : int, how many
-    diversity : int, in how many variables any two have to differ at least
-    time_limit : float
-        Seconds in all. Without one, every entry is searched for until it is proved, however long
-        that takes; with one, `proved` says of each whether it was.
-    gap : float
-        The relative gap to `bound` at which an entry counts as proved. Costs that are closer to
-        each other than that may come in either order.
-    threads, seed
-        Of the run of `solve` for the first labelling.
+    m : int
+        Number of labellings.
+    diversity : int, optional
+        Smallest number of variables in which any two labellings differ.
+    time_limit : float, optional
+        Time limit in seconds, for all labellings. Without a limit every entry is searched for until
+        it is proved; with one, see `proved` of each entry.
+    gap : float, default 1e-6
+        Relative gap to `bound` at which an entry counts as proved. Labellings whose energies differ
+        by less may come in either order.
+    threads : int, optional
+        Number of threads; all that this process may use by default.
+    seed : int, default 0
+        Seed of the random numbers.
 
     Returns
     -------
     list of RankedLabelling
-        Fewer than m where no more labellings of finite cost exist, or none was found in time.
+        Fewer than m if no more labellings of finite cost exist, or none was found in time.
 
     Examples
     --------
@@ -127,7 +134,7 @@ def solve_mbest(
 
 
 def _others(first: Result, most: int, apart: int | None, deadline: float) -> list[RankedLabelling]:
-    """The first labelling and what follows it."""
+    """Return the first labelling and the following ones."""
     if not math.isfinite(first.energy):
         return []
     model, gap = first.model, first.tolerances[1]
@@ -139,7 +146,7 @@ def _others(first: Result, most: int, apart: int | None, deadline: float) -> lis
 
 
 def _sorted(model: Model, found: list[tuple[Ints, float]]) -> list[tuple[Ints, float]]:
-    """In order of cost, also where time ran out: bounds belong to ranks, not to labellings."""
+    """Sort labellings by energy, and bounds with them: bounds belong to ranks."""
     labels = sorted((labels for labels, _ in found), key=model.energy)
     return list(zip(labels, accumulate((bound for _, bound in found), max), strict=True))
 
@@ -154,7 +161,7 @@ def _ranked(model: Model, labels: Ints, bound: float, gap: float) -> RankedLabel
 
 
 def _apart(first: Result, distance: int, deadline: float) -> Iterator[tuple[Ints, float]]:
-    """Labellings one after the other, each far enough from all before it."""
+    """Yield diverse labellings, each with its bound."""
     problem = Problem.of(first.model)
     flat = flatten(problem.model)
     best = first.labels.reshape(-1)
@@ -169,15 +176,15 @@ def _apart(first: Result, distance: int, deadline: float) -> Iterator[tuple[Ints
         if not options:
             return
         labels = min(options, key=problem.scaled.energy)
-        bound = max(bound, problem.bound_back(proved))  # fewer labellings are left than before
+        bound = max(bound, problem.bound_back(proved))  # bounds do not decrease with the rank
         earlier.append(labels[: problem.scaled.num_visible])
         yield earlier[-1], bound
 
 
 def _moved(model: Model, earlier: list[Ints], distance: int) -> Ints | None:
-    """The last labelling with cheap labels changed until it is far enough from all, or None.
+    """Change labels of the last labelling until it differs enough from all, or return None.
 
-    What a change costs is judged by pairs alone, each change for itself.
+    The cost of a change is estimated from pairwise costs, for each change separately.
     """
     last, n = earlier[-1], model.num_visible
     cost = model.unary[: model.node_offset[n]].copy()
@@ -200,10 +207,10 @@ def _moved(model: Model, earlier: list[Ints], distance: int) -> Ints | None:
 
 @dataclass
 class _Part:
-    """The labellings that agree with `start` in `depth` variables and differ from it in the next.
+    """The labellings that agree with `start` in `depth` variables and differ in the next one.
 
-    Variables are taken in the order of `_PartBounds.order`. `barred` are the labels that the next
-    one must avoid; `labels` and `energy` are the best ones known of the part.
+    Variables are in the order of `_PartBounds.order`. `barred` are the forbidden labels of the next
+    variable; `labels` and `energy` are the best known labelling of the part.
     """
 
     start: Ints
@@ -215,10 +222,10 @@ class _Part:
 
 
 class _Partition:
-    """All labellings but those already given out, in parts (Lawler 1972).
+    """A partition of all labellings that were not returned yet (Lawler 1972).
 
-    A part waits with a bound from the λ of the first run, and is searched only when that is less
-    than the cost of the best labelling known.
+    A part has a lower bound from the λ of the first run. It is searched only if that bound is below
+    the energy of the best known labelling.
     """
 
     def __init__(self, first: Result, gap: float, deadline: float, most: int) -> None:
@@ -232,23 +239,23 @@ class _Partition:
         self._order = numbers_from()
         self._waiting: list[tuple[float, int, _Part]] = []
         self._searched: list[tuple[float, int, _Part]] = []
-        self._lost = math.inf  # bound of parts in which no labelling was found
+        self._lost = math.inf  # lower bound of the parts in which no labelling was found
         labels = model.with_running(first.labels)
         self._push(_Part(labels, 0, frozenset(), first.bound, labels, first.energy))
 
     def __iter__(self) -> Iterator[tuple[Ints, float]]:
-        """The next best labelling and a bound on all that were left before it."""
+        """Yield the next best labelling, and a lower bound on all remaining ones before it."""
         while True:
             self._search_while_open()
             if not self._searched:
                 return
             bound = self._bound()
             part = heapq.heappop(self._searched)[2]
-            if part.labels is None:  # such parts are not kept
+            if part.labels is None:  # does not happen: such parts are not stored
                 return
             began = time.perf_counter()
             self._split(part, part.labels)
-            if self.most > 1:  # the others will take as long, and are to be in time
+            if self.most > 1:  # divide the remaining time among the remaining labellings
                 self.deadline -= (self.most - 1) * (time.perf_counter() - began)
                 self.most = 1
             yield part.labels, bound
@@ -263,7 +270,7 @@ class _Partition:
         heapq.heappush(self._searched if known else self._waiting, entry)
 
     def _search_while_open(self) -> None:
-        """Search the parts that may hold something better than the best labelling known."""
+        """Search the parts that may contain a better labelling than the best known one."""
         while self._waiting:
             bound, _, part = self._waiting[0]
             if self._searched:
@@ -275,7 +282,7 @@ class _Partition:
             self._search(part)
 
     def _search(self, part: _Part) -> None:
-        """Find the best labelling of a part; when time is up, any."""
+        """Find the best labelling of a part, or any labelling if the time is up."""
         unary = self._unary(part)
         labels = self._changed(part, unary)
         left = self.deadline - time.perf_counter()
@@ -299,7 +306,7 @@ class _Partition:
         self._push(part)
 
     def _unary(self, part: _Part) -> Costs:
-        """Unary costs of the variables that forbid every labelling outside the part."""
+        """Return unary costs that forbid every labelling outside the part."""
         offset, order = self.problem.model.node_offset, self.bounds.order
         fixed = np.zeros(self.problem.model.num_variables, dtype=bool)
         fixed[order[: part.depth]] = True
@@ -310,7 +317,7 @@ class _Partition:
         return unary
 
     def _changed(self, part: _Part, unary: Costs) -> Ints | None:
-        """The labelling that the part was split off from, with one label changed."""
+        """Return the labelling that the part was split from, with one label changed."""
         i = int(self.bounds.order[part.depth])
         allowed = np.flatnonzero(np.isfinite(unary[self.problem.model.node_slice(i)]))
         if not len(allowed):
@@ -323,7 +330,7 @@ class _Partition:
         return tried[best] if math.isfinite(energies[best]) else None
 
     def _split(self, part: _Part, labels: Ints) -> None:
-        """What is left of a part without one labelling: a part for each variable to differ in."""
+        """Split a part without one labelling: one new part for each variable that may differ."""
         for depth in range(part.depth, len(self.bounds.order)):
             before = part.barred if depth == part.depth else frozenset()
             barred = before | {int(labels[self.bounds.order[depth]])}
@@ -334,10 +341,10 @@ class _Partition:
 
 
 class _PartBounds:
-    """Lower bounds on parts from one λ: only the minima of variables change.
+    """Lower bounds of parts from one λ: only the minima of variables change.
 
-    `order` begins with the variables about which λ says least: where they are fixed, the bound is
-    close to the cost, and parts that differ in a later variable need no search.
+    `order` begins with the variables that λ decides least. If they are fixed, the bound is close to
+    the energy, and parts that differ in a later variable need no search.
     """
 
     def __init__(self, model: Model, lam: Costs) -> None:
@@ -352,7 +359,7 @@ class _PartBounds:
         self.least = np.minimum.reduceat(self.belief, model.node_offset[:-1])
         terms = model.n + int(np.bincount(model.edges.ravel(), minlength=1).max(initial=0)) + 8
         total = float(np.maximum.reduceat(size, model.node_offset[:-1]).sum())
-        self.base = dual_bound(model, lam) - 4 * EPS * terms * total  # errors of all sums below
+        self.base = dual_bound(model, lam) - 4 * EPS * terms * total  # minus all rounding errors
         margins = [self._margin(i) for i in range(model.num_visible)]
         self.order = np.argsort(margins, kind="stable")
         self._labels: Ints | None = None
@@ -362,7 +369,7 @@ class _PartBounds:
         return float(np.partition(block, 1)[1] - block.min()) if len(block) > 1 else math.inf
 
     def of(self, labels: Ints, depth: int, barred: frozenset[int]) -> float:
-        """A bound on a part, see `_Part`."""
+        """Return the lower bound of a part, see `_Part`."""
         if self._labels is not labels:
             n = self.model.num_variables
             rise = self.belief[self.model.node_offset[:n] + labels] - self.least[:n]

@@ -1,4 +1,4 @@
-"""How much memory a run takes: said beforehand, so that none is begun that cannot end."""
+"""An estimate of the memory of a run, so that a run without enough memory is not started."""
 
 from __future__ import annotations
 
@@ -63,10 +63,9 @@ TAKES = MemoryEstimate()
 
 
 def memory_needed(model: Model, dtype: str = "float64") -> int:
-    """Bytes that solving a model takes at its peak, the model itself included.
+    """Return the estimated peak memory of solving a model, in bytes, the model included.
 
-    From the sizes of its arrays; measured peaks are within a fifth of it for models that take more
-    than a few tens of megabytes.
+    Measured peaks are within 20 % of the estimate for models of more than a few tens of megabytes.
     """
     item, wide = np.dtype(dtype).itemsize, 0.0
     if model.has_forbidden or len(model.auxiliaries):
@@ -80,7 +79,7 @@ def memory_needed(model: Model, dtype: str = "float64") -> int:
         sent += TAKES.points
     if item < 8 and (tables or model.half_size <= CHAINS.large):
         wide += TAKES.proved
-    # tables of tiles lie side by side; in single precision, those of the model are made, too
+    # The schedule has a copy of the tables; in single precision, so has the layout.
     packed = tables * item // 8 * (1 if item == 8 else 2)
     return int(
         model.half_size * (sent * item + 8 * wide)
@@ -93,7 +92,7 @@ def memory_needed(model: Model, dtype: str = "float64") -> int:
 
 
 def _in_tables(model: Model) -> int:
-    """Bytes of costs that are given pair by pair."""
+    """Return the size of dense tables, in bytes."""
     arrays = ((len(p), a) for p in model.potentials for a in p.arrays().values())
     return sum(a.nbytes for edges, a in arrays if a.ndim > 1 or a.size > edges)
 

@@ -1,6 +1,6 @@
-"""Every option of a run: its type, its default, and what it may be.
+"""The options of a run: types, defaults and checks.
 
-This is the one list of them: `with_options` gives it to the functions that take it as keywords.
+This is the only list of options; `with_options` makes them keywords of a function.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 __all__ = ["BACKENDS", "DTYPES", "GOALS", "Options", "with_options"]
 
 DTYPES = ("float64", "float32")
-BACKENDS = {"cpu": "float64", "cuda": "float32"}  # with the precision of their iterates
+BACKENDS = {"cpu": "float64", "cuda": "float32"}  # the default precision of each backend
 GOALS = ("map", "lp", "labels", "optimal")
 MOST_THREADS = 4096
 
@@ -96,7 +96,7 @@ class Options:
 
     @property
     def precision(self) -> str:
-        """The precision of the iterates: as asked for, or that of the backend."""
+        """The precision of the messages: the requested one, or that of the backend."""
         return str(self.dtype)
 
     @property
@@ -120,9 +120,9 @@ def with_options(
 ) -> Callable[
     [Callable[[Model, Options], Outcome]], Callable[Concatenate[Model, Keywords], Outcome]
 ]:
-    """Let a function of a model and its options take each option as a keyword.
+    """Decorate a function of a model and `Options` so that it takes each option as a keyword.
 
-    Its signature then lists all of them, for people, `help` and type checkers.
+    Its signature then lists all options, for `help` and type checkers.
     """
     keywords = inspect.signature(kind).parameters
 
@@ -147,8 +147,8 @@ def with_options(
 
 
 def _unexpected(function: str, name: str, names: list[str]) -> str:
-    """What Python says about a keyword that there is not, and the one that may be meant."""
-    from difflib import get_close_matches  # only after a mistake
+    """Return Python's message for an unknown keyword, with a suggestion."""
+    from difflib import get_close_matches  # imported late: only errors need it
 
     meant = "".join(f"; did you mean {near!r}?" for near in get_close_matches(name, names, 1))
     return f"{function}() got an unexpected keyword argument {name!r}{meant}"
@@ -173,7 +173,7 @@ def _seed(name: str, value: Any) -> int:
 def _dtype(value: Any) -> str:
     try:
         name = "" if value is None else np.dtype(value).name
-    except Exception:  # of any type: numpy tries many things with what it is given
+    except Exception:  # of any type: numpy calls methods of the value
         name = ""
     if name not in DTYPES:
         raise wrong("dtype", value, _choice(DTYPES))

@@ -1,7 +1,7 @@
-"""What is solved: the model as given, the model that is worked on, and the units between them.
+"""`Problem`: the given model, the scaled model that methods work on, and the units between them.
 
-Costs, λ and η are scaled by a power of two (`softmap.relaxation.scaling`), which rounds nothing, so
-that costs are near 1; the constant is left out, and so are states that hard constraints rule out.
+Costs, λ and η are scaled exactly by a power of two (`softmap.relaxation.scaling`), so that costs
+are near 1. The constant is removed, and so are states that hard constraints exclude.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from softmap.relaxation.scaling import largest_cost, scaled
 
 __all__ = ["Problem"]
 
-LARGEST_SINGLE = 100  # exponent of the largest cost that single precision works with
+LARGEST_SINGLE = 100  # largest exponent of a cost in single precision
 
 Floats = NDArray[np.float64]
 
@@ -35,20 +35,20 @@ class Problem:
     Attributes
     ----------
     given : Model
-        As handed over.
+        The user's model.
     scaled : Model
-        Costs times `2**exponent`, without the constant.
+        The model with costs times `2**exponent`, without the constant.
     model : Model
-        The same without unsupported states (arc consistency): what is worked on.
+        `scaled` after arc consistency; methods work on it.
     exponent : int
     scale : float
         Scale of the costs of `scaled`.
     width : float
-        Ranges of all costs together: no λ needs to be larger.
+        Sum of the ranges of all costs: no λ needs to be larger.
     precision : "float64" or "float32"
-        Of the iterates; bounds and costs are float64 in any case.
+        Precision of the messages; bounds and costs are always float64.
     threads : int
-        Threads of compiled loops; nothing but the time depends on it.
+        Number of threads of compiled loops; results do not depend on it.
     """
 
     given: Model
@@ -62,7 +62,7 @@ class Problem:
 
     @classmethod
     def of(cls, model: Model, *, precision: str = "float64", threads: int = 1) -> Problem:
-        """The model, scaled and without unsupported states."""
+        """Return the problem of a model, scaled and arc-consistent."""
         found = scaled(model)
         if precision == "float32" and found.largest > LARGEST_SINGLE:
             raise OptionError(
@@ -79,25 +79,25 @@ class Problem:
 
     @classmethod
     def plain(cls, model: Model, *, threads: int = 1) -> Problem:
-        """The model as it is: scaled and pruned already, or to be looked at in its own units."""
+        """Return the problem of a model that is neither scaled nor pruned."""
         found = scaled(model)
         return cls(model, model, model, 0, found.scale, math.inf, threads=threads)
 
     # --- into the units of the problem ------------------------------------------------------------
 
     def eta(self, eta: float | None) -> float | None:
-        """η of the user in the units of the problem, within the range of its precision."""
+        """Convert the user's η to the units of the problem, within the range of its precision."""
         if eta is None:
             return None
         with np.errstate(over="ignore"):
             return self._within(float(np.ldexp(eta, -self.exponent)))
 
     def lam(self, lam: Floats) -> Floats:
-        """λ of the user in the units of the problem; entries of absurd size are clipped.
+        """Convert the user's λ to the units of the problem; clip entries of implausible size.
 
-        A constant added to all labels of a half-edge changes nothing, so the middle of each
-        half-edge is moved to 0; what is then larger than all costs together is cut off. A bound
-        may get worse by that, never wrong.
+        A constant added to all labels of a half-edge changes nothing, so each half-edge is centred
+        at 0. Entries larger than the sum of all ranges of costs are then clipped. This may weaken
+        the bound, but the bound stays valid.
         """
         flat = self.lam_as_is(lam)
         if not np.isfinite(flat).all() or np.abs(flat).max(initial=0.0) > self.width:
@@ -110,7 +110,7 @@ class Problem:
         return flat
 
     def lam_as_is(self, lam: Floats) -> Floats:
-        """λ of the user, or of a tightened model, in the units of the problem."""
+        """Convert λ of the user, or of a tightened model, to the units of the problem."""
         with np.errstate(over="ignore", under="ignore"):
             return np.ldexp(lam, self.exponent)
 
@@ -122,46 +122,46 @@ class Problem:
     # --- and back ---------------------------------------------------------------------------------
 
     def cost_back(self, value: float) -> float:
-        """A cost in the user's units."""
+        """Convert a cost to the user's units."""
         return self._back(value) + self.given.constant
 
     def bound_back(self, value: float) -> float:
-        """A lower bound in the user's units, rounded down."""
+        """Convert a lower bound to the user's units, rounded down."""
         back = self._back(value)
         if self.exponent > 0 and np.ldexp(back, self.exponent) > value:
             back = math.nextafter(back, -math.inf)  # subnormal numbers may have been rounded up
         return float(core.lower_sum(np.array([back, self.given.constant])))
 
     def lam_back(self, values: Floats) -> Floats:
-        """λ in the user's units."""
+        """Convert λ to the user's units."""
         with np.errstate(over="ignore", under="ignore"):
             return np.ldexp(values, -self.exponent) if self.exponent else values
 
     def eta_back(self, eta: float) -> float:
-        """η in the user's units; the nearest finite number where costs are extreme."""
+        """Convert η to the user's units; the nearest finite number for extreme costs."""
         with np.errstate(over="ignore", under="ignore"):
             return _within(float(np.ldexp(eta, self.exponent)))
 
     def beliefs_back(self, given: Beliefs | None) -> Beliefs | None:
-        """Beliefs of a tightened model in the user's units."""
+        """Convert beliefs of a tightened model to the user's units."""
         if given is None:
             return None
         coupling, eta = self.lam_back(given.coupling), self.eta_back(given.eta)
         return replace(given, coupling=coupling, eta=eta)
 
     def survives_scaling(self, lam: Floats | None) -> bool:
-        """Whether λ is the same after scaling it back and forth: nothing was rounded."""
+        """Whether scaling λ back and forth is exact."""
         if lam is None or not self.exponent:
             return True
         return np.array_equal(np.ldexp(self.lam_back(lam), self.exponent), lam)
 
     def costs_survive_scaling(self) -> bool:
-        """Whether scaling has rounded no cost: all mantissas are those of the given costs."""
+        """Whether scaling was exact for all costs: the mantissas are those of the given costs."""
         pairs = zip(_costs(self.scaled), _costs(self.given), strict=True)
         return all(a is b or np.array_equal(np.frexp(a)[0], np.frexp(b)[0]) for a, b in pairs)
 
     def without_unsupported(self) -> Model:
-        """The given model without the states that arc consistency rules out."""
+        """Return the given model without the states that arc consistency removes."""
         barred = np.isposinf(self.model.unary)
         if np.array_equal(barred, np.isposinf(self.given.unary)):
             return self.given
@@ -170,11 +170,11 @@ class Problem:
     # --- gaps -------------------------------------------------------------------------------------
 
     def unit(self, bound: float) -> float:
-        """The unit of relative gaps to a bound of the problem: that of the user's bound, scaled."""
+        """Return the unit of relative gaps to a bound, in the units of the problem."""
         with np.errstate(over="ignore"):
             constant = float(np.ldexp(self.given.constant, self.exponent))
         size = min(abs(bound), abs(bound + constant))
-        # no step of the costs is larger than their scale, and most bounds are larger than both
+        # cost_step is at most the scale of the costs: skip it if the bound is larger
         return size if size >= self.scale else max(size, cost_step(self.scaled))
 
     def _back(self, value: float) -> float:
@@ -182,14 +182,14 @@ class Problem:
             return float(np.ldexp(value, -self.exponent))
 
     def _within(self, eta: float) -> float:
-        """η that the precision of the iterates can work with, beside costs of this scale."""
+        """Limit η to the range of the precision of the messages."""
         if self.precision == "float32" and 0 < self.scale < math.inf:
             eta = min(max(eta, 1e-30 / self.scale), 1e30 / self.scale)
         return _within(eta)
 
 
 def _within(eta: float, largest: float = 1e290) -> float:
-    """η that can still be multiplied by a degree, and divided by."""
+    """Limit η so that products with degrees, and 1 / η, stay finite."""
     return min(max(eta, 1 / largest), largest)
 
 

@@ -1,4 +1,4 @@
-"""What the bound of a run rests on: a relaxation, a tightened one, or an exact search."""
+"""The proof of a bound: a relaxation, a tightened relaxation, or an exact search."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ Scope = tuple[int, ...]
 
 
 class ProofKind(Enum):
-    """Where a bound comes from; the value is the sentence a person reads."""
+    """The kinds of proof; the value is the text that users see."""
 
     RELAXATION = "the dual of the LP relaxation"
     TIGHTENED = "the dual of the relaxation tightened by clusters"
@@ -30,18 +30,20 @@ class ProofKind(Enum):
 
 @dataclass(frozen=True, eq=False)
 class Proof:
-    """Everything needed to check a bound, where it can be checked without doing it again.
+    """The data needed to check a bound without solving again.
 
     Attributes
     ----------
-    kind
-        What the bound rests on.
-    clusters, lam, beliefs
-        Of a tightened relaxation: the sets of variables, λ of the model that
-        `softmap.proof.tightening.regions.build(model, clusters)` gives, and what a point of it is
-        made from.
-    nodes
-        Of a search: nodes of its tree.
+    kind : ProofKind
+        The kind of proof.
+    clusters : tuple of tuples of int
+        Clusters of a tightened relaxation.
+    lam : float64 array or None
+        λ of the model `softmap.proof.tightening.regions.build(model, clusters)`.
+    nodes : int
+        Number of nodes of the search tree.
+    beliefs : Beliefs or None
+        Marginals from which a point of the tightened relaxation is made.
     """
 
     kind: ProofKind = ProofKind.RELAXATION
@@ -64,7 +66,7 @@ class Proof:
 
 
 def proof_arrays(proof: Proof) -> Arrays:
-    """The proof as arrays by name."""
+    """Return the proof as arrays by name."""
     sizes = [len(scope) for scope in proof.clusters]
     arrays: Arrays = {
         "kind": np.array(list(ProofKind).index(proof.kind)),
@@ -81,7 +83,7 @@ def proof_arrays(proof: Proof) -> Arrays:
 
 
 def proof_from_arrays(arrays: Arrays) -> Proof:
-    """The proof that `proof_arrays` described."""
+    """Return the proof of the arrays of `proof_arrays`."""
     if arrays["sizes"].sum() != len(arrays["members"]) or (arrays["sizes"] < 0).any():
         raise ValueError("the clusters of the proof have other sizes than members")
     if not 0 <= int(arrays["kind"]) < len(ProofKind):

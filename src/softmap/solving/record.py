@@ -1,6 +1,6 @@
-"""What a run leaves: its trace, log and checkpoints, and at the end its result.
+"""The record of a run: its trace, log and checkpoints, and at the end its result.
 
-A result is the best that was found, in the user's units, and says no more than is proved.
+The result holds the best values in the user's units, and claims no more than is proved.
 """
 
 from __future__ import annotations
@@ -74,12 +74,12 @@ class Record:
     def note(
         self, relaxation: Relaxation, stage: StageName, check: Check | None = None
     ) -> Snapshot:
-        """Add a row about where the run stands."""
+        """Add a row with the current values; return it as a snapshot."""
         problem, best, check = self._problem, self._best, check or Check()
         self.price()
         energy = self.energy
         primal = primal_back(problem, best.primal, best.energy, energy)
-        if len(self.trace):  # the user's units may have rounded an earlier one down
+        if len(self.trace):  # conversion to the user's units may have rounded an earlier row
             primal = min(primal, self.trace[-1].primal)
         row = Row(
             work=self._budget.work,
@@ -126,17 +126,17 @@ def _current_lam(problem: Problem, relaxation: Relaxation) -> Callable[[], NDArr
 
 
 def primal_back(problem: Problem, primal: float, energy: float, energy_back: float) -> float:
-    """A primal value in the user's units: never above the energy."""
+    """Convert a primal value to the user's units; it is never above the energy."""
     return energy_back if primal >= energy else min(problem.cost_back(primal), energy_back)
 
 
 class Checkpoints:
-    """Stores a run now and then, at its end and when it is interrupted.
+    """Stores a run at intervals, at its end and when it is interrupted.
 
     Parameters
     ----------
     path : str, Path or None
-        Nothing is stored without one.
+        The file; None stores nothing.
     relaxation : Relaxation
     trace : Trace
     """
@@ -149,28 +149,28 @@ class Checkpoints:
         self._saved, self._whole = time.perf_counter(), True
 
     def suspend(self) -> None:
-        """From here on, a resumed run could not go on where this one stands."""
+        """Disable checkpoints: a resumed run could not continue from this point."""
         self._whole = False
 
     def allow(self) -> None:
-        """From here on, it could."""
+        """Enable checkpoints again."""
         self._whole = True
 
     def save_if_due(self, *, at_end: bool) -> None:
-        """Store the run if that was long ago, or it has ended."""
+        """Store the run if the interval has passed, or the run has ended."""
         if at_end or time.perf_counter() - self._saved > self.interval:
             self.save()
 
     def keep_whole(self) -> None:
-        """Store a run that an exception has ended, if a resumed run could go on from here."""
+        """Store a run that an exception has ended, if checkpoints are enabled."""
         if self._whole:
             self.save()
 
     def save(self) -> None:
-        """Store the run. Where that fails, the last checkpoint is whole, and the run goes on."""
+        """Store the run. If that fails, the last checkpoint remains and the run continues."""
         if self._path is None:
             return
-        from softmap.solving import checkpoint  # few runs are stored
+        from softmap.solving import checkpoint  # imported late: few runs are stored
 
         try:
             with self._relaxation.budget.interrupts.finishing():
@@ -178,8 +178,8 @@ class Checkpoints:
         except (OSError, MemoryError) as error:
             reason = getattr(error, "reason", None) or str(error) or "out of memory"
             warnings.warn(
-                f"{self._path}: the checkpoint cannot be written ({reason}); the run goes on, and "
-                "an earlier checkpoint is untouched",
+                f"{self._path}: the checkpoint cannot be written ({reason}); the run continues, "
+                "and an earlier checkpoint is unchanged",
                 CheckpointWarning,
                 stacklevel=2,
             )
@@ -187,7 +187,7 @@ class Checkpoints:
 
 
 class Watcher:
-    """Shows a run to a person who asked for it."""
+    """Callbacks that display a run: one for each snapshot, one for the result."""
 
     def __init__(
         self,
@@ -199,7 +199,7 @@ class Watcher:
 
 
 def watcher(model: Model, options: Options) -> Watcher:
-    """Log that a run begins, and make what shows it: a progress bar, lines, or nothing."""
+    """Log the start of a run; return its display: a progress bar, lines, or nothing."""
     LOG.info("solving %r by %s, goal %s", model, options.method, options.goal)
     if not options.verbose and not options.progress:
         return Watcher(lambda snapshot: None, _log_end, lambda: None)
@@ -220,7 +220,7 @@ def _log_end(result: Result) -> None:
 
 
 def finished(relaxation: Relaxation, record: Record, status: Status) -> Result:
-    """Assemble the result of a run."""
+    """Return the result of a run."""
     best, budget, problem = relaxation.best, relaxation.budget, relaxation.problem
     _last_labels(relaxation, record, status)
     record.price()
@@ -228,7 +228,7 @@ def finished(relaxation: Relaxation, record: Record, status: Status) -> Result:
     point = best.point or PrimalPoint(problem.model, labels=labels)
     lam: Any = best.unmade_lam()
     messages: Any = relaxation.restart_point
-    if problem.model.half_size <= TUNING.lazy:  # else they are made when somebody asks for them
+    if problem.model.half_size <= TUNING.lazy:  # otherwise they are lazily computed
         lam, messages = best.lam, relaxation.restart_point()
         made(point, "coupling")
     result = Result(
@@ -280,7 +280,7 @@ def _infinite(upper_bound: float | None) -> float:
 
 
 def _last_labels(relaxation: Relaxation, record: Record, status: Status) -> None:
-    """Labels that the background search or a device still has."""
+    """Offer labels that the background search or the device still has."""
     if relaxation.take_labels(wait=status is not Status.INTERRUPTED):
         record.note(relaxation, StageName.LABELS)
     rounded = relaxation.algorithm.rounded(relaxation.state) if relaxation.begun else None
@@ -290,14 +290,17 @@ def _last_labels(relaxation: Relaxation, record: Record, status: Status) -> None
 
 
 def _lam_back(problem: Problem, lam: Any) -> Any:
-    """λ in the user's units; where these are the problem's, it may still have to be made."""
+    """Convert λ to the user's units; it stays lazy if the units are the same."""
     if not problem.exponent:
         return lam
     return problem.lam_back(lam() if callable(lam) else lam)
 
 
 def _bounds_back(problem: Problem, best: Best) -> dict[str, Any]:
-    """Bounds and proof; from λ and the user's costs alone where scaling has rounded either."""
+    """Return bounds and proof in the user's units.
+
+    They are recomputed from λ and the user's costs if scaling was not exact.
+    """
     if problem.given is problem.scaled:
         return {"bound": best.bound, "lp_bound": best.lp_bound, "proof": best.proof}
     exact = problem.costs_survive_scaling() or not math.isfinite(best.bound)
@@ -326,7 +329,7 @@ def claims(result: Result) -> dict[Status, float]:
 
 
 def cautious(result: Result) -> Result:
-    """A result whose trace and status say no more than its bounds prove."""
+    """Return the result with a trace and status that claim no more than its bounds prove."""
     rows = [
         replace(
             row,
@@ -337,7 +340,7 @@ def cautious(result: Result) -> Result:
     ]
     most, gap = claims(result).get(result.status, math.inf), result.claimed_gap
     if math.isfinite(result.bound):
-        gap -= 4 * math.ulp(result.bound)  # the constant was added, which may have rounded
+        gap -= 4 * math.ulp(result.bound)  # rounding errors of adding the constant
     held = relative_gap(gap, result.unit) <= most
     large = {name: unmade(result, name) for name in ("lam", "messages")}
     status = result.status if held else Status.EXHAUSTED

@@ -1,8 +1,8 @@
-"""The LP relaxation of a problem, solved by one method: steps, checks, and when to move on.
+"""The relaxation stage: steps of one method, checks, and the switch to the next stage.
 
-A check asks for a bound, a point of the polytope and labels. Each costs as much as one to ten
-passes, so each is asked for only where it may change something. What is asked depends on passes
-and gaps, never on a clock, unless a time limit is near.
+A check computes a bound, a point of the polytope and labels. Each takes as long as one to ten
+passes, so that it is computed only if it may change something. The decision depends on passes and
+gaps, not on time, unless the time limit is near.
 """
 
 from __future__ import annotations
@@ -48,32 +48,37 @@ Found = TypeVar("Found")
 
 @dataclass(frozen=True, eq=False)
 class RelaxTuning:
-    """Numbers of the relaxation stage.
+    """Tuning numbers of the relaxation stage.
 
     Attributes
     ----------
     responsive : float
-        Seconds between two looks at limits and Ctrl-C.
-    coarse_pays, coarse_cost : int
-        Passes that must follow for a coarse-to-fine start to pay off; its cost, in passes.
+        Seconds between two checks of limits and Ctrl-C.
+    coarse_pays : int
+        Smallest number of remaining passes for coarse-to-fine initialisation to pay off.
+    coarse_cost : int
+        Time of the coarse solve, in passes.
     proving, proving_least : int
-        When the labels solve the LP, more passes may prove them: up to `proving` times those that
-        solved it, and at least `proving_least` in all.
+        If the labels solve the LP, further passes may prove them optimal: up to `proving` times the
+        passes that solved it, and at least `proving_least` in all.
     exact_after, exact_size : int
         After `exact_after` passes, an LP of at most `exact_size` node states and edge pairs is
-        handed to HiGHS's interior-point method.
+        solved by the interior-point method of HiGHS.
     share : float
-        Part of the time limit that the relaxation may take if other stages follow.
-    first, overtaken, settling : int
-        Passes before other stages may take over: at all; because a search has proved more than the
-        LP is likely to; because the bound has settled.
+        Largest fraction of the time limit for the relaxation if other stages follow.
+    first : int
+        Number of passes before the switch to other stages.
+    overtaken : int
+        The same, if a search has proved more than the LP is likely to prove.
+    settling : int
+        The same, if the bound has converged.
     little : float
-        The bound has settled when the second half of all passes gained less than this part of the
-        MAP gap.
+        The bound has converged if the second half of all passes gained less than this fraction of
+        the MAP gap.
     wide : float
-        Pairs of labels per label of a message for which the cost of a check is guessed.
+        Number of pairs of labels per message entry that the time estimate of a check assumes.
     lazy : int
-        Numbers in λ from which on it is handed out as what it is made of.
+        λ with more entries than this is lazily computed in results.
     """
 
     responsive: float = 0.1
@@ -98,16 +103,18 @@ CHECKS = Checks()
 
 @dataclass(kw_only=True)
 class Progress(Schedule):
-    """Where the relaxation stands: plain numbers, so that it can be stored.
+    """The state of the relaxation stage: plain numbers, so that it can be stored.
 
     Attributes
     ----------
     done : int
-        Steps of the method so far.
-    checked_at, solved_at : int
-        Steps at the last check; when the LP was solved (0: not yet).
+        Number of steps of the method so far.
+    checked_at : int
+        Step of the last check.
+    solved_at : int
+        Step at which the LP was solved (0: not yet).
     next_search : int
-        Steps after which an exact search may be tried again before the LP is solved.
+        Step of the next attempt of an exact search before the LP is solved.
     eta : float
         η of the last check.
     """
@@ -120,28 +127,29 @@ class Progress(Schedule):
 
 
 class Check(NamedTuple):
-    """What a check knows beyond the best: smoothed dual (None: unknown) and slack."""
+    """The values of a check that `Best` does not keep: smoothed dual (None: unknown), slack."""
 
     smoothed: float | None = None
     slack: float = math.nan
 
 
 class Background(Generic[Found]):
-    """A computation that runs in a thread, or at once where there is only one thread.
+    """A computation in a background thread, or at once if there is only one thread.
 
-    What it finds must not depend on when it runs: then runs with any number of threads are the same
-    to the bit, because all of them ask for the outcome after the same pass.
+    Its outcome must not depend on when it runs. Runs with any number of threads are then identical,
+    because they read the outcome after the same pass.
 
     Parameters
     ----------
-    work : function without arguments
+    work : function
+        The computation; it has no arguments.
     threaded : bool
-        Whether to run in a thread.
+        Whether to run it in a thread.
 
     Attributes
     ----------
     seconds : float
-        How long it took; 0 while it runs.
+        Its time; 0 while it runs.
     """
 
     def __init__(self, work: Callable[[], Found], *, threaded: bool) -> None:
@@ -160,13 +168,13 @@ class Background(Generic[Found]):
         began = time.perf_counter()
         try:
             self._found = self._work()
-        except BaseException as error:  # raised where somebody waits for it
+        except BaseException as error:  # raised again by `found`
             self._error = error
         self.seconds = time.perf_counter() - began
 
     def found(self, timeout: float | None = None) -> Found | None:
-        """The outcome, waiting for it up to `timeout` seconds; None if that is not enough."""
-        if self._process != os.getpid():  # a fork has no threads of its parent
+        """Return the outcome; block up to `timeout` seconds, then return None."""
+        if self._process != os.getpid():  # a forked process does not have this thread
             return self._work()
         if self._thread.ident is not None:
             self._thread.join(timeout)
@@ -185,14 +193,16 @@ class Relaxation:
     problem : Problem
     options : Options
     best : Best
-        To which bounds, points and labels are offered.
+        Keeps the best bounds, points and labels.
     budget : Budget
     warm : WarmStart, optional
 
     Attributes
     ----------
-    algorithm, state
-        The method, and what it carries on.
+    algorithm : Algorithm
+        The method.
+    state : State
+        Its state.
     judge : Judge
     labels : LabelSearch
     at : Progress
@@ -260,27 +270,30 @@ class Relaxation:
         model = self.problem.model
         return LabelSearch(model, self.algorithm.decode_order(model))
 
-    # --- where it stands --------------------------------------------------------------------------
+    # --- current state ----------------------------------------------------------------------------
 
     @property
     def sweeps(self) -> float:
-        """Work of the method in units of all half-edges."""
+        """The work of the method, in passes over all half-edges."""
         return float(self.state.work / max(1, 2 * self.problem.model.m)) if self.begun else 0.0
 
     @property
     def tolerances(self) -> Tolerances:
-        """The gaps that were asked for."""
+        """The requested tolerances."""
         return Tolerances(self.options.lp_gap, self.options.gap)
 
     def closed(self) -> Status | None:
-        """Whether a gap is small enough; the LP's counts unless passes may prove the labels."""
+        """Return the status if a gap is within its tolerance.
+
+        The LP gap does not count while passes may still prove the labels optimal.
+        """
         if self.options.whole_run:
             return None
         status = self.best.met(self.tolerances)
         return None if status is Status.LP_GAP and self._proving() else status
 
     def _proving(self) -> bool:
-        """Whether the LP is solved by the labels as well as by any point: passes may prove them."""
+        """Whether the labels are an LP solution, so that further passes may prove them optimal."""
         best, at = self.best, self.at
         if best.gaps().lp > self.options.lp_gap or not best.energy <= best.point_cost:
             return False
@@ -288,14 +301,14 @@ class Relaxation:
         return asked and at.done < max(TUNING.proving * at.solved_at, TUNING.proving_least)
 
     def stalled(self) -> Status | None:
-        """Whether neither gap has improved for long; not where updates were asked for."""
+        """Return STALLED if neither gap has improved for long; never with a number of updates."""
         sweeping = self.algorithm.sweeping
         passes = self.at.done if sweeping else int(self.sweeps)
         stalled = self.at.stalled(CHECKS, passes, *self.best.gaps())
         return Status.STALLED if stalled and not self.options.whole_run else None
 
     def search_due(self) -> bool:
-        """Whether to try an exact search now: after growing numbers of passes."""
+        """Whether to attempt an exact search now (at growing intervals)."""
         at = self.at
         if not self.algorithm.sweeping or at.done < at.next_search:
             return False
@@ -303,7 +316,7 @@ class Relaxation:
         return True
 
     def switches(self, trace: Trace) -> Status | None:
-        """Whether the stages after the relaxation should have the rest of a limited time."""
+        """Return RELAXED if the run should switch to the next stages within its time limit."""
         best, limit = self.best, self.options.time_limit
         if self.options.goal == "lp" or not self.algorithm.sweeping or not len(trace) or not limit:
             return None
@@ -313,24 +326,24 @@ class Relaxation:
         return Status.RELAXED if enough or _settled(trace, overtaken=overtaken) else None
 
     def restart_point(self) -> Floats:
-        """λ where the method stands, computed once."""
+        """The current λ of the method, computed once per step."""
         at, best = self.at, self.best
         if not self.begun or (not at.done and self._first is None):
             return best.lam if self._first is None else self._first  # the former is 0 still
         if self._restart is None or self._restart[0] != at.done:
             lam = self.algorithm.restart_point(self.state)
-            # a method of the paper that diverges may have overflowed
+            # λ of a diverging method of the paper may have overflowed
             self._restart = at.done, lam if np.isfinite(lam).all() else best.lam
         return self._restart[1]
 
     def resume(self, numbers: dict[str, Any]) -> None:
-        """Go on from the counts of a stored run; `numbers` are the fields of `Progress`."""
+        """Restore the counts of a stored run; `numbers` are the fields of `Progress`."""
         self.at = Progress(**numbers)
 
     # --- steps ------------------------------------------------------------------------------------
 
     def advance(self, trace: Trace) -> Status | None:
-        """Go on to the next check, or to the first limit on the way."""
+        """Do the steps up to the next check, or to a limit; return the status of the limit."""
         at, budget = self.at, self.budget
         if budget.left <= 0 or not self.begun:
             return Status.TIME_LIMIT
@@ -357,7 +370,7 @@ class Relaxation:
         return (Task.BRIEF, Task.FINISH) if self._hurried else self.budget.closing()
 
     def _step(self) -> None:
-        """As many steps as fit between two looks at limits."""
+        """Do as many steps as fit between two checks of limits."""
         at, budget, graph = self.at, self.budget, self.problem.model.graph
         sweeping = self.algorithm.sweeping
         count = 1 if sweeping else max(1, self.problem.model.n // 10)
@@ -376,7 +389,7 @@ class Relaxation:
         at.done += count
 
     def _interval(self) -> int:
-        """Steps until the next check."""
+        """The number of steps until the next check."""
         options, at = self.options, self.at
         if options.whole_run and options.updates:
             return max(1, options.updates // 40)
@@ -417,28 +430,29 @@ class Relaxation:
             self._hand_back_memory()
 
     def _out_of_time(self) -> Status | None:
-        """Whether the next step, and what follows it, would take longer than the time limit."""
+        """Whether the next step and the closing tasks would exceed the time limit."""
         if self.budget.time_limit is None or self.budget.fits(Task.STEP, *self._closing()):
             return None
         return Status.TIME_LIMIT
 
     def _hand_back_memory(self) -> None:
-        """Give freed memory of a large model back to the system, or it adds to what comes next."""
+        """Return freed memory of a large model to the system before more is allocated."""
         if self.problem.model.half_size > TUNING.lazy:
             core.give_back()
 
     # --- checks -----------------------------------------------------------------------------------
 
     def check(self, *, last: bool = False) -> Check:
-        """Judge where the method stands, and let it raise η.
+        """Check the current state of the method, and let it raise η.
 
-        Near the time limit only the bound is judged, and labels are found quickly or not at all.
+        Near the time limit only the bound is computed, and labels are decoded quickly or not at
+        all.
         """
         self.take_labels()
         at, budget = self.at, self.budget
         thorough = budget.fits(Task.CHECK, Task.FINISH)
         if at.checked_at == at.done and (not thorough or at.decoded_at == at.done):
-            return Check()  # nothing has changed
+            return Check()  # nothing has changed since the last check
         before, at.checked_at = max(at.checked_at, 0), at.done
         if not self.begun or (not at.done and not thorough):
             found = self._least_check()
@@ -453,13 +467,13 @@ class Relaxation:
         return found
 
     def least_check(self) -> Check:
-        """The check of a run that was broken off: ask the method for nothing but λ."""
+        """Check an aborted run: use only λ of the method."""
         self.take_labels()
         self.at.checked_at = self.at.done
         return self._least_check()
 
     def _whole_check(self, before: int, *, last: bool) -> Check:
-        """A bound, a point, and labels where they are due."""
+        """Compute a bound, a point, and labels if they are due."""
         at, best = self.at, self.best
         cost_before = best.point_cost
         with self.budget.timed(Task.CHECK):
@@ -473,7 +487,7 @@ class Relaxation:
         return Check(proposal.smoothed, verdict.slack)
 
     def _hasty(self) -> bool:
-        """Whether a point is not worth its price yet: labels give an upper value, too."""
+        """Whether to skip the point in an early check: labels give a primal value, too."""
         early = self.algorithm.sweeping and self.at.done <= CHECKS.hasty and self._first is None
         return early and self.options.goal == "lp" and not self.algorithm.frugal
 
@@ -484,13 +498,13 @@ class Relaxation:
         return self._sound(self.algorithm.answer(self.state, ask))
 
     def _sound(self, seen: Proposal) -> Proposal:
-        """The proposal, or the best λ so far where a method that may diverge has overflowed."""
+        """Return the proposal, or the best λ so far if a diverging method has overflowed."""
         if self.algorithm.sweeping or np.isfinite(seen.lam).all():
             return seen
         return Proposal(self.best.lam, seen.eta)
 
     def _brief_check(self, *, thorough: bool) -> Check:
-        """A check without a point of the polytope: the bound, and labels as they are read off."""
+        """Check without a point of the polytope: the bound, and decoded labels."""
         best, budget = self.best, self.budget
         proposal = self._sound(self.algorithm.answer(self.state, Ask.BOUND))
         self.at.eta = proposal.eta
@@ -505,7 +519,7 @@ class Relaxation:
         return Check()
 
     def _least_check(self) -> Check:
-        """The bound of λ as it stands, and labels where there are none yet."""
+        """Compute the bound of the current λ, and labels if there are none yet."""
         best, done = self.best, self.at.done
         lam = self.restart_point() if done else best.lam
         if done or not math.isfinite(best.lp_bound):
@@ -520,7 +534,7 @@ class Relaxation:
         return Check()
 
     def _hands_over(self, before: int) -> bool:
-        """Whether a small LP that is still open after very many passes goes to an exact solver."""
+        """Whether to solve a small LP, still open after very many passes, by an exact solver."""
         passed = self.algorithm.exact_finish and before < TUNING.exact_after <= self.at.done
         if not passed or self.closed():
             return False
@@ -529,11 +543,11 @@ class Relaxation:
         return size <= TUNING.exact_size and not len(model.auxiliaries)
 
     def _solve_exactly(self) -> None:
-        """Let an interior-point method solve the LP; the judge looks at what it gives."""
-        from softmap.relaxation import lp  # few runs come here
+        """Solve the LP by an interior-point method; the judge evaluates its solution."""
+        from softmap.relaxation import lp  # imported late: few runs need it
 
         model, left = self.problem.model, self.budget.left
-        # the last digits depend on the number of threads, so it is always one
+        # always one thread: the rounding of HiGHS depends on the number of threads
         limit = None if math.isinf(left) else max(0.0, left)
         found = lp.solve(model, "ipm", time_limit=limit, threads=1)
         if found.status == "Optimal":
@@ -550,14 +564,17 @@ class Relaxation:
     ) -> None:
         """Search for labels at growing intervals, at the end, and until some are feasible.
 
-        Intervals grow more slowly where labels are all that is missing, and not at all while passes
-        are made to prove them. λ is asked for only where it is needed: it may have to come from a
-        device.
+        Intervals grow more slowly if only labels are missing, and not at all while passes try to
+        prove them optimal. λ is computed only if needed: it may have to be copied from a device.
 
         Parameters
         ----------
+        seen : Proposal
+        verdict : Verdict
         before : float
             Cost of the best point before this check.
+        last : bool
+            Whether this is the last check.
         """
         options, at, best = self.options, self.at, self.best
         alone = options.goal == "lp"
@@ -576,13 +593,13 @@ class Relaxation:
             self._find_labels(_readable(seen), verdict.nodes[0], best.point_cost)
 
     def _labels_may_be_best(self) -> bool:
-        """Whether labels are, or may become, a better point than the best one."""
+        """Whether labels are, or may become, the best primal point."""
         best = self.best
         gap = best.point_cost - best.lp_bound
         return not self.at.decoded_at or not best.energy - best.lp_bound > CHECKS.rivals * gap
 
     def _decisive(self) -> bool:
-        """Whether labels are the first ones, or may end the run: then passes wait for them."""
+        """Whether the search must finish before further passes: first labels, or a possible end."""
         options = self.options
         if not self.best.found or not self.algorithm.sweeping or options.goal == "lp":
             return True
@@ -591,19 +608,25 @@ class Relaxation:
     def _find_labels(
         self, lam: Readable, nodes: Floats, primal: float, *, wait: bool = True
     ) -> None:
-        """Search for labels around λ; in the background if nobody has to wait for them.
+        """Search for labels, starting from λ; in the background unless `wait`.
 
         Parameters
         ----------
+        lam : float64 array or function
+            λ, or a function that returns decoded labels.
+        nodes : float64 array
+            Node marginals.
         primal : float
-            Cost of a point: how much of the gap the LP may still close.
+            Cost of a point, which tells how much of the gap the LP may still close.
+        wait : bool, default True
+            Whether to block until the search is done.
         """
         best, budget, model = self.best, self.budget, self.problem.model
         if not budget.fits(Task.LABELS, Task.FINISH):
             if not best.found:
                 best.offer_labels(round_nodes(model, nodes))
             return
-        # where only the LP is asked for, labels are read off and improved once
+        # with goal="lp", labels are decoded and improved once
         work = 0 if self.options.goal == "lp" else self.state.work
         known: Priced = best.labels, best.energy
         if not wait:
@@ -616,9 +639,9 @@ class Relaxation:
                 self._find_feasible(nodes)
 
     def take_labels(self, *, wait: bool = True) -> bool:
-        """Take the outcome of the background search; whether it is better than what is known.
+        """Offer the outcome of the background search; return whether it is an improvement.
 
-        Unless `wait`, or where the time limit comes first, an unfinished search is left alone.
+        An unfinished search continues unless `wait` is set and the time limit allows it.
         """
         pending, self._pending = self._pending, None
         if pending is None:
@@ -631,26 +654,26 @@ class Relaxation:
         return self.best.offer_labels(*found)
 
     def pending_labels(self) -> NDArray[np.int64] | None:
-        """The outcome of the background search, for a checkpoint; it stays pending."""
+        """Return the outcome of the background search, for a checkpoint; it stays pending."""
         found = None if self._pending is None else self._pending.found()
         return None if found is None else found[0]
 
     def resume_pending(self, labels: NDArray[np.int64]) -> None:
-        """Put labels of a stored background search where the next check takes them."""
+        """Restore the labels of a stored background search, for the next check."""
         priced = labels, float(self.problem.model.energy(labels))
         self._pending = Background(lambda: priced, threaded=False)
 
     def _find_feasible(self, nodes: Floats) -> None:
-        """Search for any labels that obey the hard constraints, for a part of what passes took."""
+        """Search for feasible labels, for a fraction of the time of the passes."""
         model, best, work = self.problem.model, self.best, self.state.work
-        with suppress(InfeasibleModel):  # the bound of the relaxation is of use all the same
+        with suppress(InfeasibleModel):  # the bound of the relaxation is useful all the same
             found = find_feasible(model, nodes, seconds=self.budget.left, work=work // 2)
             if found is not None:
                 priced = found, float(model.energy(found))
                 best.offer_labels(*self.labels.improve(priced, best.lp_bound, work))
 
     def _read_labels(self, lam: Floats) -> None:
-        """Labels of least cost under λ, each variable by itself."""
+        """Offer the labels of least reparametrised cost, for each variable separately."""
         model = self.problem.model
         done = self.at.done
         theta = reduced_nodes(model, lam, self.problem.threads) if done else model.unary
@@ -658,28 +681,29 @@ class Relaxation:
 
 
 def _method(options: Options, eta: float | None, threads: int) -> Algorithm:
-    """The method, on the processor or on a device."""
+    """Return the method, on the CPU or on a GPU."""
     if options.backend == "cpu":
         return make(options.method, eta=eta, threads=threads, dtype=options.precision)
     from softmap.methods.cuda.anneal import (
-        CudaAnneal,  # loads no CuPy unless there is a run to begin
+        CudaAnneal,  # imported late: it needs CuPy
     )
 
     return CudaAnneal.configured(eta, threads, options.precision)
 
 
 def _readable(seen: Proposal) -> Readable:
-    """What labels are read off: λ, unless the method needs none."""
+    """Return what labels are decoded from: the method's own decoder, or λ."""
     return seen.labels or seen.lam
 
 
 def _settled(trace: Trace, *, overtaken: bool) -> bool:
-    """Whether the second half of all passes gained little of what is left to prove.
+    """Whether the bound has converged: the second half of all passes gained little.
 
     Parameters
     ----------
+    trace : Trace
     overtaken : bool
-        A short search has proved more than the relaxation is likely to prove.
+        Whether a short search has proved more than the relaxation is likely to prove.
     """
     rows: list[Any] = [row for row in trace if row.stage == StageName.RELAX]
     if not rows or rows[-1].sweeps < TUNING.overtaken or not math.isfinite(rows[-1].energy):
@@ -692,7 +716,7 @@ def _settled(trace: Trace, *, overtaken: bool) -> bool:
 
 
 def _label_width(model: Model) -> float:
-    """How much a check grows with the labels: without a closed form it couples all pairs."""
+    """Return the relative time of a check: without a closed form it couples all pairs."""
     formula = Potts | Projection | TruncatedLinear | TruncatedQuadratic
     spans = [(a, b) for a, b, each in model.groups() if not isinstance(each, formula)]
     pairs = sum(int(model.edge_offset[b] - model.edge_offset[a]) for a, b in spans)

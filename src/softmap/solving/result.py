@@ -1,4 +1,4 @@
-"""What a run gives back: the labelling, the certificate, the trace, and why it stopped."""
+"""`Result`: the labelling, the certificate, the trace, and the reason why the run stopped."""
 
 from __future__ import annotations
 
@@ -103,15 +103,15 @@ class Result(Gaps):
     upper_bound: float = math.inf
 
     def __post_init__(self) -> None:
-        if self.model is not None and self.model.shape is not None:  # it may travel without one
+        if self.model is not None and self.model.shape is not None:  # None between processes
             object.__setattr__(self, "labels", self.labels.reshape(self.model.shape))
 
     def __getstate__(self) -> dict[str, Any]:
-        """What is made when it is asked for is made before a result travels."""
+        """Return the state for pickling, with all lazy attributes computed."""
         return made(self, "lam", "messages")
 
     def __getitem__(self, variable: Any) -> Any:
-        """The state of a variable, by name, number or place in the grid."""
+        """Return the state of a variable, given by name, number or position in the grid."""
         model = self.model
         if model.names is not None and not isinstance(variable, int | np.integer):
             i = model.names.number(variable)
@@ -119,24 +119,24 @@ class Result(Gaps):
         try:
             labels = self.labels if isinstance(variable, tuple) else self.labels.reshape(-1)
             found = int(labels[variable])
-        except Exception as error:  # of any type: the value may bring its own conversion
+        except Exception as error:  # of any type: the value's conversion methods may raise anything
             raise ModelError(f"there is no variable {shown(variable)}") from error
         return found if model.names is None else model.names.state(int(variable), found)
 
     def as_dict(self) -> dict[Any, Any]:
-        """The labelling as a mapping from variables to states, by name where they have names."""
+        """Return the labelling as a mapping from variables to states (by name if named)."""
         if self.model.names is None:
             return dict(enumerate(self.labels.reshape(-1).tolist()))
         return self.model.names.as_dict(self.labels)
 
     @property
     def found(self) -> bool:
-        """Whether `labels` obey all hard constraints; if not, the energy is +inf."""
+        """Whether `labels` satisfy all hard constraints; if not, the energy is +inf."""
         return math.isfinite(self.energy)
 
     @property
     def lp_gap(self) -> float:
-        """`primal - lp_bound`, at least 0; 0 proves the point optimal for the LP relaxation."""
+        """The gap `primal - lp_bound`, at least 0; 0 proves the point optimal for the LP."""
         return max(0.0, self.primal - self.lp_bound)
 
     @property
@@ -150,20 +150,19 @@ class Result(Gaps):
 
     @cached_property
     def node_marginals(self) -> Floats:
-        """Node marginals of the point of the polytope, flat over `model.node_offset`."""
+        """The node marginals of the primal point, flat over `model.node_offset`."""
         return self.point.node_marginals()
 
     @cached_property
     def edge_marginals(self) -> Floats:
-        """Its edge marginals, flat over `model.edge_offset`; made when asked for."""
+        """The edge marginals of the primal point, flat over `model.edge_offset` (lazy)."""
         return self.point.edge_marginals()
 
     @cached_property
     def tightened(self) -> TightenedPoint | None:
-        """A point of the tightened relaxation that proves `bound`; None where none does.
+        """A point of the tightened relaxation, lazily computed; None if `proof` has no clusters.
 
-        `primal`, `lp_bound` and the marginals are those of the plain relaxation. This is made when
-        asked for.
+        `primal`, `lp_bound` and the marginals belong to the relaxation without clusters.
         """
         proof = self.proof
         if proof.kind is not ProofKind.TIGHTENED or proof.beliefs is None:
@@ -175,10 +174,10 @@ class Result(Gaps):
         return TightenedPoint(proof.clusters, self.bound, primal, nodes)
 
     def marginals(self, eta: float) -> SoftMarginals:
-        """Soft beliefs at inverse temperature η: marginals of the smoothed relaxation.
+        """Return the marginals of the smoothed relaxation at inverse temperature η.
 
-        `node_marginals` and `edge_marginals` belong to a point of the plain relaxation instead,
-        mostly one of its vertices.
+        `node_marginals` and `edge_marginals` belong to a point of the unsmoothed relaxation
+        instead, which is usually close to a vertex.
         """
         from softmap.methods.marginals import smoothed_optimum
 
@@ -211,9 +210,12 @@ class Result(Gaps):
         return target
 
     def plot(self, path: str | Path | None = None) -> Any:
-        """Energy and bound over time, and the labelling of a grid: a matplotlib figure.
+        """Return a matplotlib figure of energy and bound over time, and the labelling of a grid.
 
-        It is written to `path` where one is given.
+        Parameters
+        ----------
+        path : path, optional
+            File to which the figure is written, too.
         """
         from softmap.views import plotting
 
@@ -225,12 +227,14 @@ class Result(Gaps):
         return result_html(self)
 
     def save(self, path: str | Path, *, with_model: bool = True) -> None:
-        """Write the result to a NumPy archive; see `softmap.load_result`.
+        """Write the result to a NumPy archive, which `softmap.load_result` reads.
 
         Parameters
         ----------
-        with_model : bool
-            Store the model, too. Without it the file holds only the model's fingerprint, and
+        path : path
+            File to write.
+        with_model : bool, default True
+            Whether to store the model. Without it the file holds only the model's fingerprint, and
             `load_result` needs the model.
         """
         header = {name: getattr(self, name) for name in NUMBERS}
@@ -247,7 +251,7 @@ class Result(Gaps):
         write_archive(checked_path(path), header | {"digest": digest(header, arrays)}, arrays)
 
     def __eq__(self, other: object) -> bool:
-        """Equal in everything, arrays and trace included, on models that are equal, too."""
+        """Whether all values, arrays and rows of the trace are equal, and so are the models."""
         if not isinstance(other, Result):
             return NotImplemented
         pairs = [(getattr(self, name), getattr(other, name)) for name in (*NUMBERS, "status")]
@@ -272,13 +276,19 @@ class Result(Gaps):
 
 
 def load_result(path: str | Path, model: Model | None = None) -> Result:
-    """Read what `Result.save` wrote.
+    """Read a result that `Result.save` wrote.
 
     Parameters
     ----------
+    path : path
+        The file.
     model : Model, optional
-        The model of the result: checked against the fingerprint in the file. Needed where the
-        result was saved without its model.
+        The model of the result, which is compared with the fingerprint in the file. It is needed if
+        the result was saved without its model.
+
+    Returns
+    -------
+    Result
 
     Examples
     --------
@@ -306,12 +316,12 @@ def load_result(path: str | Path, model: Model | None = None) -> Result:
         return _restored(given, header, arrays)
     except (FormatError, OptionError):
         raise
-    except Exception as error:  # whatever a damaged file may lead to
-        raise problem(f"not a whole result ({error})") from error
+    except Exception as error:  # of any type: the file may be damaged in many ways
+        raise problem(f"the result is damaged ({error})") from error
 
 
 def _restored(model: Model, header: dict[str, Any], arrays: Arrays) -> Result:
-    """The result that a header and arrays describe, checked as far as its use needs it."""
+    """Return the result of a header and arrays, after the necessary checks."""
     header = {"upper_bound": math.inf} | header  # older files have none
     parts: dict[str, Any] = {name: _number(name, header[name]) for name in NUMBERS[1:-1]}
     lp_gap, gap = (float(value) for value in header["tolerances"])
@@ -334,11 +344,11 @@ def _restored(model: Model, header: dict[str, Any], arrays: Arrays) -> Result:
 
 
 def _number(name: str, value: Any) -> Any:
-    """A number of a header: counts are integers and at least 0."""
+    """Return a number of a header; counts must be integers of at least 0."""
     if isinstance(value, bool) or not isinstance(value, int | float):
-        raise ValueError(f"{name} is no number")
+        raise ValueError(f"{name} is not a number")
     if name in COUNTS and (not isinstance(value, int) or value < 0):
-        raise ValueError(f"{name} is no count")
+        raise ValueError(f"{name} is not a count")
     return value
 
 
@@ -354,7 +364,7 @@ def _check_labels(model: Model, labels: NDArray[np.int64]) -> None:
 
 
 def stored_digest(path: str | Path) -> tuple[str | None, str]:
-    """The digest that a saved result was given, and that of what the file holds now."""
+    """Return the digest stored in a file, and the digest of its current content."""
 
     def problem(sentence: str) -> FormatError:
         return FormatError(sentence, path)
@@ -364,14 +374,14 @@ def stored_digest(path: str | Path) -> tuple[str | None, str]:
 
 
 def point_arrays(point: PrimalPoint) -> Arrays:
-    """What a point is made from, its model apart, as arrays by name."""
+    """Return a point as arrays by name, without its model."""
     optional = {"nodes": point.nodes, "labels": point.labels, "coupling": point.coupling}
     given = {name: array for name, array in optional.items() if array is not None}
     return {"eta": np.asarray(point.eta), **given}
 
 
 def point_from_arrays(model: Model, arrays: Arrays) -> PrimalPoint:
-    """The point that `point_arrays` described."""
+    """Return the point of the arrays of `point_arrays`."""
     tight = tighten(scaled(model).model)
     sizes = {"nodes": tight.unary.size, "coupling": tight.half_size}
     parts: dict[str, Any] = {

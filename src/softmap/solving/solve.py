@@ -1,4 +1,4 @@
-"""solve(), iterate(), resume(): what a run does from start to end."""
+"""`solve`, `iterate` and `resume`: the course of a run from start to end."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 
 __all__ = ["iterate", "resume", "solve"]
 
-OPEN = (Status.LP_GAP, Status.STALLED, Status.RELAXED)  # the relaxation has done its part
+OPEN = (Status.LP_GAP, Status.STALLED, Status.RELAXED)  # statuses after which other stages follow
 
 
 @with_options(Options)
@@ -44,13 +44,13 @@ def solve(model: Model, options: Options) -> Result:
     Parameters
     ----------
     model : Model
-        What to minimise.
+        The model whose energy is minimised.
     method : str, default "anneal"
         The method that solves the LP relaxation: one of `softmap.METHODS`.
     goal : "map", "lp", "labels" or "optimal", default "map"
-        What follows the relaxation. "map": a smaller gap between labelling and bound, by a default
-        effort where no limit is given. "lp": nothing. "labels": better labels only. "optimal": a
-        proof of optimality, however long it takes.
+        What to do once the LP relaxation is solved. "map": reduce the gap between labelling and
+        bound, with a default effort if no limit is given. "lp": stop. "labels": improve the labels
+        only. "optimal": continue until optimality is proved.
     lp_gap : float, default 1e-4
         Relative gap at which the relaxation counts as solved.
     gap : float, default 1e-6
@@ -123,30 +123,30 @@ def solve(model: Model, options: Options) -> Result:
     True
     """
     interrupts = Interrupts()
-    with interrupts:  # Ctrl-C counts from here on, set-up and assembly of the result included
+    with interrupts:  # handles Ctrl-C from here on, during set-up and assembly, too
         return _exhaust(_steps(_begin(checked_model(model, "solve"), options, interrupts)))
 
 
 @with_options(Options)
 def iterate(model: Model, options: Options) -> Generator[Snapshot, None, Result]:
-    """The run of `solve` as a generator of snapshots, one per check.
+    """Run `solve` as a generator of snapshots, one per check.
 
     Parameters
     ----------
     model : Model
-        What to minimise.
+        The model whose energy is minimised.
     **options
-        Those of `solve`, with the same meaning and defaults.
+        The options of `solve`, with the same meaning and defaults.
 
     Yields
     ------
     Snapshot
-        Where the run stands, and its best labelling so far.
+        The current bound, energy and best labelling.
 
     Returns
     -------
     Result
-        What `solve` returns: the value of the generator's `StopIteration`.
+        The result of `solve`, as the value of the generator's `StopIteration`.
 
     Examples
     --------
@@ -176,9 +176,9 @@ def resume(  # noqa: PLR0913 - the limits of `solve`
     verbose: bool = False,
     progress: bool = False,
 ) -> Result:
-    """Go on from a checkpoint of this model, to the same result as if never stopped.
+    """Continue a stored run; the result is the same as without the interruption.
 
-    Method, goal, η, precision, backend and seed are those of the run that was stopped.
+    Method, goal, η, precision, backend and seed are those of the stored run.
 
     Parameters
     ----------
@@ -214,12 +214,12 @@ def resume(  # noqa: PLR0913 - the limits of `solve`
     Returns
     -------
     Result
-        As that of `solve`.
+        The same as of `solve`.
 
     Raises
     ------
     CheckpointError
-        The file is no whole checkpoint of this model.
+        The file is not a checkpoint of this model, or it is damaged.
 
     Examples
     --------
@@ -230,7 +230,7 @@ def resume(  # noqa: PLR0913 - the limits of `solve`
     >>> softmap.resume(path, model).bound >= stopped.bound
     True
     """
-    from softmap.solving import checkpoint as storage  # few runs are stored
+    from softmap.solving import checkpoint as storage  # imported late: few runs are stored
 
     stored = storage.load(checked_path(path), checked_model(model, "resume"))
     changed = {"lp_gap": lp_gap, "gap": gap, "updates": updates}
@@ -247,7 +247,7 @@ def resume(  # noqa: PLR0913 - the limits of `solve`
 
 @dataclass(frozen=True, eq=False)
 class _Run:
-    """The parts of one run; each owns what it changes."""
+    """The objects of one run; each changes only its own state."""
 
     options: Options
     best: Best
@@ -261,7 +261,7 @@ class _Run:
 
     @cached_property
     def stages(self) -> Stages:
-        """The stages after the relaxation; many small models are solved without them."""
+        """The stages after the relaxation, created lazily: many small models do not need them."""
         from softmap.solving.turns import Stages
 
         return Stages(self.relaxation.problem, self.options, self.warm, self.proof)
@@ -271,14 +271,14 @@ class _Run:
         return self.record.note(self.relaxation, stage, *check)
 
     def finished(self, status: Status) -> Result:
-        """The result, however often Ctrl-C is pressed meanwhile."""
+        """Return the result, even if Ctrl-C is pressed repeatedly."""
         while True:
             try:
                 with self.budget.interrupts.finishing():
                     if not len(self.record.trace):
                         self.note(StageName.RELAX, self.relaxation.least_check())
                     return finished(self.relaxation, self.record, status)
-            except KeyboardInterrupt:  # before the block was entered, or by another handler
+            except KeyboardInterrupt:  # raised before the block, or by another handler
                 status = Status.INTERRUPTED
 
     def write_proof(self, result: Result) -> None:
@@ -295,7 +295,7 @@ class _Run:
             )
 
     def asked_to_stop(self, snapshot: Snapshot) -> bool:
-        """Show a snapshot to the user's function; it may answer False, also numpy's."""
+        """Call the user's callback; return whether it returned False (or numpy's False)."""
         if self.options.on_snapshot is None:
             return False
         with self.budget.interrupts.paused():
@@ -351,10 +351,10 @@ def _set_up(
 
 
 def _steps(run: _Run) -> Generator[Snapshot, None, Result]:
-    """Relax, then give the other stages turns, until something stops the run.
+    """Solve the relaxation, then run the other stages in time slices, until the run stops.
 
-    An exception, be it of a callback, carries the result so far as its attribute `result`; so does
-    the KeyboardInterrupt of a second Ctrl-C within a second.
+    An exception (also of a callback) gets the result so far as its attribute `result`; so does the
+    KeyboardInterrupt of a second Ctrl-C within a second.
     """
     watching, interrupts = run.watching, run.budget.interrupts
     try:
@@ -362,7 +362,7 @@ def _steps(run: _Run) -> Generator[Snapshot, None, Result]:
             status = yield from _shown(_stages(run), watching.show)
         except KeyboardInterrupt:
             status = Status.INTERRUPTED
-            if not interrupts.noted:  # pressed in code of the user's, or of another handler
+            if not interrupts.noted:  # raised in the user's code, or by another handler
                 interrupts.press()
             run.checkpoints.keep_whole()
         result = run.finished(status)
@@ -373,7 +373,7 @@ def _steps(run: _Run) -> Generator[Snapshot, None, Result]:
             error.result = result  # type: ignore[attr-defined]
             raise error
         return result
-    except InfeasibleModel:  # there is nothing to be found
+    except InfeasibleModel:  # there is no result
         raise
     except Exception as error:
         _attach_result(run, error)
@@ -385,10 +385,10 @@ def _steps(run: _Run) -> Generator[Snapshot, None, Result]:
 
 
 def _stages(run: _Run) -> Generator[Snapshot, None, Status]:
-    """The LP relaxation, and the stages after it, each between two looks at the callback."""
+    """Run the relaxation and the stages after it; yield a snapshot after each check or slice."""
     status = yield from _relax(run)
     if run.options.goal != "lp" and status in OPEN:
-        run.checkpoints.suspend()  # other stages are not stored: a resumed run begins them again
+        run.checkpoints.suspend()  # other stages are not stored: a resumed run restarts them
         status = yield from _take_turns(run)
     elif status is Status.TIME_LIMIT and (snapshot := _use_rest(run)) is not None:
         yield snapshot
@@ -415,7 +415,7 @@ def _use_rest(run: _Run) -> Snapshot | None:
 
 
 def _relax(run: _Run) -> Generator[Snapshot, None, Status]:
-    """Advance, check and store until the LP is solved, or something else stops it."""
+    """Advance, check and store until the LP is solved or a limit is reached."""
     relaxation, trace, interrupts = run.relaxation, run.record.trace, run.budget.interrupts
     status, hurried = _ended_before(run), False
     if status is None and run.warm is not None and run.warm.result is not None:
@@ -465,14 +465,14 @@ def _open(run: _Run) -> tuple[Snapshot | None, Status | None]:
 
 
 def _ended_before(run: _Run) -> Status | None:
-    """Whether a run that is resumed has nothing left to do, and why."""
+    """Return the status of a resumed run that has nothing left to do, else None."""
     if not len(run.record.trace):
         return None
     return run.relaxation.closed() or run.relaxation.stalled()
 
 
 def _recall(run: _Run, warm: WarmStart) -> tuple[Snapshot, Status | None]:
-    """Begin with what an earlier result knows; it may be all that was asked for."""
+    """Evaluate a warm start; return a snapshot, and a status if that is enough."""
     relaxation = run.relaxation
     lower = warm.recall(relaxation.judge, relaxation.labels, run.options.seed)
     if lower > 1.0 and relaxation.begun:
@@ -482,17 +482,17 @@ def _recall(run: _Run, warm: WarmStart) -> tuple[Snapshot, Status | None]:
 
 
 def _search_is_due(run: _Run) -> bool:
-    """Whether an exact search is tried before the LP is solved."""
+    """Whether to attempt an exact search before the LP is solved."""
     warm = run.warm
     if run.options.goal == "lp" or run.options.whole_run:
         return False
     if warm is not None and warm.result is not None and not warm.searched:
-        return False  # the relaxation will not take long
+        return False  # the warm-started relaxation is fast
     return run.relaxation.search_due() and not run.relaxation.closed()
 
 
 def _search_early(run: _Run) -> Snapshot | None:
-    """A short turn of the exact search, from the best labels there are."""
+    """Run a short slice of the exact search, from the best labels so far."""
     stages = run.stages
     search = stages.may_search_early(run.budget)
     if search is None:
@@ -504,7 +504,7 @@ def _search_early(run: _Run) -> Snapshot | None:
 
 
 def _take_turns(run: _Run) -> Generator[Snapshot, None, Status]:
-    """The stages after the relaxation."""
+    """Run the stages after the relaxation; yield a snapshot after each slice."""
     turns = run.stages.run(run.best, run.budget)
     while True:
         try:
@@ -521,7 +521,7 @@ def _take_turns(run: _Run) -> Generator[Snapshot, None, Status]:
 def _shown(
     stages: Generator[Snapshot, None, Status], show: Callable[[Snapshot], Any]
 ) -> Generator[Snapshot, None, Status]:
-    """The snapshots of a run, each shown to whoever watches."""
+    """Yield the snapshots of a run after displaying them."""
     while True:
         try:
             snapshot = next(stages)
@@ -536,11 +536,11 @@ def _shown(
 
 
 def _attach_result(run: _Run, error: Exception) -> None:
-    """Give an exception the result so far, and keep the run on disk."""
+    """Attach the result so far to an exception, and store the run."""
     with warnings.catch_warnings(), suppress(Exception):
         warnings.simplefilter("ignore", CheckpointWarning)
         run.checkpoints.keep_whole()
-    with suppress(Exception):  # such as out of memory once more, or an exception with slots
+    with suppress(Exception):  # for example out of memory again, or an exception with slots
         error.result = run.finished(Status.INTERRUPTED)  # type: ignore[attr-defined]
         error.add_note("The result so far is the attribute `result` of this exception.")
 
@@ -551,7 +551,7 @@ def _exhaust(run: Any) -> Result:
             try:
                 next(run)
             except KeyboardInterrupt:
-                if run.gi_frame is None:  # it came out of the run, which has ended
+                if run.gi_frame is None:  # raised by the run itself, which has ended
                     raise
                 run.throw(KeyboardInterrupt)
         except StopIteration as stop:

@@ -1,7 +1,7 @@
-"""The stages after the relaxation: exact search, of a part or the whole, labels, and tightening.
+"""The stages after the relaxation: exact search (whole or partial), labels, and tightening.
 
-A stage is called with a share of the budget and offers what it finds; none may claim a bound that
-it has not proved. `softmap.solving.turns` has their order.
+A stage is called with a time slice and offers bounds and labels to `Best`. It must not claim a
+bound that it has not proved. `softmap.solving.turns` schedules the stages.
 """
 
 from __future__ import annotations
@@ -151,18 +151,18 @@ class Stage(ABC):
 
     @abstractmethod
     def applies(self) -> bool:
-        """Whether the model is of a kind and size that this stage can do something about."""
+        """Whether the stage supports the kind and size of the model."""
 
     @abstractmethod
     def __call__(self, best: Best, share: Share) -> None:
-        """Go on for one turn, and offer what was found."""
+        """Run for one time slice, and offer bounds and labels."""
 
     def takes(self) -> float:
         """Bytes that it takes at least, beside those of the relaxation."""
         return 0.0
 
     def fits(self, budget: Budget) -> bool:
-        """Whether a turn would end well before the time limit, and leave others theirs."""
+        """Whether a slice would end well before the time limit and leave time for others."""
         return self.least(budget) <= TUNING.at_most * budget.left
 
     def least(self, budget: Budget) -> float:
@@ -179,7 +179,7 @@ class Search(Stage):
     def applies(self) -> bool:
         self._flat: FlatModel | None = None
         self._search: ExactSearch | None = None
-        self._bound = -math.inf  # of the λ it started from, or of its root
+        self._bound = -math.inf  # bound of the λ it started from, or of its root
         self._beyond = 0.0  # by how much the labels it started from exceed the upper bound
         model = self.problem.model
         tied = model.edges[:, 0] >= model.num_variables
@@ -222,11 +222,11 @@ class Search(Stage):
         return self._flat
 
     def forget(self) -> None:
-        """Begin anew with the next turn: a run that is stored and resumed must do the same."""
+        """Restart with the next slice, because a resumed run does so, too."""
         self._search = None
 
     def _current(self, best: Best, share: Share) -> ExactSearch:
-        """The search that goes on; a new one where λ has become much better."""
+        """Return the current search, or a new one if λ has improved much."""
         bound, rest = best.lp_bound, best.energy - best.bound
         better = not bound - self._bound <= TUNING.fresh * rest
         beyond = self._above(best)
@@ -251,7 +251,7 @@ class Search(Stage):
         return self._search
 
     def _promising(self, best: Best) -> bool:
-        """Whether a search without a clock is short enough: few nodes, or a small gap."""
+        """Whether a search without a time limit is short enough: few nodes, or a small gap."""
         near = self.problem.model.n <= TUNING.few or best.gaps().map <= TUNING.nearly
         return near or self.narrow
 
@@ -271,7 +271,7 @@ class Search(Stage):
 
 
 class Partial(Stage):
-    """Exact search of the part of a large model where λ does not decide the labels."""
+    """Exact search of the part of a large model that is not tight (not decided by λ)."""
 
     name = StageName.SEARCH
     setup = 10.0
@@ -304,7 +304,7 @@ class Partial(Stage):
         self.active = not found.complete
 
     def _current(self, best: Best) -> PartialSearch:
-        """The search that goes on, or a new one where that starts from a smaller part."""
+        """Return the current search, or a new one if that starts from a smaller part."""
         old = self._search
         if old is None or best.energy < old.energy:
             new = PartialSearch(self.problem.model, best.lam, best.labels, self.fresh_log)
@@ -314,7 +314,7 @@ class Partial(Stage):
 
 
 class Improve(Stage):
-    """Large neighbourhoods of the best labels, solved exactly; a feasible start where none is."""
+    """Large-neighbourhood search from the best labels; finds feasible labels if there are none."""
 
     name = StageName.LABELS
     setup = 8.0
@@ -346,7 +346,7 @@ class Improve(Stage):
 
 
 class Tighten(Stage):
-    """The relaxation tightened by clusters, with labels from its marginals."""
+    """The relaxation tightened by clusters; labels are decoded from its marginals."""
 
     name = StageName.TIGHTEN
     setup = 200.0
@@ -361,7 +361,7 @@ class Tighten(Stage):
         return TUNING.without_clusters * memory_needed(self.problem.model)
 
     def start_from(self, clusters: Clusters | None) -> None:
-        """Begin with the clusters of an earlier proof."""
+        """Start from the clusters of an earlier proof."""
         self._clusters = clusters
 
     def __call__(self, best: Best, share: Share) -> None:

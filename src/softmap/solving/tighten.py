@@ -29,42 +29,52 @@ __all__ = ["TightenTuning", "Tightening", "TurnClock"]
 
 @dataclass(frozen=True, eq=False)
 class TightenTuning:
-    """Numbers of the tightening stage.
+    """Tuning numbers of the tightening stage.
 
     Attributes
     ----------
     again : float
         η is divided by this when clusters are added.
     coarse : float
-        η rises twice as fast while smoothing costs the bound more than this many MAP gaps.
+        η rises twice as fast while smoothing lowers the bound by more than this many MAP gaps.
     beliefs : float
-        Least η of the beliefs that clusters are chosen by, over the scale of the costs.
+        Smallest η of the marginals that select clusters, in units of 1 / scale of the costs.
     warm : int
-        Passes at that η.
+        Number of passes at that η.
     least, faint : float
-        Gain of a cycle that counts, in scales of the costs; or in units of 1/η, if that is less.
+        Smallest gain of a cycle: `least` times the scale of the costs, or `faint` / η if that is
+        smaller.
     passes : int
-        Passes between checks.
+        Number of passes between two checks.
     ripe : float
-        Clusters are added when smoothing costs the bound less than this part of the MAP gap.
-    stalled, last : int
-        Checks without gain after which nothing more is expected: without more clusters to add; and
-        in any case, as where the gap is down to rounding.
-    after, choosing, used : float
-        Cost in passes of: a bound and labels; finding and pricing cycles. Passes for which there
-        should be time after clusters were added.
+        Clusters are added when smoothing lowers the bound by less than this fraction of the MAP
+        gap.
+    stalled : int
+        The stage ends after this many checks without gain if no clusters are left to add.
+    last : int
+        The stage ends after this many checks without gain in any case.
+    after : float
+        Time of a bound and labels, in passes.
+    choosing : float
+        Time to find and score cycles, in passes.
+    used : float
+        Number of passes for which there should be time after clusters are added.
     building : float
         Seconds per state to build a tightened model, until that was timed.
     unions : int
-        Unions of two clusters per cluster up to which they are tried, all at once.
+        Unions of two clusters are added, all at once, if there are at most this many per cluster.
     forests : int
-        Forests for new labels; and per pass, to anneal the best ones.
+        Number of tree moves for new labels, and per pass for annealing the best labels.
     heat : float
-        Random costs of annealed forests, over √(scale of the costs · gap per variable).
-    batch, share, first : int, float, int
-        Cycles that are added together: at least; per cluster there is; in the first batch.
+        Initial temperature of annealing, in units of √(scale of the costs · gap per variable).
+    batch : int
+        Smallest number of cycles that are added together.
+    share : float
+        Number of cycles that are added together, per existing cluster.
+    first : int
+        Number of cycles in the first batch.
     gain : float
-        Part of the MAP gap by which a check must raise the bound to count as progress.
+        A check counts as progress if it raises the bound by this fraction of the MAP gap.
     """
 
     again: float = 4.0
@@ -96,32 +106,34 @@ RULE = Annealing(first=30.0, growth=2.0, settled=0.1)
 
 @dataclass(frozen=True)
 class TurnClock:
-    """Moments of `time.perf_counter`: when the turn ends, and when everything stops."""
+    """Times of `time.perf_counter`: the end of the time slice, and the end of the run."""
 
     turn: float
     end: float
 
     @property
     def half(self) -> float:
-        """The moment at which half of the time left has gone."""
+        """The time at which half of the remaining time has passed."""
         now = time.perf_counter()
         return now + 0.5 * (self.end - now)
 
 
 @dataclass
 class _Standing:
-    """Where passes over one tightened model stand.
+    """The state of the passes over one tightened model.
 
     Attributes
     ----------
-    bound, previous : float
-        Best bound of this model; smoothed dual of the check before.
+    bound : float
+        Best bound of this model.
+    previous : float
+        Smoothed dual of the check before.
     settled : bool
-        Whether the smoothed dual gained little at the last check.
+        Whether the smoothed dual has converged: it gained little at the last check.
     idle : int
-        Checks without progress in a row.
-    states : int array
-        Where the node states of the tightened model lie in the order of its passes.
+        Number of consecutive checks without progress.
+    states : int64 array
+        Index of each node state of the tightened model in the order of its passes.
     """
 
     states: Ints
@@ -132,31 +144,31 @@ class _Standing:
 
 
 class Tightening:
-    """A tightened model, passes over it, and when to add clusters.
+    """A tightened model, the passes over it, and the rule for adding clusters.
 
     Parameters
     ----------
     problem : Problem
     best : Best
-        Gives λ and labels to start from; bounds and labels are offered to it.
+        Initial λ and labels; bounds and labels are offered to it.
     limits : Limits, optional
-        Of the clusters.
+        Limits on the size of clusters.
 
     Attributes
     ----------
     tight : Tightened
         The model with the clusters so far.
     work : int
-        Half-edge messages.
+        Number of half-edge messages so far.
     seconds : float
-        Estimated time of a pass.
+        Estimated time of a pass, in seconds.
     """
 
     def __init__(self, problem: Problem, best: Best, limits: Limits | None = None) -> None:
         self.problem, self.best = problem, best
         self.limits = limits or Limits()
         self.work, self.seconds = 0, 0.0
-        self._proved = best.lp_bound  # by this stage
+        self._proved = best.lp_bound  # the best bound of this stage
         self._building, self._left_to_try = TUNING.building, ["cycles", "unions"]
         self._enter(build(problem.model, []), best.lam, RULE.first_eta(self._scale))
 
@@ -166,18 +178,18 @@ class Tightening:
 
     @property
     def _gap(self) -> float:
-        """What is left to prove by this stage."""
+        """The gap between the best energy and the best bound of this stage."""
         return max(0.0, self.best.energy - self._proved)
 
     def adopt(self, known: Clusters) -> None:
-        """Begin with clusters of an earlier run; λ and beliefs are of the model with them."""
+        """Start from clusters of an earlier run; λ and beliefs belong to the model with them."""
         tight = build(self.problem.model, list(known.clusters))
         flat = check_lam(tight.model, known.lam)
         self._offer(dual_bound(tight.model, flat), tight, flat, known.beliefs)
         self._enter(tight, flat, TUNING.beliefs / self._scale)
 
     def go_on(self, clock: TurnClock, work: float, gap: float) -> bool:
-        """Go on until a moment or an amount of work; False when nothing more is expected."""
+        """Run until a time or an amount of work; return False if no more progress is expected."""
         if not self.tight.clusters and not self._closed(gap) and not self.grow(clock):
             return self._late(clock)
         while not self._closed(gap):
@@ -189,7 +201,7 @@ class Tightening:
         return False
 
     def check(self, clock: TurnClock) -> None:
-        """Some passes, then: bound, labels, η."""
+        """Do some passes, then compute bound and labels, and raise η if due."""
         self._pass(TUNING.passes, clock)
         proposal = self.algorithm.propose(self.state)
         model = self.algorithm.engine.model
@@ -202,7 +214,7 @@ class Tightening:
         self._cool(bound, before)
 
     def grow(self, clock: TurnClock) -> bool:
-        """Add clusters that raise the bound; False where there are none."""
+        """Add clusters that raise the bound; return False if there are none."""
         if not self._left_to_try:
             return False
         have = len(self.tight.clusters)
@@ -222,13 +234,13 @@ class Tightening:
         began, eta = time.perf_counter(), self.state.eta
         new = build(self.problem.model, [*self.tight.clusters, *fresh])
         lam = carry(self.tight, self.algorithm.restart_point(self.state), new)
-        self.seconds *= new.model.unary.size / self.tight.model.unary.size  # until one is timed
+        self.seconds *= new.model.unary.size / self.tight.model.unary.size  # until a pass is timed
         self._enter(new, lam, eta if have else RULE.first_eta(self._scale))
         self._building = (time.perf_counter() - began) / new.model.unary.size
         return True
 
     def _chosen(self, clock: TurnClock) -> tuple[Scope, ...]:
-        """Cycles that raise the bound; where there are none, once, unions of clusters."""
+        """Return cycles that raise the bound; if there are none, once, unions of clusters."""
         have, eta = len(self.tight.clusters), self.state.eta
         proposal = self.algorithm.propose(self.state)
         assert proposal.coupling is not None
@@ -249,11 +261,11 @@ class Tightening:
         return self.best.gaps().map <= gap
 
     def _late(self, clock: TurnClock) -> bool:
-        """Whether one more pass would end too late, with what is to follow it."""
+        """Whether one more pass, and the closing tasks, would end too late."""
         return time.perf_counter() + TUNING.after * self.seconds >= clock.end
 
     def _spent(self, clock: TurnClock) -> bool:
-        """Whether nothing more is expected: passes gain little, and there are no more clusters."""
+        """Whether no more progress is expected: passes gain little, and no clusters are left."""
         at = self._at
         ripe = at.bound - self.state.smoothed < TUNING.ripe * self._gap and at.settled
         if ripe and not self.grow(clock):
@@ -261,21 +273,21 @@ class Tightening:
         return self._at.idle >= TUNING.last
 
     def _time_to_choose(self, clock: TurnClock) -> bool:
-        """Whether clusters could be chosen before the end; if not, that is too late for good."""
+        """Whether there is time to choose clusters; if not, none are added any more."""
         if time.perf_counter() + TUNING.choosing * self.seconds < clock.end:
             return True
         self._left_to_try = []
         return False
 
     def _time_to_build(self, fresh: tuple[Scope, ...], clock: TurnClock) -> bool:
-        """Whether a model with these clusters, too, could be built in half of the time left."""
+        """Whether a model with these clusters can be built in half of the remaining time."""
         labels = self.problem.model.num_labels
         states = sum(int(labels[list(scope)].prod()) for scope in fresh)
         size = self.tight.model.unary.size + 2 * states
         return time.perf_counter() + self._building * size < clock.half
 
     def _pass(self, count: int, clock: TurnClock) -> bool:
-        """Passes, as many as there is time for; whether those were all."""
+        """Do up to `count` passes, as time allows; return whether all were done."""
         for _ in range(count):
             if self._late(clock):
                 return False
@@ -286,7 +298,7 @@ class Tightening:
         return True
 
     def _affordable(self, clock: TurnClock) -> Limits:
-        """The limits, with no more states than there is time to use."""
+        """Return the limits, with no more states than there is time for."""
         if math.isinf(clock.end) or not self.seconds:
             return self.limits
         passes = (clock.end - time.perf_counter()) / self.seconds
@@ -294,10 +306,10 @@ class Tightening:
         return replace(self.limits, states=min(self.limits.states, sized))
 
     def _enter(self, tight: Tightened, lam: Floats, eta: float) -> None:
-        """Go on with another tightened model."""
+        """Switch to another tightened model."""
         self.tight = tight
         model, states = arrange(tight)
-        # clusters are chosen by edge marginals, so points keep their coupling and are not averaged
+        # Clusters are chosen by edge marginals: proposals need couplings and no averages.
         self.algorithm = Anneal(
             threads=self.problem.threads, eta=eta, averaging=False, couplings=True
         )
@@ -305,7 +317,7 @@ class Tightening:
         self._at = _Standing(states)
 
     def _offer(self, bound: float, tight: Tightened, lam: Floats, beliefs: Beliefs | None) -> None:
-        """Offer a bound of a tightened model; that of none is the relaxation's own."""
+        """Offer a bound of a tightened model; without clusters it is the plain LP bound."""
         self._proved = max(self._proved, bound)
         if len(tight.clusters):
             scopes = tuple(tight.clusters)
@@ -313,7 +325,7 @@ class Tightening:
             self.best.offer_bound(bound, proof)
 
     def _cool(self, bound: float, before: float) -> None:
-        """Raise η once the smoothed dual has settled."""
+        """Raise η once the smoothed dual has converged."""
         at, smoothed = self._at, self.state.smoothed
         at.bound = max(at.bound, bound)
         at.settled = bool(

@@ -1,4 +1,4 @@
-"""What a run says about itself: why it stopped, a row per check, and what callbacks see."""
+"""`Status`, `Trace` and `Snapshot`: why a run stopped, its rows, and what callbacks receive."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ from softmap.relaxation.gaps import Gaps
 __all__ = ["PROVED", "Row", "Snapshot", "StageName", "Status", "Trace"]
 
 PROVED = 1e-9
-"""Relative MAP gap up to which a labelling counts as proved optimal: what rounding leaves."""
+"""Relative MAP gap up to which a labelling counts as proved optimal (rounding errors)."""
 
 
 class Status(Enum):
-    """Why a run stopped; the value is the sentence a person reads."""
+    """Why a run stopped; the value is the sentence that users see."""
 
     LP_GAP = "the LP gap is within the tolerance"
     GAP = "the labelling is proved optimal within the tolerance"
@@ -45,7 +45,7 @@ class Status(Enum):
 
 
 class StageName(IntEnum):
-    """What a run was doing: the column `stage` of its trace."""
+    """The stage of a run: the column `stage` of its trace."""
 
     RELAX = 0
     SEARCH = 1
@@ -55,7 +55,7 @@ class StageName(IntEnum):
 
     @property
     def word(self) -> str:
-        """The stage, for people."""
+        """The name of the stage, as text."""
         return ("relaxation", "search", "tightening", "labels", "minimum cut")[self]
 
 
@@ -97,7 +97,8 @@ class Trace:
 
     Attributes
     ----------
-    rows : list of `Row`
+    rows : list of Row
+        The rows in order.
     """
 
     rows: list[Row] = field(default_factory=list)
@@ -120,7 +121,7 @@ class Trace:
 
     @classmethod
     def from_array(cls, array: NDArray[np.float64]) -> Trace:
-        """The trace that `array` came from."""
+        """Return the trace of an array made by `array`."""
         counts = {"work", "stage"}
         names = [f.name for f in fields(Row)][: array.shape[1]]
         if len(names) < len(fields(Row)) - 1 or array.shape[1] > len(names):
@@ -133,17 +134,17 @@ class Trace:
         )
 
     def array(self) -> NDArray[np.float64]:
-        """One line per row, one column per field of `Row`."""
+        """Return the trace as an array, with one row per `Row` and one column per field."""
         return np.array([astuple(row) for row in self.rows], float).reshape(-1, len(fields(Row)))
 
     def columns(self) -> dict[str, NDArray[Any]]:
-        """The trace as arrays by column name."""
+        """Return the trace as arrays by column name."""
         names = [f.name for f in fields(Row)]
         return {name: np.array([getattr(row, name) for row in self.rows]) for name in names}
 
     def to_csv(self, path: str | Path) -> None:
-        """Write the trace with a header line."""
-        import csv  # a run that writes nothing needs no formats
+        """Write the trace as a CSV file with a header line."""
+        import csv  # imported late: few runs write a trace
         import io
 
         from softmap.io.atomic import write_text
@@ -187,14 +188,14 @@ class Snapshot(Gaps):
         return max(0.0, self.row.primal - self.row.lp_bound)
 
     def __post_init__(self) -> None:
-        own = self.labels[: self.model.num_visible].copy()  # a view could be made writeable again
+        own = self.labels[: self.model.num_visible].copy()  # users could make a view writeable
         if self.model.shape is not None:
             own = own.reshape(self.model.shape)
         own.flags.writeable = False
         object.__setattr__(self, "labels", own)
 
     def __getattr__(self, name: str) -> Any:
-        """The columns of the row, so that `snapshot.bound` reads as it should."""
+        """Return a field of the row, so that `snapshot.bound` works."""
         if name.startswith("_") or name == "row":
             raise AttributeError(name)
         return getattr(self.row, name)

@@ -1,6 +1,6 @@
-"""The schedule of the stages after the relaxation: turns of growing length.
+"""The schedule of the stages after the relaxation: rounds of time slices of growing length.
 
-A stage that gains nothing pauses for ever more rounds, and time goes to those that do.
+A stage that makes no progress is skipped for an increasing number of rounds.
 """
 
 from __future__ import annotations
@@ -66,14 +66,14 @@ TURNS = TurnLengths()
 
 @dataclass
 class _Turns:
-    """How often a stage had a turn, and how many rounds it pauses."""
+    """The number of slices of a stage, and of rounds for which it is skipped."""
 
     taken: int = 0
     fruitless: int = 0
     pause: int = 0
 
     def due(self) -> bool:
-        """Whether it takes part in this round: after turns without gain it pauses ever longer."""
+        """Whether the stage runs in this round; without progress it is skipped ever longer."""
         self.pause -= 1
         return self.pause < 0
 
@@ -84,7 +84,7 @@ class _Turns:
 
 
 class Stages:
-    """The stages of one run, in turns of growing length.
+    """The stages of one run, scheduled in slices of growing length.
 
     Parameters
     ----------
@@ -111,11 +111,11 @@ class Stages:
             if isinstance(stage, Tighten) and warm is not None:
                 stage.start_from(warm.clusters)
         self._turns = [_Turns() for _ in self.stages]
-        # where a search has proved the optimum of a similar model, its first turns are longer
+        # The first slices are longer if a search has proved the optimum of a similar model.
         self._lead = TURNS.lead if warm is not None and warm.searched else 0
 
     def may_search_early(self, budget: Budget) -> Search | None:
-        """The exact search, if it may have a turn while the relaxation is still being solved."""
+        """Return the exact search if it may run before the relaxation is solved, else None."""
         search = next((s for s in self.stages if isinstance(s, Search) and s.active), None)
         if search is None:
             return None
@@ -131,10 +131,10 @@ class Stages:
         search(best, share)
         if budget.time_limit is None:
             search.forget()
-        budget.spend(before - budget.work)  # the limit is for the relaxation until that has ended
+        budget.spend(before - budget.work)  # not counted: `max_work` limits the relaxation here
 
     def run(self, best: Best, budget: Budget) -> Generator[StageName, None, Status]:
-        """Give turns until the gap is closed, a limit is reached or nothing is left to try."""
+        """Run slices until the gap is closed, a limit is reached or no stage can progress."""
         tolerances, rounds = Tolerances(self.options.lp_gap, self.options.gap), 0
         while True:
             if not any(stage.active and stage.fits(budget) for stage in self.stages):
@@ -146,7 +146,7 @@ class Stages:
                 if status := best.labels_met(tolerances) or budget.stop():
                     return status
             if not due:
-                continue  # all pause
+                continue  # all stages are skipped in this round
             proofs_left = any(stage.active and stage.proves for stage in self.stages)
             if rounds >= 2 and budget.time_limit is None and not proofs_left:
                 return Status.EXHAUSTED
@@ -155,13 +155,13 @@ class Stages:
                 return Status.EFFORT
 
     def _due(self, k: int, rounds: int, best: Best, budget: Budget) -> bool:
-        """Whether stage k takes part in this round."""
+        """Whether stage k runs in this round."""
         stage = self.stages[k]
         if not stage.active or not stage.fits(budget) or not self._turns[k].due():
             return False
         if rounds > 0 or not stage.proves:
             return True
-        # a warm run tries something else first: better labels, or a search
+        # a warm-started run first improves labels or searches
         enough = self._effort_ends(budget) and self._as_before(best)
         return not enough and not (self._lead > 0 and stage.name is StageName.TIGHTEN)
 
@@ -169,18 +169,18 @@ class Stages:
         share, before = self._share(k, budget), (best.bound, -best.energy)
         self.stages[k](best, share)
         gained = any(new > old for new, old in zip((best.bound, -best.energy), before, strict=True))
-        self._turns[k].note(gained=gained or not share.timed)  # work is granted to all alike
+        self._turns[k].note(gained=gained or not share.timed)  # no skipping without a time limit
 
     def _effort_ends(self, budget: Budget) -> bool:
         """Whether a default effort, not a limit, ends the run."""
         return budget.unlimited and self.options.goal != "optimal"
 
     def _as_before(self, best: Best) -> bool:
-        """Whether the gap is no larger than that of the result the run began from."""
+        """Whether the gap is at most that of the result the run was started from."""
         return self.warm is not None and self.warm.enough(best)
 
     def _share(self, k: int, budget: Budget) -> Share:
-        """The next turn of stage k: longer with each that it has had."""
+        """Return the next time slice of stage k, which grows with each one."""
         scale = TURNS.growth ** min(self._turns[k].taken + self._lead, 64)
         limit = budget.time_limit
         if limit is None:

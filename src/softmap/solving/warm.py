@@ -38,22 +38,22 @@ from softmap.solving.trace import PROVED, Status
 
 __all__ = ["Clusters", "WarmStart", "start_labels", "warm_start"]
 
-KEPT = 30.0  # factor by which changed costs may raise the LP gap before η is lowered
+KEPT = 30.0  # η is lowered if changed costs raise the LP gap by more than this factor
 GIVEN_UP = (Status.EFFORT, Status.EXHAUSTED, Status.STALLED)
 
 
 @dataclass(frozen=True, eq=False)
 class WarmStart:
-    """What a run begins with, in its own units.
+    """The warm start of a run, in its units.
 
     Attributes
     ----------
-    lam
-        λ that passes begin from.
-    result
-        The earlier result, if one was given and not only λ.
-    same
-        Whether it is a result of the very same model.
+    lam : float64 array
+        Initial λ.
+    result : Result or None
+        The earlier result; None if only λ was given.
+    same : bool
+        Whether it is a result of the same model.
     """
 
     lam: Floats
@@ -62,7 +62,7 @@ class WarmStart:
     same: bool = False
 
     def eta(self, method: str) -> float | None:
-        """η to begin with, where the earlier run has annealed as this one will."""
+        """Return the initial η, if the earlier run used the same annealed method, else None."""
         known = self.result
         if known is None or known.method != method or find(method).fixed_eta:
             return None
@@ -70,15 +70,15 @@ class WarmStart:
 
     @property
     def reached(self) -> float:
-        """The relative MAP gap that the earlier run ended with; 0 if it is not known."""
+        """The final relative MAP gap of the earlier run; 0 if unknown."""
         known = self.result
         return 0.0 if known is None else known.relative_gap(known.gap)
 
     def enough(self, best: Best) -> bool:
-        """Whether the MAP gap is no larger than the one at which the earlier run gave up."""
+        """Whether the MAP gap is at most the one at which the earlier run gave up."""
         known = self.result
         if known is None or known.status not in GIVEN_UP:
-            return False  # it had other ends: the relaxation alone, a limit, a wider gap
+            return False  # it stopped for another reason: goal="lp", a limit, a wider tolerance
         return best.gaps().map <= self.reached
 
     @property
@@ -91,11 +91,11 @@ class WarmStart:
 
     @cached_property
     def clusters(self) -> Clusters | None:
-        """The clusters of the earlier proof with λ for them, if it had any that can be built."""
+        """Return the clusters of the earlier proof with their λ, if they can be built."""
         proof = None if self.result is None else self.result.proof
         if proof is None or proof.lam is None or not proof.clusters:
             return None
-        from softmap.proof.tightening.clusters import Limits  # many runs need none
+        from softmap.proof.tightening.clusters import Limits  # imported late: often unused
 
         labels = self.problem.given.num_labels
         if any(not 0 <= i < len(labels) for scope in proof.clusters for i in scope):
@@ -115,10 +115,10 @@ class WarmStart:
         return replace(given, coupling=self.problem.lam_as_is(given.coupling), eta=eta)
 
     def ended(self, best: Best, options: Options) -> Status | None:
-        """Why the relaxation need not be solved: nothing is asked for beyond the earlier gap.
+        """Return a status if the relaxation need not be solved: the earlier gap is reached.
 
-        Of the same model, because the earlier run gave up there and this one would do the same
-        again, or because a search has ended it, which begins again.
+        For the same model, the earlier run either gave up there, as this one would, or ended by an
+        exact search, which is repeated.
         """
         known = self.result
         if known is None or options.goal == "lp":
@@ -135,10 +135,10 @@ class WarmStart:
         return Status.RELAXED if options.gap >= known.tolerances[1] else None
 
     def recall(self, judge: Judge, labels: LabelSearch, seed: int) -> float:
-        """Judge what the earlier result knows by the costs of this problem.
+        """Evaluate the earlier result with the costs of this problem.
 
-        Returns the factor by which η should be lowered: above 1 where costs have changed so much
-        that λ has a long way to go.
+        Returns the factor by which η should be lowered: above 1 if the costs have changed so much
+        that λ is far from optimal.
         """
         known, best = self.result, judge.best
         if known is None:
@@ -156,7 +156,7 @@ class WarmStart:
         return lower if math.isfinite(lower) else 1.0
 
     def _recall_point(self, judge: Judge, known: Result) -> None:
-        """The bound of λ and the price of the primal point; edges are coupled for the new costs."""
+        """Offer the bound of λ and the primal point, with edge marginals for the new costs."""
         problem, point, best = self.problem, known.point, judge.best
         lam = problem.lam(known.lam)
         if point.nodes is None:
@@ -165,13 +165,13 @@ class WarmStart:
         nodes = _allowed(problem.model, checked_marginals(problem.model, point.nodes))
         if math.isinf(point.eta):
             best.offer_lam(lam)
-            if self.same:  # the cheapest transport on every edge takes long
+            if self.same:  # optimal transport plans of all edges take long
                 judge.solution(lam, nodes)
             return
         exponent = scaled(known.model).exponent
         with np.errstate(over="ignore", under="ignore"):
             eta = problem.eta(float(np.ldexp(point.eta, exponent)))
-            coupling = lam  # where the point does not depend on it
+            coupling = lam  # a placeholder: the point does not depend on it
             if point.coupling is not None:
                 coupling = problem.lam(np.ldexp(point.coupling, -exponent))
         assert eta is not None
@@ -180,15 +180,15 @@ class WarmStart:
 
 @dataclass(frozen=True, eq=False)
 class Clusters:
-    """Clusters of variables, and λ and beliefs of the model that is tightened by them."""
+    """Clusters of variables, and λ and beliefs of the model tightened by them."""
 
     clusters: tuple[tuple[int, ...], ...]
     lam: Floats
     beliefs: Beliefs | None = None
 
     def proved(self, model: Model) -> tuple[float, Proof]:
-        """The bound that they prove for a model, worked out from λ."""
-        from softmap.proof.tightening.regions import build  # many runs need none
+        """Return the bound that the clusters prove for a model, recomputed from λ."""
+        from softmap.proof.tightening.regions import build  # imported late: often unused
 
         try:
             tight = build(model, self.clusters)
@@ -199,7 +199,7 @@ class Clusters:
         return bound, Proof(ProofKind.TIGHTENED, self.clusters, self.lam, beliefs=beliefs)
 
     def _checked(self, model: Model) -> Beliefs | None:
-        """The beliefs, made to be marginals of the tightened model."""
+        """Return the beliefs as normalised marginals of the tightened model."""
         if self.beliefs is None:
             return None
         return replace(
@@ -211,7 +211,7 @@ class Clusters:
 
 
 def _allowed(model: Model, nodes: Floats) -> Floats:
-    """Node marginals that add up to 1, without states that are forbidden now."""
+    """Return normalised node marginals without states that are forbidden now."""
     begin, counts = model.node_offset[:-1], model.num_labels
     free = ~np.isposinf(model.unary)
     left = np.where(free, nodes, 0.0)
@@ -249,7 +249,7 @@ def _is_labelling(model: Model, given: Any) -> bool:
 
 
 def warm_start(problem: Problem, given: Any) -> WarmStart | None:
-    """What `warm_start=` of a run stands for: None, λ, or an earlier result."""
+    """Return the warm start for the option `warm_start`: None, λ, or an earlier result."""
     if given is None:
         return None
     result = given if isinstance(given, Result) else None
@@ -268,7 +268,7 @@ def warm_start(problem: Problem, given: Any) -> WarmStart | None:
 
 
 def _same(ours: Model, theirs: Model) -> bool:
-    """Whether two models are equal; costs that differ are seen without a digest of everything."""
+    """Whether two models are equal; different costs are found without a full digest."""
     if ours is theirs:
         return True
     return np.array_equal(ours.unary, theirs.unary) and ours.fingerprint() == theirs.fingerprint()
@@ -286,7 +286,7 @@ def _fits(problem: Problem, result: Result) -> bool:
 
 
 def _check(problem: Problem, result: Result) -> None:
-    """Refuse what no run gives: labels, λ or marginals that are none of such a model's."""
+    """Raise `OptionError` for labels, λ or marginals that do not fit the model."""
     model, point = problem.given, result.point
     try:
         check_lam(model, result.lam)

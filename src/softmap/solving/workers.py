@@ -1,7 +1,7 @@
-"""Processes that solve the small models of a batch, where Python would keep threads waiting.
+"""Worker processes for the small models of a batch.
 
-Compiled loops of several threads run at the same time, Python does not, and in a run over a model
-of a hundred variables it takes half of the time.
+Compiled loops run in parallel threads, but Python code does not (GIL). In a run over a model of a
+hundred variables Python takes half of the time.
 """
 
 from __future__ import annotations
@@ -34,16 +34,16 @@ __all__ = ["WorkerRules", "Workers", "attached", "detached"]
 
 @dataclass(frozen=True)
 class WorkerRules:
-    """When processes pay.
+    """When worker processes pay off.
 
     Attributes
     ----------
     small : int
-        Entries of λ up to which Python takes much of a run.
+        Largest number of entries of λ of a model that is sent to a worker.
     worthwhile : float
-        Seconds of work left, per thread, from which on processes are started.
+        Smallest remaining work per thread, in seconds, for starting workers.
     most : int
-        Processes of one batch: this process packs and unpacks for all of them.
+        Largest number of workers; this process pickles and unpickles for all of them.
     """
 
     small: int = 1 << 15
@@ -52,30 +52,32 @@ class WorkerRules:
 
 
 def detached(result: Result) -> Result:
-    """A result without its model, to be sent to a process that has it."""
+    """Return a result without its model, to be sent to a process that has the model."""
     point = replace(result.point, model=None)  # type: ignore[arg-type]
     return replace(result, model=None, point=point)  # type: ignore[arg-type]
 
 
 def attached(result: Result, model: Model) -> Result:
-    """A result that came without its model, with it."""
+    """Return a result with its model attached."""
     point = replace(result.point, model=tighten(scaled(model).model))
     return replace(result, model=model, point=point)
 
 
 class Workers:
-    """A pool of processes for the threads of a batch, one each but for the first.
+    """A pool of worker processes, one for each thread of a batch except the first.
 
-    The first thread that asks solves by itself. Processes are started when some models have told
-    how long the rest will take, and used once they run; threads solve by themselves until then.
+    The first thread solves models itself. Workers are started once the time of some models is
+    known, and used once they run; until then all threads solve models themselves.
 
     Parameters
     ----------
-    models, each
-        What is to be solved, and the options.
+    models : sequence of Model
+    each : sequence of dict
+        The options of each model.
     threads : int
+        Number of threads of the batch.
     allowed : bool
-        Whether there may be any processes.
+        Whether workers may be started.
     """
 
     rules = WorkerRules()
@@ -97,7 +99,7 @@ class Workers:
         self._home: int | None = None
         self._context = _Context()
         self._pool: ProcessPoolExecutor | None = None
-        self._running: Any = None  # a semaphore: processes that no thread has yet
+        self._running: Any = None  # a semaphore that counts workers without a thread
         self._ended = False
 
     def __enter__(self) -> Workers:
@@ -108,41 +110,41 @@ class Workers:
             self._pool.shutdown(wait=True, cancel_futures=True)
 
     def solve(self, model: Model, options: Mapping[str, Any]) -> Result | None:
-        """The result of a process, or None if there is none or it failed or warned.
+        """Return the result of a worker, or None if there is no worker or it failed or warned.
 
-        The caller then solves the model itself, so that errors and warnings are seen here.
+        The caller then solves the model itself, so that errors and warnings surface here.
         """
         if model.half_size > self.rules.small or not self._left or not self._has_worker():
             return None
         try:
             packed = pickle.dumps((model, dict(options)))
-        except Exception:  # potentials that users have made need not be picklable
+        except Exception:  # potentials of users may not be picklable
             return None
         try:
             assert self._pool is not None
             found = self._pool.submit(_solved, packed).result()
-        except (BrokenProcessPool, RuntimeError):  # a process was killed, or the batch is ending
+        except (BrokenProcessPool, RuntimeError):  # a worker was killed, or the batch is ending
             self._ended = True
             return None
         return None if found is None else attached(found, model)
 
     def note(self, model: Model, began: float) -> None:
-        """A model is solved, by whomever, by a thread that began with it at a time."""
+        """Record that a model was solved; `began` is the start time in its thread."""
         if model.half_size <= self.rules.small:
             with self._lock:
                 self._left, self._done = max(0, self._left - 1), self._done + 1
                 self._seconds += time.perf_counter() - began
 
     def kill(self) -> None:
-        """End all processes at once."""
+        """Terminate all workers."""
         with self._lock:
             self._ended = True
             for process in self._context.started:
-                with suppress(ValueError, AttributeError):  # it has ended, or has not begun
+                with suppress(ValueError, AttributeError):  # it has ended, or has not started
                     process.kill()
 
     def _has_worker(self) -> bool:
-        """Whether a process runs for this thread; never waits for one."""
+        """Whether this thread has a running worker; does not block."""
         with self._lock:
             if self._home is None:
                 self._home = threading.get_ident()
@@ -166,13 +168,13 @@ class Workers:
             self._running = self._context.Semaphore(0)
             self._pool = ProcessPoolExecutor(count, self._context, _begin, (self._running,))
             for _ in range(count):
-                self._pool.submit(os.getpid)  # each starts a process
-        except (OSError, ImportError):  # no more processes, no such program, no semaphores
+                self._pool.submit(os.getpid)  # each call starts a worker
+        except (OSError, ImportError):  # no processes, no interpreter, or no semaphores available
             self._ended = True
 
 
 class _Process(SpawnProcess):
-    """A process that does not import the user's program, which then needs no guard."""
+    """A process that does not import the user's `__main__`, which hence needs no guard."""
 
     def start(self) -> None:
         with _without_main(), _without_interrupts():
@@ -180,13 +182,13 @@ class _Process(SpawnProcess):
 
 
 class _Context(SpawnContext):
-    """Spawned processes, which are safe to start where there are threads."""
+    """A context of spawned processes, which are safe in a program with threads."""
 
     def __init__(self) -> None:
         self.started: list[SpawnProcess] = []
 
     def Process(self, *arguments: Any, **named: Any) -> SpawnProcess:  # type: ignore[override]
-        """A process of this context."""
+        """Return a process of this context."""
         process = _Process(*arguments, **named)
         self.started.append(process)
         return process
@@ -194,7 +196,7 @@ class _Context(SpawnContext):
 
 @contextmanager
 def _without_main() -> Iterator[None]:
-    """Hide the user's program: a spawned process imports what `__main__` says it is."""
+    """Hide the user's `__main__`, which a spawned process would import."""
     known = sys.modules["__main__"]
     sys.modules["__main__"] = ModuleType("__main__")
     try:
@@ -205,7 +207,7 @@ def _without_main() -> Iterator[None]:
 
 @contextmanager
 def _without_interrupts() -> Iterator[None]:
-    """Block SIGINT, which a process that is started now inherits: this one decides when it ends."""
+    """Block SIGINT, so that workers inherit the block: this process ends them."""
     before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
     try:
         yield
@@ -214,12 +216,12 @@ def _without_interrupts() -> Iterator[None]:
 
 
 def _begin(running: Any) -> None:
-    """Say that this process runs."""
+    """Signal that this worker runs."""
     running.release()
 
 
 def _solved(packed: bytes) -> Result | None:
-    """A result without its model; None where there is an exception, or a warning."""
+    """Return the result without its model; None after an exception or a warning."""
     with warnings.catch_warnings(record=True) as seen, suppress(Exception):
         warnings.simplefilter("always")
         model, options = pickle.loads(packed)

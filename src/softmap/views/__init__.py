@@ -1,1 +1,1 @@
-"""A result as people see it: lines, a bar, a table, a page, pictures. Needs numbers only."""
+"""The display of results: progress lines and bars, tables, the report page, plots."""

@@ -1,4 +1,4 @@
-"""Where commands write: results to standard output, everything else to standard error."""
+"""The consoles of the commands: results on standard output, all else on standard error."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import math
 import sys
 from typing import TYPE_CHECKING, Any
 
-if TYPE_CHECKING:  # rich takes as long to load as a small model takes to solve
+if TYPE_CHECKING:  # importing rich takes as long as solving a small model
     from rich.console import Console
     from rich.table import Table
 
@@ -16,18 +16,18 @@ __all__ = ["facts_table", "messages", "number", "ratio", "results"]
 
 
 def results() -> Console:
-    """Standard output, for what was asked for."""
+    """Return the console on standard output, for results."""
     return _plain()
 
 
 def messages() -> Console:
-    """Standard error, for progress and remarks."""
+    """Return the console on standard error, for progress and messages."""
     file: Any = None if sys.stderr is None else Forgiving(sys.stderr)
     return _plain(file=file, stderr=True)
 
 
 def _plain(**options: Any) -> Console:
-    """A console that leaves it to the caller what a closed pipe means."""
+    """Return a console that raises `BrokenPipeError`, so that the caller can handle it."""
     from rich.console import Console
 
     class Plain(Console):
@@ -38,7 +38,7 @@ def _plain(**options: Any) -> Console:
 
 
 def number(value: float) -> str:
-    """A cost, with the digits that matter when bounds are compared."""
+    """Return a cost as text, with enough digits to compare bounds."""
     if not math.isfinite(value):
         return "none yet" if value != value else ("∞" if value > 0 else "-∞")
     if value == 0 or 1 <= abs(value) < 1e10:
@@ -47,12 +47,12 @@ def number(value: float) -> str:
 
 
 def ratio(value: float) -> str:
-    """A gap."""
+    """Return a relative gap as text."""
     return f"{value:.2g}" if math.isfinite(value) else number(value)
 
 
 def facts_table(facts: dict[str, str], title: str | None = None) -> Table:
-    """Two columns, name and value."""
+    """Return a table with two columns, name and value."""
     from rich.table import Table
 
     table = Table(title=title, title_justify="left", show_header=False, box=None, pad_edge=False)

@@ -1,4 +1,4 @@
-"""The numbers of a result as a person reads them, for terminals and notebooks alike."""
+"""The numbers of a result as text, for terminals and notebooks."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ __all__ = ["result_facts"]
 
 
 def result_facts(result: Subject) -> dict[str, str]:
-    """Energy, bound, gaps and time of a result, as name and words."""
+    """Return energy, bound, gaps and time of a result as text, by name."""
     gap, lp_gap = (relative_gap(value, result.unit) for value in (result.gap, result.lp_gap))
     return {
         "energy": number(result.energy),

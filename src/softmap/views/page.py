@@ -1,4 +1,4 @@
-"""One self-contained HTML page per run: a template, what a result proves, and its data."""
+"""The report page: one self-contained HTML file with the certificate and the data of a run."""
 
 from __future__ import annotations
 
@@ -30,7 +30,18 @@ __all__ = ["likeliest", "payload", "render", "write"]
 
 
 def write(result: Subject, path: Path | str, name: str | None = None, picture: Any = None) -> None:
-    """Write one self-contained HTML page about a result."""
+    """Write the report page of a result.
+
+    Parameters
+    ----------
+    result : Result
+    path : path
+        File to write.
+    title : str
+        Title of the page.
+    picture : array, optional
+        The input image of a grid model, grey (rows, columns) or colour (rows, columns, 3).
+    """
     page = render(result, name, picture)
     with replacing(path) as file:
         file.write(page.encode())
@@ -85,7 +96,7 @@ def _asset(name: str) -> str:
 
 
 def _json(data: object) -> str:
-    """JSON that cannot end the script element it stands in."""
+    """Return JSON that cannot close the script element around it."""
     return json.dumps(data, separators=(",", ":"), allow_nan=False).replace("<", "\\u003c")
 
 
@@ -101,7 +112,7 @@ def _numbers(result: Subject) -> dict[str, str]:
 
 
 def _proof(result: Subject) -> dict[str, str]:
-    """What the bound rests on, and how much of it there is."""
+    """Return the kind and size of the proof of the bound."""
     proof = result.proof
     facts = {"the bound rests on": f"{proof.kind} ({standing(result)})"}
     if proof.clusters:
@@ -128,12 +139,12 @@ def _footer(result: Subject) -> str:
 
 @dataclass(frozen=True)
 class PageLimits:
-    """How much of a run a page holds."""
+    """How much data of a run the page holds."""
 
     states: int = 8
-    """States listed per variable; the rest is summed up as "others"."""
+    """Number of states listed per variable; the others are summed up as "others"."""
     rows: int = 1000
-    """Rows of the trace that a chart can show."""
+    """Largest number of rows of the trace in a chart."""
     full: int = 65535
     """LP values are stored as multiples of 1 / full."""
 
@@ -142,7 +153,7 @@ LIMITS = PageLimits()
 
 
 def payload(result: Subject) -> dict[str, Any]:
-    """Everything that the script reads, ready for JSON."""
+    """Return the data that the page's script reads, ready for JSON."""
     trace = _thinned(result.trace.columns())
     return {
         "trace": {name: _plain(column) for name, column in trace.items()},
@@ -156,7 +167,7 @@ def payload(result: Subject) -> dict[str, Any]:
 def likeliest(
     marginals: NDArray[np.float64], offset: NDArray[np.int64], kept: int
 ) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
-    """The `kept` states of largest LP value of each variable and those values, padded with 0."""
+    """Return the `kept` states of largest LP value of each variable, and the values (0-padded)."""
     sizes = np.diff(offset)
     state = np.zeros((len(sizes), kept), dtype=np.int64)
     mass = np.zeros((len(sizes), kept))
@@ -187,7 +198,7 @@ def _variables(result: Subject) -> dict[str, Any]:
 
 
 def _names(result: Subject) -> dict[str, Any]:
-    """Names of variables and states, where there are any."""
+    """Return the names of variables and states, if the model has them."""
     names = result.model.names
     if names is None:
         return {}
@@ -196,7 +207,7 @@ def _names(result: Subject) -> dict[str, Any]:
 
 
 def _packed(array: NDArray[Any], dtype: str) -> str:
-    """Unsigned integers, deflated, as text."""
+    """Return unsigned integers, compressed by deflate, as base64 text."""
     return base64.b64encode(zlib.compress(array.astype(dtype).tobytes(), 6)).decode()
 
 
@@ -207,17 +218,16 @@ def _thinned(columns: dict[str, NDArray[Any]]) -> dict[str, NDArray[Any]]:
 
 
 def _plain(column: NDArray[Any]) -> list[float | int | None]:
-    """Numbers as JSON knows them: eleven digits, no NaN, no infinity."""
+    """Return numbers for JSON: eleven digits, None for NaN and infinity."""
     if column.dtype.kind in "iu":
         return [int(v) for v in column]
     return [float(f"{v:.11g}") if np.isfinite(v) else None for v in column]
 
 
 def _stages(columns: dict[str, NDArray[Any]]) -> list[dict[str, Any]]:
-    """Spells of one stage, from the check before its first one to its last.
+    """Return the time spans of the stages, in the order of the run.
 
-    Short spells of the same stage that are next to each other at this resolution stay apart; a run
-    in turns has a few dozen of them.
+    A span reaches from the last check before it to its own last check.
     """
     stage = columns["stage"]
     first = np.flatnonzero(np.diff(stage, prepend=-1))

@@ -26,11 +26,11 @@ class PictureLimits:
     """What images and lists of a page show."""
 
     fractional: float = 1e-3
-    """A variable whose largest LP value is further from 1 than this is in doubt."""
+    """A variable counts as fractional if its largest LP value differs from 1 by more than this."""
     listed: int = 12
-    """Clusters named in the page."""
+    """Largest number of clusters listed on the page."""
     named: int = 24
-    """Labels that have a swatch of their own."""
+    """Largest number of labels in the legend."""
     side: int = 640
     """Pixels of the longer side of a photograph in the page."""
 
@@ -155,8 +155,8 @@ def clusters(result: Subject) -> str:
     more = "; …" if len(scopes) > SHOWN.listed else ""
     return (
         '<section aria-labelledby="h-clusters"><h2 id="h-clusters">Clusters</h2>'
-        f"<p>The bound rests on {len(scopes):,} clusters of variables ({kinds}), which are coupled "
-        f"more strictly than the relaxation does. The first of them: {listed}{more}.</p>"
+        f"<p>The bound is proved by the LP relaxation tightened by {len(scopes):,} clusters of "
+        f"variables ({kinds}). The first of them: {listed}{more}.</p>"
         f"{_cover(result, scopes)}</section>"
     )
 

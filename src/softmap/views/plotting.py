@@ -1,4 +1,4 @@
-"""Pictures: the only place that knows matplotlib and pillow (the extra `plot`)."""
+"""Plots and images; the only module that uses matplotlib and pillow (the extra `plot`)."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ __all__ = [
 
 @contextmanager
 def figure(path: Path | str, width: float, height: float, panels: int = 1) -> Iterator[list[Any]]:
-    """Yield the axes of a row of panels; write the picture at the end."""
+    """Yield the axes of a row of panels; write the figure to `path` at the end."""
     try:
         from matplotlib.figure import Figure
     except ImportError as error:
@@ -50,14 +50,14 @@ def figure(path: Path | str, width: float, height: float, panels: int = 1) -> It
 
 
 def empty_figure(width: float, height: float) -> Any:
-    """A figure that notebooks show when it is the value of a cell."""
+    """Return an empty figure that notebooks display as the value of a cell."""
     try:
         from matplotlib.figure import Figure
     except ImportError as error:
         raise MissingExtra("A picture", "plot") from error
 
     class Shown(Figure):
-        """A figure with a picture for notebooks, as those of pyplot have."""
+        """A figure that notebooks can display, as those of pyplot."""
 
         def _repr_png_(self) -> bytes:
             buffer = io.BytesIO()
@@ -69,7 +69,7 @@ def empty_figure(width: float, height: float) -> Any:
 
 @contextmanager
 def drawing_for(paths: Sequence[Path], width: float, height: float, style: Any) -> Iterator[Any]:
-    """Yield an empty figure in a style of its own; write it to all paths, the same bytes always."""
+    """Yield an empty figure in a given style; write it to all paths, reproducibly byte by byte."""
     try:
         import matplotlib
         from matplotlib.figure import Figure
@@ -82,13 +82,13 @@ def drawing_for(paths: Sequence[Path], width: float, height: float, style: Any) 
             metadata = {"Date": None} if path.suffix == ".svg" else {}
             with replacing(path) as file:
                 drawing.savefig(file, format=path.suffix[1:], dpi=130, metadata=metadata)
-            drawing.set_layout_engine(None)  # what the first file settled is kept for the others
+            drawing.set_layout_engine(None)  # all files keep the layout of the first
 
 
 # One array per column of a trace: seconds, work, bound, primal, energy, ...
 Columns = Mapping[str, NDArray[Any]]
 
-# Told apart by dash and marker as well, for print and for eyes that see colours alike.
+# Curves also differ in dash and marker, for print and for colour-blind readers.
 STYLES = {
     "energy": {"color": "#b2182b", "linestyle": "-", "marker": "o"},
     "primal": {"color": "#8c6d1f", "linestyle": "--", "marker": "s"},
@@ -97,14 +97,14 @@ STYLES = {
 
 
 def save_convergence(trace: Columns, path: Path | str, title: str = "") -> None:
-    """Energy, primal and bound against time, and the gaps between them."""
+    """Save a plot of energy, primal and bound against time, and of the gaps between them."""
     with figure(path, 9.0, 3.6, panels=2) as (values, gaps):
         draw_convergence(trace, values, gaps)
         values.set(title=title)
 
 
 def draw_convergence(trace: Columns, values: Any, gaps: Any) -> None:
-    """Energy, primal and bound on one pair of axes, the gaps between them on another."""
+    """Draw energy, primal and bound on one pair of axes, the gaps between them on another."""
     for name, style in STYLES.items():
         values.plot(trace["seconds"], trace[name], label=name, **_sparse(style, trace))
     values.set_ylim(cost_range([trace]))
@@ -123,7 +123,7 @@ def draw_convergence(trace: Columns, values: Any, gaps: Any) -> None:
 
 
 def save_comparison(traces: Mapping[str, Columns], path: Path | str) -> None:
-    """Bound (solid) and energy (dotted) of several methods, against time and against work."""
+    """Save a plot of bound (solid) and energy (dotted) of several methods, by time and by work."""
     with figure(path, 10.0, 4.2, panels=2) as axes:
         for panel, column in zip(axes, ("seconds", "work"), strict=True):
             for k, (method, trace) in enumerate(traces.items()):
@@ -141,7 +141,7 @@ def save_comparison(traces: Mapping[str, Columns], path: Path | str) -> None:
 
 
 def _sparse(style: Mapping[str, Any], trace: Columns) -> dict[str, Any]:
-    """A marker now and then."""
+    """Return the line style with a marker on some of the points only."""
     return {**style, "markersize": 4, "markevery": max(1, len(trace["bound"]) // 10)}
 
 
@@ -157,7 +157,7 @@ def image_size(path: Path | str) -> tuple[int, int]:
 
 
 def load_image(path: Path | str, longest: int | None = None) -> Pixels:
-    """Read a picture as (rows, columns, 3) bytes, made smaller if a side exceeds `longest`."""
+    """Read an image as (rows, columns, 3) bytes; reduce it if a side exceeds `longest` pixels."""
     image_module = _pillow()
     try:
         with image_module.open(path) as image:
@@ -169,11 +169,11 @@ def load_image(path: Path | str, longest: int | None = None) -> Pixels:
     except FileNotFoundError:
         raise
     except (OSError, SyntaxError, image_module.DecompressionBombError) as error:
-        raise FormatError(f"not a picture that can be read ({error})", path=path) from error
+        raise FormatError(f"not an image that can be read ({error})", path=path) from error
 
 
 def save_image(pixels: Pixels, path: Path | str, enlarge_to: int = 256) -> None:
-    """Write grey (rows, columns) or colour (rows, columns, 3) bytes; small pictures enlarged."""
+    """Write a grey (rows, columns) or colour (rows, columns, 3) image; enlarge a small one."""
     factor = max(1, enlarge_to // max(pixels.shape[:2]))
     enlarged = pixels.repeat(factor, axis=0).repeat(factor, axis=1)
     with replacing(path) as file:
@@ -192,7 +192,7 @@ def write_picture(picture: NDArray[Any], path: Path) -> None:
 
 
 def save_labelling(labels: Labels, num_labels: int, path: Path | str, title: str = "") -> None:
-    """A labelling of a grid, with a colour bar that is monotone in grey, too."""
+    """Save an image of a labelling of a grid, with a colour bar."""
     rows, columns = labels.shape
     height = max(2.0, min(6.0, 5.2 * rows / columns))
     with figure(path, 6.4, height) as (axes,):
@@ -201,7 +201,7 @@ def save_labelling(labels: Labels, num_labels: int, path: Path | str, title: str
 
 
 def draw_labelling(labels: Labels, num_labels: int, axes: Any) -> None:
-    """A labelling of a grid on a pair of axes."""
+    """Draw a labelling of a grid on a pair of axes."""
     from matplotlib.ticker import MaxNLocator
 
     shown = axes.imshow(labels, cmap="viridis", vmin=0, vmax=max(1, num_labels - 1))
@@ -219,7 +219,10 @@ def save_matching(
     path: Path | str,
     title: str = "",
 ) -> None:
-    """Two sets of points in the plane, side by side, joined where matched (-1: not matched)."""
+    """Save a plot of two point sets side by side, with lines between matched points.
+
+    `match[i]` is the right point matched to left point i, -1 for none.
+    """
     shift = np.array([1.25 * np.ptp(np.vstack([left, right])[:, 0]), 0.0])
     with figure(path, 7.5, 3.8) as (axes,):
         pairs = [] if match is None else [(i, int(j)) for i, j in enumerate(match) if j >= 0]
@@ -235,7 +238,7 @@ def _pillow() -> Any:
     try:
         from PIL import Image
     except ImportError as error:
-        raise MissingExtra("Reading and writing pictures", "plot") from error
+        raise MissingExtra("Reading and writing images", "plot") from error
     return Image
 
 
@@ -253,7 +256,7 @@ def pair_figure(given: NDArray[Any], found: NDArray[Any]) -> Any:
 
 
 def result_figure(result: Subject, path: Path | None = None) -> Any:
-    """The labelling where the model is a picture, energy and bound, and the gaps."""
+    """Return a figure with the labelling (of a 2-D grid), energy and bound, and the gaps."""
     shape = result.model.shape
     picture = shape is not None and len(shape) == 2
     figure = empty_figure(12.0 if picture else 8.5, 3.6)

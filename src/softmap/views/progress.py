@@ -1,6 +1,6 @@
-"""What is shown while a solver runs: a live display, plain lines, or nothing.
+"""Progress displays of the commands: a live display, plain lines, or nothing.
 
-All three are context managers that are called with each snapshot, so that commands need not ask.
+All three are context managers, and callbacks that are called with each snapshot.
 """
 
 from __future__ import annotations
@@ -21,11 +21,11 @@ if TYPE_CHECKING:
 
 __all__ = ["Display", "LiveDisplay", "PlainLines", "Silent", "columns", "display"]
 
-Snapshot = Any  # a `softmap.Snapshot`: the room above this one
+Snapshot = Any  # a `softmap.Snapshot`, which is defined in a package above this one
 
 
 class Silent:
-    """Shows nothing; the base of the others."""
+    """A display that shows nothing; the base class of the others."""
 
     def __enter__(self) -> Self:
         return self
@@ -68,7 +68,7 @@ class PlainLines(Silent):
         self._timer.cancel()
 
     def __call__(self, snapshot: Snapshot) -> None:
-        """Print a line, unless the last one is recent."""
+        """Print a line, unless the last one was printed less than `every` seconds ago."""
         self._timer.cancel()
         if snapshot.seconds < self._next:
             return
@@ -125,7 +125,7 @@ class LiveDisplay(Silent):
 
 
 def columns(snapshot: Snapshot, time_limit: float | None) -> dict[str, str]:
-    """The numbers of a check, as name and words."""
+    """Return the numbers of a check as text, by name."""
     shown = {
         "seconds": f"{snapshot.seconds:.1f}",
         "stage": STAGES[int(snapshot.stage)],
@@ -142,7 +142,7 @@ def columns(snapshot: Snapshot, time_limit: float | None) -> dict[str, str]:
 
 
 def display(enabled: bool, time_limit: float | None = None) -> Display:
-    """The display that suits standard error."""
+    """Return the display that suits standard error (terminal or file)."""
     if not enabled or sys.stderr is None:
         return Silent()
     if sys.stderr.isatty():

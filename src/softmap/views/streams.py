@@ -1,4 +1,4 @@
-"""Standard output and error where they cannot be written: closed, full, or without a reader."""
+"""Standard output and standard error that may be closed, full, or without a reader."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ __all__ = ["Forgiving", "discard_output", "interactive", "say"]
 
 
 class Forgiving:
-    """Standard error; where it cannot be written, what is said is dropped and the run goes on."""
+    """Standard error that drops text it cannot write, so that the run continues."""
 
     def __init__(self, stream: Any) -> None:
         self._stream = stream
 
     def write(self, text: str) -> int:
-        """Write, if that is possible."""
+        """Write the text if possible."""
         try:
             self._stream.write(text)
             self._stream.flush()
@@ -37,13 +37,13 @@ def interactive() -> bool:
 
 
 def say(sentence: str) -> None:
-    """Say something on standard error, under our name."""
+    """Print a sentence on standard error, prefixed with "softmap: "."""
     if sys.stderr is not None:
         Forgiving(sys.stderr).write(f"softmap: {sentence}\n")
 
 
 def discard_output() -> None:
-    """Drop what standard output still holds, so that nobody complains again at exit."""
+    """Drop the buffer of standard output, so that Python raises no second error at exit."""
     _discard(sys.stdout)
 
 

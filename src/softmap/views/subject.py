@@ -1,4 +1,4 @@
-"""What a report needs to know of a run; `softmap.Result` has it."""
+"""The interface of a result that the displays use; `softmap.Result` implements it."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class Columns(Protocol):
 
 
 class Basis(Protocol):
-    """What a bound rests on."""
+    """The proof of a bound."""
 
     @property
     def kind(self) -> object: ...
@@ -35,7 +35,7 @@ class Basis(Protocol):
 
 
 class Subject(Protocol):
-    """A run that a page is written about."""
+    """The result of a run."""
 
     @property
     def model(self) -> Model: ...

@@ -1,4 +1,4 @@
-"""What `solve(verbose=True)` prints and `solve(progress=True)` draws: plain text on any screen."""
+"""The output of `solve(verbose=True)` (lines) and `solve(progress=True)` (a bar), as plain text."""
 
 from __future__ import annotations
 

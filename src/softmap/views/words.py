@@ -1,4 +1,4 @@
-"""A certificate in words: what was found, what is proved, and what is not."""
+"""The certificate of a result in sentences: what was found, and what is proved."""
 
 from __future__ import annotations
 
@@ -33,12 +33,12 @@ def headline(result: Subject) -> str:
 
 
 def standing(result: Subject) -> str:
-    """Whether the bound is checked or only stated by the solver."""
-    return "stated" if result.proof.stated else "checked"
+    """Whether `softmap verify` can check the bound from the result alone, or needs its proof."""
+    return "stated" if result.proof.stated else "to be checked by softmap verify"
 
 
 def certificate_sentences(result: Subject) -> list[str]:
-    """Say in a few sentences what the numbers of a result prove."""
+    """Return the sentences that say what a result proves."""
     said = [_labelling(result), _bound(result), _cutoff(result), _verdict(result)]
     return [sentence for sentence in [*said, _relaxation(result)] if sentence]
 
@@ -73,7 +73,7 @@ def _cutoff(result: Subject) -> str:
 
 
 def _basis(result: Subject) -> str:
-    """What the bound rests on, with its size."""
+    """Return the kind of proof of the bound, with its size."""
     proof = result.proof
     if proof.clusters:
         return f"{proof.kind} ({len(proof.clusters):,} of them)"

@@ -1,1 +1,1 @@
-"""The paper's experiments: one module per figure, from settings to tidy tables."""
+"""The paper's experiments, from settings to tables, figures and claims."""

@@ -1,7 +1,7 @@
-"""The empirical sentences of the paper, each decided by the tables, and claims.md about them.
+"""The empirical claims of the paper, decided by the tables of a reproduction, and claims.md.
 
-Sentences are given in our words. A claim has a rule that the numbers decide, stated with it, and
-an outcome for each form of the accelerated methods (or one, where acceleration plays no part).
+Claims are paraphrased. Each has a rule that the numbers decide, and an outcome for each form of the
+accelerated methods (a single outcome if it is not about acceleration).
 """
 
 from __future__ import annotations
@@ -33,8 +33,8 @@ __all__ = [
 
 MAIN = "section “Numerical Experiments”"
 APPENDIX = "appendix “Numerical Experiments Details”"
-LEVEL = 0.005  # log-competitive ratios within this of 0 are a draw
-CONSISTENT = 0.95  # share of the points with a difference at which a faster method must be ahead
+LEVEL = 0.005  # log-competitive ratios of at most this absolute value count as equal
+CONSISTENT = 0.95  # a faster method must be ahead at this fraction of the points that differ
 AHEAD = (
     f"mean log-competitive ratio above {LEVEL} at {CONSISTENT:.0%} of the points where it is not "
     f"within {LEVEL} of 0"
@@ -51,9 +51,10 @@ class Outcome:
 
 @dataclass(frozen=True)
 class Claim:
-    """A sentence of the paper in our words, where it stands, how it is decided, and the result.
+    """A claim of the paper: paraphrase, place, rule, and outcome.
 
-    `outcomes` is keyed by "printed", "proved", or "standard" where no accelerated method is meant.
+    The keys of `outcomes` are "printed" and "proved", or "standard" for a claim that is not about
+    accelerated methods.
     """
 
     says: str
@@ -64,7 +65,7 @@ class Claim:
 
 @dataclass(frozen=True)
 class Shares:
-    """Parts of a run in which the accelerated variant is ahead, level and behind, on average."""
+    """The fractions of a run in which the accelerated variant is ahead, level and behind."""
 
     ahead: float
     level: float
@@ -72,13 +73,13 @@ class Shares:
 
     @classmethod
     def of(cls, found: Curve) -> Shares:
-        """Count the points of a mean log-competitive ratio."""
+        """Return the fractions for a mean log-competitive ratio."""
         ahead, behind = (float((s * found.mean > LEVEL).mean()) for s in (1, -1))
         return cls(ahead, 1.0 - ahead - behind, behind)
 
     @property
     def consistent(self) -> bool:
-        """Ahead wherever there is a difference, and that not only for a moment."""
+        """Whether it is ahead at nearly all points that differ, and at enough points."""
         return self.ahead >= max(CONSISTENT * (self.ahead + self.behind), 1.0 - CONSISTENT)
 
     def __str__(self) -> str:
@@ -86,12 +87,12 @@ class Shares:
 
 
 Tables = Mapping[str, Table]
-MARGINAL = 1.5  # a smaller gap by less than this factor is a marginal improvement
+MARGINAL = 1.5  # an improvement of the gap by less than this factor is marginal
 SAME_COST = 1.01
 
 
 def decide(tables: Tables) -> list[Claim]:
-    """All claims that the tables at hand can decide, in the order of the paper."""
+    """Return all claims that the given tables can decide, in the order of the paper."""
     needs: list[tuple[str, Callable[[Tables], Claim]]] = [
         ("figure1", stars_first),
         ("figure1", edges_before_descent),
@@ -111,7 +112,7 @@ def decide(tables: Tables) -> list[Claim]:
 
 
 def _beats(tables: Tables, form: str, winner: str, losers: tuple[str, ...]) -> Outcome:
-    """Whether one method ends below the others, and when it has what the best of them ends with."""
+    """Whether one method has the smallest final gap, and when it reaches the second smallest."""
     found = {m: curve(tables["figure1"].where(method=m, form=form)) for m in (winner, *losers)}
     rival = min(losers, key=lambda method: found[method].last)
     needed = first_below(found[winner], found[rival].last)
@@ -136,12 +137,12 @@ def edges_before_descent(tables: Tables) -> Claim:
 
 
 def _factor(found: Curve) -> float:
-    """Standard gap over accelerated gap, geometric mean over the points of the run."""
+    """Return the geometric mean, over a run, of standard gap / accelerated gap."""
     return math.exp(float(found.mean.mean()))
 
 
 def marginal(tables: Tables) -> Claim:
-    """Acceleration improves the primal value, but marginally."""
+    """Acceleration improves the primal value only marginally."""
     outcomes = {}
     for form in FORMS:
         found = {m: ratio_curve(tables["figure1"], m, form) for m in ("emp", "smp", "bcd")}
@@ -159,7 +160,7 @@ def marginal(tables: Tables) -> Claim:
 
 
 def _level_until(found: Curve) -> float:
-    """Updates up to which the two gaps differ by less than five per cent."""
+    """Return the number of updates up to which the two gaps differ by less than 5 %."""
     apart = np.flatnonzero(np.abs(found.mean) > math.log(1.05))
     level = found.updates[: apart[0]] if apart.size else found.updates
     return float(level.max(initial=0.0))
@@ -223,7 +224,7 @@ def _messages(tables: Tables, method: str, form: str) -> float:
 
 
 def dearer_stars(tables: Tables) -> Claim:
-    """An update of SMP costs more than one of EMP."""
+    """An update of SMP takes more time than one of EMP."""
     outcomes = {}
     for form in ("standard", *FORMS):
         star, edge = (_messages(tables, m, form) for m in ("smp", "emp"))
@@ -234,7 +235,7 @@ def dearer_stars(tables: Tables) -> Claim:
 
 
 def equal_descent(tables: Tables) -> Claim:
-    """An update of coordinate descent costs what one of EMP costs."""
+    """An update of coordinate descent takes as much time as one of EMP."""
     outcomes = {}
     for form in ("standard", *FORMS):
         descent, edge = (_messages(tables, m, form) for m in ("bcd", "emp"))
@@ -246,7 +247,7 @@ def equal_descent(tables: Tables) -> Claim:
 
 
 def pairwise_matters(tables: Tables) -> Claim:
-    """Minimising vertex costs alone gets nowhere."""
+    """Minimising vertex costs alone is not enough."""
     facts = tables["truth"]
     row = facts.where(n=facts["n"].max())
     best, obvious, flat = (
@@ -371,7 +372,7 @@ was seen and decides none of them; `softmap reproduce all` without `--quick` doe
 
 
 def overview(claims: Sequence[Claim], words: Words | None = None) -> str:
-    """A table with one line per claim."""
+    """Return a Markdown table with one row per claim."""
     lines = ["| | claim | as printed | as proved |", "| --- | --- | --- | --- |"]
     for k, claim in enumerate(claims, 1):
         cells = " | ".join(_word(claim.outcomes, form, words or Words()) for form in FORMS)
@@ -380,7 +381,7 @@ def overview(claims: Sequence[Claim], words: Words | None = None) -> str:
 
 
 def details(claims: Sequence[Claim], words: Words | None = None) -> str:
-    """Where each claim stands in the paper, how it was decided, and by which numbers."""
+    """Return a section per claim: its place in the paper, its rule, and the numbers."""
     return "\n".join(_section(k, claim, words or Words()) for k, claim in enumerate(claims, 1))
 
 

@@ -1,4 +1,4 @@
-"""The figures of a reproduction, as PNG and SVG, the same bytes every time."""
+"""The figures of a reproduction, as PNG and SVG, reproducible byte by byte."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ __all__ = ["draw_all"]
 
 Tables = Mapping[str, Table]
 
-# Okabe and Ito's colours, for all eyes; forms differ in dashes, so that grey prints can be read.
+# The colours of Okabe and Ito, for colour-blind readers; forms also differ in dashes.
 COLOURS = {
     "emp": "#0072B2",
     "smp": "#D55E00",
@@ -48,7 +48,7 @@ STYLE: Any = {
 
 
 def draw_all(tables: Tables, folder: Path) -> list[Path]:
-    """Every picture that the tables at hand allow."""
+    """Draw every figure that the given tables allow; return the files."""
     pictures: dict[str, tuple[float, float, Callable[[Any, Tables], None]]] = {
         "figure1": (10.5, 4.3, _figure1),
         "figure2": (8.0, 3.9, _figure2),
@@ -66,10 +66,10 @@ def draw_all(tables: Tables, folder: Path) -> list[Path]:
 
 
 def _band(axes: Any, x: Any, found: Curve, label: str, *, positive: bool, **style: Any) -> None:
-    """A mean with its deviation shaded."""
+    """Draw a mean and shade its standard deviation."""
     low, high = found.mean - found.deviation, found.mean + found.deviation
     if positive:
-        low = np.maximum(low, found.mean / 10)  # a log scale has no room below zero
+        low = np.maximum(low, found.mean / 10)  # a log scale needs positive values
     axes.plot(x, found.mean, label=label, **style)
     axes.fill_between(x, low, high, color=style["color"], alpha=0.13, linewidth=0)
 
@@ -79,7 +79,7 @@ def _style(method: str, form: str) -> dict[str, Any]:
 
 
 def _legend(drawing: Any, axes: Any, columns: int) -> None:
-    """Below the panels, off the data."""
+    """Draw the legend below the panels."""
     handles, labels = axes.get_legend_handles_labels()
     drawing.legend(handles, labels, loc="outside lower center", ncols=columns, handlelength=3.2)
 

@@ -1,7 +1,7 @@
-"""What is run for each figure: Figure 1, Figure 2 of the appendix, and our Figure 3.
+"""The trials of each figure: Figure 1, Figure 2 of the appendix, and an additional Figure 3.
 
-Figure 1 shows convergence on one graph, Figure 2 SMP against Accel-SMP on graphs of different
-sizes, Figure 3 the same gaps by messages and by seconds with our solvers, and by η.
+Figure 1 shows convergence on one graph. Figure 2 compares SMP with Accel-SMP on graphs of different
+sizes. Figure 3 shows gaps by messages, by seconds and by η, with the methods of softmap.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ FIGURES = (FIGURE1, FIGURE2, FIGURE3)
 
 @dataclass
 class Plan:
-    """What is to be run for some figures."""
+    """The trials of some figures."""
 
     figures: tuple[str, ...]
     settings: Settings
@@ -48,7 +48,7 @@ class Plan:
 
     @cached_property
     def units(self) -> list[Unit]:
-        """All trials."""
+        """Return all trials."""
         s, found = self.settings, []
         if "figure1" in self.figures:
             found += trial_units(s)
@@ -61,12 +61,12 @@ class Plan:
 
     @property
     def cost(self) -> float:
-        """A guess of the seconds of all trials on one core."""
+        """The estimated time of all trials on one core, in seconds."""
         return sum(unit.cost for unit in self.units)
 
 
 def trial_units(settings: Settings) -> list[Unit]:
-    """Every method of the paper, accelerated ones in both forms, in every trial."""
+    """Return the trials of every method of the paper, accelerated ones in both forms."""
     checks = spaced(settings.updates, settings.points)
     return [
         _unit(FIGURE1, settings, method, settings.eta, trial, checks)
@@ -76,7 +76,7 @@ def trial_units(settings: Settings) -> list[Unit]:
 
 
 def size_units(settings: Settings) -> list[Unit]:
-    """SMP and both forms of Accel-SMP, for every size and trial."""
+    """Return the trials of SMP and both forms of Accel-SMP, for every size."""
     checks = spaced(settings.updates, settings.points)
     return [
         Unit(FIGURE2, n, settings.labels, settings.seed, method, settings.eta, trial, checks)
@@ -88,7 +88,7 @@ def size_units(settings: Settings) -> list[Unit]:
 
 
 def work_units(settings: Settings, model: Model) -> list[Unit]:
-    """Every method at the η of the paper, looked at as the work grows."""
+    """Return trials of every method at the η of the paper, evaluated at growing work."""
     chosen = [method for method in PAPER if method.method != "bcd"]
     return [
         _unit(FIGURE3, settings, method, settings.eta, trial, _checks_of(method, settings, model))
@@ -98,7 +98,7 @@ def work_units(settings: Settings, model: Model) -> list[Unit]:
 
 
 def eta_units(settings: Settings, model: Model) -> list[Unit]:
-    """Methods with a fixed η, over its range, looked at when the work is done."""
+    """Return trials of methods at fixed η, over a range of η, evaluated at the end."""
     fixed = [m for m in (*PAPER, *solvers()) if m.method != "bcd" and not m.steered]
     trials = min(settings.trials, settings.eta_trials)
     return [
@@ -122,7 +122,7 @@ def _unit(
 
 
 def _checks_of(method: Method, settings: Settings, model: Model) -> tuple[int, ...]:
-    """Updates, or passes, that cost about the same messages for every method."""
+    """Return the numbers of updates, or passes, of about equal work for every method."""
     if method.sweeping:
         return passes_until(max(1, settings.messages // (2 * model.m)))
     each = star_size(model.graph.degree) if method.stars else 1.0

@@ -1,4 +1,4 @@
-"""A reproduction from start to finish: trials, tables, pictures, claims, manifest."""
+"""A complete reproduction: trials, tables, figures, claims, manifest."""
 
 from __future__ import annotations
 
@@ -27,26 +27,30 @@ CURVE = ("n", "method", "form", "eta", "trial", "updates", "work")
 GAPS = ("gap", "returned_gap", "bound_gap")
 TABLES = ("truth", FIGURE1, FIGURE2, FIGURE3, FIGURE3_ETA)
 PACKAGES = ("numpy", "scipy", "highspy", "cvxpy", "clarabel", "matplotlib")
-# These show times and differ from run to run.
+# Files that show times, which differ from run to run.
 TIMED = ("figure3-seconds.csv", "figure3.png", "figure3.svg")
 
 
 def reproduce(
     plan: Plan, folder: Path, *, on_done: OnDone = lambda unit: None, draw: bool | None = None
 ) -> list[Path]:
-    """Run a plan, or go on with it, and write everything into a folder.
+    """Run a plan, or resume it, and write all files into a folder.
 
     Parameters
     ----------
+    plan : Plan
+        The trials.
+    folder : Path
+        Output folder; finished trials in it are reused.
     on_done : callable
-        Told of each trial when it is there.
+        Callback, called with each finished trial.
     draw : bool, optional
-        Pictures, too; if left out, where matplotlib is installed.
+        Whether to draw figures; by default if matplotlib is installed.
 
     Returns
     -------
     list of Path
-        What was written, `manifest.json` last.
+        The files written, `manifest.json` last.
     """
     store = Store(folder / "trials")
     results = run_units(plan.units, plan.problems, store, workers=plan.workers, on_done=on_done)
@@ -62,7 +66,7 @@ def reproduce(
 
 
 def read_tables(folder: Path, names: Iterable[str] | None = None) -> dict[str, Table]:
-    """Tables of a reproduction by name, as they are on disk."""
+    """Read the tables of a reproduction, by name."""
     wanted = names if names is not None else [*TABLES, *(f"{name}-seconds" for name in TABLES)]
     paths = {name: folder / f"{name}.csv" for name in wanted}
     return {name: Table.from_csv(path) for name, path in paths.items() if path.exists()}
@@ -88,7 +92,7 @@ def _write_tables(plan: Plan, results: Results, folder: Path) -> list[Path]:
 
 
 def _truth(plan: Plan) -> Table:
-    """Facts about the graphs; the largest is cross-checked."""
+    """Return the table of LP optima of the graphs; the largest is checked with CVXPY."""
     largest = max(plan.problems)
     rows = [reference_row(p, check=n == largest) for n, p in plan.problems.items()]
     return Table.from_rows(COLUMNS, rows)
@@ -116,7 +120,7 @@ def _seconds(units: list[Unit], results: Results) -> Table:
 
 
 def _ratios(table: Table) -> Table:
-    """Log-competitive ratios, mean and deviation over trials."""
+    """Return the table of log-competitive ratios: mean and standard deviation over trials."""
     rows = []
     for n, method in table.distinct("n", "method"):
         for form in FORMS:
@@ -131,7 +135,7 @@ def _ratios(table: Table) -> Table:
 def write_manifest(
     folder: Path, what: str, settings: Settings, code: str, files: Iterable[Path]
 ) -> Path:
-    """Write settings, versions and a digest of every file that another run must repeat."""
+    """Write settings, versions and a digest of every file that another run must reproduce."""
     content = {
         "what": what,
         "settings": asdict(settings),
@@ -149,7 +153,7 @@ def write_manifest(
 
 
 def versions() -> dict[str, str]:
-    """Of the library, the language, the machine and the packages that numbers depend on."""
+    """Return the versions of softmap, Python, the machine and packages that affect numbers."""
     found = {
         "softmap": softmap.__version__,
         "python": platform.python_version(),

@@ -1,4 +1,4 @@
-"""Run trials on a few threads (the kernels release the GIL), each stored as soon as it is done."""
+"""The runner of trials: in threads (kernels release the GIL); each result is stored at once."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ __all__ = ["OnDone", "Results", "Store", "code_digest", "run_units"]
 
 
 def code_digest() -> str:
-    """A digest of the sources that numbers depend on; results of other code are not reused."""
+    """Return a digest of the sources that affect numbers; results of other code are not reused."""
     root = Path(softmap.__file__).parent
     skipped = {"app", "interop", "io", "views"}
     digest = hashlib.sha256()
@@ -38,11 +38,11 @@ class Store:
         folder.mkdir(parents=True, exist_ok=True)
 
     def path(self, unit: Unit) -> Path:
-        """Where the result of a trial is, or will be."""
+        """Return the path of the result of a trial."""
         return self.folder / f"{unit.key(self.code)}.json"
 
     def load(self, unit: Unit) -> list[Point] | None:
-        """The stored result; None if there is none, or none that can be read."""
+        """Return the stored result, or None if it is missing or unreadable."""
         try:
             rows = json.loads(self.path(unit).read_text(encoding="utf-8"))
             points = [Point(*row) for row in rows]
@@ -51,7 +51,7 @@ class Store:
         return points if [p.updates for p in points] == list(unit.checks) else None
 
     def save(self, unit: Unit, points: list[Point]) -> None:
-        """Store a result, whole or not at all."""
+        """Store a result atomically."""
         write_text(self.path(unit), [json.dumps(points)])
 
 
@@ -67,15 +67,20 @@ def run_units(
     workers: int | None = None,
     on_done: OnDone = lambda unit: None,
 ) -> Results:
-    """Results of all trials; those in the store are not run again.
+    """Return the results of all trials; stored ones are not run again.
 
     Parameters
     ----------
-    problems : by number of variables
+    units : iterable of Unit
+        The trials.
+    problems : mapping from int to Problem
+        The problem of each number of variables.
+    store : Store
+        Stored results.
     workers : int, optional
-        Threads; as many as there are cores if left out. Results do not depend on it.
+        Number of threads; all cores by default. Results do not depend on it.
     on_done : callable
-        Told of each trial, from the calling thread.
+        Callback, called with each finished trial in the calling thread.
     """
     found: Results = {}
     missing = []
@@ -87,12 +92,12 @@ def run_units(
             found[unit] = stored
             on_done(unit)
     _compile({unit.method for unit in missing}, problems)
-    missing.sort(key=lambda unit: -unit.cost)  # long ones first, so that all threads end together
+    missing.sort(key=lambda unit: -unit.cost)  # longest first, so that threads end together
     pool = ThreadPoolExecutor(workers or usable_cores())
     try:
         _collect(pool, missing, problems, store, found, on_done)
     finally:
-        # an interrupt waits for the trials under way, a second or two, and drops the others
+        # After an interrupt, running trials finish (a second or two); the others are dropped.
         pool.shutdown(cancel_futures=True)
     return found
 
@@ -120,7 +125,7 @@ def _collect(
 
 
 def _compile(methods: set[Method], problems: Mapping[int, Problem]) -> None:
-    """A first update of each method, so that no clock counts compilation."""
+    """Do one update of each method, so that timings exclude compilation."""
     n = min(problems)
     for method in sorted(methods, key=lambda method: method.label):
         follow(Unit("", n, 0, 0, method, 100.0, 0, (5,)), problems[n])

@@ -1,4 +1,4 @@
-"""What a reproduction is made of: everything that decides its tables, and nothing else."""
+"""The settings of a reproduction: all values that its tables depend on."""
 
 from __future__ import annotations
 
@@ -14,24 +14,30 @@ __all__ = ["Settings", "settings_for", "spaced"]
 
 @dataclass(frozen=True)
 class Settings:
-    """The paper's values, and ours where it gives none (updates, points, the range of η).
+    """The paper's values, and values that the paper does not give (updates, points, range of η).
 
     Attributes
     ----------
     trials : int
-        Runs of each randomised method on the same graph (Figures 1 and 2).
+        Number of runs of each randomised method on the same graph (Figures 1 and 2).
     updates : int
-        Updates of each run; Figure 3 gives every method `4 * updates` messages.
+        Number of updates of each run; in Figure 3 every method computes `4 * updates` messages.
     seed : int
-        Of the graphs and of the trials.
+        Seed of the graphs and of the trials.
     points : int
-        Evaluations of a run, evenly spaced in the logarithm of the updates.
-    size, sizes : int, tuple of int
-        Variables in Figures 1 and 3, and in Figure 2.
-    labels, eta : int, float
-        d and η of Figures 1 and 2.
-    etas, eta_trials
-        The range of η in Figure 3, and the trials at each.
+        Number of evaluations of a run, evenly spaced in log(updates).
+    size : int
+        Number of variables in Figures 1 and 3.
+    sizes : tuple of int
+        Numbers of variables in Figure 2.
+    labels : int
+        Number of labels d of Figures 1 and 2.
+    eta : float
+        η of Figures 1 and 2.
+    etas : tuple of float
+        Values of η in Figure 3.
+    eta_trials : int
+        Number of trials at each of `etas`.
     """
 
     trials: int = 10
@@ -54,7 +60,7 @@ class Settings:
 
     @property
     def messages(self) -> int:
-        """Work of each run of Figure 3."""
+        """The work of each run of Figure 3, in messages."""
         return 4 * self.updates
 
 
@@ -65,7 +71,7 @@ def settings_for(
     updates: int | None = None,
     seed: int | None = None,
 ) -> Settings:
-    """The full settings, or those of a quick look, with some of them replaced."""
+    """Return the full or the quick settings, with some values replaced."""
     small: dict[str, Any] = {
         "trials": 3,
         "updates": 5000,
@@ -79,6 +85,6 @@ def settings_for(
 
 
 def spaced(last: int, points: int) -> tuple[int, ...]:
-    """Whole numbers up to `last`, evenly spaced in the logarithm, from 10 on."""
+    """Return integers from 10 to `last`, evenly spaced in the logarithm."""
     first = min(10, last)
     return tuple(int(k) for k in np.unique(np.geomspace(first, last, points).round().astype(int)))

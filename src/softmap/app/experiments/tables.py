@@ -1,4 +1,4 @@
-"""Tidy tables, and what figures and claims are made of: means, deviations, ratios over trials."""
+"""Tables, and the statistics of figures and claims: means, deviations, ratios over trials."""
 
 from __future__ import annotations
 
@@ -24,10 +24,9 @@ WHOLE = ("n", "m", "trial", "trials", "updates", "work")
 
 
 class Table:
-    """Columns of equal length by name.
+    """A table: columns of equal length by name.
 
-    Words and whole numbers are recognised by the name of their column; all else is float64,
-    written with ten digits.
+    The name of a column decides if it holds text, integers, or float64 (written with ten digits).
     """
 
     def __init__(self, columns: Mapping[str, Column]) -> None:
@@ -37,20 +36,22 @@ class Table:
 
     @classmethod
     def from_rows(cls, names: Iterable[str], rows: Iterable[Iterable[Any]]) -> Table:
-        """Rows of values in the order of the names."""
+        """Return a table made of rows; values are in the order of `names`."""
         names = list(names)
         values = list(zip(*rows, strict=True)) or [() for _ in names]
         return cls({name: _typed(name, value) for name, value in zip(names, values, strict=True)})
 
     @classmethod
     def from_csv(cls, path: Path | str) -> Table:
-        """Read what `to_csv` wrote."""
+        """Read a file that `to_csv` wrote."""
         with open(path, newline="", encoding="utf-8") as file:
             header, *rows = list(csv.reader(file)) or [[]]
         try:
             return cls.from_rows(header, rows)
         except ValueError as error:
-            raise FormatError(f"not a table of ours: {error}", path=str(path)) from error
+            raise FormatError(
+                f"not a table of `softmap reproduce`: {error}", path=str(path)
+            ) from error
 
     def to_csv(self, path: Path | str) -> None:
         """Write a header and the rows, atomically."""
@@ -68,19 +69,19 @@ class Table:
         return self.columns[name]
 
     def where(self, **equal: Any) -> Table:
-        """The rows whose columns have these values."""
+        """Return the rows whose columns have these values."""
         keep = np.ones(len(self), dtype=bool)
         for name, value in equal.items():
             keep &= self.columns[name] == value
         return Table({name: column[keep] for name, column in self.columns.items()})
 
     def distinct(self, *names: str) -> Iterator[tuple[Any, ...]]:
-        """Different values of some columns, in order of appearance."""
+        """Yield the distinct values of some columns, in order of appearance."""
         rows = zip(*(self.columns[name].tolist() for name in names), strict=True)
         return iter(dict.fromkeys(rows))
 
     def by_trial(self, name: str) -> Column:
-        """A column as (trials, points); every trial must have the same points."""
+        """Return a column as an array (trials, points); every trial has the same points."""
         trials = np.unique(self.columns["trial"])
         return np.stack([self.where(trial=t)[name] for t in trials])
 
@@ -97,13 +98,13 @@ def _written(name: str, value: Any) -> str:
 
 Floats = NDArray[np.float64]
 
-# Gaps below this are what tolerances of the LP solver leave open, and count as this.
+# Gaps are clipped to this value from below: the tolerance of the LP solver.
 FLOOR = 1e-6
 
 
 @dataclass(frozen=True)
 class Curve:
-    """Mean and standard deviation over trials, and where along the run."""
+    """Mean and standard deviation over trials, at each evaluation of a run."""
 
     updates: Floats
     work: Floats
@@ -123,10 +124,10 @@ def curve(table: Table, column: str = "gap") -> Curve:
 
 
 def log_ratio(standard: Table, accelerated: Table, column: str = "gap") -> Floats:
-    """log(gap of the standard method / gap of the accelerated one), (trials, points).
+    """Return log(gap of the standard method / gap of the accelerated one), (trials, points).
 
-    The paper's competitive ratio: positive where the accelerated variant has the lower error.
-    Trials of equal number share their random numbers and are compared with each other.
+    This is the paper's competitive ratio, positive if the accelerated variant has the lower error.
+    Trials with the same number share their random numbers and are compared with each other.
     """
     above = np.maximum(standard.by_trial(column), FLOOR)
     below = np.maximum(accelerated.by_trial(column), FLOOR)
@@ -134,14 +135,14 @@ def log_ratio(standard: Table, accelerated: Table, column: str = "gap") -> Float
 
 
 def ratio_curve(table: Table, method: str, form: str, column: str = "gap") -> Curve:
-    """The log-competitive ratio of one method and one form, averaged over trials."""
+    """Return the log-competitive ratio of one method and one form, averaged over trials."""
     standard = table.where(method=method, form="standard")
     accelerated = table.where(method=method, form=form)
     return _averaged(standard, log_ratio(standard, accelerated, column))
 
 
 def first_below(found: Curve, level: float) -> float:
-    """Updates after which the mean is first at or below a level; inf if it never is."""
+    """Return the number of updates after which the mean first is at most `level`; inf if never."""
     reached = np.flatnonzero(found.mean <= level)
     return float(found.updates[reached[0]]) if reached.size else math.inf
 

@@ -1,4 +1,4 @@
-"""One trial of one method on one graph: the smallest piece of a reproduction."""
+"""Trials: one run of one method on one graph."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ __all__ = [
     "trial_seed",
 ]
 
-# The two readings of the accelerated algorithms.
+# The two forms of the accelerated algorithms.
 FORMS = ("printed", "proved")
 
 
@@ -55,14 +55,14 @@ class AccelBCDPrinted(paper.AccelBCD):
 
 @dataclass(frozen=True)
 class Method:
-    """One line of a figure.
+    """A method in a figure.
 
     Attributes
     ----------
     method : str
         Family: emp, smp, bcd; or momentum, anneal (and their star versions).
     form : str
-        standard, printed or proved; fixed or annealed for methods that pass over the whole graph.
+        standard, printed or proved; fixed or annealed for sweep methods.
     """
 
     method: str
@@ -70,7 +70,7 @@ class Method:
 
     @property
     def label(self) -> str:
-        """As a legend has it."""
+        """The name in a legend."""
         if self.form in ("fixed", "annealed"):
             kind = "stars" if self.method.endswith("-star") else "chains"
             return f"{kind}, momentum, {'η annealed' if self.steered else 'η fixed'}"
@@ -79,7 +79,7 @@ class Method:
 
     @property
     def steered(self) -> bool:
-        """Whether it changes η by what the judge finds."""
+        """Whether the method anneals η by the verdicts of checks."""
         return self.form == "annealed"
 
     @property
@@ -89,11 +89,11 @@ class Method:
 
     @property
     def stars(self) -> bool:
-        """Whether an update takes a whole star."""
+        """Whether an update changes a whole star."""
         return self.method == "smp"
 
     def make(self, eta: float) -> Algorithm:
-        """The algorithm, on one thread; an annealed one chooses its η itself."""
+        """Return the algorithm, on one thread; an annealed one chooses its η itself."""
         if self.sweeping:
             name = self.method.replace("momentum", "anneal")
             return make(name, eta=None if self.steered else eta, threads=1)
@@ -112,7 +112,7 @@ PAPER = tuple(
 
 
 def solvers() -> tuple[Method, ...]:
-    """Momentum over passes at a fixed η, and annealed, for every kind of pass there is."""
+    """Return the sweep methods: passes with momentum at fixed η, and annealed."""
     kinds = ("anneal", "anneal-star")
     fixed = [Method(kind.replace("anneal", "momentum"), "fixed") for kind in kinds]
     return (*fixed, *(Method(kind, "annealed") for kind in kinds))
@@ -126,16 +126,16 @@ COLUMNS = (
 
 @dataclass(frozen=True)
 class Problem:
-    """A model of the paper's law and the value of its LP."""
+    """A random model of the paper's distribution, and its LP optimum."""
 
     model: Model
     optimum: float
 
 
 def problem(size: int, labels: int, seed: int) -> Problem:
-    """The random graph of section "Numerical Experiments" and its optimum, by HiGHS."""
+    """Return a model of section "Numerical Experiments" and its LP optimum (HiGHS)."""
     model = generators.erdos_renyi(size, labels, seed=seed)
-    # a vertex solution; tolerances well below the gaps that the figures show
+    # Simplex finds a vertex; the tolerance is well below the gaps that the figures show.
     solution = lp.solve(model, "simplex", tolerance=1e-9, threads=1)
     if not math.isfinite(solution.value):
         raise SoftmapError(f"HiGHS found no optimum: {solution.status}")
@@ -143,7 +143,7 @@ def problem(size: int, labels: int, seed: int) -> Problem:
 
 
 def reference_row(given: Problem, *, check: bool) -> tuple[Any, ...]:
-    """Facts about a problem that claims are decided by (`COLUMNS`)."""
+    """Return the row of a problem in the table of references (`COLUMNS`)."""
     model = given.model
     obvious = np.array([int(model.unary_of(i).argmin()) for i in range(model.n)])
     uniform = sum(float(model.unary_of(i).mean()) for i in range(model.n))
@@ -158,9 +158,9 @@ def reference_row(given: Problem, *, check: bool) -> tuple[Any, ...]:
 
 
 def cvxpy_optimum(model: Model) -> float | None:
-    """The LP once more, written down independently in CVXPY; None where that is not installed.
+    """Return the LP optimum by an independent formulation in CVXPY; None if not installed.
 
-    For models with one label count, as the paper's are.
+    All variables must have the same number of labels, as in the paper.
     """
     try:
         cvxpy: Any = import_module("cvxpy")
@@ -168,7 +168,7 @@ def cvxpy_optimum(model: Model) -> float | None:
         return None
     n, m, d = model.n, model.m, int(model.num_labels[0])
     nodes = cvxpy.Variable((n, d), nonneg=True)
-    pairs = cvxpy.Variable((m, d * d), nonneg=True)  # tables row by row
+    pairs = cvxpy.Variable((m, d * d), nonneg=True)  # row-major tables
     tables = np.stack([table.ravel() for table in model.tables()])
     rows, columns = np.kron(np.eye(d), np.ones((d, 1))), np.kron(np.ones((d, 1)), np.eye(d))
     constraints = [
@@ -183,11 +183,12 @@ def cvxpy_optimum(model: Model) -> float | None:
 
 
 class Point(NamedTuple):
-    """What is seen of a run after some updates (or passes).
+    """The evaluation of a run after some updates (or passes).
 
-    `primal` and `bound` belong to the current iterate; `returned` is the primal value of what the
-    method would give back: the iterate of least slack (Algorithm 1), the best so far (our solvers),
-    the current one (the accelerated methods). `seconds` are those of the method on one core.
+    `primal` and `bound` belong to the current iterate. `returned` is the primal value of the
+    iterate that the method would return: that of least slack (Algorithm 1), the best so far
+    (annealed methods), or the current one (accelerated methods). `seconds` is the time of the
+    method on one core.
     """
 
     updates: int
@@ -200,7 +201,7 @@ class Point(NamedTuple):
 
 @dataclass(frozen=True)
 class Unit:
-    """A trial: which figure it is for, on which graph, by which method, looked at when."""
+    """A trial: its figure, graph, method, and the updates at which it is evaluated."""
 
     figure: str
     n: int
@@ -213,35 +214,35 @@ class Unit:
 
     @property
     def cost(self) -> float:
-        """A guess of its seconds, for progress bars: nanoseconds per update that were measured."""
+        """The estimated time in seconds, for progress bars, from measured times per update."""
         if self.method.sweeping:
             return self.checks[-1] * 2.5e-4 + len(self.checks) * 2e-3
         return self.checks[-1] * (6e-6 if self.method.stars else 1.5e-6) + len(self.checks) * 2e-3
 
     def key(self, code: str) -> str:
-        """A name for its result that depends on everything the result depends on."""
+        """Return a digest of all that the result depends on, as its file name."""
         facts = json.dumps({**asdict(self), "code": code}, sort_keys=True)
         return hashlib.sha256(facts.encode()).hexdigest()[:24]
 
 
 def trial_seed(seed: int, trial: int) -> int:
-    """Seed of a trial; all methods share it, so that trials are compared in pairs."""
+    """Return the seed of a trial; all methods share it, so that trials can be compared in pairs."""
     return int(np.random.SeedSequence([seed, trial]).generate_state(1)[0])
 
 
 def star_size(degree: Any) -> float:
-    """Messages per star update on average, when vertices are drawn by degree."""
+    """Return the mean number of messages per star update if vertices are drawn by degree."""
     return float((degree**2).sum() / degree.sum())
 
 
 def passes_until(last: int) -> tuple[int, ...]:
-    """When methods that pass over the whole graph are looked at; η moves only every tenth pass."""
+    """Return the passes at which sweep methods are evaluated; η changes only every tenth pass."""
     regular = [*range(10, 101, 10), *range(120, last + 1, 20)]
     return (*(k for k in [1, 2, 3, 5, *regular] if k < last), last)
 
 
 def follow(unit: Unit, given: Problem) -> list[Point]:
-    """Run a trial; the clock stands still while it is judged, unless the method heeds the judge."""
+    """Run a trial; evaluations are not timed, unless the method uses them to anneal."""
     algorithm = unit.method.make(unit.eta)
     judge = Judge.of(given.model)
     search = LabelSearch(given.model, algorithm.decode_order(given.model))
@@ -267,7 +268,7 @@ def _look(
     method: Method,
     check: int,
 ) -> tuple[float, float, float]:
-    """Primal of the current iterate and of the one returned, bound of the current one."""
+    """Return the primal of the current and of the returned iterate, and the current bound."""
     judge, search = lookers
     proposal = algorithm.propose(state)
     if isinstance(state, StandardState):

@@ -1,4 +1,4 @@
-"""One call each for what pictures are labelled for: segments, less noise, depth."""
+"""Functions for images: segmentation, denoising, stereo."""
 
 from softmap.app.vision.depth import stereo
 from softmap.app.vision.noise import denoise

@@ -1,4 +1,4 @@
-"""Models with a story: synthetic, or made from one's own pictures."""
+"""Demos: synthetic models, or models made from the user's images."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ NAMES = ("potts", "stereo", "denoise", "segment", "matching")
 
 @dataclass(frozen=True)
 class DemoOptions:
-    """What a user may change about a demo; None leaves it to the demo."""
+    """The options of a demo; None selects its default."""
 
     size: int | None = None
     labels: int | None = None
@@ -49,14 +49,14 @@ class DemoOptions:
 
 @dataclass(frozen=True)
 class Demo:
-    """A model with a story, ready to be solved and drawn."""
+    """A model with a description, a score, and functions that draw it."""
 
     story: str
     model: Model
     draw_input: Callable[[Path], None]
     draw_labelling: Callable[[Labels, Path], None]
     score: Callable[[Labels], str] | None = None
-    picture: NDArray[Any] | None = None  # what was given, where it is a picture
+    picture: NDArray[Any] | None = None  # the input image, if there is one
     remark: Callable[[Labels], str | None] | None = None  # on the answer, where one is due
 
 
@@ -74,7 +74,7 @@ def build(name: str, options: DemoOptions | None = None) -> Demo:
 
 
 def _accuracy(truth: Labels, what: str) -> Callable[[Labels], str]:
-    """A score: the share of labels that equal the truth."""
+    """Return a score: the percentage of labels that equal the truth."""
 
     def score(labels: Labels) -> str:
         right = float((labels == truth.ravel()).mean())
@@ -84,7 +84,7 @@ def _accuracy(truth: Labels, what: str) -> Callable[[Labels], str]:
 
 
 def _potts(options: DemoOptions) -> Demo:
-    """Regions seen through noise: neighbours are likely, but not certain, to agree."""
+    """Noisy regions with a Potts prior: neighbouring pixels are likely to agree."""
     size, labels = options.size or 64, options.labels or 8
     rng = np.random.default_rng(options.seed)
     truth = regions(rng, size, 3 * labels, labels)
@@ -105,7 +105,7 @@ def _potts(options: DemoOptions) -> Demo:
 
 
 def _stereo(options: DemoOptions) -> Demo:
-    """Where in the right picture is each pixel of the left one? Near things move more."""
+    """The disparity of each pixel between the left and the right image."""
     left, right, truth = _pair(options)
     labels = options.labels or 16
     rows, columns = left.shape[:2]
@@ -142,9 +142,9 @@ def _pair(options: DemoOptions) -> tuple[Image, Image, Image | None]:
 
 
 def _truth(options: DemoOptions, shape: tuple[int, ...]) -> Image | None:
-    """Disparities of the left picture, from a grey picture that holds them times a scale.
+    """Return the true disparities of the left image, from a grey image of scaled disparities.
 
-    Middlebury's folders name the truth of im2.png disp2.png: used when it lies there.
+    By default, disp2.png beside im2.png is used, as in the folders of Middlebury.
     """
     assert options.left is not None
     usual = options.left.with_name(options.left.name.replace("im", "disp"))
@@ -161,7 +161,7 @@ def _truth(options: DemoOptions, shape: tuple[int, ...]) -> Image | None:
 
 
 def _bad_pixels(truth: Image) -> Callable[[Labels], str]:
-    """The usual score: pixels off by more than one disparity, where the truth is known (> 0)."""
+    """Return a score: the percentage of pixels with known truth (> 0) off by more than one."""
     known = truth.ravel() > 0
 
     def score(labels: Labels) -> str:
@@ -238,7 +238,7 @@ def _bytes(picture: Image) -> NDArray[np.uint8]:
 
 
 def _segment(options: DemoOptions) -> Demo:
-    """Each pixel belongs to one of a few colours; borders are cheap where the colour changes."""
+    """Segmentation by a few colours; boundaries cost less across strong contrast."""
     labels = options.labels or 6
     picture, truth, palette, shrunk = _painted(options, labels)
     rows, columns = picture.shape[:2]
@@ -269,7 +269,7 @@ def _painted(options: DemoOptions, labels: int) -> tuple[Image, Labels | None, I
 
 
 def _matching(options: DemoOptions) -> Demo:
-    """Match points so that distances are kept; no two points may have the same partner."""
+    """Point matching that preserves distances; no two points have the same partner."""
     count, extra = options.size or 14, 3
     rng = np.random.default_rng(options.seed)
     left, right, truth = _clouds(rng, count, extra)
@@ -290,7 +290,7 @@ def _matching(options: DemoOptions) -> Demo:
 
 
 def _clouds(rng: np.random.Generator, count: int, extra: int) -> tuple[Image, Image, Labels]:
-    """Image; the same rotated, shaken and shuffled among others; and who became whom."""
+    """Return points, the same points rotated, perturbed and shuffled, and the true match."""
     left = rng.uniform(0, 1, (count, 2))
     angle = rng.uniform(-0.6, 0.6)
     turn = np.array([[np.cos(angle), -np.sin(angle)], [np.sin(angle), np.cos(angle)]])

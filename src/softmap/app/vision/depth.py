@@ -1,4 +1,4 @@
-"""Depth from two views: truncated linear smoothness over disparities."""
+"""Stereo: disparities with truncated linear smoothness."""
 
 from __future__ import annotations
 
@@ -86,7 +86,7 @@ def at_the_end(
 
 
 def stereo_model(left: Image, right: Image, labels: int, weight: float = 6.0) -> Model:
-    """One label per disparity of the left picture."""
+    """Return the stereo model; labels are the disparities of the left image."""
     shape = left.shape[:2]
     edges = neighbours(shape)
     unary = matching_cost(left, right, labels).reshape(-1, labels)
@@ -95,11 +95,11 @@ def stereo_model(left: Image, right: Image, labels: int, weight: float = 6.0) ->
 
 
 def matching_cost(left: Image, right: Image, labels: int, cap: float = 20.0) -> Image:
-    """How ill each left pixel fits the right pixel `d` columns further left, for each `d`.
+    """Return the matching cost of each left pixel and disparity `d` (right pixel at column - d).
 
-    The difference to the nearest value between the right pixel's half-way neighbours (Birchfield
-    and Tomasi's measure), averaged over colours and capped: pixels that only one eye sees fit
-    nothing.
+    It is the measure of Birchfield and Tomasi (the distance to the interval between the right
+    pixel's half-way neighbours), averaged over colours and truncated at `cap`, because occluded
+    pixels match nothing.
     """
     left, right = np.atleast_3d(left), np.atleast_3d(right)
     before = (right + np.roll(right, 1, axis=1)) / 2
@@ -116,7 +116,7 @@ def matching_cost(left: Image, right: Image, labels: int, cap: float = 20.0) -> 
 
 
 def _smoothness(left: Image, edges: NDArray[np.int64], weight: float) -> Image:
-    """Depth changes where colours do: half weight across a visible edge."""
+    """Return the weights of edges: halved where the colour changes, as depth often does there."""
     flat = left.reshape(left.shape[0] * left.shape[1], -1)
     contrast = np.abs(flat[edges[:, 0]] - flat[edges[:, 1]]).mean(axis=1)
     return np.where(contrast < 8.0, weight, weight / 2)

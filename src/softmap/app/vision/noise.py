@@ -20,12 +20,12 @@ __all__ = ["colour_model", "denoise", "grey_model", "grey_of", "has_colours"]
 
 @dataclass(frozen=True)
 class NoiseCosts:
-    """Where costs of grey levels stop to grow."""
+    """Truncation of the costs, in grey levels of 0..255."""
 
     spoilt: float = 80.0
-    """Grey levels from which a pixel counts as spoilt, however far off it is."""
+    """Truncation of the data cost: a pixel further off counts as an outlier."""
     edge: float = 60.0
-    """Grey levels from which neighbours count as two sides of an edge."""
+    """Truncation of the smoothness cost: a larger difference counts as an edge."""
 
 
 COSTS = NoiseCosts()
@@ -99,7 +99,7 @@ def colour_model(
 
 
 def grey_of(picture: Image) -> Image:
-    """A picture without its colours."""
+    """Return an image converted to grey."""
     if picture.ndim == 2:
         return picture
     return picture @ np.array([0.299, 0.587, 0.114]) if picture.shape[2] == 3 else picture[..., 0]
@@ -110,7 +110,7 @@ def _mask(mask: Any, shape: tuple[int, ...]) -> NDArray[np.bool_] | None:
         return None
     try:
         hidden = np.asarray(plain(mask))
-    except Exception as error:  # of any type: the value may bring its own conversion
+    except Exception as error:  # of any type: the value's conversion methods may raise anything
         raise ModelError(f"mask must be an array of truth values: {error}") from error
     if hidden.dtype != bool or hidden.shape != shape:
         raise ModelError(f"mask must be truth values of the picture's shape {shape}")
@@ -120,7 +120,7 @@ def _mask(mask: Any, shape: tuple[int, ...]) -> NDArray[np.bool_] | None:
 def grey_model(
     picture: Image, grey: Image, smoothness: float, hidden: NDArray[np.bool_] | None = None
 ) -> Model:
-    """One label per grey level."""
+    """Return the denoising model; labels are the grey levels `grey`."""
     step = positive("levels", 255 / (len(grey) - 1))
     unary = np.minimum((picture[..., None] - grey) ** 2, COSTS.spoilt**2) / 1000
     if hidden is not None:

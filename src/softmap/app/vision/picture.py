@@ -1,4 +1,4 @@
-"""Pictures in, a labelled picture out."""
+"""`Picture`, the result of the functions for images, and the conversion of their input."""
 
 from __future__ import annotations
 
@@ -92,12 +92,12 @@ class Picture:
 
     @property
     def energy(self) -> float:
-        """The cost of the labels."""
+        """The energy of the labels."""
         return self.result.energy
 
     @property
     def bound(self) -> float:
-        """What no labelling costs less than."""
+        """A lower bound on the energy of any labelling."""
         return self.result.bound
 
     @property
@@ -149,7 +149,7 @@ class Picture:
         return pair_figure(self.given, self._shown())
 
     def report(self, path: str | Path = "softmap-report.html", *, title: str | None = None) -> Path:
-        """Write a page about the run, with the picture that was given beside the labels."""
+        """Write the report page of the run, with the input image; return its path."""
         return self.result.report(path, title=title, picture=self.given)
 
     def _shown(self) -> NDArray[Any]:
@@ -222,10 +222,10 @@ def _with_defaults(options: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def pixels(given: Any, name: str = "image") -> Image:
-    """A grey (rows, columns) or colour (rows, columns, channels) picture, in 0..255.
+    """Return a grey (rows, columns) or colour (rows, columns, 3) image, in 0..255.
 
-    Floats between 0 and 1 are taken for parts of 255; a file's name is read. An alpha channel is
-    left out.
+    Floats between 0 and 1 are multiplied by 255. A path is read as an image file. An alpha channel
+    is dropped.
     """
     if isinstance(given, str | Path):
         return _file(given, name)
@@ -250,7 +250,7 @@ def _file(path: str | Path, name: str) -> Image:
     except (FileNotFoundError, ValueError) as error:
         if isinstance(error, SoftmapError):
             raise
-        raise FormatError(f"{name}: there is no such picture", path) from error
+        raise FormatError(f"{name}: there is no such image file", path) from error
 
 
 def _typed(given: Any) -> bool:

@@ -1,4 +1,4 @@
-"""A colour picture in a few regions: Potts weights that are small where colours change."""
+"""Segmentation of images: Potts weights that are smaller across strong contrast."""
 
 from __future__ import annotations
 
@@ -74,7 +74,7 @@ def region_model(
     connectivity: int = 8,
     known: NDArray[np.int64] | None = None,
 ) -> Model:
-    """One label per colour; `known` labels of pixels are fixed, -1 is not known."""
+    """Return the segmentation model; labels are colours. `known` labels (not -1) are fixed."""
     shape = picture.shape[:2]
     flat = picture.reshape(shape[0] * shape[1], -1)
     unary = colour_costs(flat, centres)
@@ -96,7 +96,7 @@ def _seeds(seeds: Any, shape: tuple[int, ...], labels: int) -> NDArray[np.int64]
 
 
 def _marked(flat: Image, known: NDArray[np.int64], labels: int, seed: int) -> Image:
-    """Mean colours of the marked pixels; labels without any get a colour by clustering."""
+    """Return the mean colours of marked pixels; other labels get a colour by clustering."""
     centres = cluster(flat, labels, seed)
     for label in np.unique(known[known >= 0]):
         centres[label] = flat[known == label].mean(axis=0)
@@ -104,14 +104,14 @@ def _marked(flat: Image, known: NDArray[np.int64], labels: int, seed: int) -> Im
 
 
 def colour_costs(flat: Image, centres: Image) -> Image:
-    """Negative log-likelihoods: squared distances over twice the variance within clusters."""
+    """Return negative log-likelihoods: squared distance / (2 · variance within clusters)."""
     squares = distance(flat, centres)
     channels = flat.shape[1]
     return squares / (2.0 * float(squares.min(axis=1).mean()) / channels + 1e-9)
 
 
 def cluster(flat: Image, count: int, seed: int, rounds: int = 20) -> Image:
-    """Centres of `count` clusters of colours (Lloyd's rounds from a spread-out start)."""
+    """Return the centres of `count` colour clusters (k-means from a spread-out start)."""
     rng = np.random.default_rng(seed)
     sample = flat[rng.choice(len(flat), min(len(flat), 5000), replace=False)]
     centres = sample[:1]
@@ -126,13 +126,13 @@ def cluster(flat: Image, count: int, seed: int, rounds: int = 20) -> Image:
 
 
 def distance(flat: Image, centres: Image) -> Image:
-    """Squared distance of each pixel to each centre."""
+    """Return the squared distance of each pixel to each centre."""
     squares: Image = (flat**2).sum(axis=1)[:, None] + (centres**2).sum(axis=1)
     return np.maximum(squares - 2 * flat @ centres.T, 0.0)
 
 
 def contrast(flat: Image, edges: NDArray[np.int64]) -> Image:
-    """Potts weights between 0.8 and 2.5: least where colours change most."""
+    """Return Potts weights between 0.8 and 2.5, smallest across the strongest contrast."""
     difference = ((flat[edges[:, 0]] - flat[edges[:, 1]]) ** 2).sum(axis=1)
     weights: Image = 0.8 + 1.7 * np.exp(-difference / (2.0 * difference.mean() + 1e-9))
     return weights

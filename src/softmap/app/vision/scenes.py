@@ -1,4 +1,4 @@
-"""Synthetic pictures with a known truth."""
+"""Synthetic images with known ground truth."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ Image = NDArray[np.float64]
 
 
 def regions(rng: np.random.Generator, size: int, count: int, labels: int) -> NDArray[np.int64]:
-    """Label every pixel by its nearest of `count` random points: a map of countries."""
+    """Return a random Voronoi map: each pixel has the label of the nearest of `count` points."""
     points = rng.uniform(0, size, (count, 2))
     rows, columns = np.mgrid[0:size, 0:size]
     distance = (rows[..., None] - points[:, 0]) ** 2 + (columns[..., None] - points[:, 1]) ** 2
@@ -20,7 +20,7 @@ def regions(rng: np.random.Generator, size: int, count: int, labels: int) -> NDA
 
 
 def textured(rng: np.random.Generator, rows: int, columns: int) -> Image:
-    """Random texture with detail at two scales, in 0..255."""
+    """Return a random texture with detail at two scales, in 0..255."""
     fine = rng.uniform(0, 255, (rows, columns))
     coarse = rng.uniform(0, 255, (rows // 4 + 1, columns // 4 + 1))
     coarse = coarse.repeat(4, axis=0).repeat(4, axis=1)[:rows, :columns]
@@ -30,7 +30,7 @@ def textured(rng: np.random.Generator, rows: int, columns: int) -> Image:
 def stereo_pair(
     rng: np.random.Generator, size: int, labels: int
 ) -> tuple[Image, Image, NDArray[np.int64]]:
-    """Two views of textured rectangles in front of a slanted wall, and the left disparities."""
+    """Return two views of textured rectangles before a slanted wall, and the left disparities."""
     rows, columns = size, size + size // 3
     slant = np.round(np.linspace(1, labels / 3, rows)).astype(np.int64)
     disparity = np.repeat(slant[:, None], columns, axis=1)

@@ -1,7 +1,7 @@
-"""To and from other libraries: dimod, pgmpy, networkx, numpy, pandas, scipy.sparse.
+"""Conversions from and to other libraries: dimod, pgmpy, networkx, numpy, pandas, scipy.sparse.
 
-Each needs its library only when called. Variables and labels that have names come back in a
-`Named` model, which translates labellings.
+Each library is imported when a conversion is called. If variables and labels have names, the result
+is a `Named` model, which translates labellings.
 """
 
 from softmap.io.interop import dimod

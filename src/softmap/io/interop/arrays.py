@@ -1,4 +1,4 @@
-"""Plain arrays, Potts models as sparse matrices of weights, and traces as data frames."""
+"""Conversions to plain arrays, sparse matrices of Potts weights, and data frames of traces."""
 
 from __future__ import annotations
 
@@ -16,9 +16,16 @@ __all__ = ["from_sparse", "to_arrays", "to_sparse", "trace_frame"]
 
 
 def to_arrays(model: Model) -> dict[str, Any]:
-    """The arguments of `Model(...)` as plain numpy arrays: unary, edges, pairwise, constant.
+    """Return the arguments of `Model(...)` as a dict: unary, edges, pairwise, constant.
 
-    `unary` and `pairwise` are one array where all shapes agree, else lists.
+    `unary` and `pairwise` are numpy arrays if all shapes agree, else lists of arrays.
+
+    Examples
+    --------
+    >>> import softmap
+    >>> model = softmap.Model([[0, 1], [1, 0]], [[0, 1]], softmap.Potts(0.4))
+    >>> softmap.interop.to_arrays(model)["pairwise"].tolist()
+    [[[0.0, 0.4], [0.4, 0.0]]]
     """
     if checked_model(model).n != model.num_variables:
         raise ModelError("plain arrays hold factors of one and two variables only; see to_pgmpy")
@@ -33,13 +40,21 @@ def to_arrays(model: Model) -> dict[str, Any]:
 
 
 def from_sparse(adjacency: Any, unary: ArrayLike) -> Model:
-    """Potts model: an edge for every stored weight.
+    """Return a Potts model with one edge per stored weight.
 
     Parameters
     ----------
     adjacency : scipy.sparse matrix or array
-        Symmetric (each pair counts once), or one triangle only.
-    unary : (variables, labels) array or list of lists
+        Weights: a symmetric matrix (each pair counts once), or one triangle only.
+    unary : float array (variables, labels), or list of arrays
+        Costs of the labels of each variable.
+
+    Examples
+    --------
+    >>> import scipy.sparse, softmap
+    >>> weights = scipy.sparse.coo_array(([0.4], ([0], [1])), shape=(2, 2))
+    >>> softmap.interop.from_sparse(weights, [[0, 1], [1, 0]])
+    Model(2 variables, 1 edges, potts)
     """
     if not hasattr(adjacency, "tocoo"):
         raise ModelError(f"expected a scipy.sparse matrix of weights, not {shown(adjacency)}")
@@ -62,7 +77,7 @@ def from_sparse(adjacency: Any, unary: ArrayLike) -> Model:
 
 
 def to_sparse(model: Model) -> Any:
-    """Symmetric sparse array of the weights of a Potts model; parallel edges add up."""
+    """Return the weights of a Potts model as a symmetric sparse array; parallel edges add up."""
     import scipy.sparse
 
     if not all(isinstance(p, Potts) for p in checked_model(model).potentials):
@@ -76,7 +91,7 @@ def to_sparse(model: Model) -> Any:
 
 
 def trace_frame(run: Any) -> Any:
-    """The trace of a result (or a trace itself) as a `pandas.DataFrame`, one row per check."""
+    """Return the trace of a result (or a trace) as a `pandas.DataFrame`, one row per check."""
     try:
         import pandas
     except ImportError as error:

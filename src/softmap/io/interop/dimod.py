@@ -1,6 +1,6 @@
-"""dimod: quadratic models of binary, discrete and constrained kind, and a sampler with a proof.
+"""Conversions from and to dimod's BQM, DQM and CQM, and a sampler that proves its answer.
 
-`Sampler` is a `dimod.Sampler`; it is made when it is first asked for, as it needs dimod.
+`Sampler` is a `dimod.Sampler`. The class is created on first use, because it needs dimod.
 """
 
 from __future__ import annotations
@@ -36,15 +36,18 @@ def _dimod() -> Any:
 
 @dataclass(frozen=True)
 class Converted:
-    """A model, and what its labels mean: the value of a variable by the label of its node.
+    """A model, and the values of dimod's variables for its labels.
 
-    The binary variables of a discrete constraint share a node; all others have their own.
+    The binary variables of a discrete constraint share one variable of the model; every other
+    variable has its own.
 
     Attributes
     ----------
     model : Model
-    node : mapping from dimod's variables to variables of the model
-    values : mapping from dimod's variables to their value at each label of that
+    node : dict
+        Maps dimod's variables to variables of the model.
+    values : dict
+        Maps dimod's variables to an array with their value at each label.
     """
 
     model: Model
@@ -52,7 +55,7 @@ class Converted:
     values: Mapping[Hashable, Costs]
 
     def assignment(self, labels: ArrayLike) -> dict[Hashable, int]:
-        """Values by variable; running variables may follow in `labels`."""
+        """Return the values of dimod's variables; `labels` may include chain variables."""
         n = max(self.node.values(), default=-1) + 1
         given = integers(labels, "labels")
         if given.ndim != 1:
@@ -62,7 +65,7 @@ class Converted:
 
 
 class _Builder:
-    """Sums of products of variables, each of which is a vector of values over a node's labels."""
+    """A builder of quadratic costs; a variable is a vector of values over a node's labels."""
 
     def __init__(self, node: dict[Hashable, int], values: dict[Hashable, Costs]) -> None:
         self.node, self.values = node, values
@@ -92,7 +95,7 @@ class _Builder:
 
 
 def from_bqm(bqm: Any) -> Converted:
-    """Model of a binary quadratic model; label 1 is the value 1, label 0 is 0 or -1."""
+    """Convert a `BinaryQuadraticModel`; label 1 is the value 1, label 0 is the value 0 or -1."""
     dimod = _dimod()
     if not isinstance(bqm, dimod.BinaryQuadraticModel):
         raise ModelError(f"expected a BinaryQuadraticModel, not {shown(bqm)}")
@@ -107,7 +110,7 @@ def from_bqm(bqm: Any) -> Converted:
 
 
 def from_dqm(dqm: Any) -> Converted:
-    """Model of a discrete quadratic model; labels are its cases."""
+    """Convert a `DiscreteQuadraticModel`; labels are its cases."""
     dimod = _dimod()
     if not isinstance(dqm, dimod.DiscreteQuadraticModel):
         raise ModelError(f"expected a DiscreteQuadraticModel, not {shown(dqm)}")
@@ -124,11 +127,11 @@ def from_dqm(dqm: Any) -> Converted:
 
 
 def from_cqm(cqm: Any) -> Converted:
-    """Model of a constrained quadratic model of binary, spin and integer variables.
+    """Convert a `ConstrainedQuadraticModel` of binary, spin and integer variables.
 
-    A discrete constraint becomes one variable with a label for each member. Linear constraints with
-    whole numbers become `Linear` factors, whose running variables come last; constraints with
-    products, weights or fractions are refused.
+    A discrete constraint becomes one variable with a label per member. Linear constraints with
+    integer coefficients become `Linear` factors, whose chain variables come last. Constraints with
+    products, weights or fractions raise `ModelError`.
     """
     dimod = _dimod()
     if not isinstance(cqm, dimod.ConstrainedQuadraticModel):
@@ -202,7 +205,7 @@ def _names(model: Model, names: Sequence[Hashable] | None) -> list[Hashable]:
 
 
 def to_bqm(model: Model, names: Sequence[Hashable] | None = None) -> Any:
-    """A `BinaryQuadraticModel` (0 and 1) of a model with two labels each and finite costs."""
+    """Return a `BinaryQuadraticModel` (0 and 1) of a model with two labels and finite costs."""
     dimod = _dimod()
     called = _names(checked_model(model), names)
     found = quadratic_of(model, "a BinaryQuadraticModel")
@@ -220,7 +223,7 @@ def _pairwise(model: Model, form: str) -> None:
 
 
 def to_dqm(model: Model, names: Sequence[Hashable] | None = None) -> Any:
-    """A `DiscreteQuadraticModel` of a model with finite costs of one and two variables."""
+    """Return a `DiscreteQuadraticModel` of a model with finite unary and pairwise costs."""
     dimod = _dimod()
     _pairwise(model, "a DiscreteQuadraticModel")
     called = _names(model, names)
@@ -241,7 +244,7 @@ def to_dqm(model: Model, names: Sequence[Hashable] | None = None) -> Any:
 
 
 def to_cqm(model: Model, names: Sequence[Hashable] | None = None) -> Any:
-    """A `ConstrainedQuadraticModel`: a binary `(name, label)` for each label, one of them chosen.
+    """Return a `ConstrainedQuadraticModel` with a one-hot binary `(name, label)` per label.
 
     Forbidden labels and pairs become linear constraints.
     """
@@ -271,7 +274,7 @@ def to_cqm(model: Model, names: Sequence[Hashable] | None = None) -> Any:
 
 
 def _options() -> dict[str, list[str]]:
-    """The keywords of `solve`, as dimod wants to see them."""
+    """Return the keywords of `solve` in the form of `dimod.Sampler.parameters`."""
     import softmap
 
     parameters = inspect.signature(softmap.solve).parameters.values()
@@ -279,7 +282,7 @@ def _options() -> dict[str, list[str]]:
 
 
 def _solved(converted: Converted, options: dict[str, Any]) -> tuple[dict[Any, int], dict[str, Any]]:
-    """The sample, and what is proved about it."""
+    """Return the sample, and its `info` with bound and gap."""
     import softmap
 
     result = softmap.solve(converted.model, **options)
@@ -294,15 +297,15 @@ def _solved(converted: Converted, options: dict[str, Any]) -> tuple[dict[Any, in
 
 @cache
 def _sampler() -> Any:
-    """The class, made for the dimod that is installed."""
+    """Return the class `Sampler`, derived from the installed dimod."""
     dimod: Any = _dimod()
 
     class Sampler(dimod.Sampler):  # type: ignore[misc]
-        """Best labelling and lower bound of binary, discrete and constrained quadratic models.
+        """A dimod sampler that returns the best labelling and a lower bound.
 
         `sample`, `sample_ising`, `sample_qubo`, `sample_dqm` and `sample_cqm` take the keywords of
         `softmap.solve` and return a `SampleSet` of one sample. In its `info`, `bound` is a lower
-        bound on every energy and `gap` the energy less that bound: 0 proves the sample optimal.
+        bound on every energy, and `gap` is the energy minus that bound; 0 proves optimality.
         """
 
         parameters: Any = None
@@ -313,7 +316,7 @@ def _sampler() -> Any:
             self.properties = {"category": "software", "proves_bounds": True}
 
         def sample(self, bqm: Any, **options: Any) -> Any:
-            """The best sample of a `BinaryQuadraticModel`."""
+            """Return the best sample of a `BinaryQuadraticModel`."""
             options = self.remove_unknown_kwargs(**options)
             if not bqm.num_variables:
                 info = {"bound": float(bqm.offset), "gap": 0.0}
@@ -322,7 +325,7 @@ def _sampler() -> Any:
             return dimod.SampleSet.from_samples_bqm(sample, bqm, info=info)
 
         def sample_dqm(self, dqm: Any, **options: Any) -> Any:
-            """The best sample of a `DiscreteQuadraticModel`."""
+            """Return the best sample of a `DiscreteQuadraticModel`."""
             sample, info = _solved(from_dqm(dqm), self.remove_unknown_kwargs(**options))
             energy = float(dqm.energy(sample))
             return dimod.SampleSet.from_samples(
@@ -330,7 +333,7 @@ def _sampler() -> Any:
             )
 
         def sample_cqm(self, cqm: Any, **options: Any) -> Any:
-            """The best sample of a `ConstrainedQuadraticModel`."""
+            """Return the best sample of a `ConstrainedQuadraticModel`."""
             sample, info = _solved(from_cqm(cqm), self.remove_unknown_kwargs(**options))
             return dimod.SampleSet.from_samples_cqm(sample, cqm, info=info)
 

@@ -1,4 +1,4 @@
-"""networkx: graphs whose nodes and edges carry costs."""
+"""Conversions from and to networkx: graphs whose nodes and edges have costs."""
 
 from __future__ import annotations
 
@@ -16,16 +16,23 @@ __all__ = ["from_networkx", "to_networkx"]
 
 
 def from_networkx(graph: Any, *, costs: str = "costs", weight: str = "weight") -> Named:
-    """Model of a graph.
+    """Convert a networkx graph.
 
     Parameters
     ----------
-    graph : networkx graph, directed or not, with or without parallel edges
-    costs : str
-        Attribute with the costs: of a node, a list; of an edge, a table. Its rows belong to the
-        source in a directed graph, else to the end that comes first among the graph's nodes.
-    weight : str
-        Attribute with the Potts weight of an edge that has no table.
+    graph : networkx graph
+        Directed or not, with or without parallel edges.
+    costs : str, default "costs"
+        Attribute with the costs: a list for a node, a table for an edge. The rows of a table belong
+        to the source in a directed graph, else to the endpoint that comes first among the graph's
+        nodes.
+    weight : str, default "weight"
+        Attribute with the Potts weight of an edge without a table.
+
+    Returns
+    -------
+    Named
+        The model, with the names of the nodes.
     """
     if not all(hasattr(graph, part) for part in ("nodes", "edges", "is_directed", "graph")):
         raise ModelError(f"expected a networkx graph, not {shown(graph)}")
@@ -66,9 +73,10 @@ def _require_names(**given: Any) -> None:
 
 
 def to_networkx(model: Model, *, costs: str = "costs", weight: str = "weight") -> Any:
-    """An undirected multigraph that `from_networkx` reads back (the constant is its attribute).
+    """Return an undirected multigraph; `from_networkx` converts it back.
 
-    Potts edges get the attribute `weight`, all others a table of `costs`.
+    Potts edges get the attribute `weight`, all others a table `costs`. The constant is an attribute
+    of the graph.
     """
     try:
         import networkx

@@ -1,4 +1,4 @@
-"""pgmpy: Markov networks and Bayesian networks, both ways."""
+"""Conversions from and to the Markov and Bayesian networks of pgmpy."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def _pgmpy() -> tuple[Any, Any]:
 
 
 def from_pgmpy(network: Any) -> Named:
-    """Model of a discrete Markov or Bayesian network: costs are -log of its potentials."""
+    """Convert a discrete Markov or Bayesian network; costs are -log of its potentials."""
     _pgmpy()
     if not hasattr(network, "get_cpds") and not hasattr(network, "get_factors"):
         raise ModelError(f"expected a network of pgmpy, not {shown(network)}")
@@ -55,7 +55,7 @@ def from_pgmpy(network: Any) -> Named:
 
 
 def _costs(factor: Any, states: dict[Hashable, tuple[Hashable, ...]]) -> Costs:
-    """-log of a factor's values, its states in the order every factor shall have."""
+    """Return -log of a factor's values, with its states in the common order."""
     values = np.asarray(factor.values, dtype=np.float64)
     if not (values >= 0).all():
         raise ModelError(f"the factor over {list(factor.variables)} has negative or NaN entries")
@@ -69,7 +69,7 @@ def _costs(factor: Any, states: dict[Hashable, tuple[Hashable, ...]]) -> Costs:
 
 
 def to_pgmpy(model: Model, names: Names | None = None) -> Any:
-    """A `DiscreteMarkovNetwork` with potentials exp(-cost).
+    """Return a `DiscreteMarkovNetwork` with potentials exp(-cost).
 
     Each table is scaled so that its largest potential is 1: energies agree up to a constant.
     """
@@ -88,9 +88,9 @@ def to_pgmpy(model: Model, names: Names | None = None) -> Any:
 
 
 def to_pgmpy_bayesian(model: Model, names: Names | None = None) -> Any:
-    """A `DiscreteBayesianNetwork`, if the factors are conditional probabilities.
+    """Return a `DiscreteBayesianNetwork`, if the factors are conditional probabilities.
 
-    Raises `ModelError` for a model that is none.
+    Raises `ModelError` for any other model.
     """
     models, discrete = _pgmpy()
     called = _names(checked_model(model), names)
@@ -116,7 +116,7 @@ def _names(model: Model, names: Names | None) -> list[Hashable]:
     if isinstance(names, str | bytes) or not (names is None or isinstance(names, Sequence)):
         raise ModelError(f"names must be a list of names, not {shown(names)}")
     called = list(default if names is None else names)
-    if len(called) == model.num_visible:  # what is counted with is nobody's variable
+    if len(called) == model.num_visible:  # chain variables get names of their own
         called += default[model.num_visible :]
     if not all(isinstance(name, Hashable) for name in called):
         raise ModelError("names must be hashable, such as strings")

@@ -1,8 +1,8 @@
 """The CUDA backend: the annealed chain solver on a GPU, for `softmap.solve(model, backend="cuda")`.
 
-Kernels are CUDA C++ (``src/core/cuda``), compiled when they are first needed by the compiler that
-CuPy brings along, for the shape of the model at hand. The same text is compiled for the host
-(`softmap.core._device`), where all of this can be tried without a device.
+Kernels are CUDA C++ (``src/core/cuda``). CuPy's compiler compiles them for the shape of a model
+when they are first needed. The same source is compiled for the host (`softmap.core._device`), so
+that tests can run the backend without a GPU.
 """
 
 from __future__ import annotations

@@ -95,9 +95,9 @@ class DeviceJudge:
 
 @dataclass(frozen=True)
 class Sizes:
-    """When a run is thrifty."""
+    """Sizes that decide how a run works."""
 
-    large: int = 1_000_000  # node states from which on a search for labels outlasts the relaxation
+    large: int = 1_000_000  # above this many node states, decoding takes longer than the relaxation
 
 
 SIZES = Sizes()
@@ -105,7 +105,7 @@ SIZES = Sizes()
 
 @dataclass(init=False, eq=False)
 class DeviceMessages:
-    """What a checkpoint keeps: read from the device when it is asked for, written when set."""
+    """The arrays of a checkpoint; reading or setting an attribute copies from or to the device."""
 
     msg: Floats
     prev: Floats
@@ -132,20 +132,20 @@ class DeviceMessages:
 
 @dataclass(kw_only=True)
 class CudaState(Cooling, State):
-    """Where a run on a device stands; see `sweeps.anneal.AnnealState`."""
+    """The state of a run on a device; see `sweeps.anneal.AnnealState`."""
 
     messages: DeviceMessages
     passes: int = 0
     samples: int = 0
     node_entropy: float = 0.0
     calm: float = 1.0
-    good: Floats = field(default_factory=lambda: np.zeros(0))  # there is no way back on a device
+    good: Floats = field(default_factory=lambda: np.zeros(0))  # unused: no restore on a device
 
 
 class DeviceProposal:
-    """A proposal whose arrays come from the device when they are asked for."""
+    """A proposal whose arrays are copied from the device on first access."""
 
-    bound, labels = None, None  # the judge works out what λ proves, and reads labels off it
+    bound, labels = None, None  # the judge computes the bound of λ and decodes labels
     points = ()
 
     def __init__(self, engine: Engine, eta: float, smoothed: float | None = None) -> None:
@@ -153,29 +153,35 @@ class DeviceProposal:
 
     @cached_property
     def lam(self) -> Floats:
-        """λ of the bound."""
+        """The λ of the bound."""
         return self._engine.arena.lam(self._engine.messages.polished, Lam.CUT)
 
     @cached_property
     def coupling(self) -> Floats:
-        """κ of the edge marginals."""
+        """The κ of the edge marginals."""
         return self._engine.arena.lam(self._engine.messages.msg, Lam.COUPLINGS)
 
     @cached_property
     def nodes(self) -> tuple[Floats, ...]:
-        """Node marginals, the current ones first."""
+        """The node marginals, the current ones first."""
         by_node, points = self._engine.arena.by_node, self._engine.points
         means = (by_node(points.mean_mu),) if self._engine.averaged else ()
         return (by_node(points.mu), *means)
 
 
 class CudaAnneal(Annealed):
-    """`anneal` on a device: the same passes, in an order that suits it.
+    """`anneal` on a device: the same passes, in a node order with wide levels.
 
     Parameters
     ----------
+    eta : float, optional
+        Initial η; by default from the scale of the costs.
+    threads : int, default 1
+        Number of host threads.
+    dtype : "float32" (default) or "float64"
+        Precision of the messages.
     device : Device, optional
-        The first CUDA device if left out.
+        The first CUDA device by default.
     """
 
     name = "anneal"
@@ -208,7 +214,7 @@ class CudaAnneal(Annealed):
         return state
 
     def step(self, state: CudaState, count: int) -> None:  # type: ignore[override]
-        """`count` passes; they may go on while this returns."""
+        """Launch `count` passes asynchronously."""
         self._set(state)
         self.cuda.passes(count)
         state.passes, state.samples = self.cuda.clock.passes, self.cuda.clock.samples
@@ -227,11 +233,11 @@ class CudaAnneal(Annealed):
         return DeviceProposal(self.cuda, state.eta, found.smoothed)  # type: ignore[return-value]
 
     def answer(self, state: CudaState, ask: Ask) -> Proposal:  # type: ignore[override]
-        """One look at the device finds all there is."""
+        """Return `propose`: a check on the device always computes everything."""
         return self.propose(state)
 
     def judge_by(self, host: Any) -> Any:
-        """A judge on the device, where it can price all edges; else the host's."""
+        """Return a judge on the device if it can compute all edge marginals, else `host`."""
         kept = self.cuda.kept
         return host if kept is None else DeviceJudge(host, self.cuda, kept)
 
@@ -239,7 +245,7 @@ class CudaAnneal(Annealed):
         return self.cuda.arena.lam(self.cuda.messages.msg, Lam.PLAIN)
 
     def rounded(self, state: Any) -> NDArray[np.int64] | None:
-        """The labels of the greatest marginals at the last look, of a large model."""
+        """Return the labels of largest marginal at the last check, for a large model."""
         if not self.frugal:
             return None
         labels = self.cuda.arena.labels(self.cuda.points.label)

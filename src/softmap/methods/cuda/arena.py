@@ -1,4 +1,4 @@
-"""A model on a device: its tiles, costs and edges, as the kernels read them."""
+"""A model in device memory: its tiles, costs and edges, as the kernels read them."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ __all__ = ["Arena", "Lam", "Offsets"]
 
 Floats = NDArray[np.float64]
 
-# `Arena` in ``src/core/cuda/arena.hpp``: where the arrays are, and the number of edges
+# `Arena` of ``src/core/cuda/arena.hpp``: addresses of the arrays, and the number of edges.
 ARENA = np.dtype(
     [
         *(
@@ -40,16 +40,16 @@ ARENA = np.dtype(
 
 
 class Lam(IntEnum):
-    """What messages are handed out as; see ``src/core/cuda/transfer.hpp``."""
+    """The conversion of messages to half-edge arrays; see ``src/core/cuda/transfer.hpp``."""
 
     PLAIN = 0  # λ = -M
-    CUT = 1  # λ as the bound cuts it
+    CUT = 1  # λ of the bound: θ̂_i / n_i - M on half-edges that lead forward, else -M
     COUPLINGS = 2  # κ of the edge marginals
 
 
 @dataclass(frozen=True, eq=False)
 class Offsets:
-    """Where each slot's and each place's labels begin in the order of the model."""
+    """The start of the labels of each slot and of each lane in the model's order."""
 
     half: Any
     node: Any
@@ -61,14 +61,15 @@ class Arena:
     Attributes
     ----------
     shape : Shape
-        What kernels over all tiles are compiled for.
+        The compile-time parameters of kernels over all tiles.
     links : Links or None
-        Where messages lie, if they lie by edge.
+        Positions of messages, if they are stored by edge.
     arrays : dict
         The arrays that every kernel reads, by name.
     record : ARENA[]
-        Where they are: the first argument of every kernel.
+        Their addresses: the first argument of every kernel.
     offsets : Offsets
+        Start of the labels of each slot and lane in the model's order.
     """
 
     def __init__(
@@ -95,7 +96,7 @@ class Arena:
                 self._arrange_tables()
 
     def _choose_shape(self) -> None:
-        """The general shape, where the device has no kernels for that of the model."""
+        """Choose the general shape if the device has no kernels for that of the model."""
         device = self.device
         if not device.offers(self.shape):
             widest = getattr(device, "general", room_of(self.shape.labels))
@@ -104,31 +105,34 @@ class Arena:
             )
             self.tiling = self.tiling.spread_out()
         if self.model.num_labels.max() > self.shape.labels:
-            raise OptionError(f"{device.name}: kernels for {self.shape.labels} labels at most")
+            raise OptionError(
+                f"{device.name}: a variable has {self.model.num_labels.max()} labels; kernels take "
+                f"at most {self.shape.labels}"
+            )
 
     @property
     def dtype(self) -> str:
-        """The precision of passes."""
+        """The precision of the messages."""
         return "float64" if self.shape.doubles else "float32"
 
     @property
     def tiles(self) -> int:
-        """Their number."""
+        """The number of tiles."""
         return len(self.tiling.tiles)
 
     @property
     def threads(self) -> int:
-        """Of a kernel that visits all nodes."""
+        """The number of threads of a kernel over all nodes."""
         return self.tiles * LANES
 
     @property
     def blocks(self) -> int:
-        """Of a kernel that visits all nodes."""
+        """The number of blocks of a kernel over all nodes."""
         return max(1, -(-self.threads // self.device.block))
 
     @property
     def message_size(self) -> int:
-        """Numbers that all messages take up; where they lie by edge, no lane is unused."""
+        """The length of the message array; without padding if messages are stored by edge."""
         if self.links is None:
             return self.tiling.message_size
         return 2 * self.model.m * self.shape.labels
@@ -138,7 +142,7 @@ class Arena:
         return self.shape.kind == core.KINDS.index("tables")
 
     def kernel(self, name: str, *more: str) -> str:
-        """The name of a kernel for this shape."""
+        """Return the name of a kernel for this shape."""
         return f"{name}<{', '.join([self.shape.name, *more])}>"
 
     def run(self, name: str, *arguments: Any) -> None:
@@ -146,7 +150,7 @@ class Arena:
         self.device.launch(name, self.threads, [self.record, *arguments, self.tiles])
 
     def lam(self, messages: Any, what: Lam) -> Floats:
-        """λ, or what else messages are, in the order of the model."""
+        """Return λ, or the quantity that `what` names, in the order of the model."""
         size = int(self.model.half_offset[-1])
         out = self.device.zeros(size, np.float64)
         self.run(self.kernel("to_lam"), messages, self.offsets.half, out, int(what))
@@ -154,18 +158,18 @@ class Arena:
         return found[:size]
 
     def by_node(self, array: Any) -> Floats:
-        """Marginals, in the order of the model."""
+        """Return marginals in the order of the model."""
         out = self.device.zeros(self.model.unary.size, np.float64)
         self.run(self.kernel("node_order", "double"), self.offsets.node, array, out, 1)
         found: Floats = self.device.fetch(out)
         return found
 
     def labels(self, label: Any) -> NDArray[np.int64]:
-        """Labels of the nodes."""
+        """Return the labels of the nodes in the order of the model."""
         return self.device.fetch(label)[self.tiling.place].astype(np.int64)
 
     def bytes_needed(self, shape: Shape | None = None) -> int:
-        """What a run takes up on the device, costs and messages included."""
+        """Return the memory of a run on the device, in bytes, costs and messages included."""
         shape, item = shape or self.shape, np.dtype(self.dtype).itemsize
         slots, costs = len(self.tiling.mate), self.tiling.cost_size
         both = item if shape.exact or not self._tables else item + 8
@@ -173,7 +177,7 @@ class Arena:
             a.size for p in self.model.potentials for a in p.arrays().values()
         )
         return int(
-            5 * self.message_size * item  # messages, before, polished, and the best of two
+            5 * self.message_size * item  # msg, prev, polished, and the best of bound and point
             + costs * (8 + item + 4 + 3 * 8)
             + slots * (4 + 4 + 8 * 5)
             + tables
@@ -194,7 +198,7 @@ class Arena:
         return readers * self.shape.labels**2
 
     def _uploaded(self, raw: _Raw, slots: Any) -> dict[str, Any]:
-        """The arrays that `ARENA` points to; what no kernel of this shape reads is left out."""
+        """Upload the arrays of `ARENA`, except those that no kernel of this shape reads."""
         device, tiling, kind = self.device, self.tiling, self.shape.kind
         zeros, put = device.zeros, device.upload
         truncated = kind < 0 or kind in TRUNCATED
@@ -224,7 +228,7 @@ class Arena:
         return record
 
     def _arrange_costs(self) -> None:
-        """Costs of the nodes in the order of tiles, in both precisions."""
+        """Arrange the costs of nodes in the order of tiles, in both precisions."""
         given = self.device.upload(self.model.unary)
         names = [self.kernel("node_order", kind) for kind in ("double", NUMBERS[self.dtype])]
         self.device.prepare(names)
@@ -233,7 +237,7 @@ class Arena:
         self.device.synchronize()
 
     def _arrange_tables(self) -> None:
-        """Tables as slots read them; what was uploaded for that is not needed any more."""
+        """Arrange the tables in the order of slots; the uploaded originals are freed."""
         number = NUMBERS[self.dtype]
         name, exact = self.kernel("arrange", number), self.kernel("arrange", "double")
         self.device.prepare([name, exact])
@@ -254,7 +258,7 @@ class Arena:
             (model.half_offset, slots, half), (model.node_offset, places, node),
         ):  # fmt: skip
             scatter(device, device.upload(offset[:-1]), at, out, 1, len(offset) - 1)
-        device.synchronize()  # what was uploaded is not needed any more
+        device.synchronize()  # before the uploaded arrays are freed
         return Offsets(half, node)
 
 
@@ -265,13 +269,13 @@ SCATTER = {
 
 
 def scatter(device: Device, values: Any, at: Any, out: Any, share: int, count: int) -> None:
-    """``out[at[k]] = values[k // share]`` on a device, for `count` numbers."""
+    """Compute ``out[at[k]] = values[k // share]`` on a device, for k in 0..count-1."""
     device.launch(SCATTER[out.dtype.name], count, [values, at, out, share, count])
 
 
 @dataclass(frozen=True)
 class _Column:
-    """A number of every edge: what it is where a family has none."""
+    """A parameter of every edge, and its value for families without it."""
 
     default: float
     dtype: str
@@ -284,7 +288,7 @@ COLUMNS = {
 
 
 class _Raw:
-    """The costs of edges as the model has them, on a device, and what every edge is."""
+    """The costs of edges in the model's order, on a device, and the kind of every edge."""
 
     def __init__(self, model: Model, device: Device) -> None:
         self.model, self.device = model, device
@@ -311,7 +315,7 @@ class _Raw:
         self.maps = _joined(maps, np.int32, device)
 
     def by_slot(self, slots: Any, size: int, names: Sequence[str]) -> dict[str, Any]:
-        """What the edges of all slots are, from both ends, and which end (`side`) each is."""
+        """Return the edge parameters of all slots, and the endpoint (`side`) of each slot."""
         device, m = self.device, self.model.m
         device.prepare([SCATTER[COLUMNS[name].dtype] for name in names] + [SCATTER["uint8"]])
         out = {"side": device.zeros(size, np.uint8)}
@@ -323,14 +327,14 @@ class _Raw:
             for (first, last, _), found in zip(self.model.groups(), self._edges, strict=True):
                 values = np.atleast_1d(np.asarray(found.get(name, column.default), column.dtype))
                 halves = 2 * (last - first)
-                share = 2 if len(values) == last - first else halves + 1  # one for all of them
+                share = 2 if len(values) == last - first else halves + 1  # one value for all edges
                 given = device.upload(np.ascontiguousarray(values))
                 scatter(device, given, slots[2 * first : 2 * last], out[name], share, halves)
-        device.synchronize()  # what was uploaded is not needed any more
+        device.synchronize()  # before the uploaded arrays are freed
         return out
 
     def representable(self, dtype: str, at_once: int = 1 << 24) -> bool:
-        """Whether no table entry changes when it is rounded."""
+        """Whether all table entries are exactly representable in `dtype`."""
         kernel = f"rounded_apart<{NUMBERS[dtype]}>"
         self.device.prepare([kernel])
         apart = self.device.zeros(1, np.int32)
@@ -341,7 +345,7 @@ class _Raw:
 
 
 def _joined(parts: list[NDArray[Any]], dtype: DTypeLike, device: Device) -> Any:
-    """Arrays one after the other on a device; one alone is not copied on the way."""
+    """Concatenate arrays on a device; a single array is not copied on the host."""
     if len(parts) == 1:
         return device.upload(parts[0].astype(dtype, copy=False))
     return device.upload(np.concatenate([*parts, np.zeros(1)]).astype(dtype))

@@ -1,4 +1,4 @@
-"""The arrays of a run on a device: messages, points, the best of both, and sums over blocks."""
+"""The arrays of a run on a device: messages, points, the best of each, and sums over blocks."""
 
 from __future__ import annotations
 
@@ -14,16 +14,18 @@ __all__ = ["Kept", "Messages", "Points", "Sums"]
 
 @dataclass(frozen=True, eq=False)
 class Messages:
-    """Messages of a run.
+    """The messages of a run.
 
     Attributes
     ----------
-    msg, prev : arrays
-        Where passes stand, and what momentum needs of the messages sent backward.
+    msg : array
+        Current messages.
+    prev : array
+        Earlier backward messages, for momentum.
     polished : array
-        After hard passes: what a bound is read off.
+        Messages after hard-min passes, whose bound is computed.
     shift : array
-        What normalising took off each message of the last backward half pass.
+        Constant subtracted from each message by the last backward half pass.
     """
 
     msg: Any
@@ -41,17 +43,20 @@ class Messages:
 
 @dataclass(frozen=True, eq=False)
 class Points:
-    """What a judgement finds about the nodes.
+    """Node arrays that a check computes.
 
     Attributes
     ----------
-    share, mu : arrays
-        Reduced costs by chain, and marginals, of every node state.
+    share : array
+        Reduced cost of every node state, divided by the number of chains through the node.
+    mu : array
+        Node marginals.
     label : array
-        The label of the greatest marginal of every node.
-    mean, mean_mu : arrays or None
-        The average of marginals over a run, as passes add to it and as marginals; None where
-        nothing is averaged.
+        The label of largest marginal of every node.
+    mean : array or None
+        The running average of marginals that passes update; None if nothing is averaged.
+    mean_mu : array or None
+        The averaged marginals, normalised.
     """
 
     share: Any
@@ -89,14 +94,15 @@ class Kept:
 
 
 class Sums:
-    """Rows of sums over all nodes: one number per block, and their totals.
+    """Rows of sums over all nodes: partial sums per block, and the totals.
 
     Parameters
     ----------
     arena : Arena
     rows : int
+        Number of rows.
     nearest : int
-        Rows from this one on are rounded down.
+        The first rows, this many, are rounded to nearest; all further rows are rounded down.
     """
 
     def __init__(self, arena: Arena, rows: int, nearest: int) -> None:
@@ -105,15 +111,15 @@ class Sums:
         self._totals = arena.device.zeros(rows, np.float64)
 
     def row(self, number: int) -> Any:
-        """Where the parts of a row, and of those after it, go."""
+        """Return the partial sums from a row on (a view)."""
         return self._parts[number * self._blocks :]
 
     def add_up(self) -> None:
-        """Find the totals."""
+        """Compute the totals on the device."""
         rows = len(self._totals)
         given = [self._parts, self._totals, self._blocks, rows, self._nearest]
         self._device.launch("totals", rows * self._device.block, given)
 
     def totals(self) -> Any:
-        """The totals on the host."""
+        """Return the totals, on the host."""
         return self._device.fetch(self._totals)

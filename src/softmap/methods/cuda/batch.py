@@ -1,4 +1,4 @@
-"""The relaxations of many small models at once, one block of threads per model."""
+"""The relaxations of many small models at once, one thread block per model."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ Ints = NDArray[np.int64]
 
 
 class Keep(IntFlag):
-    """What `batch_keep` keeps; see ``src/core/cuda/batches.hpp``."""
+    """Flags of the arrays that `batch_keep` stores; see ``src/core/cuda/batches.hpp``."""
 
     LAM = 1
     POINT = 2
@@ -39,7 +39,7 @@ class Keep(IntFlag):
 
 
 class Sum(IntEnum):
-    """Columns of what a look finds; see ``src/core/cuda/batches.hpp``."""
+    """Columns of the sums that a check computes; see ``src/core/cuda/batches.hpp``."""
 
     COST = 0
     NODE_ENTROPY = 1
@@ -53,7 +53,7 @@ class Sum(IntEnum):
 
 @dataclass
 class Judged:
-    """One look at the active models: their numbers, η then, and the best of each so far."""
+    """A check of the active models: its values, η, and the best bound, primal and energy so far."""
 
     models: Ints
     passes: int
@@ -68,7 +68,7 @@ class Judged:
 
 @dataclass
 class Relaxed:
-    """What a batch has found, for all models; without the constants of the models."""
+    """The results of a batch for all models, without the constants of the models."""
 
     whole: Joined
     bound: Floats
@@ -83,7 +83,7 @@ class Relaxed:
 
 
 class _Blocks:
-    """Launches with one block of threads per model.
+    """Kernel launches with one thread block per model.
 
     Attributes
     ----------
@@ -94,20 +94,20 @@ class _Blocks:
     def __init__(self, arena: Arena, count: int, levels: int) -> None:
         self._arena, self._levels = arena, levels
         start = np.full(count * levels + 1, arena.tiles)
-        known = arena.tiling.level_start  # up to the last level that has a node
+        known = arena.tiling.level_start  # it ends at the last level that has a node
         start[: len(known)] = known
         self._start = arena.device.upload(start.astype(np.int32))
         self.controls = arena.device.upload(np.tile(Clock.first, count))
 
     def launch(self, kernel: str, active: Any, arguments: Sequence[Any], *more: Any) -> None:
-        """A kernel with one block per active model."""
+        """Launch a kernel with one block per active model."""
         given = [self._arena.record, *arguments, active, self._start, self._levels, *more]
         self._arena.device.launch_blocks(kernel, len(active), given)
 
 
 @dataclass(frozen=True, eq=False)
 class _Bests:
-    """The best of every model so far, and η of its point."""
+    """The best values of every model so far, and η of its best point."""
 
     bound: Floats
     primal: Floats
@@ -116,12 +116,12 @@ class _Bests:
 
     @classmethod
     def of(cls, count: int) -> _Bests:
-        """Nothing yet."""
+        """Return initial values (no bound, no point)."""
         high = np.full(count, np.inf)
         return cls(-high, high.copy(), high, np.ones(count))
 
     def offer(self, active: Ints, found: Floats, means: Floats, eta: Floats) -> Ints:
-        """What is better than before is noted; says what to `Keep` of each model."""
+        """Update the best values; return the `Keep` flags of each active model."""
         best = np.minimum(found[:, Sum.COST], means)
         what = np.where(found[:, Sum.BOUND] > self.bound[active], Keep.LAM, 0)
         better = best < self.primal[active]
@@ -136,14 +136,16 @@ class _Bests:
 
 
 class Batch:
-    """Models on a device, annealed and judged each by itself.
+    """Models on a device; each is annealed and checked independently.
 
     Attributes
     ----------
-    best : bounds, costs and energies of every model so far
-    scale : float array
+    best : _Bests
+        The best bound, primal cost and energy of every model so far.
+    scale : float64 array
         The scale of the costs of every model.
     passes_done : int
+        Number of passes so far.
     """
 
     def __init__(
@@ -168,17 +170,17 @@ class Batch:
 
     @property
     def bound(self) -> Floats:
-        """The best bounds."""
+        """The best bound of each model."""
         return self.best.bound
 
     @property
     def primal(self) -> Floats:
-        """The least costs of points."""
+        """The lowest primal cost of each model."""
         return self.best.primal
 
     @property
     def energy(self) -> Floats:
-        """The least energies."""
+        """The lowest energy of each model."""
         return self.best.energy
 
     def _kernels(self) -> list[str]:
@@ -195,7 +197,7 @@ class Batch:
         return self._heats.at(float(self._eta.max()))
 
     def step(self, active: Ints, count: int) -> None:
-        """`count` passes of the active models, at η as the last judgement has set it."""
+        """Do `count` passes of the active models, at the η of the last check."""
         eta, m, upload = self._eta[active], self._messages, self.arena.device.upload
         longest = RULE.longest_momentum(eta, self.scale[active])
         heats = upload(np.stack([eta, longest], axis=1))
@@ -216,7 +218,10 @@ class Batch:
         self.passes_done += count
 
     def look(self, active: Ints, began: float) -> Judged:
-        """Judge the active models, keep the best, and raise η where it is time."""
+        """Check the active models, keep the best arrays, and raise η if the rule says so.
+
+        `began` is the start time of the run (`time.perf_counter`).
+        """
         m, p, device = self._messages, self._points, self.arena.device
         chosen = device.upload(active.astype(np.int32))
         self._blocks.launch(
@@ -234,7 +239,7 @@ class Batch:
             found[:, Sum.SMOOTHED], found[:, Sum.SLACK], self.bound[active], self.primal[active],
             self.energy[active],
         )  # fmt: skip
-        self._heed(active, found, np.minimum(found[:, Sum.COST], means))
+        self._observe(active, found, np.minimum(found[:, Sum.COST], means))
         return judged
 
     def _keep(self, chosen: Any, what: Ints) -> None:
@@ -246,13 +251,13 @@ class Batch:
              self.arena.device.upload(what.astype(np.int32))],
         )  # fmt: skip
 
-    def _heed(self, active: Ints, found: Floats, best: Floats) -> None:
-        """As `Annealed.heed`, for all models at once."""
+    def _observe(self, active: Ints, found: Floats, best: Floats) -> None:
+        """Apply the annealing rule to all active models (see `Annealed.observe`)."""
         due = RULE.due(
             self._eta[active],
             bound=found[:, Sum.BOUND],
             smoothed=found[:, Sum.SMOOTHED],
-            previous=-np.inf,  # η waits for a point
+            previous=-np.inf,  # η is raised only by the rule for points
             primal=found[:, Sum.COST],
             gap=best - found[:, Sum.BOUND],
             entropy=found[:, Sum.EDGE_ENTROPY] - found[:, Sum.NODE_ENTROPY],
@@ -260,7 +265,7 @@ class Batch:
         self._eta[active[due]] *= RULE.growth
 
     def relaxed(self) -> Relaxed:
-        """Everything found, on the host."""
+        """Return all results, on the host."""
         arena, kept, best = self.arena, self._kept, self.best
         return Relaxed(
             self._whole, best.bound, best.primal, best.energy, best.eta,
@@ -271,19 +276,19 @@ class Batch:
 
 
 def _levels(model: Model) -> Ints:
-    """Few levels rather than wide ones: a block waits for its threads after each."""
+    """Return the level of each node; few levels, because a block synchronises after each."""
     if model.m >= 2 * model.n:
         return model.graph.colouring().astype(np.int64)
     return levels_of(model)
 
 
 def _few_halves(whole: Joined) -> bool:
-    """Whether tiles may be ragged: no node has more half-edges than they can count."""
+    """Whether tiles may be ragged: no node has more half-edges than their counters can hold."""
     return int(whole.model.graph.degree.max(initial=0)) < LIMITS.halves
 
 
 def _scales(models: Sequence[Model], whole: Joined) -> Floats:
-    """`cost_scale` of every model."""
+    """Return `cost_scale` of every model."""
     count = len(models)
     of = np.concatenate(
         [np.repeat(np.arange(count), np.diff(starts)) for starts in (whole.node, whole.edge)]

@@ -1,8 +1,8 @@
-"""Kernels from their text: compiled side by side, in the background, and kept on disk.
+"""Compilation of kernels: in parallel background threads, with a cache on disk.
 
-A kernel is compiled for the shape of a model, once on a machine: the binary is kept in
-``$SOFTMAP_CACHE`` or else ``softmap`` in the user's folder for caches, under a digest of everything
-it depends on. A folder that cannot be read or written costs the time to compile again, no more.
+A kernel is compiled once per machine and shape of model. The binary is stored in
+``$SOFTMAP_CACHE``, or else in ``softmap`` in the user's cache folder, under a digest of all that it
+depends on. If the folder cannot be read or written, kernels are compiled again in each process.
 """
 
 from __future__ import annotations
@@ -35,18 +35,18 @@ HEADERS = {
     "scatter": "placing", "rounded_apart": "placing", "node_order": "transfer",
     "arrange": "transfer",
 }  # fmt: skip
-"""The smallest header with each kernel; all others are in ``judging.hpp``."""
+"""The header of each kernel; kernels not listed are in ``judging.hpp``."""
 
 
 def sources() -> Path:
-    """The folder of the kernels' text: beside this file, or (in a clone) in ``src/core``."""
+    """Return the folder of the kernel sources: beside this file, or in a clone ``src/core``."""
     installed = Path(__file__).parent / "kernels"
     return installed if installed.is_dir() else Path(__file__).parents[3] / "core"
 
 
 @cache
 def digest() -> str:
-    """Of the kernels' text."""
+    """Return a digest of the kernel sources."""
     found = hashlib.sha256()
     for path in sorted(sources().rglob("*.hpp")):
         if path.parent.name in ("base", "cuda", "families", "proof"):
@@ -55,24 +55,24 @@ def digest() -> str:
 
 
 class Store:
-    """Binaries in a folder; `None` keeps nothing."""
+    """A cache of binaries in a folder; `None` stores nothing."""
 
     def __init__(self, folder: Path | None) -> None:
         self.folder = folder
 
     @classmethod
     def of_user(cls) -> Store:
-        """The folder that the environment names, or that of the user's caches."""
+        """Return the cache in the folder that the environment names, or in the user's caches."""
         given = os.environ.get(FOLDER)
         if given:
             return cls(Path(given))
-        with suppress(RuntimeError):  # nobody's home
+        with suppress(RuntimeError):  # the home folder is unknown
             base = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
             return cls(Path(base) / "softmap")
         return cls(None)
 
     def load(self, key: str) -> Binary | None:
-        """A binary that was kept whole."""
+        """Return a stored binary, or None if it is missing or damaged."""
         if self.folder is None:
             return None
         try:
@@ -85,7 +85,7 @@ class Store:
         return None
 
     def save(self, key: str, binary: Binary) -> None:
-        """Keep a binary, if that is possible; readers see all of it or nothing."""
+        """Store a binary if possible; the write is atomic."""
         if self.folder is None:
             return
         name, code = binary
@@ -98,16 +98,16 @@ class Store:
 
 
 class Compiler:
-    """Compiles kernels for one kind of device, several at once.
+    """A compiler of kernels for one kind of device; it compiles several in parallel.
 
     Parameters
     ----------
     compile_one : callable
-        From a text, the name of a kernel and options to its binary.
+        Maps source text, kernel name and options to a binary.
     facts : sequence of str
-        What else a binary depends on: the architecture, the compiler.
+        Further strings that identify a binary: the architecture, the compiler version.
     store : Store, optional
-        Where binaries are kept; the user's folder if left out.
+        The cache; the user's folder by default.
     """
 
     def __init__(
@@ -120,7 +120,7 @@ class Compiler:
         self._pool = ThreadPoolExecutor(max_workers=max(2, usable_cores()))
 
     def begin(self, names: Sequence[str]) -> None:
-        """Begin to compile kernels in this order; does not wait."""
+        """Start to compile kernels in this order, in the background."""
         new = [name for name in dict.fromkeys(names) if name not in self._found]
         missing = []
         for name in new:
@@ -136,11 +136,11 @@ class Compiler:
             self._found[name] = self._pool.submit(self._make, name)
 
     def done(self) -> bool:
-        """Whether nothing is being compiled."""
+        """Whether no compilation is running."""
         return all(future.done() for future in self._found.values())
 
     def binary(self, name: str) -> Binary:
-        """A kernel; waits for it."""
+        """Return the binary of a kernel; block until it is compiled."""
         self.begin([name])
         return self._found[name].result()
 

@@ -18,7 +18,7 @@ __all__ = ["CupyDevice", "cupy_or_none", "describe", "find_device"]
 
 
 class _Kernels:
-    """The kernels of a device, loaded when they are first launched; all runs share them."""
+    """The kernels of a device, loaded at their first launch and shared by all runs."""
 
     def __init__(self, cupy: Any) -> None:
         version = ".".join(map(str, cupy.cuda.nvrtc.getVersion()))
@@ -28,7 +28,7 @@ class _Kernels:
         self._loaded: dict[str, Any] = {}
 
     def function(self, name: str) -> Any:
-        """A kernel that can be launched."""
+        """Return a loaded kernel."""
         if name not in self._loaded:
             own, code = self.compiler.binary(name)
             module = self._cupy.cuda.function.Module()
@@ -54,11 +54,11 @@ _devices: dict[int, _Kernels] = {}
 
 
 class CupyDevice:
-    """One GPU, with a stream of its own that waits for no other."""
+    """One GPU, with its own non-blocking stream."""
 
     block = 256
     teams = True
-    model_block = 256  # for a model of its own: a tile at a time, and more models
+    model_block = 256  # threads per block in batches, where a block works on one model
 
     def __init__(self, cupy: Any) -> None:
         self._cupy = cupy
@@ -72,23 +72,23 @@ class CupyDevice:
         self._rehearsing = False
 
     def working(self) -> Any:
-        """The stream."""
+        """Return the stream as a context manager."""
         return self._stream
 
     def offers(self, shape: Shape) -> bool:
-        """Every shape can be compiled."""
+        """Return True: kernels of every shape can be compiled."""
         return True
 
     def prepare(self, names: Sequence[str]) -> None:
-        """Begin to compile kernels; what launches them waits for them."""
+        """Start to compile kernels in the background; a launch blocks until its kernel is ready."""
         self._kernels.compiler.begin(names)
 
     def prepared(self) -> bool:
-        """Whether all kernels that were asked for are compiled."""
+        """Whether all requested kernels are compiled."""
         return self._kernels.compiler.done()
 
     def upload(self, array: NDArray[Any]) -> Any:
-        """A copy on the device; an array that is there stays where it is."""
+        """Return a copy on the device, or the array itself if it is there."""
         if isinstance(array, self._cupy.ndarray):
             return array
         with self._stream:
@@ -97,17 +97,17 @@ class CupyDevice:
             return self._cupy.asarray(raw)
 
     def zeros(self, size: int, dtype: DTypeLike) -> Any:
-        """Zeros on the device."""
+        """Return an array of zeros on the device."""
         with self._stream:
             return self._cupy.zeros(max(size, 1), dtype)
 
     def fetch(self, array: Any) -> NDArray[Any]:
-        """A copy on the host."""
+        """Return a copy on the host."""
         with self._stream:
             return self._cupy.asnumpy(array, stream=self._stream)
 
     def address(self, array: Any) -> int:
-        """Where it is on the device."""
+        """Return the device address of an array."""
         return int(array.data.ptr)
 
     def copy(self, source: Any, target: Any) -> None:
@@ -117,17 +117,17 @@ class CupyDevice:
         target.data.copy_from_device_async(source.data, source.nbytes, self._stream)
 
     def put(self, array: Any, values: NDArray[Any]) -> None:
-        """Write the first entries."""
+        """Write the first entries of an array."""
         with self._stream:
             array[: len(values)].set(values, stream=self._stream)
             self._stream.synchronize()
 
     def launch(self, kernel: str, threads: int, arguments: Sequence[Any]) -> None:
-        """Run a kernel."""
+        """Launch a kernel with at least this many threads."""
         self._launch(kernel, max(1, -(-threads // self.block)), self.block, arguments)
 
     def launch_blocks(self, kernel: str, blocks: int, arguments: Sequence[Any]) -> None:
-        """Run a kernel with a number of blocks, one per model."""
+        """Launch a kernel with this many blocks, one per model."""
         self._launch(kernel, blocks, self.model_block, arguments)
 
     def _launch(self, kernel: str, blocks: int, block: int, arguments: Sequence[Any]) -> None:
@@ -138,7 +138,7 @@ class CupyDevice:
             function((blocks,), (block,), tuple(_argument(value) for value in arguments))
 
     def recorded(self, work: Callable[[], None]) -> Callable[[], None]:
-        """A launch graph of what `work` launches; all kernels are loaded before."""
+        """Record the launches of `work` as a CUDA graph; all kernels are loaded first."""
         self._rehearsing = True
         try:
             work()
@@ -154,11 +154,11 @@ class CupyDevice:
         return lambda: graph.launch(stream)
 
     def synchronize(self) -> None:
-        """Wait for the stream."""
+        """Block until the stream has finished."""
         self._stream.synchronize()
 
     def room(self) -> int | None:
-        """Free bytes of the device, with what CuPy holds in reserve."""
+        """Return the free memory of the device in bytes, CuPy's memory pool included."""
         free = self._cupy.cuda.runtime.memGetInfo()[0]
         return int(free + self._cupy.get_default_memory_pool().free_bytes())
 

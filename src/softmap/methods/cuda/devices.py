@@ -1,4 +1,4 @@
-"""What the driver asks of a device, and the host as one."""
+"""The interface of a device, and its implementation on the host."""
 
 from __future__ import annotations
 
@@ -21,15 +21,15 @@ Launch = tuple[str, int, Sequence[Any]]
 
 
 class Device(Protocol):
-    """Memory and kernels. Arrays are the device's own; all work happens in one order.
+    """A device: memory and kernels. Arrays belong to the device; all work is in one stream.
 
     Attributes
     ----------
     name : str
     block : int
-        Threads in a block: sums come out one per block.
+        Number of threads per block; kernels write one partial sum per block.
     teams : bool
-        Whether a tile can have several warps; else a block is one thread.
+        Whether several warps can work on a tile; otherwise a block is one thread.
     """
 
     name: str
@@ -37,58 +37,58 @@ class Device(Protocol):
     teams: bool
 
     def working(self) -> AbstractContextManager[Any]:
-        """Within this, arrays are made in the order of launches."""
+        """Return a context in which allocations are ordered with launches."""
 
     def offers(self, shape: Shape) -> bool:
         """Whether there are kernels of this shape."""
 
     def prepare(self, names: Sequence[str]) -> None:
-        """Begin to compile kernels, those that are needed first in front."""
+        """Start to compile kernels, in the order in which they will be needed."""
 
     def prepared(self) -> bool:
-        """Whether no launch has to wait for a compiler."""
+        """Whether all requested kernels are compiled."""
 
     def upload(self, array: NDArray[Any]) -> Any:
-        """A copy of an array on the device."""
+        """Return a copy of an array on the device."""
 
     def zeros(self, size: int, dtype: DTypeLike) -> Any:
-        """An array of zeros on the device."""
+        """Return an array of zeros on the device."""
 
     def fetch(self, array: Any) -> NDArray[Any]:
-        """A copy of a device's array; waits for everything before it."""
+        """Return a copy of a device array on the host; block until earlier work is done."""
 
     def address(self, array: Any) -> int:
-        """Where an array begins."""
+        """Return the address of an array."""
 
     def copy(self, source: Any, target: Any) -> None:
-        """Copy within the device, in the order of launches."""
+        """Copy an array within the device, ordered with launches."""
 
     def put(self, array: Any, values: NDArray[Any]) -> None:
-        """Write the first entries of an array, in the order of launches."""
+        """Write the first entries of an array, ordered with launches."""
 
     def launch(self, kernel: str, threads: int, arguments: Sequence[Any]) -> None:
-        """Run a kernel."""
+        """Launch a kernel with at least this many threads."""
 
     def launch_blocks(self, kernel: str, blocks: int, arguments: Sequence[Any]) -> None:
-        """Run a kernel with a number of blocks, one per model."""
+        """Launch a kernel with this many blocks, one per model."""
 
     def recorded(self, work: Callable[[], None]) -> Callable[[], None]:
-        """What `work` launches, as something that can be repeated at less cost."""
+        """Record the launches of `work`; return a function that repeats them faster."""
 
     def synchronize(self) -> None:
-        """Wait for everything."""
+        """Block until all work is done."""
 
     def room(self) -> int | None:
-        """Free bytes; None if not known."""
+        """Return the free memory in bytes, or None if unknown."""
 
 
 class HostDevice:
-    """The kernels compiled for the host, thread by thread: for tests, not for speed."""
+    """The kernels compiled for the host; threads run one after another. For tests only."""
 
     name = "host"
     block = 1
     teams = False
-    general = 128  # labels of the general shape
+    general = 128  # number of labels of the general shape
 
     def __init__(self) -> None:
         try:
@@ -101,7 +101,7 @@ class HostDevice:
         self._names = frozenset(self._module.names())
 
     def working(self) -> AbstractContextManager[Any]:
-        """Nothing is to be done for that."""
+        """Return a null context."""
         return nullcontext()
 
     def offers(self, shape: Shape) -> bool:
@@ -109,57 +109,57 @@ class HostDevice:
         return any(shape.name in name for name in self._names)
 
     def prepare(self, names: Sequence[str]) -> None:
-        """See that there are such kernels."""
+        """Raise `LookupError` if a kernel is missing."""
         missing = [name for name in names if name not in self._names]
         if missing:
             raise LookupError(f"not compiled for the host: {', '.join(missing)}")
 
     def prepared(self) -> bool:
-        """They were compiled before."""
+        """Return True: kernels are compiled in advance."""
         return True
 
     def upload(self, array: NDArray[Any]) -> NDArray[Any]:
-        """A copy."""
+        """Return a copy."""
         return np.array(array, order="C")
 
     def zeros(self, size: int, dtype: DTypeLike) -> NDArray[Any]:
-        """Zeros."""
+        """Return an array of zeros."""
         return np.zeros(max(size, 1), dtype)
 
     def fetch(self, array: NDArray[Any]) -> NDArray[Any]:
-        """A copy."""
+        """Return a copy."""
         return array.copy()
 
     def address(self, array: NDArray[Any]) -> int:
-        """Where it is."""
+        """Return the address of an array."""
         return array.ctypes.data
 
     def copy(self, source: NDArray[Any], target: NDArray[Any]) -> None:
-        """Copy."""
+        """Copy an array."""
         target[:] = source
 
     def put(self, array: NDArray[Any], values: NDArray[Any]) -> None:
-        """Write the first entries."""
+        """Write the first entries of an array."""
         array[: len(values)] = values
 
     def launch(self, kernel: str, threads: int, arguments: Sequence[Any]) -> None:
-        """Run a kernel, thread by thread."""
+        """Run a kernel, one thread after another."""
         words = np.array([_word(value) for value in arguments], dtype=np.uint64)
         self._module.launch(kernel, threads, words)
 
     def launch_blocks(self, kernel: str, blocks: int, arguments: Sequence[Any]) -> None:
-        """Run a kernel, block by block: one thread each."""
+        """Run a kernel, one block after another, with one thread each."""
         self.launch(kernel, blocks, arguments)
 
     def recorded(self, work: Callable[[], None]) -> Callable[[], None]:
-        """The work itself."""
+        """Return `work` itself."""
         return work
 
     def synchronize(self) -> None:
-        """Nothing is left to wait for."""
+        """Do nothing: all work is synchronous."""
 
     def room(self) -> int | None:
-        """Not known."""
+        """Return None (unknown)."""
         return None
 
 

@@ -1,4 +1,4 @@
-"""Passes and judgements of one model on a device: what is launched, and in which order."""
+"""Passes and checks of one model on a device: the kernels and the order of their launches."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ Floats = NDArray[np.float64]
 
 
 class Row(IntEnum):
-    """Rows of sums that a judgement adds up."""
+    """Rows of the sums that a check computes."""
 
     NODE_COST = 0
     NODE_ENTROPY = 1
@@ -35,14 +35,15 @@ class Row(IntEnum):
     ENERGY = 7
     MEAN_NODE_COST = 8
     MEAN_EDGE_COST = 9
-    BOUND = 13  # those of couple_edges take four
+    BOUND = 13  # after the sums of `couple_edges`, which take four rows
 
 
 @dataclass(frozen=True)
 class Found:
-    """What the messages of a run prove, as the device computed it.
+    """The values of a check, as the device computed them.
 
-    `primals` are those of the current and of the mean marginals; the second may be missing.
+    `primals` are the costs of the points of the current marginals and, if any, of the averaged
+    ones.
     """
 
     bound: float
@@ -55,15 +56,16 @@ class Found:
 
 
 class Clock:
-    """η, momentum and the passes of a run, on the device and as far as the host has to know.
+    """η, momentum and the number of passes of a run, on the device and on the host.
 
     Attributes
     ----------
     control : array
         `Control` of ``src/core/cuda/passes.hpp``.
     eta : float
+        Inverse temperature η.
     passes, samples : int
-        So far.
+        Number of passes and of samples of the average so far.
     """
 
     members = ("eta", "t", "restarts", "product", "beta", "longest", "passes", "samples")
@@ -74,48 +76,48 @@ class Clock:
         self.eta, self.passes, self.samples = self.first[0], 0, 0
 
     def start(self) -> None:
-        """From the first pass on."""
+        """Reset to the first pass."""
         self._device.put(self.control, np.array(self.first))
         self.passes = self.samples = 0
 
     def set_eta(self, eta: float, longest: float) -> None:
-        """The inverse temperature of the passes to come, and how long momentum may remember."""
+        """Set η, and the upper limit of Nesterov's t, of the next passes."""
         self.eta = eta
         for name, value in (("eta", eta), ("longest", longest)):
             self._device.put(self.control[self.members.index(name) :], np.array([value]))
 
     def set_counts(self, passes: int, samples: int) -> None:
-        """Where a run goes on that was stopped."""
+        """Set the numbers of passes and samples of a resumed run."""
         self.passes, self.samples = passes, samples
 
 
 class Recorder:
-    """Work that a run repeats, recorded the first time."""
+    """Sequences of launches that a run repeats, recorded at the first use."""
 
     def __init__(self, device: Device) -> None:
         self._device = device
         self._known: dict[Any, Callable[[], None]] = {}
 
     def of(self, key: Any, work: Callable[[], None]) -> Callable[[], None]:
-        """The recorded work of this name."""
+        """Return the recorded sequence with this key; record it if it is new."""
         if key not in self._known:
             self._known[key] = self._device.recorded(work)
         return self._known[key]
 
 
 class Engine:
-    """Messages of one model on a device.
+    """The annealed chain passes of one model on a device.
 
     Parameters
     ----------
     model : Model
     device : Device
     dtype : {"float32", "float64"}
-        The precision of passes.
+        Precision of the messages.
     averaging : bool
-        Whether marginals are averaged over the run.
+        Whether to average marginals over the run.
     keeping : bool
-        Whether the best of the run is kept on the device.
+        Whether to keep the best arrays of the run on the device.
 
     Attributes
     ----------
@@ -125,7 +127,7 @@ class Engine:
     kept : Kept or None
     clock : Clock
     found : Found
-        What the last look has found.
+        The values of the last check.
     """
 
     found: Found
@@ -155,13 +157,13 @@ class Engine:
 
     @property
     def device(self) -> Device:
-        """Where it runs."""
+        """The device."""
         return self.arena.device
 
-    # --- what is launched ---
+    # --- launches ---
 
     def _kernels(self) -> list[str]:
-        """What a run may launch, in the order in which it will: passes, checks, colder passes."""
+        """The kernels of a run in the order of first use: passes, checks, passes at larger η."""
         arena, passes = self.arena, self._levels.kernels
         averaging = self.points.mean is not None
         names = ["tick", *passes(self._heats.at(self.clock.eta))]
@@ -181,9 +183,9 @@ class Engine:
         self._levels.run(Half(False, heat, m.msg, m.prev, control, m.shift))
 
     def record(self) -> None:
-        """Record what a run will repeat, so that it does not have to wait for that."""
+        """Record the launches that a run repeats, in advance."""
         self._several_of(self._heats.at(self.clock.eta))
-        if not self.device.prepared():  # passes begin while the rest is still being compiled
+        if not self.device.prepared():  # passes start while other kernels are being compiled
             return
         averaging = self.points.mean is not None
         for averaged in {False, averaging}:
@@ -200,7 +202,7 @@ class Engine:
     # --- a run ---
 
     def start(self, lam: Floats | None = None) -> None:
-        """Begin at λ (0 if None)."""
+        """Initialise the messages from λ (0 if None)."""
         device, arena = self.device, self.arena
         if lam is not None:
             given = device.upload(lam)
@@ -210,7 +212,7 @@ class Engine:
         self.clock.start()
 
     def passes(self, count: int) -> None:
-        """`count` passes with momentum; every few of them the marginals enter the mean."""
+        """Do `count` passes with momentum; every few passes the marginals are averaged."""
         clock, heat = self.clock, self._heats.at(self.clock.eta)
         while count > 0:
             now = min(count, AVERAGING.every - clock.passes % AVERAGING.every)
@@ -236,15 +238,15 @@ class Engine:
         )
         self.device.launch("sampled", 1, [control])
 
-    # --- judgement ---
+    # --- checks ---
 
     @property
     def averaged(self) -> bool:
-        """Whether there is a mean of marginals worth a look."""
+        """Whether enough samples were averaged for a point."""
         return self.points.mean is not None and self.clock.samples > 1
 
     def look(self) -> Found:
-        """Judge where the messages stand; the answer is kept as `found`."""
+        """Check the current messages; return the values, also kept as `found`."""
         averaged = self.averaged
         self._look_of(averaged)()
         total = self._sums.totals()
@@ -286,7 +288,7 @@ class Engine:
         self._sums.add_up()
 
     def _polish(self) -> None:
-        """Hard passes, and half of one, on a copy of the messages: what the bound is read off."""
+        """Do hard-min passes, and half of one, on a copy of the messages, for the bound."""
         m = self.messages
         self.device.copy(m.msg, m.polished)
         for forward in (True, False, True):
@@ -294,7 +296,7 @@ class Engine:
 
 
 def _lower(value: float, constant: float) -> float:
-    """`value` + `constant`, rounded down."""
+    """Return `value` + `constant`, rounded down."""
     total = value + constant
     part = total - value
     error = (value - (total - part)) + (constant - part)

@@ -1,4 +1,4 @@
-"""What a half pass launches for the tiles of one level."""
+"""The kernel launches of a half pass, level by level."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ __all__ = ["Half", "Heat", "Heats", "Level", "Levels"]
 
 
 class Heat(IntEnum):
-    """How messages are made; see ``src/core/cuda/edges.hpp``."""
+    """The formula for messages; see ``src/core/cuda/edges.hpp``."""
 
     HARD = 0
     MILD = 1
@@ -28,10 +28,10 @@ class Heat(IntEnum):
 
 @dataclass(frozen=True)
 class Ranges:
-    """The largest exponents that numbers hold: `safe` of ``src/core/cuda/numbers.hpp``."""
+    """The largest safe arguments of exp: `safe` of ``src/core/cuda/numbers.hpp``."""
 
-    single: float = 80.0  # of single precision
-    double: float = 600.0  # of double precision
+    single: float = 80.0  # in single precision
+    double: float = 600.0  # in double precision
 
 
 RANGES = Ranges()
@@ -39,16 +39,16 @@ RANGES = Ranges()
 
 @dataclass(frozen=True)
 class Heats:
-    """Which way to make messages is safe at an η.
+    """The choice of a formula for messages that does not overflow at a given η.
 
     Attributes
     ----------
     steepest : float
-        The largest cost that sums of exponentials of a closed form may meet.
+        The largest cost in the sums of exponentials of a closed form.
     safe : float
-        The largest exponent that the numbers of passes hold.
+        The largest safe argument of exp in the precision of the messages.
     coldest : Heat
-        The last of the ways; for most families there is one for every η.
+        The formula for large η; most families have a single formula for all η.
     """
 
     steepest: float
@@ -57,20 +57,20 @@ class Heats:
 
     @classmethod
     def of(cls, arena: Arena) -> Heats:
-        """Those of a model."""
+        """Return the choice for a model."""
         shape = arena.shape
         coldest = Heat.COLD if shape.heats else Heat.MILD
         safe = RANGES.double if shape.wide else RANGES.single
         return cls(steepest(arena.model), safe, coldest)
 
     def at(self, eta: float) -> Heat:
-        """The way at η."""
+        """Return the formula at η."""
         return Heat.MILD if eta * self.steepest <= self.safe else self.coldest
 
 
 @dataclass(frozen=True, eq=False)
 class Half:
-    """A half pass: which way, how messages are made, and its arrays."""
+    """A half pass: its direction, the formula for messages, and its arrays."""
 
     forward: bool
     heat: Heat
@@ -81,26 +81,26 @@ class Half:
 
     @property
     def parameters(self) -> str:
-        """As the kernels are told."""
+        """The template parameters of the kernels."""
         moving = "false" if self.heat is Heat.HARD else "true"
         return f"{str(self.forward).lower()}, {int(self.heat)}, {moving}"
 
 
 @dataclass(frozen=True, eq=False)
 class Level:
-    """Tiles of one level, the kernels for them, and where their sums go."""
+    """The tiles of one level, their kernels, and the position of their partial sums."""
 
     first: int
     count: int
     early: int
     late: int
     shape: Shape
-    block: int  # the first of its blocks in a backward half pass, each of which delivers a sum
+    block: int  # its first block in a backward half pass; each block writes one partial sum
     device: Device
-    team: int = 1  # warps that work for a tile together
+    team: int = 1  # number of warps per tile
 
     def sends(self, forward: bool) -> bool:
-        """Whether it has edges onwards."""
+        """Whether the level has edges in this direction."""
         return bool(self.late if forward else self.early)
 
     def kernels(self, half: Half) -> list[str]:
@@ -124,7 +124,7 @@ class Level:
 
 @dataclass(frozen=True, eq=False)
 class LinkedLevel(Level):
-    """The same where messages lie by edge: nodes add up, then edges send."""
+    """A level whose messages are stored by edge: nodes sum their messages, then edges send."""
 
     sums: Any = None
     receiver: Any = None
@@ -153,7 +153,7 @@ class LinkedLevel(Level):
 
 
 class Levels:
-    """The levels of an arena, and the parts of the restart product that their blocks deliver."""
+    """The levels of an arena, and the partial sums of the inner product of the restart test."""
 
     def __init__(self, arena: Arena) -> None:
         self._arena, self._levels = arena, _levels_of(arena)
@@ -162,7 +162,7 @@ class Levels:
         self._parts = [self.products[k.block : k.block + k.blocks] for k in self._levels]
 
     def kernels(self, heat: Heat) -> list[str]:
-        """What a pass launches, in the order in which it does."""
+        """Return the kernels of a pass, in the order of their launches."""
         halves = (Half(forward, heat) for forward in (True, False))
         return [
             name for half in halves for level in self._levels if level.sends(half.forward)
@@ -170,7 +170,7 @@ class Levels:
         ]  # fmt: skip
 
     def run(self, half: Half) -> None:
-        """A half pass: the levels in turn; those that send nothing are left out."""
+        """Do a half pass, level by level; levels that send nothing are skipped."""
         arena = self._arena
         both = list(zip(self._levels, self._parts, strict=True))
         for level, products in both if half.forward else both[::-1]:
@@ -216,7 +216,7 @@ def _linked(links: Links, level: Level, number: int, sums: Any, receiver: Any) -
 
 
 def _team(tiles: NDArray[np.void]) -> int:
-    """Warps for each of these tiles: about as many as a node has messages to send."""
+    """Return the number of warps per tile: about the number of messages that a node sends."""
     nodes = max(int(tiles["used"].sum()), 1)
     sent = max(float((tiles[name] * tiles["used"]).sum()) for name in ("early", "late")) / nodes
     return 2 if sent <= 2.0 else 4 if sent <= 4.0 else 8

@@ -1,4 +1,4 @@
-"""Messages by edge, for graphs whose edges lead anywhere: see ``src/core/cuda/links.hpp``."""
+"""Messages stored by edge, for irregular graphs; see ``src/core/cuda/links.hpp``."""
 
 from __future__ import annotations
 
@@ -17,18 +17,18 @@ Ints = NDArray[np.int64]
 
 @dataclass(frozen=True, eq=False)
 class Links:
-    """Edges sorted by the levels of both ends, then by the earlier end; message k goes to the later
-    end of edge k, message m + k to its earlier one.
+    """Edges sorted by the levels of both endpoints, then by the earlier endpoint.
+
+    Message k goes to the later endpoint of edge k, message m + k to its earlier endpoint.
 
     Attributes
     ----------
     where : uint32[slots]
         The message into the node of each slot.
     receiver : uint32[2m]
-        The place of the node that each message goes to.
+        The position (tile · 32 + lane) of the node that receives each message.
     starts : int64[levels, levels + 1]
-        Where the edges between two levels, the earlier one first, begin; they end where those to
-        the next level do.
+        `starts[a, b]` is the first edge from level a to level b; `starts[a, b + 1]` ends the range.
     """
 
     where: NDArray[np.uint32]
@@ -37,7 +37,7 @@ class Links:
 
     @classmethod
     def of(cls, tiling: Tiling, edges: NDArray[np.int32]) -> Links:
-        """The links of a tiling."""
+        """Return the links of a tiling."""
         levels, m = len(tiling.level_start) - 1, len(edges)
         of_tile = np.repeat(np.arange(levels), np.diff(tiling.level_start))
         place, slot = tiling.place[edges], tiling.slot.reshape(-1, 2).copy()
@@ -57,7 +57,7 @@ class Links:
         return cls(where, receiver, starts)
 
     def stretches(self, level: int, forward: bool) -> list[tuple[int, int]]:
-        """Edges that a level sends along: to later levels, or to earlier ones."""
+        """Return the ranges of edges along which a level sends forward, or backward."""
         levels = int(np.sqrt(len(self.starts) - 1))
         if forward:
             row = self.starts[level * levels : (level + 1) * levels + 1]
@@ -67,7 +67,7 @@ class Links:
         return [(first, last) for first, last in both if last > first]
 
     def chunks(self, level: int, forward: bool, block: int) -> NDArray[np.int32]:
-        """The same in pieces for one block each: first edge, and the one after the last."""
+        """Split `stretches` into one range per block: first edge, last edge + 1."""
         found = []
         for first, last in self.stretches(level, forward):
             begin = np.arange(first, last, block)

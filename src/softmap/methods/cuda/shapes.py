@@ -1,4 +1,4 @@
-"""What a kernel is compiled for: label counts, family, half-edges per node."""
+"""Shapes: the compile-time parameters of kernels (labels, family, half-edges per node)."""
 
 from __future__ import annotations
 
@@ -15,21 +15,21 @@ from softmap.model.potentials import Potential
 __all__ = ["NUMBERS", "SHARED", "TRUNCATED", "Shape", "room_of", "shape_of", "steepest"]
 
 Ints = NDArray[np.int64]
-NUMBERS = {"float32": "float", "float64": "double"}  # as C++ names them
-SHARED = len(core.KINDS)  # tables that several edges share
+NUMBERS = {"float32": "float", "float64": "double"}  # names of the types in C++
+SHARED = len(core.KINDS)  # kind of tables that several edges share
 TRUNCATED = tuple(core.KINDS.index(name) for name in ("linear", "quadratic"))
 
 
 @dataclass(frozen=True)
 class Choices:
-    """What decides which kernels a model gets."""
+    """Limits that decide the kernels of a model."""
 
-    per_edge: int = 32  # labels up to which every edge of a node with few has a thread
+    per_edge: int = 32  # largest number of labels for one thread per edge of a node
     bounds: tuple[tuple[int, int], ...] = ((2, 2), (0, 4), (4, 0))
-    """Few half-edges: to earlier and to later levels."""
-    teamed: int = 4  # labels up to which several warps work for a tile: `teamed` of batches.hpp
-    linked: int = 16  # labels up to which messages may lie by edge
-    linked_levels: int = 64  # levels up to which they do
+    """Largest numbers of half-edges to earlier and later levels for one thread per edge."""
+    teamed: int = 4  # largest number of labels for several warps per tile: `teamed` of batches.hpp
+    linked: int = 16  # largest number of labels for messages stored by edge
+    linked_levels: int = 64  # largest number of levels for messages stored by edge
 
 
 CHOICES = Choices()
@@ -37,7 +37,7 @@ CHOICES = Choices()
 
 @dataclass(frozen=True)
 class Shape:
-    """What kernels are compiled for: `Facts` in ``src/core/cuda/arena.hpp``, member by member."""
+    """The compile-time parameters of kernels: the members of `Facts` in ``arena.hpp``."""
 
     doubles: bool = False
     kind: int = -1
@@ -53,7 +53,7 @@ class Shape:
 
     @property
     def name(self) -> str:
-        """As C++ writes it: what differs from the defaults."""
+        """The C++ initialiser of the shape: the members that differ from their defaults."""
         told = (f for f in fields(self) if getattr(self, f.name) != f.default)
         facts = (f".{f.name} = {self._told(f.name)}" for f in told)
         return f"Shape<Facts{{{', '.join(facts)}}}>"
@@ -64,7 +64,7 @@ class Shape:
         return str(getattr(self, name)).lower()
 
     def bounded(self, early: int, late: int) -> Shape:
-        """For nodes with few half-edges to earlier and later levels: a thread for each edge."""
+        """Return the shape for nodes with few half-edges, which has one thread per edge."""
         if self.kind >= 0 and self.labels <= CHOICES.per_edge and not self.linked:
             for most in CHOICES.bounds:
                 if early <= most[0] and late <= most[1]:
@@ -73,35 +73,38 @@ class Shape:
 
     @property
     def heats(self) -> bool:
-        """Whether closed forms differ by η: those of truncated costs do."""
+        """Whether the closed form depends on the range of η, as for truncated costs."""
         return self.plain and self.kind in TRUNCATED
 
     @property
     def wide(self) -> bool:
-        """Whether passes compute with the range of doubles: `numbers_of_passes` of
-        ``src/core/cuda/edges.hpp``, but that the general shape may read single precision."""
+        """Whether passes compute with the range of doubles.
+
+        See `numbers_of_passes` of ``src/core/cuda/edges.hpp``; the general shape may also read
+        single precision.
+        """
         return self.doubles or self.kind == core.KINDS.index("linear")
 
     @property
     def teamed(self) -> bool:
-        """Whether several warps may work for a tile: see `Team` in ``src/core/cuda/passes.hpp``."""
+        """Whether several warps may work on a tile; see `Team` in ``src/core/cuda/passes.hpp``."""
         plain = self.kind >= 0 and not self.linked and not self.early + self.late
         return plain and self.labels <= CHOICES.teamed
 
     def ways(self, forward: bool) -> int:
-        """Threads that work for one node in a half pass."""
+        """Return the number of threads per node in a half pass."""
         return (self.late if forward else self.early) or 1
 
 
 def room_of(labels: int) -> int:
-    """Labels of a general shape for so many: few shapes, so that few are compiled."""
+    """Return the number of labels of the general shape, rounded up so that few are compiled."""
     return max(4, 1 << (labels - 1).bit_length())
 
 
 def shape_of(model: Model, tiling: Tiling, dtype: str) -> Shape:
-    """One family and one label count if the model is like that, else the general shape.
+    """Return the shape of a model: one family and number of labels, else the general shape.
 
-    Whether tables are `exact` is for the caller to find out.
+    The caller determines whether tables are `exact`.
     """
     widest = int(model.num_labels.max())
     general = Shape(
@@ -116,7 +119,7 @@ def shape_of(model: Model, tiling: Tiling, dtype: str) -> Shape:
     if data.kind == "projection":
         return general
     own = data.offset is None and data.stride and data.weight is None
-    if data.kind == "tables" and not own:  # times a weight, which a bound has to round down
+    if data.kind == "tables" and not own:  # products with a weight, which bounds round down
         kind = SHARED
     reach, plain = 0, False
     if data.kind in ("linear", "quadratic"):
@@ -129,14 +132,14 @@ def shape_of(model: Model, tiling: Tiling, dtype: str) -> Shape:
 
 
 def linkable(tiling: Tiling, labels: int) -> bool:
-    """Whether messages are to lie by edge: labels are few, and edges lead anywhere."""
+    """Whether to store messages by edge: few labels and an irregular graph."""
     levels = len(tiling.level_start) - 1
     plain = not (tiling.spread or tiling.ragged)
     return plain and labels <= CHOICES.linked and levels <= CHOICES.linked_levels
 
 
 def steepest(model: Model) -> float:
-    """The largest cost that sums of exponentials of a closed form may meet."""
+    """Return the largest cost in the sums of exponentials of a closed form."""
     most = 0.0
     for first, last, potential in model.groups():
         if last > first:

@@ -1,8 +1,8 @@
-"""Nodes in tiles of 32 that are alike, by level: what one warp of a GPU works on.
+"""Tiles: groups of 32 similar nodes of one level, processed by a warp of the GPU.
 
-Nodes of one *level* share no edge. A *tile* is up to 32 nodes of a level with the same number of
-labels and of half-edges to earlier and to later levels; the j-th half-edges of its nodes are a
-*group* of 32 *slots* (see ``src/core/cuda/arena.hpp``).
+Nodes of one *level* share no edge. A *tile* is up to 32 nodes of a level with equal numbers of
+labels and of half-edges to earlier and later levels. The j-th half-edges of its nodes are a *group*
+of 32 *slots* (see ``src/core/cuda/arena.hpp``).
 """
 
 from __future__ import annotations
@@ -28,14 +28,14 @@ LANES = 32
 
 @dataclass(frozen=True)
 class Limits:
-    """What decides how nodes are put into levels and tiles."""
+    """Limits that decide the levels and tiles of nodes."""
 
-    cycle: int = 16  # levels of a grid: more of them converge no better, and are less wide
-    most_levels: int = 12  # of the natural order; with more of them, and cycles: colours
-    deepest: int = 1024  # levels of the natural order of any graph that is not coloured
-    few_levels: int = 12  # up to which nodes are sorted by the levels of their neighbours, too
-    halves: int = 65536  # half-edges in one direction that a node of a ragged tile may have
-    near: float = 0.5  # part of edges with ends side by side, from which on labels are spread
+    cycle: int = 16  # number of levels of a grid; more converge no better and are narrower
+    most_levels: int = 12  # a graph with more natural levels, and many cycles, is coloured
+    deepest: int = 1024  # any graph with more natural levels is coloured
+    few_levels: int = 12  # with at most this many levels, nodes are sorted by neighbour levels
+    halves: int = 65536  # limit on half-edges per direction of a node in a ragged tile
+    near: float = 0.5  # labels are spread if this fraction of edges joins adjacent lanes
 
 
 LIMITS = Limits()
@@ -50,10 +50,10 @@ TILE = np.dtype(
 
 
 def levels_of(model: Model) -> Ints:
-    """The level of each node: wide ones, since a GPU works on a level at a time.
+    """Return the level of each node; levels are wide, because a GPU works on one level at a time.
 
-    Grids go by cyclic diagonals, other graphs in the order of the CPU solver. Where that has many
-    levels and the graph many cycles, colours converge alike, and are fewer.
+    Grids use cyclic diagonals, other graphs the order of the CPU solver. If that order has many
+    levels and the graph many cycles, levels are colours, which are fewer and converge as well.
     """
     width = grid_width(model.edges)
     if width is not None:
@@ -69,28 +69,32 @@ def levels_of(model: Model) -> Ints:
 
 @dataclass(frozen=True, eq=False)
 class Tiling:
-    """Tiles, slots, and where everything lies.
+    """The tiles and slots of a model, and the positions of costs and messages.
 
     Attributes
     ----------
     tiles : TILE[tiles]
+        The tiles, by level.
     level_start : int64[levels + 1]
-        Where the tiles of each level begin.
+        First tile of each level.
     place : int64[n]
-        Tile · 32 + lane of each node.
+        Position (tile · 32 + lane) of each node.
     slot : uint32[2m]
-        Of each half-edge.
+        Slot of each half-edge.
     mate : uint32[slots]
-        The slot of the other half-edge of the same edge; 0 where a lane is not used.
+        The slot of the other half-edge of the same edge; 0 for an unused lane.
     group_tile : int32[slots / 32]
+        Tile of each group.
     halves : uint32[32 tiles]
-        Half-edges to earlier and (times 65536) to later levels of each place, of ragged tiles.
+        In ragged tiles, the number of half-edges to earlier levels, plus 65536 times the number to
+        later levels, at each position.
     spread : bool
-        Whether equal labels of a group lie side by side, or the labels of each slot.
+        Whether the same label of all slots of a group is contiguous; otherwise the labels of each
+        slot are.
     ragged : bool
         Whether nodes of a tile may differ in the number of their half-edges.
     cost_size, message_size : int
-        Lengths of arrays by node state and of messages.
+        Lengths of arrays by node state, and of message arrays.
     """
 
     tiles: NDArray[np.void]
@@ -107,7 +111,7 @@ class Tiling:
 
     @classmethod
     def of(cls, model: Model, level: Ints | None = None, *, ragged: bool = False) -> Tiling:
-        """The tiling of a model, for levels that no edge stays within."""
+        """Return the tiling of a model; no edge joins two nodes of a level."""
         level = levels_of(model) if level is None else level
         threads, graph = usable_cores(), model.graph
         number = np.empty(2 * model.m, dtype=np.int32)
@@ -156,7 +160,7 @@ class Tiling:
         )
 
     def spread_out(self) -> Tiling:
-        """The same tiles with equal labels side by side."""
+        """Return the same tiles with `spread` set."""
         if self.spread:
             return self
         tiles = self.tiles.copy()
@@ -171,7 +175,7 @@ def _begins(sizes: Ints) -> Ints:
 
 
 def _greatest(values: NDArray[Any], place: Ints, count: int) -> Ints:
-    """The greatest value among the nodes of each tile."""
+    """Return the largest value among the nodes of each tile."""
     lanes = np.zeros(count * LANES, dtype=np.int64)
     lanes[place] = values
     most: Ints = lanes.reshape(-1, LANES).max(axis=1)
@@ -179,10 +183,10 @@ def _greatest(values: NDArray[Any], place: Ints, count: int) -> Ints:
 
 
 def _around(model: Model, level: Ints) -> Ints | None:
-    """A number for how many neighbours each node has in each level; None where levels are many.
+    """Return a key for the number of neighbours of each node in each level; None for many levels.
 
-    Nodes that agree lie together: then the 32 messages of a group come from one level, and are
-    written at about the same time.
+    Nodes with equal keys are put together. The 32 messages of a group then come from one level and
+    are written at about the same time.
     """
     levels = int(level.max(initial=0)) + 1
     degree = int(model.graph.degree.max(initial=0)) + 1
@@ -199,8 +203,10 @@ def _around(model: Model, level: Ints) -> Ints | None:
 
 
 def _tiles(parts: Sequence[Ints | None]) -> tuple[Ints, Ints, Ints]:
-    """Nodes in the order of tiles, with the tile and the lane of each; equal parts but for the
-    last one make a tile."""
+    """Return the nodes in the order of tiles, and the tile and lane of each.
+
+    Nodes of a tile agree in all of `parts` except the last, which only sorts them.
+    """
     *alike, last = parts
     key = _joined(alike)
     if not len(key):
@@ -216,11 +222,11 @@ def _tiles(parts: Sequence[Ints | None]) -> tuple[Ints, Ints, Ints]:
 
 
 def _joined(parts: Sequence[Any]) -> Ints:
-    """One number per node that orders nodes like several, the first of them foremost."""
+    """Return one integer per node that sorts nodes lexicographically by `parts`."""
     key = np.zeros(len(parts[0]), dtype=np.int64)
     for part in parts:
         most, new = int(key.max(initial=0)), int(part.max(initial=0)) + 1
-        if most >= (1 << 62) // new:  # too many to tell apart in one number: count what occurs
+        if most >= (1 << 62) // new:  # the key would overflow: renumber the keys that occur
             key, part = (np.unique(a, return_inverse=True)[1] for a in (key, part))
             new = int(part.max(initial=0)) + 1
         key = key * new + part
@@ -228,7 +234,7 @@ def _joined(parts: Sequence[Any]) -> Ints:
 
 
 def _arrange(tiles: NDArray[np.void], spread: bool) -> None:
-    """Where costs and messages of each tile begin, and the share of each chain."""
+    """Set the start of costs and messages of each tile, and the share of each chain."""
     labels = tiles["labels"].astype(np.int64)
     padded = (
         labels

@@ -1,4 +1,4 @@
-"""Soft beliefs: marginals of the smoothed relaxation, exact ones, and bounds on log Z."""
+"""Marginals of the smoothed relaxation, exact marginals, and bounds on log Z."""
 
 from softmap.methods.marginals.exact import ExactMarginals, exact_marginals
 from softmap.methods.marginals.partition import PartitionBounds, log_partition_bounds

@@ -1,7 +1,7 @@
 """The smoothed dual at one λ: marginals, slack, and products with covariances and the Hessian.
 
-With M λ = (Σ_e λ_{e,i}, -λ_{e,i} - λ_{e,j}), marginals are μ = softmax(η (M λ - C)) block by block,
-the gradient of L is Mᵀ μ = -ν, and its Hessian is η Mᵀ Cov(μ) M, which is never formed.
+Let M λ = (Σ_e λ_{e,i}, -λ_{e,i} - λ_{e,j}). The marginals are μ = softmax(η (M λ - C)) in each
+block. The gradient of L is Mᵀ μ = -ν. Its Hessian is η Mᵀ Cov(μ) M, which is never formed.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from softmap.relaxation.dual import EdgeBatch, Floats, edge_batches, half_states
 __all__ = ["Curvature", "Frame"]
 
 Ints = NDArray[np.int64]
-LEAST = 1e-290  # marginals below this count as 0 where something is divided by them
+LEAST = 1e-290  # marginals below this count as 0 when something is divided by them
 
 
 class Frame:
@@ -54,25 +54,29 @@ class Frame:
         return values[self._part]
 
     def gather(self, half: Floats) -> Floats:
-        """Σ_{e∈N_i} of a half-edge array, flat over node states."""
+        """Return Σ_{e∈N_i} of a half-edge array, flat over node states."""
         size = int(self.model.node_offset[-1])
         return np.asarray(np.bincount(self.states, half, size), dtype=np.float64)
 
     def by_node(self, nodes: Floats) -> Floats:
-        """The sum of each node's block, repeated over the block."""
+        """Return the sum of each node's block, repeated over the block."""
         sums = np.add.reduceat(nodes, self.model.node_offset[:-1])
         return np.repeat(sums, self.model.num_labels)
 
 
 class Curvature:
-    """μ^λ at η, and what the derivatives of L at λ are made of.
+    """The marginals μ^λ at η, and products with the derivatives of L at λ.
 
     Attributes
     ----------
-    nodes : node marginals, flat over node states
-    tables : edge marginals, one (k, d_i, d_j) array per batch of the frame
-    sums : S_{e,i}, flat over half-edges
-    value : L(λ), `model.constant` included
+    nodes : float64 array
+        Node marginals, flat over node states.
+    tables : list of float64 arrays
+        Edge marginals, one array (k, d_i, d_j) per batch of the frame.
+    sums : float64 array
+        S_{e,i}, flat over half-edges.
+    value : float
+        L(λ), `model.constant` included.
     """
 
     def __init__(self, frame: Frame, lam: Floats, eta: float) -> None:
@@ -99,7 +103,7 @@ class Curvature:
 
     @cached_property
     def slack(self) -> Floats:
-        """ν = S - μ_i, minus the gradient of L."""
+        """The slack ν = S - μ_i, the negative gradient of L."""
         return self.sums - self.nodes[self.frame.states]
 
     @property
@@ -108,11 +112,11 @@ class Curvature:
         return float(np.abs(self.slack).max(initial=0.0))
 
     def at(self, lam: Floats) -> Curvature:
-        """The same for another λ."""
+        """Return the same object at another λ."""
         return Curvature(self.frame, lam, self.eta)
 
     def solve(self, rhs: Floats, tol: float, limit: int) -> Solved:
-        """The Hessian's inverse times `rhs`, by conjugate gradients."""
+        """Solve ∇²L(λ) x = `rhs` by conjugate gradients."""
         frame = self.frame
         return conjugate_gradients(
             self.hessian, self.precondition, rhs, frame, tol=tol, limit=limit
@@ -131,21 +135,21 @@ class Curvature:
         return out
 
     def sides(self, tables: list[Floats]) -> Floats:
-        """The sums of tables over either end, flat over half-edges."""
+        """Return the sums of tables over either endpoint, flat over half-edges."""
         out = np.zeros_like(self.sums)
         for batch, table in zip(self.frame.batches, tables, strict=True):
             out[batch.rows], out[batch.cols] = table.sum(axis=2), table.sum(axis=1)
         return out
 
     def spread(self, half: Floats) -> list[Floats]:
-        """v_{e,i}(x) + v_{e,j}(y) as tables."""
+        """Return v_{e,i}(x) + v_{e,j}(y) as tables."""
         return [
             half[batch.rows][:, :, None] + half[batch.cols][:, None, :]
             for batch in self.frame.batches
         ]
 
     def hessian(self, v: Floats) -> Floats:
-        """∇²L(λ) v. Its kernel holds all that is constant on every half-edge."""
+        """Return ∇²L(λ) v. Arrays that are constant on every half-edge are in its kernel."""
         out = self.node_covariance(self.frame.gather(v))[self.frame.states]
         for batch, mu in zip(self.frame.batches, self.tables, strict=True):
             a, b = v[batch.rows], v[batch.cols]
@@ -164,10 +168,11 @@ class Curvature:
         return inverse, 1.0 / (node + self.frame.gather(inverse))
 
     def precondition(self, r: Floats) -> Floats:
-        """The inverse of the Hessian's blocks of stars, for r that sums to 0 on every half-edge.
+        """Multiply r by the block-diagonal preconditioner; r sums to 0 on every half-edge.
 
-        Where ν = 0 the block of a node is Cov(μ_i) ⊗ (1 + 1 1ᵀ), as in the proof of the star
-        update, and this is its inverse up to constants; elsewhere it stays positive definite.
+        The blocks are the stars. If ν = 0 the Hessian's block of a node is Cov(μ_i) ⊗ (1 + 1 1ᵀ),
+        as in the proof of the star update, and the preconditioner is its inverse up to constants.
+        It is positive definite also for ν ≠ 0.
         """
         inverse, node = self._inverse
         scaled = inverse * r

@@ -1,4 +1,4 @@
-"""Exact marginals and log Z by eliminating variables: for trees and models of small width."""
+"""Exact marginals and log Z by variable elimination, for trees and models of small treewidth."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ __all__ = ["ExactMarginals", "exact_marginals", "log_sum", "narrow"]
 
 @dataclass(frozen=True)
 class EliminationLimits:
-    """How large elimination may become.
+    """Limits of variable elimination.
 
     Attributes
     ----------
     entries : int
-        Entries of the largest table that elimination may make.
+        Largest number of entries of a table.
     """
 
     entries: int = 1 << 22
@@ -40,14 +40,17 @@ Scope = tuple[int, ...]
 
 @dataclass(frozen=True, eq=False)
 class ExactMarginals:
-    """Marginals of `p(x) = exp(-η energy(x)) / Z`.
+    """The marginals of the Gibbs distribution `p(x) = exp(-η energy(x)) / Z`.
 
     Attributes
     ----------
-    model, eta
-        Of which, and at which inverse temperature.
-    nodes, edges
-        Flat over `model.node_offset` and `model.edge_offset`.
+    model : Model
+    eta : float
+        Inverse temperature η.
+    nodes : float64 array
+        Node marginals, flat over `model.node_offset`.
+    edges : float64 array
+        Edge marginals, flat over `model.edge_offset`.
     log_partition : float
         log Z, the constant of the model included.
     """
@@ -59,21 +62,28 @@ class ExactMarginals:
     log_partition: float
 
     def of(self, i: int) -> Floats:
-        """The marginal of node `i`."""
+        """Return the marginal of node `i`."""
         return self.nodes[self.model.node_slice(i)]
 
 
 def exact_marginals(
     model: Model, eta: float = 1.0, *, entries: int = ELIMINATION.entries
 ) -> ExactMarginals:
-    """Marginals of the Gibbs distribution at inverse temperature η, and log Z.
+    """Return the exact marginals of the Gibbs distribution `exp(-η energy(x)) / Z`, and log Z.
 
-    Variables are eliminated in a greedy order, up and down a tree of buckets.
+    Variables are eliminated in a greedy order (bucket elimination).
 
     Parameters
     ----------
-    entries : int
-        The largest table that may be made; an `OptionError` says how large it would have to be.
+    model : Model
+    eta : float, default 1
+        Inverse temperature η, in units of 1 / cost.
+    entries : int, optional
+        Largest number of entries of a table. If more are needed, an `OptionError` says how many.
+
+    Returns
+    -------
+    ExactMarginals
 
     Examples
     --------
@@ -95,7 +105,7 @@ def exact_marginals(
 
 
 def narrow(model: Model, entries: int = ELIMINATION.entries) -> bool:
-    """Whether all tables of an elimination have at most so many entries."""
+    """Whether all tables of variable elimination have at most `entries` entries."""
     return all(
         int(np.prod(model.num_labels[list(scope)])) <= entries
         for scope in _buckets(model, entries).values()
@@ -103,9 +113,10 @@ def narrow(model: Model, entries: int = ELIMINATION.entries) -> bool:
 
 
 def _buckets(model: Model, stop: int | None = None) -> dict[int, Scope]:
-    """Each variable in the order of elimination, with itself and its neighbours at that time.
+    """Return the buckets: each variable in the order of elimination, with its scope at that time.
 
-    The next one is always one with the smallest table. It ends early at one beyond `stop` entries.
+    The scope is the variable and its remaining neighbours. The next variable is one with the
+    smallest table. The loop ends early at a table of more than `stop` entries.
     """
     near: list[set[int]] = [set() for _ in range(model.n)]
     for i, j in model.edges.tolist():
@@ -118,7 +129,7 @@ def _buckets(model: Model, stop: int | None = None) -> dict[int, Scope]:
     heapq.heapify(heap)
     while heap:
         w, i = heapq.heappop(heap)
-        if i in order or w != weight[i]:  # it has been changed since
+        if i in order or w != weight[i]:  # an outdated entry of the heap
             continue
         order[i] = tuple(sorted({i, *near[i]}))
         if stop is not None and weight[i] > np.log(stop) + 1e-9:
@@ -133,7 +144,7 @@ def _buckets(model: Model, stop: int | None = None) -> dict[int, Scope]:
 
 
 class _Elimination:
-    """Log-tables of the buckets, messages up to the bucket of the next variable, and back down."""
+    """The log-tables of the buckets, and the upward and downward messages between them."""
 
     def __init__(self, model: Model, eta: float, scopes: dict[int, Scope]) -> None:
         self.model, self.eta, self.scopes = model, eta, scopes
@@ -161,7 +172,7 @@ class _Elimination:
         return -self.eta * (costs - least)
 
     def _shaped(self, table: Floats, scope: Scope, bucket: int) -> Floats:
-        """A table with axes for all variables of a bucket, of length 1 where it has none."""
+        """Reshape a table to one axis per variable of a bucket; length 1 for other variables."""
         target = self.scopes[bucket]
         sizes = [int(self.model.num_labels[k]) if k in scope else 1 for k in target]
         return table.reshape(sizes)
@@ -171,7 +182,7 @@ class _Elimination:
         return np.broadcast_to(self.table[i], shape)
 
     def marginals(self) -> ExactMarginals:
-        """Up, down, and read off."""
+        """Pass messages up and down the tree of buckets; return the marginals."""
         total, sent = 0.0, {}
         for i, scope in self.scopes.items():
             message = log_sum(self._full(i), (scope.index(i),))
@@ -191,7 +202,7 @@ class _Elimination:
         return self._read(total - self.eta * float(core.careful_sum(np.array(self._taken))))
 
     def _receive(self, i: int, parent: int, message: Floats, rest: Scope) -> None:
-        """Multiply a bucket by what its parent knows besides the bucket's own message."""
+        """Multiply a bucket by its parent's belief without the bucket's own message."""
         gone = tuple(k for k, v in enumerate(self.scopes[parent]) if v not in rest)
         known = log_sum(self._full(parent), gone)
         with np.errstate(invalid="ignore"):
@@ -219,7 +230,7 @@ class _Elimination:
 
 
 def log_sum(table: Floats, axes: tuple[int, ...]) -> NDArray[np.float64]:
-    """Logarithm of the sum of exponentials over some axes."""
+    """Return the logarithm of the sum of exponentials over some axes."""
     if not axes:
         return table
     top = table.max(axis=axes, keepdims=True)

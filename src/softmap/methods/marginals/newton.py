@@ -64,7 +64,7 @@ Floats = NDArray[np.float64]
 
 @dataclass(frozen=True)
 class Solved:
-    """A solution, the products it took, and whether every part reached its tolerance."""
+    """A solution, the number of products used, and whether every part reached its tolerance."""
 
     x: Any
     products: int
@@ -96,9 +96,9 @@ def conjugate_gradients(
 ) -> Solved:
     """Solve `matrix(x) = rhs` for a right-hand side in the range of a semidefinite matrix.
 
-    Each part takes its own steps and rests when √(rᵀ P r) has fallen by the factor `tol`: one
-    product serves all, and no part waits for the slowest one's step. What the matrix maps to 0 may
-    be anything in x.
+    The matrix is block-diagonal. Each part (block) has its own step lengths, and stops when
+    √(rᵀ P r) has fallen by the factor `tol`; one product is shared by all parts. The component of x
+    in the kernel of the matrix is arbitrary.
     """
     xp = parts.xp
     x, r = xp.zeros_like(rhs), rhs.copy()
@@ -126,27 +126,27 @@ def conjugate_gradients(
 
 
 class Smoothed(Protocol):
-    """The smoothed dual at one λ: its value, its slack, and the same at another λ."""
+    """The smoothed dual at one λ, as Newton's method uses it."""
 
     lam: Any
     value: float
 
     @property
     def slack(self) -> Any:
-        """ν = S - μ_i on every half-edge, minus the gradient of L."""
+        """The slack ν = S - μ_i on every half-edge, the negative gradient of L."""
         ...
 
     @property
     def worst(self) -> float:
-        """The largest size of the slack."""
+        """The largest |ν|."""
         ...
 
     def at(self, lam: Any) -> Self:
-        """The same for another λ."""
+        """Return the same object at another λ."""
         ...
 
     def solve(self, rhs: Any, tol: float, limit: int) -> Any:
-        """The Hessian's inverse times `rhs`, as `x`, by so many products with it at most."""
+        """Solve ∇²L(λ) x = `rhs` with at most `limit` products; the result has attribute `x`."""
         ...
 
 
@@ -154,7 +154,7 @@ P = TypeVar("P", bound=Smoothed)
 
 
 def newton(point: P, tol: float, steps: int = SMOOTHING.steps) -> P:
-    """Newton steps with backtracking, as long as they help."""
+    """Do Newton steps with backtracking until |ν| ≤ `tol` or a step does not help."""
     for _ in range(steps):
         if point.worst <= tol:
             break
@@ -167,7 +167,7 @@ def newton(point: P, tol: float, steps: int = SMOOTHING.steps) -> P:
 
 
 def _along(point: P, step: Any) -> P | None:
-    """The first of the points at 1, 1/4, 1/16, ... of the step that is better."""
+    """Return the first point at 1, 1/4, 1/16, … of the step that is better, or None."""
     slope, length = float((step * point.slack).sum()), 1.0
     while length > 1e-4:
         new = point.at(point.lam + length * step)

@@ -1,4 +1,4 @@
-"""Bounds on log Z: forests from above, independent variables from below."""
+"""Bounds on log Z: tree-reweighted sums (upper) and mean field (lower)."""
 
 from __future__ import annotations
 
@@ -21,12 +21,15 @@ Ints = NDArray[np.int64]
 
 
 class Padded:
-    """A model in rectangular arrays: labels that a variable does not have are forbidden.
+    """A model in rectangular arrays; padded labels are forbidden.
 
     Attributes
     ----------
-    unary : (n, d), tables : (p, d, d), pairs : (p, 2)
-        Parallel edges are added up: each pair occurs once, the smaller node first.
+    unary : float64[n, d]
+    tables : float64[p, d, d]
+        Sums over parallel edges.
+    pairs : int64[p, 2]
+        Each pair once, the smaller node first.
     """
 
     def __init__(self, model: Model) -> None:
@@ -45,7 +48,7 @@ class Padded:
 
 @dataclass(frozen=True)
 class Level:
-    """Nodes of one depth, their parents, the pairs between them, and which end the child is."""
+    """The nodes of one depth, their parents, their edges, and which endpoint the child is."""
 
     child: Ints
     parent: Ints
@@ -53,21 +56,21 @@ class Level:
     second: NDArray[np.bool_]
 
     def tables(self, tables: Floats) -> Floats:
-        """Tables with the parent's label first."""
+        """Return the tables with the parent's label as first axis."""
         chosen = tables[self.pair]
         return np.where(self.second[:, None, None], chosen, chosen.transpose(0, 2, 1))
 
 
 @dataclass(frozen=True)
 class Forest:
-    """Roots, and levels below them; `pair` lists its edges."""
+    """A rooted forest: its roots, the levels below them, and its edges (`pair`)."""
 
     roots: Ints
     levels: tuple[Level, ...]
     pair: Ints
 
     def sums(self, nodes: Floats, tables: Floats) -> tuple[float, Floats]:
-        """log Z and node marginals of log-potentials `nodes` (n, d) and `tables` (p, d, d)."""
+        """Return log Z and node marginals of log-potentials `nodes` (n, d), `tables` (p, d, d)."""
         belief, messages = nodes.copy(), []
         for level in reversed(self.levels):
             table = level.tables(tables)
@@ -85,7 +88,7 @@ class Forest:
 
 
 def cover(n: int, pairs: Ints) -> list[Forest]:
-    """Spanning forests that together have all pairs; each takes as many new ones as it can."""
+    """Return spanning forests that cover all pairs; each contains as many new pairs as possible."""
     used = np.zeros(len(pairs), dtype=np.int64)
     forests: list[Forest] = []
     while not forests or (used == 0).any():
@@ -127,7 +130,7 @@ EPS = float(np.finfo(np.float64).eps)
 
 
 class PartitionBounds(NamedTuple):
-    """`lower <= log Z <= upper`."""
+    """Bounds `lower <= log Z <= upper`."""
 
     lower: float
     upper: float
@@ -141,17 +144,29 @@ def log_partition_bounds(
     rounds: int = 40,
     entries: int = ELIMINATION.entries,
 ) -> PartitionBounds:
-    """Bounds on log Z, where Z is the sum of `exp(-η energy)` over all labellings.
+    """Return bounds on log Z, where Z is the sum of `exp(-η energy)` over all labellings.
 
-    Where variables can be eliminated with tables of at most `entries` entries both are log Z, a
-    rounding error apart. Elsewhere the upper one comes from a convex combination of forests
-    (tree-reweighted sums: log Z is convex in the costs) whose shares of the unary costs are
-    improved in `rounds` steps, and the lower one from independent variables (mean field). Both hold
-    however many rounds there are.
+    If variable elimination is possible within `entries`, both bounds are log Z up to rounding.
+    Otherwise the upper bound is a convex combination of spanning forests (tree-reweighted: log Z is
+    convex in the costs), and the lower bound is mean field. Both are valid after any number of
+    rounds.
 
     Parameters
     ----------
-    labels : a labelling, such as that of `solve`, to start the lower bound with
+    model : Model
+    eta : float, default 1
+        Inverse temperature η, in units of 1 / cost.
+    labels : int array, optional
+        A labelling, such as that of `solve`, at which mean field starts.
+    rounds : int, default 40
+        Number of steps that improve each bound.
+    entries : int, optional
+        Largest number of entries of a table for variable elimination.
+
+    Returns
+    -------
+    PartitionBounds
+        The named tuple `(lower, upper)`.
 
     Examples
     --------
@@ -180,14 +195,14 @@ def log_partition_bounds(
 
 
 def _margin(padded: Padded, eta: float, least: float, value: float) -> float:
-    """What rounding may have done to a sum of logarithms of sums of this size."""
+    """Return a bound on the rounding error of the computed log Z."""
     finite = [np.abs(a[np.isfinite(a)]).max(initial=0.0) for a in (padded.unary, padded.tables)]
     size = eta * (float(finite[0]) + float(finite[1]) / least) + padded.unary.shape[1]
     return 32 * EPS * (abs(value) + (len(padded.unary) + len(padded.pairs)) * (1.0 + size))
 
 
 def _forests(padded: Padded, eta: float, rounds: int) -> tuple[float, Floats, float]:
-    """Σ_T ρ_T log Z_T with Σ_T ρ_T E_T = E, made small over the shares; and mean marginals."""
+    """Minimise Σ_T ρ_T log Z_T subject to Σ_T ρ_T E_T = E; also return mean marginals."""
     from scipy.optimize import minimize
 
     n, d = padded.unary.shape
@@ -219,7 +234,7 @@ def _forests(padded: Padded, eta: float, rounds: int) -> tuple[float, Floats, fl
 
 
 def _mean_field(model: Model, padded: Padded, eta: float, q: Floats, rounds: int) -> float:
-    """The best of -η E_q[energy] + H(q) over rounds of exact updates, one colour at a time."""
+    """Maximise -η E_q[energy] + H(q) by rounds of exact updates, one colour at a time."""
     colour = model.graph.colouring()
     best = _free(padded, eta, q)
     for _ in range(rounds):
@@ -238,7 +253,7 @@ def _mean_field(model: Model, padded: Padded, eta: float, q: Floats, rounds: int
 
 
 def _field(padded: Padded, q: Floats) -> Floats:
-    """Expected costs of all edges of a variable, by its label; +inf where one would break."""
+    """Return the expected cost of a variable's edges for each label; +inf if one is forbidden."""
     i, j = padded.pairs.T
     barred = np.isposinf(padded.tables)
     table = np.where(barred, 0.0, padded.tables)

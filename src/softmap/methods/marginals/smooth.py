@@ -1,4 +1,4 @@
-"""The optimum of the smoothed relaxation at one η, its marginals, and their derivatives."""
+"""The optimum of the smoothed relaxation at a fixed η, its marginals, and their derivatives."""
 
 from __future__ import annotations
 
@@ -26,17 +26,29 @@ __all__ = ["SoftMarginals", "adjoint", "approached", "smoothed_optimum"]
 
 @dataclass(frozen=True, eq=False)
 class SoftMarginals:
-    """Soft beliefs: μ of the smoothed relaxation `min ⟨C, μ⟩ - H(μ)/η` over the local polytope.
+    """The optimum μ of the smoothed relaxation `min ⟨C, μ⟩ - H(μ)/η` over the local polytope.
 
-    H is the paper's entropy, that of all nodes plus that of all edges. These are no marginals of
-    `exp(-η energy)`: `softmap.exact_marginals` has those, where a model is small enough.
+    H is the entropy of the paper: the sum over all nodes and all edges. μ is not the marginal of
+    the Gibbs distribution `exp(-η energy)`; see `softmap.exact_marginals` for that.
 
     Attributes
     ----------
-    model : Model, with +inf on states that hard constraints rule out
+    model : Model
+        The arc-consistent model: removed states have cost +inf.
     eta : float
-    lam : λ at which the marginals were read off; also a warm start
-    curvature : what the marginals and their derivatives are made from
+        Inverse temperature η.
+    lam : float64 array
+        λ of the marginals; it can be used as a warm start.
+    curvature : Curvature
+        The marginals and the products with their derivatives.
+
+    Examples
+    --------
+    >>> import softmap
+    >>> from softmap.methods.marginals import smoothed_optimum
+    >>> model = softmap.Model([[0, 1], [0, 0]], [[0, 1]], softmap.Potts(1.0))
+    >>> smoothed_optimum(model, eta=2.0).of(0).round(3).tolist()
+    [0.699, 0.301]
     """
 
     model: Model
@@ -46,36 +58,36 @@ class SoftMarginals:
 
     @property
     def nodes(self) -> Floats:
-        """Node marginals, flat over `model.node_offset`."""
+        """The node marginals, flat over `model.node_offset`."""
         return self.curvature.nodes
 
     @cached_property
     def edges(self) -> Floats:
-        """Edge marginals, flat over `model.edge_offset`."""
+        """The edge marginals, flat over `model.edge_offset`."""
         out = np.empty(int(self.model.edge_offset[-1]))
         for batch, table in zip(self.curvature.frame.batches, self.curvature.tables, strict=True):
             out[batch.entries] = table
         return out
 
     def of(self, i: int) -> Floats:
-        """The marginal of node `i`."""
+        """Return the marginal of node `i`."""
         return self.nodes[self.model.node_slice(i)]
 
     @property
     def slack(self) -> float:
-        """The largest difference between a node's marginal and an edge's marginal of that node."""
+        """The largest |ν|: the inconsistency between node and edge marginals."""
         return self.curvature.worst
 
     @property
     def value(self) -> float:
-        """-L(λ): a lower bound on the smoothed optimum, and its value up to `gap`."""
+        """The dual value -L(λ), a lower bound on the smoothed optimum (within `gap` of it)."""
         return -self.curvature.value
 
     @cached_property
     def gap(self) -> float:
-        """Cost of a point of the polytope, entropy included, minus `value`: at least 0.
+        """The smoothed cost of a feasible point minus `value`; at least 0.
 
-        The smoothed optimum lies between the two. +inf where no such point was found.
+        The smoothed optimum lies between the two. It is +inf if no feasible point was found.
         """
         try:
             edges = polytope.proj(self.model, self.nodes, self.edges)
@@ -99,14 +111,21 @@ def smoothed_optimum(
     tol: float = SMOOTHING.tol,
     threads: int = 1,
 ) -> SoftMarginals:
-    """Minimise L of (Reg-D) at η until no marginal misses another one by more than `tol`.
+    """Minimise L of (Reg-D) at η until the marginals agree to within `tol`.
 
-    Accelerated star sweeps, then Newton's method with conjugate gradients. Where it ends short of
-    `tol`, a `ConvergenceWarning` says so.
+    Accelerated star sweeps are followed by Newton's method with conjugate gradients. A
+    `ConvergenceWarning` is issued if `tol` is not reached.
 
     Parameters
     ----------
-    lam : λ to begin with; 0 if left out
+    model : Model
+    eta : float
+        Inverse temperature η.
+    lam : float64 array, optional
+        Initial λ; 0 by default.
+    tol : float
+        Largest |ν|.
+    threads : int, default 1
     """
     soft = approached(model, eta, lam=lam, tol=tol, threads=threads)
     tol = max(tol, _reach(soft.model, soft.eta))
@@ -123,7 +142,7 @@ def smoothed_optimum(
 def approached(
     model: Model, eta: float, *, lam: ArrayLike | None, tol: float, threads: int = 1
 ) -> SoftMarginals:
-    """What `smoothed_optimum` finds, without a warning: `slack` and `gap` say how good it is."""
+    """Return what `smoothed_optimum` returns, without its warning (see `slack` and `gap`)."""
     eta, tol = positive("eta", eta), positive("tol", tol)
     frame = Frame(tighten(model))
     tol = max(tol, _reach(frame.model, eta))
@@ -139,7 +158,7 @@ def approached(
 
 
 def _reach(model: Model, eta: float) -> float:
-    """What rounding of η C leaves to be reached."""
+    """Return the smallest |ν| that can be reached, given rounding errors of η C."""
     costs = [np.abs(model.unary[np.isfinite(model.unary)]).max(initial=0.0)]
     for first, last, potential in model.groups():
         low, high = potential.extremes(*model.end_labels(first, last))
@@ -158,10 +177,10 @@ def _swept(threads: int, point: Curvature, count: int) -> Curvature:
 def adjoint(
     soft: SoftMarginals, nodes: Floats, edges: Floats, *, tol: float = SMOOTHING.adjoint
 ) -> tuple[Floats, Floats]:
-    """The derivative of ⟨nodes, μ_i⟩ + ⟨edges, μ_e⟩ by the costs of nodes and edges.
+    """Return the derivative of ⟨nodes, μ_i⟩ + ⟨edges, μ_e⟩ by the costs of nodes and edges.
 
-    From Mᵀ μ(C, λ(C)) = 0: with w = η Cov(μ) g and ∇²L z = Mᵀ w it is -(w - η Cov(μ) M z), one
-    linear solve however many costs there are. Arrays are flat, like the marginals.
+    Implicit differentiation of Mᵀ μ(C, λ(C)) = 0 gives -(w - η Cov(μ) M z) with w = η Cov(μ) g and
+    ∇²L z = Mᵀ w. It takes one linear solve for all costs. Arrays are flat, as the marginals are.
     """
     point = soft.curvature
     node_w = point.node_covariance(nodes)

@@ -1,8 +1,8 @@
-"""The smoothed optimum over one label count, with the arrays of numpy or of a device.
+"""The smoothed optimum of a batch of models with one number of labels, in numpy or CuPy.
 
-What `smooth` and `curvature` do for any model, for tensors of costs without hard constraints:
-every step is a few operations on whole arrays, so that CuPy runs it where the costs are. λ is an
-array (m, 2, d); the members of a batch lie side by side and take steps of their own.
+It does what `smooth` and `curvature` do for any model, for tensors of costs without hard
+constraints. Every step is a few operations on whole arrays, so that CuPy runs it on the GPU. λ is
+an array (m, 2, d); the members of a batch are concatenated and have their own step lengths.
 """
 
 from __future__ import annotations
@@ -23,12 +23,18 @@ __all__ = ["Costs", "Point", "optimum", "pulled_back"]
 
 
 class Costs:
-    """Costs of a batch over one graph: unary (batch · n, d), tables (batch · m, d, d).
+    """The costs of a batch of models over one graph.
 
     Parameters
     ----------
-    edges : (m, 2) integers of one member, on the host
-    xp : module that the arrays belong to
+    unary : float array (batch · n, d)
+    tables : float array (batch · m, d, d)
+    edges : int array (m, 2)
+        Edges of one member, in host memory.
+    batch : int
+        Number of members.
+    xp : module
+        numpy or cupy, whichever the arrays belong to.
     """
 
     def __init__(self, unary: Any, tables: Any, edges: Any, batch: int, xp: Any = np) -> None:
@@ -47,7 +53,7 @@ class Costs:
         ]
 
     def gather(self, half: Any) -> Any:
-        """Σ of a half-edge array over the edges of each node."""
+        """Return the sum of a half-edge array over the edges of each node."""
         if not half.size:
             return self.xp.zeros_like(self.unary)
         size = self.unary.size
@@ -55,20 +61,20 @@ class Costs:
         return found.reshape(self.unary.shape)
 
     def at_ends(self, nodes: Any) -> Any:
-        """A node array at both ends of every edge."""
+        """Return a node array at both endpoints of every edge."""
         return nodes[self.node]
 
     def dot(self, a: Any, b: Any) -> Any:
-        """The product of half-edge arrays, one number per member."""
+        """Return the inner product of half-edge arrays, one number per member."""
         return (a * b).reshape(self.batch, -1).sum(axis=1)
 
     def each(self, values: Any) -> Any:
-        """One number per member, for every half-edge of the member."""
+        """Repeat one number per member over its half-edges."""
         return self.xp.repeat(values, len(self.node) // self.batch)[:, None, None]
 
     @cached_property
     def scale(self) -> float:
-        """A typical range of costs; see `relaxation.dual.cost_scale`."""
+        """The mean range of costs; see `relaxation.dual.cost_scale`."""
         flat = [self.unary, self.tables.reshape(len(self.tables), self.labels**2)]
         width = self.xp.concatenate([a.max(axis=1) - a.min(axis=1) for a in flat if a.size])
         wide = width[width > 0]
@@ -76,12 +82,12 @@ class Costs:
 
     @cached_property
     def largest(self) -> float:
-        """The largest size of a cost."""
+        """The largest |cost|."""
         return max(float(self.xp.abs(a).max()) for a in (self.unary, self.tables) if a.size)
 
 
 class Point:
-    """μ at λ and η, and products with covariances and the Hessian; see `curvature.Curvature`."""
+    """The marginals μ at λ and η, and products with derivatives; see `curvature.Curvature`."""
 
     def __init__(self, costs: Costs, lam: Any, eta: float) -> None:
         self.costs, self.lam, self.eta = costs, lam, eta
@@ -96,16 +102,16 @@ class Point:
         self.value = -float(soft) - float(more)
 
     def node_covariance(self, v: Any) -> Any:
-        """η Cov(μ_i) v."""
+        """Return η Cov(μ_i) v."""
         return self.eta * self.nodes * (v - (self.nodes * v).sum(axis=1, keepdims=True))
 
     def table_covariance(self, v: Any) -> Any:
-        """η Cov(μ_e) v."""
+        """Return η Cov(μ_e) v."""
         mean = (self.tables * v).sum(axis=(1, 2), keepdims=True)
         return self.eta * self.tables * (v - mean)
 
     def hessian(self, v: Any) -> Any:
-        """∇²L(λ) v."""
+        """Return ∇²L(λ) v."""
         costs, mu, (a, b) = self.costs, self.tables, (v[:, 0], v[:, 1])
         mean = (self.sums * v).sum(axis=(1, 2))[:, None, None]
         crossed = costs.xp.stack(
@@ -122,14 +128,14 @@ class Point:
         return inverse, xp.where(nodes > LEAST, 1.0 / node, 0.0)
 
     def precondition(self, r: Any) -> Any:
-        """The inverse of the Hessian's blocks of stars; see `Curvature.precondition`."""
+        """Multiply r by the block-diagonal preconditioner; see `Curvature.precondition`."""
         inverse, node = self._inverse
         scaled = inverse * r
         common = self.costs.at_ends(node * self.costs.gather(scaled))
         return (scaled - inverse * common) / self.eta
 
     def at(self, lam: Any) -> Point:
-        """The same for another λ."""
+        """Return the same object at another λ."""
         return Point(self.costs, lam, self.eta)
 
     def solve(self, rhs: Any, tol: float, limit: int) -> Solved:
@@ -140,7 +146,7 @@ class Point:
 
 
 def _softened(cost: Any, eta: float, xp: Any) -> tuple[Any, Any]:
-    """Soft minima over rows: the distributions, and the sum of all minima."""
+    """Return the Gibbs distributions of the rows, and the sum of their soft minima."""
     if not cost.size:
         return cost, 0.0
     low = cost.min(axis=1, keepdims=True)
@@ -150,7 +156,7 @@ def _softened(cost: Any, eta: float, xp: Any) -> tuple[Any, Any]:
 
 
 def _swept(point: Point, count: int) -> Point:
-    """After `count` sweeps over the stars, colour by colour (the paper's star update)."""
+    """Return the point after `count` sweeps over the stars, colour by colour (star update)."""
     costs, eta, xp = point.costs, point.eta, point.costs.xp
     lam = point.lam.copy()
     flat = lam.reshape(-1, costs.labels)
@@ -170,7 +176,7 @@ def _swept(point: Point, count: int) -> Point:
 
 
 def optimum(costs: Costs, eta: float, tol: float) -> Point:
-    """What `smoothed_optimum` finds, λ included."""
+    """Return the smoothed optimum; see `smooth.smoothed_optimum`."""
     lam = costs.xp.zeros((*costs.node.shape, costs.labels))
     tol = max(tol, 16 * float(np.finfo(np.float64).eps) * (1.0 + eta * costs.largest))
     halvings = math.ceil(math.log2(max(1.0, eta * costs.scale / SMOOTHING.mild)))
@@ -186,7 +192,7 @@ def optimum(costs: Costs, eta: float, tol: float) -> Point:
 
 
 def pulled_back(point: Point, nodes: Any, tables: Any) -> tuple[Any, Any]:
-    """The derivative of ⟨nodes, μ_i⟩ + ⟨tables, μ_e⟩ by the costs; see `smooth.adjoint`."""
+    """Return the derivative of ⟨nodes, μ_i⟩ + ⟨tables, μ_e⟩ by the costs; see `smooth.adjoint`."""
     xp = point.costs.xp
     node_w, table_w = point.node_covariance(nodes), point.table_covariance(tables)
     sides = xp.stack([table_w.sum(axis=2), table_w.sum(axis=1)], axis=1)

@@ -1,7 +1,7 @@
-"""The paper's methods: rule × blocks × scheme, each class one line of that table.
+"""The paper's methods: one class per combination of update rule, blocks and scheme.
 
-`Standard` is Algorithm 1 and `Accelerated` the scheme of Algorithms 2 and 3; a method names its
-rule and its blocks and inherits the rest. Constants are derived in `docs/theory/acceleration.md`.
+`Standard` is Algorithm 1, `Accelerated` the scheme of Algorithms 2 and 3. A method names its rule
+and its blocks and inherits the rest. Constants are derived in `docs/theory/acceleration.md`.
 """
 
 from __future__ import annotations
@@ -46,28 +46,28 @@ __all__ = [
 
 
 class Rule(Enum):
-    """What one update does to its block."""
+    """The update of a block."""
 
     MINIMISE = "minimise L over the block (Propositions 'emp-update' and 'smp-update')"
-    GRADIENT = "one gradient step on the block, of one over its curvature"
+    GRADIENT = "one gradient step on the block, of length 1 / curvature"
 
 
 class Blocks(Enum):
-    """Which blocks there are, and the distribution they are drawn from."""
+    """The blocks, and the distribution they are drawn from."""
 
     EDGES = "one half-edge (e, i), uniformly"
     STARS = "all half-edges of a vertex i, with probability |N_i| / N"
 
 
 def block_size(model: Model, blocks: Blocks) -> Floats:
-    """|B| of the block at each vertex (at least 1, so that isolated vertices need no care)."""
+    """|B| of the block at each vertex (at least 1, also for isolated vertices)."""
     if blocks is Blocks.EDGES:
         return np.ones(model.n)
     return np.maximum(model.graph.degree, 1).astype(np.float64)
 
 
 def block_probability(model: Model, blocks: Blocks) -> Floats:
-    """p_b of the block (or of each of the blocks) at every vertex; N = 2m."""
+    """p_b of a block at every vertex; N = 2m."""
     return block_size(model, blocks) / max(2 * model.m, 1)
 
 
@@ -82,8 +82,9 @@ def block_curvature(model: Model, blocks: Blocks, eta: float) -> Floats:
 def proved_gain(model: Model, blocks: Blocks, eta: float) -> Floats:
     """p_b / L_b: the step of v, times θ_k, of the estimate sequence in the block norm.
 
-    The sharpest one that the proof carries: Σ_b (L_b / p_b²) ‖λ_b - λ⁰_b‖² / 2 is the quadratic of
-    φ_0. Edges: 1 / (2mη), as printed in Algorithm 2. Stars: 2 |N_i| / ((|N_i| + 1) N η).
+    It is the largest step for which the proof holds: the quadratic of φ_0 is
+    Σ_b (L_b / p_b²) ‖λ_b - λ⁰_b‖² / 2. Edges: 1 / (2mη), as printed in Algorithm 2. Stars:
+    2 |N_i| / ((|N_i| + 1) N η).
     """
     return block_probability(model, blocks) / block_curvature(model, blocks, eta)
 
@@ -115,7 +116,7 @@ GAINS = {"sharp": proved_gain, "lemma": lemma_gain, "printed": printed_gain}
 
 
 def gain(name: str, model: Model, blocks: Blocks, eta: float) -> Floats:
-    """One of the above by name: sharp, lemma, printed."""
+    """Return `proved_gain` ("sharp"), `lemma_gain` ("lemma") or `printed_gain` ("printed")."""
     if name not in GAINS:
         raise OptionError(f"constants must be one of {', '.join(GAINS)}, not {name!r}")
     return GAINS[name](model, blocks, eta)
@@ -129,16 +130,16 @@ def _least_degree(model: Model) -> float:
 
 @dataclass(frozen=True)
 class StarOrder:
-    """The half-edges of each node one after the other: position k is half-edge `graph.half[k]`.
+    """The half-edges sorted by node: position k is half-edge `graph.half[k]`.
 
     Attributes
     ----------
     native : core.StarOrder
-        What the compiled loops read.
+        The same, for the compiled loops.
     labels : int64[2m]
-        Label count of every half-edge, by position.
+        Label count of the half-edge at each position.
     index : int64[Σ d]
-        Place in λ, of which the half-edges are in the model's order, of every entry in star order.
+        For every entry in star order, its index in λ in the model's order.
     """
 
     native: core.StarOrder
@@ -146,18 +147,18 @@ class StarOrder:
     index: NDArray[np.int64]
 
     def from_model(self, lam: Floats) -> Floats:
-        """λ in star order."""
+        """Return λ in star order."""
         return lam[self.index]
 
     def to_model(self, lam: Floats) -> Floats:
-        """λ in the model's order of half-edges."""
+        """Return λ in the model's order of half-edges."""
         out = np.empty_like(lam)
         out[self.index] = lam
         return out
 
 
 def star_order(model: Model) -> StarOrder:
-    """The star order of a model; built once."""
+    """Return the star order of a model; it is computed once per model."""
     cache: dict[str, StarOrder] = model.__dict__.setdefault("_star_order", {})
     if "order" not in cache:
         cache["order"] = _build(model)
@@ -174,16 +175,16 @@ def _build(model: Model) -> StarOrder:
 
 @dataclass(kw_only=True)
 class RandomisedState(State):
-    """What every randomised method carries on; half-edge arrays are in star order.
+    """The state that all randomised methods share; half-edge arrays are in star order.
 
     Attributes
     ----------
     model : Model
-        The problem; not part of what is stored.
+        The model; checkpoints leave it out.
     rng : uint64[4]
-        The generator; nothing else is random.
+        State of the only random number generator.
     updates : int
-        Updates done.
+        Number of updates so far.
     """
 
     model: Model
@@ -193,7 +194,7 @@ class RandomisedState(State):
 
 @dataclass(kw_only=True)
 class StandardState(RandomisedState):
-    """Current λ, what follows from it, and the best iterate.
+    """The current λ, quantities computed from it, and the best iterate.
 
     Attributes
     ----------
@@ -206,9 +207,9 @@ class StandardState(RandomisedState):
     node_level : float64[n]
         The normalisers of μ.
     total : float64[3]
-        Σ ‖ν‖₁² as a pair (high, low), and the least so far.
+        Σ ‖ν‖₁² as a double-double (high, low), and its minimum so far.
     saved, stamp, epoch : float64[Σ d], int64[2m], int64[1]
-        Position k of the best iterate is `saved` where `stamp[k] == epoch[0]`, else `lam`.
+        The best iterate: at position k it is `saved` if `stamp[k] == epoch[0]`, else `lam`.
     """
 
     lam: Floats
@@ -223,18 +224,18 @@ class StandardState(RandomisedState):
     epoch: NDArray[np.int64]
 
     def native(self) -> core.StandardRun:
-        """The arrays as the compiled loops take them."""
+        """The arrays for the compiled loops."""
         return core.StandardRun(
             star_order(self.model).native, self.lam, self.incoming, self.S, self.mu, self.half,
             self.node_level, self.total, self.saved, self.stamp, self.epoch,
         )  # fmt: skip
 
     def current(self) -> Floats:
-        """λ^(k)."""
+        """Return λ^(k)."""
         return star_order(self.model).to_model(self.lam)
 
     def best(self) -> Floats:
-        """The iterate of least Σ ‖ν‖₁² so far."""
+        """Return the iterate of least Σ ‖ν‖₁² so far."""
         order = star_order(self.model)
         old = np.repeat(self.stamp == self.epoch[0], order.labels)
         return order.to_model(np.where(old, self.saved, self.lam))
@@ -242,7 +243,7 @@ class StandardState(RandomisedState):
 
 @dataclass(kw_only=True)
 class AcceleratedState(RandomisedState):
-    """θ_{k-1} and two arrays: v, and either λ (as printed) or (λ - v) / θ_{k-1}² (as proved)."""
+    """θ_{k-1} and two arrays: v, and λ (printed form) or (λ - v) / θ_{k-1}² (proved form)."""
 
     theta: float = 1.0
     v: Floats
@@ -251,12 +252,12 @@ class AcceleratedState(RandomisedState):
 
 
 class Randomised(Algorithm):
-    """What the two schemes share: η, the first λ, the switches of the compiled loops.
+    """Base class of the two schemes: η, the initial λ, the switches of the compiled loops.
 
     Parameters
     ----------
     eta : float
-        Inverse temperature, in one over the units of the costs.
+        Inverse temperature η, in units of 1 / cost.
     """
 
     fixed_eta = True
@@ -283,10 +284,10 @@ class Randomised(Algorithm):
 
 
 class Standard(Randomised):
-    """Algorithm 1: update random blocks; propose the iterate of least Σ ‖ν‖₁² over all so far."""
+    """Algorithm 1: update random blocks; propose the iterate of least Σ ‖ν‖₁² so far."""
 
     def init(self, model: Model, lam: Floats | None, seed: int) -> StandardState:
-        """Begin at λ (0 if None)."""
+        """Return the initial state at λ (0 if None)."""
         first = self._first(model, lam)
         state = StandardState(
             model=model,
@@ -306,7 +307,7 @@ class Standard(Randomised):
         return state
 
     def step(self, state: StandardState, count: int) -> None:
-        """Do `count` updates; a model without edges has nothing to update."""
+        """Do `count` updates (none if the model has no edges)."""
         if not state.model.m:
             return
         run = state.native()
@@ -314,7 +315,7 @@ class Standard(Randomised):
         state.updates += count
 
     def propose(self, state: StandardState) -> Proposal:
-        """The iterate of least Σ ‖ν‖₁², λ^(0) and the current one included."""
+        """Propose the iterate of least Σ ‖ν‖₁² among λ^(0), …, λ^(k)."""
         return Proposal(state.best(), self.eta)
 
 
@@ -324,9 +325,9 @@ class Accelerated(Randomised):
     Parameters
     ----------
     eta : float
+        Inverse temperature η, in units of 1 / cost.
     constants : {"sharp", "lemma", "printed"}, optional
-        The step of v (see `softmap.methods.paper.methods`); by default the sharpest proved one,
-        or the printed one where the method is the printed one.
+        The step of v, see `gain`. "sharp" by default; "printed" for the printed methods.
     """
 
     printed: ClassVar[bool] = False
@@ -336,7 +337,7 @@ class Accelerated(Randomised):
         self.constants = constants or ("printed" if self.printed else "sharp")
 
     def init(self, model: Model, lam: Floats | None, seed: int) -> AcceleratedState:
-        """Begin with λ^(0) = v^(0) = λ (0 if None) and θ_{-1} = 1."""
+        """Return the initial state λ^(0) = v^(0) = λ (0 if None) and θ_{-1} = 1."""
         first = self._first(model, lam)
         return AcceleratedState(
             model=model,
@@ -347,7 +348,7 @@ class Accelerated(Randomised):
         )
 
     def step(self, state: AcceleratedState, count: int) -> None:
-        """Do `count` updates; a model without edges has nothing to update."""
+        """Do `count` updates (none if the model has no edges)."""
         if not state.model.m:
             return
         state.theta, work = core.run_accelerated(
@@ -358,8 +359,8 @@ class Accelerated(Randomised):
         state.updates += count
 
     def propose(self, state: AcceleratedState) -> Proposal:
-        """λ^(k)."""
-        with np.errstate(over="ignore", invalid="ignore"):  # at an η far from costs it may diverge
+        """Propose λ^(k)."""
+        with np.errstate(over="ignore", invalid="ignore"):  # diverges at unsuitable η
             lam = state.w if self.printed else state.v + state.theta**2 * state.w
         return Proposal(star_order(state.model).to_model(lam), self.eta)
 
@@ -407,14 +408,14 @@ class AccelBCD(Accelerated):
 
 
 class AccelEMPPrinted(AccelEMP):
-    """Algorithm 2 to the letter: λ^(k+1) = λ^(k) off the block."""
+    """Algorithm 2 exactly as printed: λ^(k+1) = λ^(k) off the block."""
 
     name = "accel-emp-printed"
     printed = True
 
 
 class AccelSMPPrinted(AccelSMP):
-    """Algorithm 3 to the letter: λ^(k+1) = λ^(k) off the block, printed v-step."""
+    """Algorithm 3 exactly as printed: λ^(k+1) = λ^(k) off the block, printed v-step."""
 
     name = "accel-smp-printed"
     printed = True

@@ -1,1 +1,1 @@
-"""Methods that pass over the whole graph: chains, stars, and what is annealed over them."""
+"""Sweep methods: passes over chains or stars of the whole graph, annealed or at fixed η."""

@@ -1,4 +1,4 @@
-"""The solver people use: smooth chain passes, momentum over passes, η annealed by the gap."""
+"""The default method: smoothed chain passes with momentum; η is annealed by the gap."""
 
 from __future__ import annotations
 
@@ -33,14 +33,14 @@ RULE = Annealing()
 
 @dataclass(frozen=True)
 class Recovery:
-    """What to do when the smoothed dual falls, which momentum over large factors may cause.
+    """The reaction to a decrease of the smoothed dual (momentum over large factors may cause one).
 
     Attributes
     ----------
     fall : float
-        Relative fall of the smoothed dual between two checks that rounding may explain.
+        Largest relative decrease of the smoothed dual between two checks that counts as rounding.
     calmer : float
-        Factor by which momentum is cut when the dual fell by more.
+        The limit of momentum is divided by this after a larger decrease.
     """
 
     fall: float = 1e-6
@@ -51,7 +51,7 @@ RECOVERY = Recovery()
 
 
 def easily_coupled(model: Model) -> bool:
-    """Whether good edge marginals for averaged node marginals cost little: else they do not pay."""
+    """Whether edge marginals are fast to compute from node marginals (Potts or small tables)."""
     for first, last, potential in model.groups():
         rows, cols = model.end_labels(first, last)
         if potential.family != "potts" and last > first and (rows * cols).max() > core.EXCHANGED:
@@ -60,9 +60,9 @@ def easily_coupled(model: Model) -> bool:
 
 
 class Engine(Protocol):
-    """What is annealed: passes over one model, and the regularised primal point they stand for.
+    """The passes over one model that `Annealed` drives, and their regularised primal point.
 
-    `surplus` says how often H_i is to be taken off Σ_e H_e in the entropy that belongs to it.
+    `surplus` holds the factors c_i of the engine's entropy Σ_e H_e - Σ_i c_i H_i.
     """
 
     model: Model
@@ -89,21 +89,23 @@ class Engine(Protocol):
 
 @dataclass(kw_only=True)
 class AnnealState(Cooling, State):
-    """Where an annealed run stands.
+    """The state of an annealed run.
 
     Attributes
     ----------
     messages : Messages
-    passes, samples : int
-        Passes so far; samples in the average of node marginals.
-    mean : float array
+    passes : int
+        Number of passes so far.
+    samples : int
+        Number of samples in the average of node marginals.
+    mean : float64 array
         The average of node marginals.
     node_entropy : float
-        Entropy of the nodes that is taken off that of the edges, at the last check.
+        Entropy of the nodes, to be subtracted from that of the edges, at the last check.
     calm : float
-        Factor on the longest momentum: 1, and less after the smoothed dual fell.
-    good : float array
-        The messages of the last check; empty where momentum cannot lead downhill.
+        Factor on the limit of momentum: 1 at first, smaller after the smoothed dual decreased.
+    good : float64 array
+        The messages of the last check; empty if momentum cannot decrease the dual.
     """
 
     messages: Messages
@@ -116,19 +118,19 @@ class AnnealState(Cooling, State):
 
 
 class Annealed(Algorithm):
-    """Momentum over passes of an engine, warm-started from one η to the next.
+    """Passes of an engine with momentum, at an η that rises; messages are kept when η rises.
 
     Parameters
     ----------
     eta : float, optional
-        First η; from the scale of the costs if left out.
-    threads : int, optional
-    dtype : "float64" or "float32"
-        Precision of the messages; bounds and primals are float64 in any case.
-    averaging : bool
-        Whether to average node marginals, where points over the average cost little.
-    couplings : bool
-        Whether proposals come with couplings even where points do not depend on them.
+        Initial η; by default from the scale of the costs.
+    threads : int, default 1
+    dtype : "float64" (default) or "float32"
+        Precision of the messages; bounds and primal costs are always float64.
+    averaging : bool, default True
+        Whether to average node marginals, if points over the average are fast to compute.
+    couplings : bool, default False
+        Whether proposals have couplings κ even if points do not depend on them.
     """
 
     sweeping = True
@@ -159,17 +161,17 @@ class Annealed(Algorithm):
         eta = self.first_eta or self.rule.first_eta(self.scale)
         mean = np.zeros(model.unary.size)
         messages = self.engine.start(lam)
-        # momentum over factors of many variables may lead downhill: then there is a way back
+        # Momentum over large factors may decrease the dual: keep messages to return to.
         good = messages.msg.copy() if len(model.auxiliaries) else np.zeros(0)
         return AnnealState(messages=messages, eta=eta, mean=mean, good=good)
 
     def step(self, state: AnnealState, count: int) -> None:
-        """`count` passes; every few of them the node marginals enter the average."""
+        """Do `count` passes; every few passes the node marginals are added to the average."""
         most = self.rule.longest_momentum(state.eta, self.scale)
         if state.calm < 1.0:
             most = max(state.calm * self.rule.momentum * math.sqrt(state.eta * self.scale), 1.0)
         due = self.averaging and state.passes % AVERAGING.every + count >= AVERAGING.every
-        before = state.mean if due else np.zeros(0)  # it may be part of a point that is kept
+        before = state.mean if due else np.zeros(0)  # not changed in place: a kept point may use it
         sampling = Sampling(state.passes, state.samples, most, before, np.empty_like(before))
         self.engine.sampled_passes(state.messages, count, state.eta, sampling)
         state.passes, state.samples = sampling.after(count)
@@ -177,7 +179,7 @@ class Annealed(Algorithm):
         state.work += 2 * self.engine.model.m * count
 
     def lower_eta(self, state: AnnealState, factor: float) -> None:
-        """Divide η by a factor, down to the first η of a run that begins with nothing."""
+        """Divide η by a factor, but not below the initial η of a cold start."""
         state.eta = max(state.eta / factor, min(state.eta, self.rule.first_eta(self.scale)))
 
     def restart_point(self, state: AnnealState) -> Floats:
@@ -204,7 +206,7 @@ class Annealed(Algorithm):
         )
 
     def _proposal(self, state: AnnealState, more: tuple[Floats, ...], hard: int) -> Proposal:
-        """The current marginals and more, and the bound after hard passes, in this order."""
+        """Propose the current marginals, those in `more`, and the bound after hard-min passes."""
         messages, engine = state.messages, self.engine
         engine.resend(messages, state.eta)
         found = engine.marginals(messages, state.eta)
@@ -212,9 +214,9 @@ class Annealed(Algorithm):
         state.smoothed = found.smoothed
         nodes, coupling = (found.nodes, *more), found.coupling
         points: tuple[Coupled, ...] = ()
-        if found.price is not None:  # nobody looks at the entropy of an average
+        if found.price is not None:  # the entropy of the averaged point is not needed
             points = tuple(found.price(p, whole=not k) for k, p in enumerate(nodes))
-        del found  # marginals are large
+        del found  # frees its marginals, which are large
         proved = engine.prove(messages, hard)
         return Proposal(
             proved.lam, state.eta, coupling, nodes, state.smoothed, proved.bound, points,
@@ -222,7 +224,7 @@ class Annealed(Algorithm):
         )  # fmt: skip
 
     def observe(self, state: AnnealState, verdict: Verdict) -> None:
-        """Raise η if it is time; go back where the smoothed dual fell."""
+        """Raise η if the rule says so; restore earlier messages if the smoothed dual decreased."""
         fell = not state.smoothed >= state.previous - RECOVERY.fall * abs(state.previous)
         if fell and len(state.good):
             self._go_back(state)
@@ -238,7 +240,7 @@ class Annealed(Algorithm):
         )
 
     def _go_back(self, state: AnnealState) -> None:
-        """To the messages of the check before, with less momentum from now on."""
+        """Restore the messages of the last check, and lower the limit of momentum."""
         messages = state.messages
         messages.msg[:] = state.good
         messages.prev[:] = messages.msg[: len(messages.prev)]
@@ -247,7 +249,7 @@ class Annealed(Algorithm):
 
 
 class Anneal(Annealed):
-    """The annealed solver over monotonic chains: smooth TRW-S passes."""
+    """The annealed method over monotonic chains: smoothed TRW-S passes."""
 
     name = "anneal"
     engine_type = Chains
@@ -260,7 +262,7 @@ class Anneal(Annealed):
         return state
 
     def start_coarse(self, state: AnnealState, stop: Callable[[], bool]) -> None:
-        """Begin at λ of the picture in blocks, if it is one (see `coarser`)."""
+        """Initialise λ coarse-to-fine, if the model can be coarsened (see `coarser`)."""
         small = coarser(self.engine.model)
         if small is None:
             return

@@ -1,8 +1,8 @@
-"""Methods that users know, for comparison: chain passes at η = ∞, and colour-parallel stars.
+"""Known methods, for comparison: chain passes at η = ∞, and colour-parallel stars.
 
-TRW-S (Kolmogorov 2006), the annealed method over stars, MPLP (Globerson and Jaakkola 2007, blocks
-around a node), max-sum diffusion (Werner 2007) and Nesterov's gradient method on the smoothed dual
-(Savchynskyy et al. 2011).
+They are TRW-S (Kolmogorov 2006), the annealed method over stars, MPLP (Globerson and Jaakkola 2007,
+blocks around a node), max-sum diffusion (Werner 2007) and Nesterov's gradient method on the
+smoothed dual (Savchynskyy et al. 2011).
 """
 
 from __future__ import annotations
@@ -32,9 +32,9 @@ class Sharpness:
     Attributes
     ----------
     rounded : float
-        Of the marginals that are rounded.
+        η of the marginals of methods at η = ∞.
     nesterov : float
-        Of Nesterov's method.
+        η of Nesterov's method.
     """
 
     rounded: float = 1e4
@@ -52,12 +52,17 @@ class TRWSState(State):
 
 
 class TRWS(Algorithm):
-    """Hard-min passes over monotonic chains: its bound never falls, and may stall below the LP.
+    """TRW-S: hard-min passes over monotonic chains.
+
+    Its bound never decreases; it may converge to a value below the LP optimum.
 
     Parameters
     ----------
     eta : float, optional
-        Only for the marginals that the judge is shown; the messages know no temperature.
+        η of the proposed marginals only; the messages do not depend on it.
+    threads : int, default 1
+    dtype : "float64" (default) or "float32"
+        Precision of the messages.
     """
 
     name = "trws"
@@ -78,7 +83,7 @@ class TRWS(Algorithm):
         return TRWSState(messages=self.chains.start(lam))
 
     def step(self, state: TRWSState, count: int) -> None:
-        """`count` passes, forward and backward each."""
+        """Do `count` passes, each forward and backward."""
         self.chains.passes(state.messages, count, np.inf, momentum=False)
         state.work += 2 * self.chains.model.m * count
 
@@ -100,7 +105,7 @@ class TRWS(Algorithm):
 
 
 class AnnealStar(Annealed):
-    """The annealed solver over stars, the paper's own block, a colour at a time."""
+    """The annealed method over stars (the paper's blocks), one colour at a time."""
 
     name = "anneal-star"
     engine_type = Stars
@@ -108,18 +113,21 @@ class AnnealStar(Annealed):
 
 @dataclass(kw_only=True)
 class SweepState(State):
-    """Messages of a method that sweeps over stars."""
+    """The messages of a method that sweeps over stars."""
 
     messages: Messages
 
 
 class Sweeping(Algorithm):
-    """Sweeps by one rule, from which the method proposes λ itself.
+    """Base class of methods that sweep over stars by one rule and propose their current λ.
 
     Parameters
     ----------
     eta : float, optional
-        Of the marginals that the judge is shown; from the scale of the costs if left out.
+        η of the proposed marginals; by default from the scale of the costs.
+    threads : int, default 1
+    dtype : "float64" (default) or "float32"
+        Precision of the messages.
     """
 
     sweeping = True
@@ -137,13 +145,13 @@ class Sweeping(Algorithm):
         return cls(eta=eta, threads=threads, dtype=dtype)
 
     def init(self, model: Model, lam: Floats | None, seed: int) -> SweepState:
-        """Begin at λ (0 if None)."""
+        """Return the initial state at λ (0 if None)."""
         self.stars = Stars(model, self.threads, self.dtype)
         self.eta = self.given or self.sharpness / cost_scale(model)
         return SweepState(messages=self.stars.start(lam))
 
     def step(self, state: SweepState, count: int) -> None:
-        """`count` sweeps over all colours."""
+        """Do `count` sweeps over all colours."""
         eta = self.eta if self.rule is Rule.GRADIENT else np.inf
         momentum, rule = self.momentum, self.rule
         self.stars.passes(state.messages, count, eta, momentum=momentum, rule=rule)
@@ -153,18 +161,18 @@ class Sweeping(Algorithm):
         return self.stars.lam(state.messages.msg)
 
     def propose(self, state: SweepState) -> Proposal:
-        """Where it stands."""
+        """Propose the current λ."""
         return Proposal(self.restart_point(state), self.eta)
 
 
 class MPLP(Sweeping):
-    """Hard-min star updates: exact block ascent on the bound, which never falls and may stall."""
+    """MPLP: hard-min star updates, exact block ascent on the bound, which may stall."""
 
     name = "mplp"
 
 
 class Diffusion(Sweeping):
-    """Max-sum diffusion: at one half-edge after the other, `C_i - Σ λ` and `min C_e + λ` meet."""
+    """Max-sum diffusion: each half-edge update makes `C_i - Σ λ` and `min C_e + λ` equal."""
 
     name = "diffusion"
     rule = Rule.DIFFUSION
@@ -179,7 +187,10 @@ class Nesterov(Sweeping):
     Parameters
     ----------
     eta : float, optional
-        Fixed for the whole run; a thousand over the scale of the costs if left out.
+        η of the whole run; 1000 / scale of the costs by default.
+    threads : int, default 1
+    dtype : "float64" (default) or "float32"
+        Precision of the messages.
     """
 
     name = "nesterov"
@@ -188,6 +199,6 @@ class Nesterov(Sweeping):
     momentum = True
 
     def propose(self, state: SweepState) -> Proposal:
-        """The last point that a gradient step reached, and its -L."""
+        """Propose the λ that the last gradient step reached, and its -L(λ)."""
         smoothed = self.stars.value(state.messages.msg, self.eta)
         return Proposal(self.restart_point(state), self.eta, smoothed=smoothed)

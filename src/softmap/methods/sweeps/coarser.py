@@ -1,7 +1,7 @@
-"""A picture in blocks of four pixels, whose passes learn where those of the picture may begin.
+"""Coarse-to-fine initialisation: the model of an image is coarsened to blocks of 2 × 2 pixels.
 
-Where neighbours are strongly tied, the first passes do little but carry news across the picture.
-Over blocks they carry it twice as far, for a quarter of the work.
+If neighbours are strongly coupled, the first passes mainly propagate information over long
+distances. On the coarse model each pass propagates twice as far for a quarter of the work.
 """
 
 from __future__ import annotations
@@ -21,16 +21,16 @@ __all__ = ["Coarser", "coarser"]
 
 @dataclass(frozen=True)
 class Coarsening:
-    """Which pictures begin with passes over blocks of pixels.
+    """When to initialise coarse-to-fine.
 
     Attributes
     ----------
     least : int
-        Pixels under which passes over a picture are short.
+        Smallest number of pixels.
     tied : float
-        What differing neighbours cost, in units of what pixels cost by themselves.
+        Smallest ratio of the ranges of edge costs to the ranges of unary costs, summed over all.
     passes : int
-        Passes over the coarse model before those over the picture.
+        Number of passes over the coarse model.
     """
 
     least: int = 1 << 14
@@ -46,16 +46,17 @@ Ints = NDArray[np.int64]
 
 @dataclass(frozen=True, eq=False)
 class Coarser:
-    """A model whose variables are blocks of pixels with one label each.
+    """A coarsened model: all pixels of a block share one label.
 
     Attributes
     ----------
     model : Model
-    source : int array [2m]
-        Of each half-edge of the picture, the half-edge between blocks that λ is taken from: the
-        one that comes from the same side, also for edges within a block. -1 where there is none.
-    part : float array [2m]
-        How much of it: weights of edges, over that between the blocks.
+        The coarse model.
+    source : int64[2m]
+        For each half-edge of the image, the coarse half-edge whose λ initialises it: the one in the
+        same direction, also for edges within a block. -1 if there is none.
+    part : float64[2m]
+        Factor on that λ: weight of the edge / weight of the coarse edge.
     """
 
     model: Model
@@ -64,7 +65,10 @@ class Coarser:
 
 
 def coarser(model: Model) -> Coarser | None:
-    """The model in blocks, where it is a large picture whose neighbours are strongly tied."""
+    """Return the coarsened model, or None if coarse-to-fine does not apply.
+
+    It applies to large images whose neighbours are strongly coupled.
+    """
     width = grid_width(model.edges) if model.n >= COARSENING.least else None
     family = _family(model)
     if width is None or model.n % width or family is None or not _tied(model):
@@ -73,7 +77,7 @@ def coarser(model: Model) -> Coarser | None:
 
 
 def _family(model: Model) -> Callable[[Floats], Potential] | None:
-    """Makes the potential of all edges from weights, where they differ in weights >= 0 only."""
+    """Return a function from weights to a potential, if edges differ only in weights >= 0."""
     first = model.potentials[0] if model.potentials else None
     if model.has_forbidden or not isinstance(first, Potts | TruncatedLinear | TruncatedQuadratic):
         return None
@@ -90,7 +94,7 @@ def _family(model: Model) -> Callable[[Floats], Potential] | None:
 
 
 def _tied(model: Model) -> bool:
-    """Whether costs of neighbours that differ outweigh those of the pixels."""
+    """Whether the ranges of edge costs outweigh those of unary costs (see `Coarsening.tied`)."""
     costs = model.unary.reshape(model.n, -1)
     apart = (
         potential.extremes(*model.end_labels(first, last))[1].sum()
@@ -100,7 +104,7 @@ def _tied(model: Model) -> bool:
 
 
 def _in_pairs(costs: Floats) -> Floats:
-    """Sums of two and two along the first axis; an odd one stays alone."""
+    """Return the sums of consecutive pairs along the first axis; an odd last entry stays alone."""
     sums = costs[::2].copy()
     sums[: len(costs) // 2] += costs[1::2]
     return sums
@@ -130,21 +134,21 @@ def _blocks(model: Model, width: int, family: Callable[[Floats], Potential]) -> 
 
 @dataclass(frozen=True, eq=False)
 class _Leads:
-    """Edges between blocks, right or `down`, in the order of `neighbours`; -1 past the rim."""
+    """The edges between blocks, to the right or `down`, in the order of `neighbours`."""
 
     rows: int
     cols: int
     down: NDArray[np.bool_]
 
     def onward(self, block: Ints) -> Ints:
-        """The edge that leads to the right of a block, or down from it."""
+        """Return the edge from a block to the right, or down; -1 at the border."""
         row, col = block // self.cols, block % self.cols
         rim = np.where(self.down, row == self.rows - 1, col == self.cols - 1)
         first = np.where(self.down, self.rows * (self.cols - 1) + block, block - row)
         return np.where(rim, -1, first)
 
     def back(self, block: Ints) -> Ints:
-        """The edge that leads to a block from the left, or from above."""
+        """Return the edge to a block from the left, or from above; -1 at the border."""
         rim = np.where(self.down, block < self.cols, block % self.cols == 0)
         before = block - np.where(self.down, self.cols, 1)
         return np.where(rim, -1, self.onward(np.where(rim, 0, before)))

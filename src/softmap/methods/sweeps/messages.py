@@ -24,14 +24,14 @@ __all__ = ["CLOCK", "ChainLoops", "Messages", "Sampling", "sampled_by_turns"]
 
 @dataclass(frozen=True)
 class Averaging:
-    """How marginals are averaged over passes.
+    """The averaging of marginals over passes.
 
     Attributes
     ----------
     every : int
-        Passes between samples of the averaged marginals.
+        Number of passes between two samples.
     recent : float
-        Sample k counts like k**recent: about the last tenth of all passes.
+        Sample k has weight `k**recent`: about the last tenth of all passes dominates.
     """
 
     every: int = 5
@@ -43,17 +43,18 @@ AVERAGING = Averaging()
 
 @dataclass(frozen=True)
 class Sampling:
-    """Where the samples of a run stand before some passes, and what is to be done after a few.
+    """The state of sampling before some passes.
 
     Attributes
     ----------
     passes, samples : int
-        So far; a sample is due whenever `passes` has become a multiple of `AVERAGING.every`.
+        Number of passes and samples so far. A sample is due whenever `passes` is a multiple of
+        `AVERAGING.every`.
     longest : float
-        What Nesterov's t is cut to then.
-    before, mean : float arrays over `model.node_offset`
-        The average so far, and where it is written to; of length 0 where nothing is averaged, or
-        no sample is due.
+        Upper limit of Nesterov's t, applied at the same passes.
+    before, mean : float64 arrays over `model.node_offset`
+        The average so far, and the output array. Both are empty if nothing is averaged or no sample
+        is due.
     """
 
     passes: int
@@ -63,14 +64,14 @@ class Sampling:
     mean: Floats
 
     def after(self, count: int) -> tuple[int, int]:
-        """Passes and samples after `count` passes."""
+        """Return the numbers of passes and samples after `count` more passes."""
         passes = self.passes + count
         taken = passes // AVERAGING.every - self.passes // AVERAGING.every if len(self.mean) else 0
         return passes, self.samples + taken
 
 
 def sampled_by_turns(engine: Any, state: Any, count: int, eta: float, sampling: Sampling) -> None:
-    """`count` passes of an engine with momentum, turn by turn: what `core.sampled_passes` does."""
+    """Do `count` passes with momentum and sampling; the Python twin of `core.sampled_passes`."""
     passes, samples, mean = sampling.passes, sampling.samples, sampling.mean
     mean[:] = sampling.before
     while count > 0:
@@ -87,17 +88,25 @@ def sampled_by_turns(engine: Any, state: Any, count: int, eta: float, sampling: 
             )
 
 
-CLOCK = (0.0, 0.0, -1.0)  # as `Messages.clock` begins
+CLOCK = (0.0, 0.0, -1.0)  # initial value of `Messages.clock`
 
 
 @dataclass
 class Messages:
-    """M = -λ along the chains, and the momentum over passes.
+    """The messages M = -λ along the chains, and the momentum over passes.
 
-    `msg` is the result of the last pass, `prev` what momentum compares it with (empty: momentum
-    begins anew); `clock` holds Nesterov's t, the number of restarts and the last product that
-    decides on them, `shift` what the last half pass took off each edge. Messages sent forward, and
-    what was taken off them, may have been `overwritten` by a bound.
+    Attributes
+    ----------
+    msg : array
+        Messages after the last pass.
+    prev : array
+        Messages that momentum extrapolates from; empty if momentum restarts.
+    clock : float64[3]
+        Nesterov's t, the number of restarts, and the last inner product of the restart test.
+    shift : array
+        Constant subtracted from each message by the last half pass.
+    overwritten : bool
+        Whether computing a bound has overwritten the forward messages and their shifts.
     """
 
     msg: Floats

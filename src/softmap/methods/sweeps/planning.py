@@ -1,4 +1,4 @@
-"""What passes over a graph follow: an order of its nodes, in levels, strips and blocks."""
+"""Schedules of passes: an order of the nodes, divided into levels, strips and blocks."""
 
 from __future__ import annotations
 
@@ -78,44 +78,47 @@ class Way(IntEnum):
 
 @dataclass(frozen=True, eq=False)
 class Schedule:
-    """One order of the nodes; built by `planning`.
+    """A schedule: an order of the nodes, and the memory layout of costs and messages.
 
     Attributes
     ----------
     rank : int64[n]
-        Place of each node in the order; the *early* end of an edge is the one of lower rank.
+        Position of each node in the order; the *early* endpoint of an edge has the lower rank.
     row_start : int64[levels + 1]
-        Where the rows of each level begin.
+        Start of the rows of each level.
     rows : int64[rows, 7]
         Runs of up to `core.LANES` nodes of one strip and degree; see `RowColumn`.
     nodes : int64[n]
         Nodes in the order of strips.
     node_at, node_step : int64[n]
-        Cost x of node i lies at `node_at[i] + x * node_step[i]` in arrays by strip.
+        Cost x of node i has index `node_at[i] + x * node_step[i]` in arrays by strip.
     unary : float64[by strip]
         Costs of the nodes.
     share : float64[n + LANES]
-        1 / n_i for the k-th of `nodes`, n_i being the number of chains through it.
+        1 / n_i for the k-th of `nodes`; n_i is the number of chains through it.
     pull_start, pull_at, pull_step : int64[n + 1], int64[pulls], int32[pulls]
-        Messages into the k-th of `nodes` lie at `pull_at`, `pull_step` from `pull_start[k]` on. In
+        Index and stride of the messages into the k-th of `nodes`, from entry `pull_start[k]` on. In
         chain schedules, straight rows have those of their first node only.
     blocks : int64[blocks, 16]
         Tiles and single edges; see `Column`.
     edge : int64[lanes]
         Edge of each lane, -1 for lanes without one.
     early_at, late_at : int64[ends]; early_step, late_step : int32[ends]
-        Where the costs of each lane's ends lie in arrays by strip; a spare 0 for idle lanes. Blocks
-        whose lanes lie side by side have that of their first lane only.
+        Index and stride, in arrays by strip, of the costs of each lane's endpoints; those of a
+        spare 0 for idle lanes. Blocks with contiguous lanes have those of their first lane only.
     weight, truncation : float64[lanes]
-        Parameters of each lane's edge, 0 where there are none; no truncation if no edge has one.
+        Parameters of each lane's edge, or 0; `truncation` is empty if no edge has one.
     table : float[packed tables]
-        Tables of tiles, equal entries of all lanes side by side.
+        Tables of tiles; the same entry of all lanes is contiguous.
     forward_start, forward, forward_ends : int64[levels + 1], int64[blocks], int32[n]
-        Blocks by level of their early end; chains that end at each node in this direction.
+        Blocks by level of their early endpoint; number of chains that end at each node in this
+        direction.
     backward_start, backward, backward_ends
-        Blocks by level of their late end; likewise.
+        The same for late endpoints and the backward direction.
 
-    Messages into early ends come first.
+    Notes
+    -----
+    In arrays of messages, those into early endpoints come first.
     """
 
     rank: Ints
@@ -147,14 +150,14 @@ class Schedule:
 
     @cached_property
     def native(self) -> Any:
-        """The schedule as the compiled loops take it."""
+        """The schedule for the compiled loops."""
         make = core.Schedule if self.table.dtype == np.float64 else core.SingleSchedule
         arrays = {f.name: getattr(self, f.name) for f in fields(self)}
         return make({name: np.ascontiguousarray(a).reshape(-1) for name, a in arrays.items()})
 
     @cached_property
     def half_places(self) -> tuple[Ints, Ints]:
-        """Where the message into each half-edge begins, and how far apart its entries are."""
+        """Return start and stride of the message into each half-edge."""
         block = np.repeat(np.arange(len(self.blocks)), _lanes_of(self.blocks, len(self.edge)))
         used = np.flatnonzero(self.edge >= 0)
         of, edge = self.blocks[block[used]], self.edge[used]
@@ -168,21 +171,21 @@ class Schedule:
 
     @cached_property
     def cost_size(self) -> int:
-        """Length of an array of costs by strip, with a spare 0 that idle lanes look at."""
+        """The length of an array of costs by strip, with a spare 0 that idle lanes read."""
         rows = self.rows
         ends = rows[:, RowColumn.PLACE] + rows[:, RowColumn.LABELS] * rows[:, RowColumn.STEP]
         return int(ends.max()) + 1 + core.LANES
 
     @cached_property
     def message_size(self) -> int:
-        """Length of an array of messages, with room for a vector that begins at the last one."""
+        """The length of an array of messages, padded so that a vector can be read at its end."""
         blocks = self.blocks
         ends = blocks[:, Column.LATE_AT] + blocks[:, Column.LATE] * blocks[:, Column.STEP]
         return int(ends.max(initial=0)) + core.LANES
 
     @cached_property
     def back_size(self) -> int:
-        """Length of the part that holds the messages into early ends."""
+        """The length of the part with the messages into early endpoints."""
         return int(self.blocks[:, Column.LATE_AT].min()) if len(self.blocks) else 0
 
     @cached_property
@@ -192,13 +195,13 @@ class Schedule:
 
 
 def _lanes_of(blocks: Ints, lanes: int) -> Ints:
-    """How many lanes each block has."""
+    """Return the number of lanes of each block."""
     begin = blocks[:, Column.LANE]
     return np.diff(np.append(begin, lanes))
 
 
 def aligned(size: int, dtype: Any = np.float64) -> NDArray[Any]:
-    """Zeros that begin at a cache line, so that no vector lies across two."""
+    """Return zeros aligned to a cache line, so that no vector crosses one."""
     item = np.dtype(dtype).itemsize
     raw = np.zeros(size + 64 // item, dtype)
     first = -raw.ctypes.data % 64 // item
@@ -207,20 +210,20 @@ def aligned(size: int, dtype: Any = np.float64) -> NDArray[Any]:
 
 @dataclass(frozen=True)
 class PlanLimits:
-    """When passes take an order of their own, and which plans are remembered.
+    """When passes reorder the nodes, and which plans are cached.
 
     Attributes
     ----------
     narrow : int
-        Nodes per level under which vectors stay empty.
+        Levels with fewer nodes on average are too narrow for vector instructions.
     width : int
-        Nodes per level that an order of our own aims at.
+        Target number of nodes per level after reordering.
     shortest : int
-        Levels that must remain: in fewer, what one pass learns does not get far.
+        Smallest number of levels after reordering; with fewer, a pass propagates too little.
     cycles : float
-        Edges per node: one pass in the natural order nearly solves a graph of fewer.
+        Graphs with fewer edges per node are not reordered: one pass nearly solves them.
     remembered : int
-        Edges up to which the graph keeps its plans.
+        Largest number of edges of a graph whose plans are cached.
     """
 
     narrow: int = core.LANES
@@ -234,10 +237,10 @@ PLANNING = PlanLimits()
 
 
 def pass_order(graph: Graph) -> tuple[Ints, Ints]:
-    """Rank and level of each node.
+    """Return rank and level of each node.
 
-    The natural order, unless its levels are narrow. Then those levels count modulo K: K stretches
-    of the graph are gone through side by side, and a chain is as long as a stretch.
+    The order is the natural one unless its levels are narrow. In that case levels are taken modulo
+    K: all segments of K levels are processed in parallel, and a chain is as long as a segment.
     """
     n = len(graph.start) - 1
     rank = np.arange(n)
@@ -254,7 +257,7 @@ def pass_order(graph: Graph) -> tuple[Ints, Ints]:
 
 
 def decoding_order(graph: Graph, variables: int) -> Ints:
-    """The first `variables` nodes, last of a pass first: λ stands as a forward pass has left it."""
+    """Return the first `variables` nodes in reverse order, to decode after a forward pass."""
     rank = pass_order(graph)[0][:variables]
     return np.argsort(rank)[::-1]
 
@@ -263,9 +266,10 @@ LANES = core.LANES
 
 
 def chain_schedule(model: Model, dtype: DTypeLike = np.float64) -> Schedule:
-    """Monotonic chains in the order of `pass_order`, with independent nodes by level.
+    """Return the schedule of monotonic chains in the order of `pass_order`.
 
-    Node i lies on `max(#earlier neighbours, #later neighbours)` chains.
+    Nodes of one level are independent. Node i lies on
+    `max(#earlier neighbours, #later neighbours)` chains.
     """
 
     def make() -> Plan:
@@ -275,7 +279,7 @@ def chain_schedule(model: Model, dtype: DTypeLike = np.float64) -> Schedule:
 
 
 def colour_schedule(model: Model, dtype: DTypeLike = np.float64) -> Schedule:
-    """Stars by colour: levels are colours, and nodes keep the whole of their costs."""
+    """Return the schedule of stars: levels are colours, and node costs are not divided."""
 
     def make() -> Plan:
         level = model.graph.colouring().astype(np.int64)
@@ -287,7 +291,7 @@ def colour_schedule(model: Model, dtype: DTypeLike = np.float64) -> Schedule:
 
 
 def level_schedule(model: Model, rank: Ints, level: Ints, dtype: DTypeLike) -> Schedule:
-    """Chains in the order `rank`, for nodes in levels that no edge stays within."""
+    """Return the schedule of chains in the order `rank`; no edge joins two nodes of a level."""
     return _plan(model, rank, level).filled(model, dtype)
 
 
@@ -300,7 +304,7 @@ def surpluses(model: Model, plan: Schedule) -> Floats:
 
 @dataclass(frozen=True)
 class Plan:
-    """What costs cannot change of a schedule: models that share a graph may share it.
+    """The part of a schedule that does not depend on costs; models with the same graph share it.
 
     `arrays` are those of `Schedule`, by name; the sizes are those of costs by strip and of tables.
     """
@@ -310,7 +314,7 @@ class Plan:
     table_size: int
 
     def filled(self, model: Model, dtype: DTypeLike) -> Schedule:
-        """The schedule, with the costs of a model in one precision."""
+        """Return the schedule with the costs of a model in one precision."""
         blocks, edge = self.arrays["blocks"], self.arrays["edge"]
         cuts = any(
             p.kernel_data(*model.end_labels(a, b)).truncation is not None
@@ -328,10 +332,10 @@ class Plan:
 
 
 def _remembered(model: Model, name: str, make: Callable[[], Plan]) -> Plan:
-    """The plan that was made before for a model with this graph and these shapes, or a new one.
+    """Return the cached plan for a graph and its shapes, or make one.
 
-    It is kept with the graph and goes with it. Threads that come at the same time may both make
-    one, which are equal.
+    The cache belongs to the graph. Two threads may make the same plan at the same time; the plans
+    are equal.
     """
     if model.m > PLANNING.remembered:
         return make()
@@ -346,13 +350,13 @@ def _remembered(model: Model, name: str, make: Callable[[], Plan]) -> Plan:
 
 
 def _plan(model: Model, rank: Ints, level: Ints, *, leading: bool = True) -> Plan:
-    """`leading`: of straight rows, only the places of messages into the first node are kept."""
+    """Make a plan; `leading` keeps, for straight rows, only the messages into their first node."""
     made = core.plan(layout(model), rank, level, _tile_keys(model), leading)
     sizes = {name: made.pop(name) for name in ("cost_size", "table_size")}
     return Plan({"rank": rank} | made, **sizes)
 
 
 def _tile_keys(model: Model) -> Ints:
-    """What each edge has to share with those beside it in a tile."""
+    """Return one key per edge; only edges with equal keys may share a tile."""
     keys = [p.tile_key(*model.end_labels(first, last)) for first, last, p in model.groups()]
     return np.concatenate([*keys, np.zeros(0, dtype=np.int64)])

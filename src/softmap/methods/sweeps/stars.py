@@ -1,4 +1,4 @@
-"""Sweeps over the stars of one model, colour by colour: the engine of `anneal-star` and others."""
+"""Sweeps over the stars of a model, colour by colour: the engine of `anneal-star` and others."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ __all__ = ["Rule", "Stars"]
 
 
 class Rule(Enum):
-    """What a sweep does at each star; the value is the compiled loop."""
+    """The update of a star; the value is the name of the compiled loop."""
 
     STAR = "star_sweeps"
     DIFFUSION = "diffusion_sweeps"
@@ -29,10 +29,10 @@ class Rule(Enum):
 
 
 class Stars:
-    """The colours and scratch memory for sweeps over one model.
+    """The colours and the scratch memory for sweeps over one model.
 
-    Messages m = -λ live in the order in which a sweep reads them (see `planning`); λ and marginals
-    come out in the order of the model.
+    Messages m = -λ are stored in the order in which a sweep reads them (see `planning`); λ and
+    marginals are returned in the order of the model.
     """
 
     def __init__(self, model: Model, threads: int, dtype: DTypeLike = np.float64) -> None:
@@ -41,7 +41,7 @@ class Stars:
         self._layout = layout(model, dtype)
         self.plan = colour_schedule(model, dtype)
         self._real = self.plan.edge >= 0
-        # L belongs to the entropy Σ_e H_e + Σ_i H_i
+        # The entropy of L is Σ_e H_e + Σ_i H_i.
         self.surplus: Floats = np.full(model.n, -1.0)
         self.barred = np.isposinf(model.unary)
         self._bar = np.zeros(self.plan.cost_size)
@@ -52,7 +52,7 @@ class Stars:
         self._origin = np.zeros(self.plan.message_size, self.dtype)
 
     def start(self, lam: Floats | None) -> Messages:
-        """Messages that stand for λ (0 if None)."""
+        """Return the messages of λ (0 if None)."""
         msg = np.zeros_like(self._origin)
         if lam is not None:
             flat = np.where(self.barred[half_states(self.model)], 0.0, lam)
@@ -60,7 +60,7 @@ class Stars:
         return Messages(msg, msg.copy(), np.array(CLOCK), np.zeros(len(self.plan.edge)))
 
     def lam(self, messages: Floats) -> Floats:
-        """λ = -m in the order of the model."""
+        """Return λ = -m in the order of the model."""
         flat = np.empty(self.model.half_size)
         core.to_lam(self._layout, self.plan.native, messages, flat)
         return flat
@@ -68,7 +68,7 @@ class Stars:
     def passes(
         self, state: Messages, count: int, eta: float, *, momentum: bool, rule: Rule = Rule.STAR
     ) -> None:
-        """`count` sweeps at η (inf: hard-min) by one rule."""
+        """Do `count` sweeps at η (inf: hard-min) by one rule."""
         dot, sweep = np.empty(self.model.n), getattr(core, rule.value)
         self._pace.run(
             count,
@@ -79,20 +79,20 @@ class Stars:
         )  # fmt: skip
 
     def sampled_passes(self, state: Messages, count: int, eta: float, sampling: Sampling) -> None:
-        """`count` sweeps with momentum; every few of them marginals enter the average."""
+        """Do `count` sweeps with momentum; every few sweeps the marginals are averaged."""
         sampled_by_turns(self, state, count, eta, sampling)
 
     def nodes(self, messages: Floats, eta: float) -> Floats:
-        """Node marginals `μ_i ∝ exp(-η (C_i - Σ λ))`."""
+        """Return the node marginals `μ_i ∝ exp(-η (C_i - Σ λ))`."""
         return self._soft_nodes(messages, eta)[0]
 
     def marginals(self, state: Messages, eta: float) -> ChainMarginals:
-        """Marginals of λ, and -L(λ)."""
+        """Return the marginals of λ, and -L(λ)."""
         nodes, entropy = self._soft_nodes(state.msg, eta)
         return ChainMarginals(nodes, entropy, self.lam(state.msg), self.value(state.msg, eta))
 
     def value(self, messages: Floats, eta: float) -> float:
-        """-L(λ), the value of the regularised dual (the plain bound at η = inf)."""
+        """Return -L(λ), the value of the regularised dual (the plain bound at η = inf)."""
         dot, shift = np.empty(self.model.n), np.zeros(len(self.plan.edge))
         core.star_values(
             self._layout, self.plan.native, self.plan.rank, messages.copy(), self._origin,
@@ -102,18 +102,18 @@ class Stars:
         return float(core.careful_sum(terms))
 
     def standing(self, state: Messages, eta: float) -> Floats:
-        """λ where the sweeps of a run stand."""
+        """Return the current λ."""
         return self.lam(state.msg)
 
     def resend(self, state: Messages, eta: float) -> None:
-        """Nothing: `prove` leaves messages alone."""
+        """Do nothing: `prove` does not change the messages."""
 
     def prove(self, state: Messages, hard: int = CHAINS.polish) -> Proved:
-        """λ after a few hard sweeps; what it proves is left to the judge."""
+        """Return λ after a few hard-min sweeps; the judge computes its bound."""
         return Proved(self.bounding(state.msg, hard))
 
     def bounding(self, messages: Floats, hard: int = CHAINS.polish) -> Floats:
-        """λ after a few hard sweeps, which never lower its plain bound."""
+        """Return λ after a few hard-min sweeps, which never lower its bound."""
         msg = messages.copy()
         shift = np.empty(len(self.plan.edge))
         self.passes(Messages(msg, msg, np.ones(3), shift), hard, np.inf, momentum=False)

@@ -1,4 +1,4 @@
-"""Potential families: each is a type with the same few verbs (see `base.Potential`)."""
+"""The families of potentials: subclasses of `base.Potential`."""
 
 from softmap.model.potentials.base import KernelData, Potential
 from softmap.model.potentials.distance import Potts, TruncatedLinear, TruncatedQuadratic

@@ -1,4 +1,4 @@
-"""What every potential family can do. One object holds the costs of one group of edges."""
+"""`Potential`, the base class of all families: one object holds the costs of a group of edges."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ Floats = NDArray[np.float64]
 
 
 def softmin(cost: Floats, eta: float) -> Floats:
-    """Soft minimum over the last axis; +inf where all costs are."""
+    """Return the soft minimum over the last axis; +inf if all costs are +inf."""
     least = cost.min(axis=-1)
     shift = np.where(np.isfinite(least), least, 0.0)
     with np.errstate(divide="ignore"):
@@ -48,7 +48,7 @@ def softmin(cost: Floats, eta: float) -> Floats:
 
 
 def softmin_by_block(cost: Floats, starts: NDArray[np.int64], eta: float) -> Floats:
-    """Soft minimum of each block of a flat array; every block has a finite cost."""
+    """Return the soft minimum of each block of a flat array; every block has a finite cost."""
     least = np.minimum.reduceat(cost, starts)
     counts = np.diff(np.append(starts, len(cost)))
     mass = np.add.reduceat(np.exp(-eta * (cost - np.repeat(least, counts))), starts)
@@ -58,17 +58,31 @@ def softmin_by_block(cost: Floats, starts: NDArray[np.int64], eta: float) -> Flo
 Costs = NDArray[np.float64]
 Ints = NDArray[np.int64]
 
-# Finite costs lie within this many units of 0: sums of a million of them stay finite.
+# Finite costs have at most this absolute value: sums of a million of them stay finite.
 LARGEST_COST = 1e300
 RANGE = f"expected a number or +inf (forbidden), numbers within ±{LARGEST_COST:g}"
 
 
 @dataclass(frozen=True)
 class KernelData:
-    """Flat arrays of one group, as the compiled kernels want them; None where not used.
+    """Flat arrays of one group of edges, as the compiled kernels read them; None if not used.
 
-    `kind` names the header in `src/core/families` that reads them, one of `softmap.core.KINDS`.
-    `offset[k]` (or `stride * k`) is where edge k begins in `table` (or `maps`); `weight` scales it.
+    Attributes
+    ----------
+    kind : str
+        The header in `src/core/families` that reads the arrays, one of `softmap.core.KINDS`.
+    weight : float64[edges]
+        Factor of each edge.
+    truncation : float64[edges]
+        Largest distance of each edge.
+    offset : int64[edges]
+        Start of each edge in `table` or `maps`; None means `stride * k` for edge `k`.
+    stride : int
+        Distance between two edges in `table` if `offset` is None.
+    table : float64 array
+        Concatenated tables, each row-major.
+    maps : int32 array
+        Concatenated maps of projections.
     """
 
     kind: str
@@ -81,40 +95,43 @@ class KernelData:
 
 
 def frozen(array: ArrayLike, dtype: Any = np.float64) -> NDArray[Any]:
-    """A read-only contiguous view (a copy only where dtype or layout ask for one)."""
+    """Return a read-only contiguous view; a copy only if dtype or layout differ."""
     view = np.ascontiguousarray(array, dtype=dtype).view()
     view.flags.writeable = False
     return view
 
 
 def plain(values: Any) -> Any:
-    """An array of another library (pandas, xarray, JAX, PyTorch) as numpy's; others as they are."""
+    """Convert an array of pandas, xarray, JAX or PyTorch to numpy; others are left unchanged."""
     if isinstance(values, np.ndarray):
         return values
-    if hasattr(values, "detach") and hasattr(values, "cpu"):  # PyTorch, with gradients or elsewhere
+    if hasattr(values, "detach") and hasattr(values, "cpu"):  # PyTorch: drop gradients, leave GPU
         values = values.detach().cpu()
     if not hasattr(values, "__array__") or not hasattr(values, "shape"):
         return values
     array = np.asarray(values)
-    if array.dtype.kind == "V" and array.dtype.names is None:  # the short floats of JAX
+    if array.dtype.kind == "V" and array.dtype.names is None:  # bfloat16 and the like, of JAX
         array = array.astype(np.float32)
     return array
 
 
 def single(values: Any) -> bool:
-    """Whether one number was given, not a list of them."""
+    """Whether the value is a single number, not an array."""
     return isinstance(values, int | float | np.number) or getattr(values, "shape", None) == ()
 
 
 def _array(values: Any, name: str) -> NDArray[Any]:
     try:
         return np.asarray(plain(values))
-    except Exception as error:  # of any type: the value may bring its own conversion
+    except Exception as error:  # of any type: the value's conversion methods may raise anything
         raise ModelError(f"{name} must be an array with rows of one length: {error}") from error
 
 
 def numbers(values: Any, name: str) -> Costs:
-    """A float64 array of real numbers (no copy of one that is), or a `ModelError` with the name."""
+    """Return a float64 array; raise a `ModelError` that names it if it is not real numbers.
+
+    A float64 array is not copied.
+    """
     array = _array(values, name)
     if array.dtype.kind not in "biufO":
         raise ModelError(f"{name} must be real numbers, not {array.dtype}")
@@ -123,10 +140,10 @@ def numbers(values: Any, name: str) -> Costs:
     try:
         with np.errstate(over="ignore"):
             floats = array.astype(np.float64, copy=False)
-        # a large number must not turn into +inf, which means forbidden
+        # A large number must not silently become +inf, which means forbidden.
         wide = array.dtype.kind == "O" or array.dtype.itemsize > 8
         lost = bool(wide and (np.isinf(floats) & (array != floats)).any())
-    except Exception as error:  # of any type: objects bring their own conversion
+    except Exception as error:  # of any type: conversion methods of objects may raise anything
         raise ModelError(f"{name} must be real numbers: {error}") from error
     if lost:
         raise ModelError(f"{name} holds a number beyond the range of float64")
@@ -134,7 +151,10 @@ def numbers(values: Any, name: str) -> Costs:
 
 
 def integers(values: Any, name: str) -> Ints:
-    """An int64 array of whole numbers (no copy of one that is), or a `ModelError` with the name."""
+    """Return an int64 array; raise a `ModelError` that names it if it is not integers.
+
+    An int64 array is not copied.
+    """
     array = _array(values, name)
     if array.dtype.kind not in "iu" and array.size:
         raise ModelError(f"{name} must be integers, not {array.dtype}")
@@ -144,7 +164,10 @@ def integers(values: Any, name: str) -> Ints:
 
 
 def per_edge(values: ArrayLike, name: str, most: float = LARGEST_COST) -> Costs:
-    """A read-only 1-D float array, one value per edge, without NaN or -inf."""
+    """Return a read-only float64 array with one value per edge, without NaN or -inf.
+
+    Finite values must be at most `most` in absolute value.
+    """
     array = frozen(np.atleast_1d(numbers(values, name)))
     if array.ndim != 1:
         raise ModelError(f"{name} must be one number per edge, not an array of {array.shape}")
@@ -158,7 +181,10 @@ def per_edge(values: ArrayLike, name: str, most: float = LARGEST_COST) -> Costs:
 
 
 def largest(costs: Costs, least: float | None = None) -> float:
-    """The greatest size of a finite cost; there is no NaN and no -inf, and `least` is the least."""
+    """Return the largest |finite cost|; `least`, if given, is the smallest cost.
+
+    The costs hold no NaN and no -inf.
+    """
     if not costs.size:
         return 0.0
     low = float(costs.min()) if least is None else float(least)
@@ -170,12 +196,12 @@ def largest(costs: Costs, least: float | None = None) -> float:
 
 
 def beyond(costs: Costs) -> NDArray[np.bool_]:
-    """Which finite costs lie outside the range of costs."""
+    """Return a mask of the finite costs that are too large."""
     return np.isfinite(costs) & (np.abs(costs) > LARGEST_COST)
 
 
 def places(index: ArrayLike, count: int) -> Ints:
-    """Numbers of edges out of `count`, from an array of them or of truth values."""
+    """Return edge indices in 0..count-1, given indices or a boolean mask."""
     chosen = np.atleast_1d(_array(index, "index"))
     if chosen.dtype == bool and chosen.shape == (count,):
         return np.flatnonzero(chosen)
@@ -186,7 +212,7 @@ def places(index: ArrayLike, count: int) -> Ints:
 
 
 def times(costs: Costs, factor: Any) -> Costs:
-    """Costs times a positive finite factor; what was finite must stay so."""
+    """Return the costs times a positive finite factor; raise `ModelError` on overflow."""
     number = scale_factor(factor)
     with np.errstate(over="ignore"):
         scaled = costs * number
@@ -197,10 +223,10 @@ def times(costs: Costs, factor: Any) -> Costs:
 
 
 def scale_factor(factor: Any) -> float:
-    """A positive finite factor."""
+    """Return a positive finite factor as a float, or raise `ModelError`."""
     try:
         number = float(factor)
-    except Exception as error:  # of any type: the value may bring its own conversion
+    except Exception as error:  # of any type: the value's conversion methods may raise anything
         raise ModelError(f"factor must be a positive number, not {shown(factor)}") from error
     if not 0 < number < np.inf:
         raise ModelError(f"factor must be a positive number, not {number}")
@@ -208,15 +234,16 @@ def scale_factor(factor: Any) -> float:
 
 
 def finite_extremes(costs: Costs) -> tuple[float, float]:
-    """Least and greatest finite entry, or (0, 0)."""
+    """Return the smallest and largest finite entry, or (0, 0) if there is none."""
     finite = costs[np.isfinite(costs)]
     return (float(finite.min()), float(finite.max())) if finite.size else (0.0, 0.0)
 
 
 def least_steps(flat: Costs, start: Ints) -> Costs:
-    """Difference of the two lowest distinct costs of each block; +inf or NaN if there are not two.
+    """Return the difference of the two smallest distinct costs of each block.
 
-    Blocks begin at `start` and hold at least one cost each.
+    The result is +inf or NaN for a block without two distinct costs. Blocks begin at `start` and
+    hold at least one cost each.
     """
     low = np.minimum.reduceat(flat, start)
     sizes = np.diff(np.append(start, flat.size))
@@ -226,68 +253,85 @@ def least_steps(flat: Costs, start: Ints) -> Costs:
 
 
 class Potential(ABC):
-    """Costs of a group of edges: an immutable value with a few verbs.
+    """The costs of a group of edges, as an immutable object.
 
-    A new family implements `__len__`, `value`, `take`, `scaled` and `arrays`; everything else has a
-    correct default through dense tables, to be overridden where the family can do better.
+    A new family implements `__len__`, `value`, `take`, `scaled` and `arrays`. All other methods
+    have a default that uses dense tables; a family overrides them to be faster.
     """
 
     family: ClassVar[str]
-    alike = False  # one number was given for all edges, however many there will be
+    alike = False  # whether one number or table was given for all edges of the group
 
     @abstractmethod
     def __len__(self) -> int:
-        """Number of edges in the group."""
+        """The number of edges in the group."""
 
     @abstractmethod
     def value(self, k: Any, x: Any, y: Any) -> Costs:
-        """Cost of edges `k` at labels `x` (first end) and `y` (second end), broadcast together."""
+        """Return the cost of edges `k` at labels `x` (first endpoint) and `y` (second endpoint).
+
+        `k`, `x` and `y` are broadcast together.
+        """
 
     @abstractmethod
     def take(self, index: ArrayLike) -> Potential:
-        """The same family for the edges `index` of this group."""
+        """Return the potential of the edges `index` of this group."""
 
     @abstractmethod
     def scaled(self, factor: float) -> Potential:
-        """All costs times a positive factor (see `times`)."""
+        """Return the potential with all costs multiplied by a positive factor (see `times`)."""
 
     @abstractmethod
     def arrays(self) -> dict[str, NDArray[Any]]:
-        """The arrays that define it, by name: for files and fingerprints."""
+        """Return the arrays that define the potential, by name; files and fingerprints use them."""
 
     def spread(self, count: int) -> Potential:
-        """The costs of the only edge, for `count` edges."""
+        """Return the potential of a single edge repeated for `count` edges."""
         return self.take(np.zeros(count, dtype=np.int64))
 
     def check(self, rows: Ints, cols: Ints) -> None:
-        """Raise `ModelError` if the group does not fit ends with `rows` and `cols` labels."""
+        """Raise `ModelError` if the group does not fit endpoints with `rows` and `cols` labels."""
         if len(self) != len(rows):
             raise ModelError(
                 f"{type(self).__name__} holds {len(self)} edges, but {len(rows)} were given"
             )
 
     def as_table(self, k: int, rows: int, cols: int) -> Costs:
-        """Dense (rows, cols) costs of edge `k`."""
+        """Return the dense costs (rows, cols) of edge `k`."""
         return self.stack(np.array([k]), rows, cols)[0]
 
     def stack(self, k: ArrayLike, rows: int, cols: int) -> Costs:
-        """Dense costs of edges `k`, all of one shape: (len(k), rows, cols)."""
+        """Return the dense costs of edges `k` as an array (len(k), rows, cols)."""
         x, y = np.arange(rows)[:, None], np.arange(cols)[None, :]
         return self.value(np.asarray(k)[:, None, None], x, y)
 
     def factors(self, k: Ints, rows: int, cols: int) -> tuple[Costs, Costs]:
-        """What `stack` is the rounded product of: weights of edges `k`, and a stack of tables."""
+        """Return weights of edges `k` and a stack of tables whose rounded product is `stack`."""
         return np.ones(len(k)), self.stack(k, rows, cols)
 
     def soft_message(self, k: int, side: int, a: Costs, eta: float, d_out: int) -> Costs:
-        """Soft minimum over the far end: `-(1/η) log Σ_x exp(-η (a(x) + C(x, ·)))`.
+        """Return the soft minimum over the sender, `-(1/η) log Σ_x exp(-η (a(x) + C(x, ·)))`.
 
-        `side` is the end that receives; `a` are costs on the labels of the other end.
+        Parameters
+        ----------
+        k : int
+            Edge of the group.
+        side : int
+            Endpoint (0 or 1) that receives the message.
+        a : float64 array
+            Costs of the labels of the sending endpoint.
+        eta : float
+            Inverse temperature η.
+        d_out : int
+            Number of labels of the receiving endpoint.
         """
         return softmin(self._incoming(k, side, a, d_out), eta)
 
     def hard_message(self, k: int, side: int, a: Costs, d_out: int) -> Costs:
-        """Minimum over the far end, `min_x a(x) + C(x, ·)`: `soft_message` as η → ∞."""
+        """Return the minimum over the labels of the sender, `min_x a(x) + C(x, ·)`.
+
+        It is the limit of `soft_message` as η → ∞.
+        """
         least: Costs = self._incoming(k, side, a, d_out).min(axis=1)
         return least
 
@@ -302,12 +346,12 @@ class Potential(ABC):
         return any(a.dtype.kind == "f" and a.max(initial=0.0) == np.inf for a in arrays)
 
     def largest(self, rows: Ints, cols: Ints) -> float:
-        """A bound on the size of the finite costs of all edges."""
+        """Return an upper bound on |finite cost| over all edges."""
         low, high = self.extremes(rows, cols)
         return float(max(np.abs(low).max(initial=0.0), np.abs(high).max(initial=0.0)))
 
     def extremes(self, rows: Ints, cols: Ints) -> tuple[Costs, Costs]:
-        """Least and greatest finite cost of every edge (0 where it has none)."""
+        """Return the smallest and largest finite cost of every edge (0 if it has none)."""
         pairs = [
             finite_extremes(self.as_table(k, int(rows[k]), int(cols[k]))) for k in range(len(self))
         ]
@@ -315,13 +359,16 @@ class Potential(ABC):
         return low, high
 
     def steps(self, rows: Ints, cols: Ints) -> Costs:
-        """Difference of the two lowest distinct costs of every edge; +inf or NaN without two."""
+        """Return the difference of the two smallest distinct costs of every edge.
+
+        It is +inf or NaN for an edge without two distinct costs.
+        """
         tables = [self.as_table(k, int(rows[k]), int(cols[k])).ravel() for k in range(len(self))]
         start = np.cumsum([0, *(t.size for t in tables[:-1])])
         return least_steps(np.concatenate(tables), start)
 
     def kernel_data(self, rows: Ints, cols: Ints) -> KernelData:
-        """Arrays for the compiled kernels: dense tables unless the family has a kind of its own."""
+        """Return the arrays for the compiled kernels; dense tables by default."""
         tables = [self.as_table(k, int(rows[k]), int(cols[k])).ravel() for k in range(len(self))]
         offset = np.zeros(len(self) + 1, dtype=np.int64)
         np.cumsum(rows * cols, out=offset[1:])
@@ -329,7 +376,10 @@ class Potential(ABC):
         return KernelData("tables", offset=offset[:-1], table=flat)
 
     def tile_key(self, rows: Ints, cols: Ints) -> Ints:
-        """Which edges may be computed side by side: those with equal keys; -1: none with any."""
+        """Return one key per edge: edges with equal keys can be updated together (SIMD).
+
+        Key -1 marks an edge that is updated alone.
+        """
         return np.zeros(len(self), dtype=np.int64)
 
     def __repr__(self) -> str:

@@ -1,4 +1,4 @@
-"""Costs of the difference of two labels: Potts, truncated linear, truncated quadratic."""
+"""Potentials of the label difference: Potts, truncated linear, truncated quadratic."""
 
 from __future__ import annotations
 
@@ -26,12 +26,13 @@ __all__ = ["Potts", "TruncatedLinear", "TruncatedQuadratic"]
 
 
 class Potts(Potential):
-    """`weights[k]` where the labels differ, 0 where they agree (+inf: they must agree).
+    """The Potts potential: edge k costs `weights[k]` if its labels differ, else 0.
 
     Parameters
     ----------
-    weights : float array, one per edge; negative weights reward differing labels
-        One number stands for all edges of the group.
+    weights : float or float array
+        One weight for all edges, or one per edge. Negative weights reward differing labels; `+inf`
+        forces the labels to agree.
 
     Examples
     --------
@@ -77,7 +78,7 @@ class Potts(Potential):
 
 
 class _Truncated(Potential):
-    """`weights[k] * min(distance(x, y), truncation[k])`."""
+    """Base class of potentials `weights[k] * min(distance(x, y), truncation[k])`."""
 
     kind: ClassVar[str]
 
@@ -125,7 +126,7 @@ class _Truncated(Potential):
         return KernelData(self.kind, weight=self.weights, truncation=self.truncation)
 
     def tile_key(self, rows: Ints, cols: Ints) -> Ints:
-        """The first label difference whose cost is the truncated one: edges share their window."""
+        """The smallest label difference that is truncated: edges with equal ones share a window."""
         differences = np.arange(int(max(rows.max(initial=1), cols.max(initial=1))) + 1)
         reach = np.searchsorted(self._distance(differences, 0), self.truncation)
         return np.clip(reach, 1, np.maximum(rows, cols)).astype(np.int64)
@@ -142,7 +143,10 @@ class _Truncated(Potential):
         return np.minimum(reach, 0.0), np.maximum(reach, 0.0)
 
     def steps(self, rows: Ints, cols: Ints) -> Costs:
-        """Of neighbouring labels: also where weights are negative, near enough for a unit."""
+        """Return the cost difference between labels that are equal and labels one apart.
+
+        For negative weights it is an approximation, which suffices for choosing a scale.
+        """
         step = np.abs(self.weights) * np.minimum(1.0, self.truncation)
         return np.where(np.maximum(rows, cols) > 1, step, np.inf)
 
@@ -158,13 +162,21 @@ class _Truncated(Potential):
 
 
 class TruncatedLinear(_Truncated):
-    """`weights[k] * min(|x - y|, truncation)`: the stereo cost.
+    """The truncated linear potential `weights[k] * min(|x - y|, truncation[k])`.
 
     Parameters
     ----------
-    weights : float array, one per edge; or one number for all
-    truncation : float or float array
-        In label units, not cost units; +inf for none.
+    weights : float or float array
+        One weight for all edges, or one per edge.
+    truncation : float or float array, default +inf
+        Largest distance, in labels (not in costs). No truncation by default.
+
+    Examples
+    --------
+    >>> import softmap
+    >>> model = softmap.Model([[0, 0, 0], [0, 0, 0]], [[0, 1]], softmap.TruncatedLinear(0.5, 1.5))
+    >>> [model.energy([0, label]) for label in range(3)]
+    [0.0, 0.5, 0.75]
     """
 
     family = "truncated-linear"
@@ -176,13 +188,21 @@ class TruncatedLinear(_Truncated):
 
 
 class TruncatedQuadratic(_Truncated):
-    """`weights[k] * min((x - y)**2, truncation)`: the denoising cost.
+    """The truncated quadratic potential `weights[k] * min((x - y)**2, truncation[k])`.
 
     Parameters
     ----------
-    weights : float array, one per edge; or one number for all
-    truncation : float or float array
-        In squared label units; +inf for none.
+    weights : float or float array
+        One weight for all edges, or one per edge.
+    truncation : float or float array, default +inf
+        Largest squared distance, in squared labels (not in costs). No truncation by default.
+
+    Examples
+    --------
+    >>> import softmap
+    >>> model = softmap.Model([[0, 0, 0], [0, 0, 0]], [[0, 1]], softmap.TruncatedQuadratic(0.5, 3))
+    >>> [model.energy([0, label]) for label in range(3)]
+    [0.0, 0.5, 1.5]
     """
 
     family = "truncated-quadratic"

@@ -1,4 +1,4 @@
-"""Ties an auxiliary variable, whose states are joint states, to one of its members."""
+"""`Projection`: the edge between an auxiliary node, whose states are joint states, and a member."""
 
 from __future__ import annotations
 
@@ -22,23 +22,32 @@ from softmap.model.potentials.base import (
 
 __all__ = ["Projection"]
 
-TILED_STATES = 1024  # joint states up to which several edges are computed side by side
+TILED_STATES = 1024  # up to this many joint states, several edges are updated together
 
 
 class Projection(Potential):
-    """0 where the auxiliary's state projects to the member's label, +inf elsewhere.
+    """A projection: cost 0 if the auxiliary node's state contains the member's label, else +inf.
 
-    The first end of each edge is the auxiliary variable. A message costs one pass over the joint
-    states; the (joint states × labels) table is never built.
+    The first endpoint of each edge is the auxiliary node. A message takes one pass over the joint
+    states; the (joint states × labels) table is never built. `Model.from_factors` makes these edges
+    for factors of three or more variables.
 
     Parameters
     ----------
     maps : list of int arrays
         `maps[t][s]` is the member's label in joint state `s`.
     num_labels : int array
-        Labels of the member, one entry per edge.
+        Number of labels of the member, one entry per edge.
     index : int array, optional
-        Which map each edge uses; edge k uses `maps[k]` if left out.
+        The map of each edge; by default edge `k` uses `maps[k]`.
+
+    Examples
+    --------
+    Joint states (0, 0), (0, 1), (1, 0), (1, 1), projected to the first variable:
+
+    >>> import softmap
+    >>> softmap.Projection([[0, 0, 1, 1]], [2]).as_table(0, 4, 2).tolist()
+    [[0.0, inf], [0.0, inf], [inf, 0.0], [inf, 0.0]]
     """
 
     family = "projection"
@@ -100,7 +109,7 @@ class Projection(Potential):
         return {"flat": flat, "sizes": sizes, "num_labels": self.num_labels, "index": self.index}
 
     def has_forbidden(self) -> bool:
-        # the tie itself is structure, not a constraint; a label that no joint state has is one
+        # A projection alone is no constraint; a label that no joint state maps to is forbidden.
         distinct = np.array([len(np.unique(m)) for m in self.maps], dtype=np.int64)
         return bool((distinct[self.index] < self.num_labels).any())
 
@@ -117,13 +126,13 @@ class Projection(Potential):
             k = int(np.argmax(bad))
             raise ModelError(
                 f"Projection: edge {k} maps {sizes[k]} states to {self.num_labels[k]} labels, "
-                f"but its ends have {rows[k]} and {cols[k]}"
+                f"but its endpoints have {rows[k]} and {cols[k]}"
             )
 
     def kernel_data(self, rows: Ints, cols: Ints) -> KernelData:
         return KernelData("projection", offset=self._offset[self.index], maps=self._flat)
 
     def tile_key(self, rows: Ints, cols: Ints) -> Ints:
-        # edges side by side share one map; of many joint states each edge fills the cache alone
+        # Edges updated together share one map. With many joint states one edge fills the cache.
         begin = self._offset[self.index]
         return np.where(rows <= TILED_STATES, begin, -1)

@@ -1,4 +1,4 @@
-"""Dense tables: one per edge, or a few shared by many edges with a weight each."""
+"""Dense tables: one per edge, or a few that many edges share, each edge with a weight."""
 
 from __future__ import annotations
 
@@ -35,14 +35,14 @@ __all__ = ["SharedTables", "Tables"]
 
 @dataclass(frozen=True)
 class TableLimits:
-    """How the entries of many tables are looked at.
+    """How the smallest and largest entries of many tables are found.
 
     Attributes
     ----------
     narrow : int
-        Entries of a table up to which entries are looked at one by one.
+        Up to this many entries per table, the loop runs over entries instead of tables.
     at_once : int
-        Tables that are then looked at together: they stay in the cache.
+        Number of tables per step of that loop; they should fit into the cache.
     """
 
     narrow: int = 16
@@ -52,11 +52,11 @@ class TableLimits:
 TABLES = TableLimits()
 
 
-ORDINARY = (2.0**-30, 2.0**30)  # factors that shared tables leave to their weights
+ORDINARY = (2.0**-30, 2.0**30)  # range of factors that scale the weights instead of the tables
 
 
 class TableStack:
-    """Tables one after the other in one flat array; shapes may differ (row-major each)."""
+    """Concatenated row-major tables in one flat array; their shapes may differ."""
 
     def __init__(self, tables: ArrayLike | Sequence[ArrayLike]) -> None:
         if isinstance(tables, np.ndarray) and tables.dtype != object:
@@ -89,7 +89,7 @@ class TableStack:
         self.stride = 0
 
     def _reject_bad_entries(self) -> None:
-        # min and max propagate NaN, so two reductions decide without a temporary array
+        # min and max propagate NaN, so that no temporary array is needed
         flat = self.flat
         self.largest = 0.0
         if not flat.size:
@@ -111,23 +111,23 @@ class TableStack:
 
     @cached_property
     def offset(self) -> Ints:
-        """Where each table begins."""
+        """The start of each table in `flat`."""
         sizes = self.rows * self.cols
         return frozen(np.cumsum(sizes) - sizes, np.int64)
 
     def split(self) -> list[Costs]:
-        """The tables one by one (views)."""
+        """Return the tables as a list of views."""
         sizes = zip(self.offset, self.rows, self.cols, strict=True)
         return [self.flat[o : o + r * c].reshape(r, c) for o, r, c in sizes]
 
     def array(self) -> Costs | list[Costs]:
-        """As given: one (count, d, d') array where shapes agree, else a list."""
+        """Return one (count, d, d') array if all shapes agree, else a list of tables."""
         if self.stride and len(self):
             return self.flat.reshape(len(self), int(self.rows[0]), int(self.cols[0]))
         return self.split()
 
     def extremes(self) -> tuple[Costs, Costs]:
-        """Least and greatest finite entry of each table (0 where it has none)."""
+        """Return the smallest and largest finite entry of each table (0 if it has none)."""
         if not len(self):
             return np.zeros(0), np.zeros(0)
         low, high = (self._reduced(op, self.flat) for op in (np.minimum, np.maximum))
@@ -138,13 +138,13 @@ class TableStack:
         return np.where(empty, 0.0, low), np.where(empty, 0.0, high)
 
     def _reduced(self, op: np.ufunc, flat: Costs) -> Costs:
-        """One number per table."""
+        """Reduce each table to one value."""
         if not self.stride:
             return np.asarray(op.reduceat(flat, self.offset))
         tables = flat.reshape(-1, self.stride)
         if self.stride > TABLES.narrow:
             return np.asarray(op.reduce(tables, axis=1))
-        found = tables[:, 0].copy()  # entry by entry, which is faster than many short rows
+        found = tables[:, 0].copy()  # looping over entries is faster than reducing short rows
         for first in range(0, len(tables), TABLES.at_once):
             part = found[first : first + TABLES.at_once]
             for column in tables[first : first + TABLES.at_once].T[1:]:
@@ -152,7 +152,7 @@ class TableStack:
         return found
 
     def entries(self, k: Any, x: Any, y: Any) -> Costs:
-        """Entry (x, y) of tables `k`, broadcast."""
+        """Return entry (x, y) of tables `k`; the three are broadcast together."""
         begin = np.multiply(k, self.stride) if self.stride else self.offset[k]
         return self.flat[begin + np.multiply(x, self.cols[k]) + y]
 
@@ -163,14 +163,25 @@ def _check_shapes(name: str, have: tuple[Ints, Ints], need: tuple[Ints, Ints]) -
         k = int(np.argmax(wrong))
         raise ModelError(
             f"{name}: the table of edge {k} has shape ({have[0][k]}, {have[1][k]}), "
-            f"but its ends have {need[0][k]} and {need[1][k]} labels"
+            f"but its endpoints have {need[0][k]} and {need[1][k]} labels"
         )
 
 
 class Tables(Potential):
-    """One dense table per edge: an (m, d, d') array, or a list of 2-D arrays (ragged).
+    """One dense table of costs per edge.
 
-    Rows are the labels of the edge's first end, columns those of its second.
+    Parameters
+    ----------
+    tables : (m, d, d') array or list of m two-dimensional arrays
+        Rows are the labels of an edge's first endpoint, columns those of its second. Use a list if
+        shapes differ.
+
+    Examples
+    --------
+    >>> import softmap
+    >>> table = softmap.Tables([[[0, 1], [2, 0]]])
+    >>> softmap.Model([[0, 0], [0, 0]], [[0, 1]], table).energy([1, 0])
+    2.0
     """
 
     family = "tables"
@@ -180,7 +191,7 @@ class Tables(Potential):
 
     @property
     def tables(self) -> Costs | list[Costs]:
-        """The tables: one 3-D array where all shapes agree, else a list."""
+        """The tables: one 3-D array if all shapes agree, else a list."""
         return self._stack.array()
 
     def __len__(self) -> int:
@@ -225,14 +236,23 @@ class Tables(Potential):
 
 
 class SharedTables(Potential):
-    """A few tables shared by many edges: edge k costs `weights[k] * tables[index[k]]`.
+    """Tables that many edges share: edge k has the costs `weights[k] * tables[index[k]]`.
 
     Parameters
     ----------
     tables : (K, d, d') array or list of K two-dimensional arrays
-    index : int array, one entry per edge; one number for all edges
+        Rows are the labels of an edge's first endpoint, columns those of its second.
+    index : int or int array
+        The table of each edge, or one table for all edges.
     weights : float array, optional
-        One finite, non-negative factor per edge; 1 if left out.
+        One finite, non-negative factor per edge; 1 by default.
+
+    Examples
+    --------
+    >>> import softmap
+    >>> shared = softmap.SharedTables([[[0, 1], [2, 0]]], index=[0, 0], weights=[1, 0.5])
+    >>> softmap.Model([[0, 0]] * 3, [[0, 1], [1, 2]], shared).energy([1, 0, 1])
+    2.5
     """
 
     family = "shared"
@@ -290,7 +310,7 @@ class SharedTables(Potential):
         weights = times(self.weights, factor)
         if ORDINARY[0] <= float(factor) <= ORDINARY[1]:
             return SharedTables(self.tables, self.index, weights)
-        tables = self.tables  # neither tables nor weights may leave the range of floats
+        tables = self.tables  # an extreme factor scales the tables: weights stay in range
         scaled = tables * factor if isinstance(tables, np.ndarray) else [t * factor for t in tables]
         return SharedTables(scaled, self.index, self.weights)
 
@@ -319,8 +339,8 @@ class SharedTables(Potential):
         if wrong.any():
             k = int(np.argmax(wrong))
             raise ModelError(
-                f"SharedTables: edge {k} has weight {self.weights[k]}, and its table costs that "
-                "are too large for it: their product is more than a float64 holds"
+                f"SharedTables: edge {k} has weight {self.weights[k]}; its product with the costs "
+                "of the table overflows float64"
             )
 
     def kernel_data(self, rows: Ints, cols: Ints) -> KernelData:

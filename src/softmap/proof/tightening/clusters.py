@@ -1,4 +1,4 @@
-"""Which clusters to add: short cycles, scored by the increase of the bound they guarantee."""
+"""Selection of clusters: short cycles, scored by the increase of the bound that they guarantee."""
 
 from __future__ import annotations
 
@@ -32,20 +32,21 @@ __all__ = [
 
 @dataclass(frozen=True)
 class ClusterLimits:
-    """How many cycles are looked at, and in what pieces.
+    """Limits on the number of cycles that are scored.
 
     Attributes
     ----------
     cycles : int
-        Cycles of each length, looked at in one batch.
+        Largest number of cycles of each length that are scored at a time.
     entries : int
-        Joint states of three variables in one batch, if those are fewer.
+        Largest number of joint states of three variables that are scored at a time.
     faces : float
-        Short cycles (3 or 4) per edge up to which all are taken: planar graphs have fewer.
+        All cycles of length 3 and 4 are added if there are at most this many per edge; planar
+        graphs have fewer.
     tiny : float
-        Marginals below count as this.
+        Lower bound that marginals are clipped to before taking logarithms.
     work : int
-        Joint states of three variables between two looks at the clock.
+        Number of joint states of three variables that are scored between two checks of the time.
     """
 
     cycles: int = 300_000
@@ -63,7 +64,7 @@ Bools = NDArray[np.bool_]
 
 @dataclass(frozen=True)
 class Adjacency:
-    """An undirected simple graph: sorted codes of its pairs, and neighbours by row."""
+    """An undirected simple graph: sorted codes of its edges, and neighbours by row."""
 
     n: int
     code: Ints  # ascending i * n + j with i < j
@@ -72,7 +73,7 @@ class Adjacency:
 
     @classmethod
     def of(cls, pairs: Ints, n: int) -> Adjacency:
-        """From distinct pairs (i, j) with i < j."""
+        """Make the graph from distinct pairs (i, j) with i < j."""
         code = np.sort(pairs[:, 0] * np.int64(n) + pairs[:, 1])
         ends = np.concatenate([pairs, pairs[:, ::-1]])
         order = np.lexsort((ends[:, 1], ends[:, 0]))
@@ -80,7 +81,7 @@ class Adjacency:
         return cls(n, code, start, ends[order, 1])
 
     def find(self, i: Ints, j: Ints) -> Ints:
-        """The place of each pair in `code`; -1 where there is none."""
+        """Return the index of each pair in `code`; -1 if it is not in the graph."""
         code = np.minimum(i, j) * np.int64(self.n) + np.maximum(i, j)
         if not len(self.code):
             return np.full(code.shape, -1, dtype=np.int64)
@@ -93,10 +94,11 @@ class Adjacency:
 
 
 def short_cycles(graph: Adjacency, longest: int = 6, limit: int = 2_000_000) -> list[Ints]:
-    """Chordless cycles of 3 to `longest` (at most 6) variables: one (count, length) array each.
+    """Return the chordless cycles of 3 to `longest` (at most 6) variables.
 
-    Vertices in the order of the cycle. Lengths whose paths or joins number more than `limit` are
-    cut: of their joins, only the first `limit` are looked at.
+    The result has one array (count, length) per length; a row lists the variables in the order of
+    the cycle. Of the paths of a length, and of the pairs of paths that may form a cycle, only the
+    first `limit` are examined.
     """
     two = _paths_of_two(graph, limit)
     found = [_triangles(graph, two)]
@@ -112,18 +114,21 @@ def short_cycles(graph: Adjacency, longest: int = 6, limit: int = 2_000_000) -> 
 
 
 def _spread(counts: Ints) -> tuple[Ints, Ints]:
-    """For items with so many continuations each: the item and the number of each continuation."""
+    """Enumerate the continuations of items: the item, and the rank within it, of each one.
+
+    `counts` is the number of continuations of each item.
+    """
     item = np.repeat(np.arange(len(counts)), counts)
     return item, np.arange(len(item)) - np.repeat(np.cumsum(counts) - counts, counts)
 
 
 def _affordable(counts: Ints, limit: int) -> Ints:
-    """The counts, with 0 for all that come after the limit is reached."""
+    """Return the counts with 0 for all items after their sum has reached the limit."""
     return np.where(np.cumsum(counts) <= limit, counts, 0)
 
 
 def _paths_of_two(graph: Adjacency, limit: int) -> Ints:
-    """(u, a, v) with u < v, both neighbours of a."""
+    """Return the paths (u, a, v) with u < v."""
     degree = np.diff(graph.start)
     middle, place = _spread(_affordable(degree * degree, 2 * limit))
     u = graph.neighbour[graph.start[middle] + place // degree[middle]]
@@ -137,14 +142,14 @@ def _triangles(graph: Adjacency, two: Ints) -> Ints:
 
 
 def _keyed(paths: Ints, n: int) -> tuple[Ints, Ints]:
-    """Paths sorted by their two ends, and the keys."""
+    """Return the paths sorted by their two endpoints, and the sort keys."""
     key = paths[:, 0] * np.int64(n) + paths[:, -1]
     order = np.argsort(key, kind="stable")
     return paths[order], key[order]
 
 
 def _squares(graph: Adjacency, two: Ints, limit: int) -> Ints:
-    """Two paths between the same ends; the least vertex is an end."""
+    """Return cycles of length 4: two paths between the same endpoints, one the smallest vertex."""
     paths, key = _keyed(two, graph.n)
     last = np.searchsorted(key, key, side="right")
     left, place = _spread(_affordable(last - np.arange(len(key)) - 1, limit))
@@ -156,7 +161,7 @@ def _squares(graph: Adjacency, two: Ints, limit: int) -> Ints:
 
 
 def _extend(graph: Adjacency, two: Ints, limit: int) -> Ints:
-    """Chordless paths of three edges (u, a, b, v) with u < v."""
+    """Return the chordless paths of three edges (u, a, b, v) with u < v."""
     both = np.concatenate([two, two[:, ::-1]])
     degree = np.diff(graph.start)
     item, place = _spread(_affordable(degree[both[:, 2]], limit))
@@ -168,7 +173,7 @@ def _extend(graph: Adjacency, two: Ints, limit: int) -> Ints:
 
 
 def _joined(graph: Adjacency, left: Ints, right: Ints, limit: int) -> Ints:
-    """Chordless cycles made of two paths with the same ends, each once."""
+    """Return the chordless cycles made of two paths with the same endpoints, each once."""
     a, key_a = _keyed(left, graph.n)
     b, key_b = _keyed(right, graph.n)
     first, last = np.searchsorted(key_b, key_a), np.searchsorted(key_b, key_a, side="right")
@@ -182,22 +187,28 @@ def _joined(graph: Adjacency, left: Ints, right: Ints, limit: int) -> Ints:
             i, j = cycle[fine, s], cycle[fine, t]
             fine[fine] = (i != j) & ~graph.adjacent(i, j)
     cycle = cycle[fine]
-    # a chordless cycle is known by its vertices
+    # a set of vertices has at most one chordless cycle
     once = np.unique(np.sort(cycle, axis=1), axis=0, return_index=True)[1]
     return np.asarray(cycle[np.sort(once)])
 
 
 @dataclass(frozen=True)
 class Limits:
-    """What clusters may cost.
+    """Limits on the size of clusters.
 
     Attributes
     ----------
-    states : joint states of all regions together
-    cluster : joint states of one cluster
-    whole : cycles of up to so many joint states are not cut into triangles
-    labels : variables with more labels take no part
-    union : joint states of two clusters made one, when no cycle is left
+    states : int
+        Largest number of joint states of all regions together.
+    cluster : int
+        Largest number of joint states of one cluster.
+    whole : int
+        Cycles with at most this many joint states are not split into triangles.
+    labels : int
+        Variables with more labels are in no cluster.
+    union : int
+        Largest number of joint states of the union of two clusters, which are added when no cycle
+        is left.
     """
 
     states: int = 4_000_000
@@ -211,12 +222,27 @@ def select(
     tight: Tightened, costs: PairCosts, limits: Limits, least: float, batch: int,
     *, deadline: float = math.inf, threads: int = 1,
 ) -> tuple[Scope, ...]:  # fmt: skip
-    """New clusters, at most about `batch` cycles, whose gains are above `least`.
+    """Return new clusters: at most about `batch` cycles whose gain exceeds `least`.
 
-    Cycles are ranked by their gain over the square of the triangles they take. The first batch
-    takes all cycles of up to four variables, gain or not, where they are few, as the faces of a
-    grid are: one face frees the next. Later ones look for short cycles among edges and chords
-    together.
+    Cycles are ranked by their gain divided by the square of their number of triangles. The first
+    batch adds all cycles of up to four variables, whatever their gain, if they are few (as the
+    faces of a grid are), because one face makes others gain. Later batches search for short cycles
+    in the graph of edges and chords.
+
+    Parameters
+    ----------
+    tight : Tightened
+        The model with the clusters so far.
+    costs : PairCosts
+        Reparametrised costs of pairs.
+    limits : Limits
+    least : float
+        Smallest gain, in units of cost.
+    batch : int
+        Approximate number of cycles.
+    deadline : float
+        Time of `time.perf_counter` at which scoring stops.
+    threads : int
     """
     first = not tight.clusters
     most = min(SEARCHED.cycles, SEARCHED.entries // costs.tables.shape[1] ** 3)
@@ -233,7 +259,7 @@ def select(
 
 
 def _small(tight: Tightened, cycles: Ints, limits: Limits) -> Ints:
-    """Cycles of which no triangle has too many joint states."""
+    """Return the cycles whose triangles all have few enough joint states."""
     labels = np.sort(tight.base.num_labels[cycles], axis=1).astype(np.int64)
     largest = labels[:, 0] * labels[:, -1] * labels[:, -2]
     whole = labels.prod(axis=1) <= limits.whole
@@ -243,13 +269,13 @@ def _small(tight: Tightened, cycles: Ints, limits: Limits) -> Ints:
 def _best_within(
     tight: Tightened, found: list[Ints], scores: list[Floats], limits: Limits, batch: int
 ) -> tuple[Scope, ...]:  # fmt: skip
-    """The cycles of greatest score, as clusters, within the limits."""
+    """Return the cycles of largest score, as clusters, within the limits."""
     labels = tight.base.num_labels
     kind = np.repeat(np.arange(len(found)), [len(part) for part in found])
     place = np.concatenate([np.arange(len(part)) for part in found])
     score = np.concatenate(scores)
     fine = np.flatnonzero(score > 0)
-    # some will turn out to be there already, so more are ranked than wanted
+    # Rank more cycles than wanted: some are clusters already.
     ranked = fine[np.argsort(-score[fine], kind="stable")][: 4 * batch]
     left = limits.states - int((tight.model.num_labels[tight.base.n :]).sum())
     have, chosen, cycles = set(tight.clusters), {}, 0
@@ -269,9 +295,9 @@ def _best_within(
 
 
 def unions(tight: Tightened, limits: Limits, most: int) -> tuple[Scope, ...]:
-    """Two clusters that share a pair of variables, made one: neighbouring faces of a grid.
+    """Return the unions of two clusters that share a pair of variables (adjacent faces of a grid).
 
-    None at all where there would be more than `most`, as a few of them gain little.
+    The result is empty if there are more than `most` unions, because a few of them gain little.
     """
     first = tight.first_cluster
     sharing: dict[int, list[Scope]] = {}
@@ -293,13 +319,15 @@ def unions(tight: Tightened, limits: Limits, most: int) -> tuple[Scope, ...]:
 
 @dataclass(frozen=True)
 class PairCosts:
-    """Reparametrised costs of all pairs of variables that have any, for one λ.
+    """The reparametrised costs of all pairs of variables with an edge or a region, for one λ.
 
     Attributes
     ----------
-    graph : the pairs, as neighbours
-    tables : (pairs, D, D) in the order of `graph.code`, first variable by rows
-        +inf beyond the labels of a variable. D is the greatest number of labels.
+    graph : Adjacency
+        The pairs.
+    tables : float64[pairs, D, D]
+        Costs in the order of `graph.code`; rows belong to the first variable. D is the largest
+        number of labels; entries beyond the labels of a variable are +inf.
     """
 
     graph: Adjacency
@@ -307,10 +335,11 @@ class PairCosts:
 
 
 def pair_costs(tight: Tightened, lam: Floats, most_labels: int = 64) -> PairCosts:
-    """Costs of pairs at λ: of edges and pair regions, each with a share of its variables' costs.
+    """Return the reparametrised costs of edges and pair regions at λ.
 
-    The minima of these costs add up to the bound of λ or more, less what other nodes hold. Pairs
-    with a variable of more than `most_labels` labels are left out.
+    The reparametrised cost of each variable is divided equally among its pairs. The minima of these
+    costs add up to at least the bound of λ, minus the minima of all other nodes. Pairs with a
+    variable of more than `most_labels` labels are left out.
     """
     graph, tables = _pairs_of(tight, most_labels)
     reduced = reduced_unary(tight.model, lam)
@@ -323,10 +352,10 @@ def pair_costs(tight: Tightened, lam: Floats, most_labels: int = 64) -> PairCost
 def belief_costs(
     tight: Tightened, nodes: Floats, coupling: Floats, eta: float, most_labels: int = 64
 ) -> PairCosts:
-    """-log μ_ij / η of edges and pair regions (up to constants), from the marginals of a run at η.
+    """Return -log μ_ij / η of edges and pair regions (up to constants), from marginals at η.
 
-    These overlap, so gains computed from them guarantee nothing; but where the LP is degenerate,
-    they tell cycles apart for which the guaranteed gain is next to nothing (decision 12).
+    Marginals overlap in variables, so that gains computed from them are not guaranteed. If the LP
+    is degenerate, they rank cycles whose guaranteed gains are all nearly 0 (decision 12).
     """
     graph, tables = _pairs_of(tight, most_labels)
     _add_shares(tight, np.zeros(len(nodes)), graph, tables)
@@ -336,7 +365,7 @@ def belief_costs(
 
 
 def _pairs_of(tight: Tightened, most_labels: int) -> tuple[Adjacency, Floats]:
-    """The graph of edges between variables and of pair regions, and room for their tables."""
+    """Return the graph of edges and pair regions, and an array for their tables."""
     model, n = tight.model, tight.base.num_variables
     ordinary = model.edges[: len(tight.kept)].astype(np.int64)
     edges = np.flatnonzero(ordinary.max(axis=1, initial=0) < n)
@@ -349,7 +378,7 @@ def _pairs_of(tight: Tightened, most_labels: int) -> tuple[Adjacency, Floats]:
 
 
 def _add_shares(tight: Tightened, reduced: Floats, graph: Adjacency, tables: Floats) -> None:
-    """θ_i over the number of edges and regions at i, to each pair."""
+    """Add θ_i / (number of edges and regions at i) to each pair of variable i."""
     model, n = tight.model, tight.base.num_variables
     labels, width = model.num_labels, tables.shape[1]
     padded = np.full((n, width), np.inf)
@@ -374,7 +403,7 @@ def _add_edges(tight: Tightened, lam: Floats, graph: Adjacency, tables: Floats) 
     model, n = tight.model, tight.base.num_variables
     for batch in edge_batches(model):
         if batch.edges[0] >= len(tight.kept):
-            break  # ties come last
+            break  # the coupling edges of regions come last
         i, j = model.edges[batch.edges].astype(np.int64).T
         place = np.where(np.maximum(i, j) < n, graph.find(i, j), -1)
         cost, turned = batch.reduced(lam), i > j
@@ -391,11 +420,12 @@ def _add_edges(tight: Tightened, lam: Floats, graph: Adjacency, tables: Floats) 
 def cycle_gains(
     costs: PairCosts, cycles: Ints, *, deadline: float = math.inf, threads: int = 1
 ) -> Floats:
-    """The guaranteed increase of the bound by each cycle (rows of variables).
+    """Return the guaranteed increase of the bound for each cycle (a row of variables).
 
-    The least joint cost of its pairs minus the sum of their least costs (Sontag et al. 2008), by
-    dynamic programming around the cycle. +inf where the cycle allows no labelling, 0 for those not
-    looked at before the deadline (of `time.perf_counter`).
+    It is the minimum of the joint cost of the cycle's pairs minus the sum of their minima (Sontag
+    et al. 2008), computed by dynamic programming around the cycle. It is +inf if no labelling of
+    the cycle is feasible, and 0 for cycles not scored before the deadline (of
+    `time.perf_counter`).
     """
     gains = np.zeros(len(cycles))
     step = max(1, SEARCHED.work // costs.tables.shape[1] ** 3)
@@ -411,9 +441,9 @@ def cycle_gains(
 
 
 def cluster_scopes(cycle: Scope, num_labels: Ints, whole: int) -> Iterator[Scope]:
-    """The clusters that stand for a cycle: itself if it has few joint states, else triangles.
+    """Yield the clusters of a cycle: the cycle itself if it has few joint states, else triangles.
 
-    Triangles share a variable of the fewest labels, so that chords and triangles stay small.
+    All triangles share a variable with the fewest labels, which keeps them and the chords small.
     """
     labels = num_labels[list(cycle)]
     if len(cycle) == 3 or int(labels.prod()) <= whole:

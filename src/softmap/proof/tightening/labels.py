@@ -1,4 +1,4 @@
-"""Labels from the marginals of a tightened run: rounding, and the tree of the surest pairs."""
+"""Decoding of labels from tightened marginals: rounding, and maximum-information trees."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ __all__ = ["candidates", "load", "polished", "tree_labels"]
 
 
 def load() -> None:
-    """Import what `tree_labels` needs: it takes long enough to be done before the end is near."""
+    """Import the modules of `tree_labels` in advance, because that takes time."""
     import scipy.sparse.csgraph  # noqa: F401
 
 
 def candidates(tight: Tightened, nodes: Floats) -> list[Ints]:
-    """Labellings of the base for node marginals of the tightened model."""
+    """Return labellings of the base model for node marginals of the tightened model."""
     rounded = decoding.round_nodes(tight.base, nodes[: tight.base.unary.size])
     found = [rounded]
     if len(tight.pairs):
@@ -31,10 +31,10 @@ def candidates(tight: Tightened, nodes: Floats) -> list[Ints]:
 
 
 def tree_labels(tight: Tightened, nodes: Floats, start: Ints) -> Ints:
-    """The mode of the tree distribution over the pair regions of most mutual information.
+    """Return the mode of the Chow-Liu tree: the pair regions of largest mutual information.
 
-    Where single variables are undecided (a domain may be turned over as a whole), pairs are not.
-    Variables in no pair region keep their label of `start`.
+    Pairs can be decided although single variables are not (for example, if a symmetry flips all
+    labels of a domain). Variables in no pair region keep their label of `start`.
     """
     base, n = tight.base, tight.base.num_variables
     logs = np.log(np.maximum(nodes, SEARCHED.tiny))
@@ -50,7 +50,7 @@ def tree_labels(tight: Tightened, nodes: Floats, start: Ints) -> Ints:
 
 
 def _information(tight: Tightened, nodes: Floats, logs: Floats) -> Floats:
-    """Mutual information of each pair region, from the marginals of its variables."""
+    """Return the mutual information of each pair region."""
     model = tight.model
     out = np.empty(len(tight.pairs))
     labels = model.num_labels[tight.pairs]
@@ -79,7 +79,7 @@ def _pair_tables(tight: Tightened, values: Floats, which: Ints) -> Floats | list
 
 
 def polished(base: Model, labels: list[Ints], rounds: int, seed: int) -> tuple[Ints, float]:
-    """The best of the labellings after coordinate descent and forests, and its energy."""
+    """Improve the labellings by ICM and tree moves; return the best one and its energy."""
     best, energy = labels[0], np.inf
     for given in labels:
         found = decoding.forests(base, decoding.icm(base, given), rounds, 0.0, seed)

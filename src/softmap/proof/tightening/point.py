@@ -1,9 +1,10 @@
-"""A point of the tightened polytope: regions agree wherever they are tied.
+"""A feasible point of the tightened polytope, in which the marginals of all regions agree.
 
-After some passes, what regions say about a pair or a variable agrees only nearly. Here pairs take
-the mean of what is said about them, then variables. Each region is then corrected by what its
-members miss, which may leave negative masses. Those are cut off, and the same is done again; what
-is left in the end is made up by a share of a product of node marginals, in which everything agrees.
+After some passes, the marginals of regions over a shared pair or variable agree only nearly. First
+pairs, then variables, take the mean of these marginals. Each region is then corrected by the
+difference to the marginals of its members, which may make masses negative. Negative masses are cut
+off, and both steps are repeated. The negative masses that remain are removed by mixing in the
+product of node marginals, which is consistent.
 """
 
 from __future__ import annotations
@@ -30,20 +31,20 @@ __all__ = ["TightenedPoint", "agreeing", "tightened_point"]
 
 @dataclass(frozen=True)
 class Corrections:
-    """How marginals of regions are made consistent.
+    """Tuning numbers of the correction of region marginals.
 
     Attributes
     ----------
     rounds : int
-        Corrections and cuts at most.
+        Largest number of rounds of correcting and cutting.
     further : float
-        Cuts go beyond 0 by half of what is cut off.
+        Over-relaxation of the cuts: a negative mass -x is changed by `further` · x.
     enough : float
-        Share of the product that needs no further round.
+        No further round is made if the weight of the product would be below this.
     even : float
-        Share of the even distribution in the product that corrections are spread by.
+        Weight of the uniform distribution in the product that distributes corrections.
     safe : float
-        By how much more than needed is mixed in: rounding shall leave nothing negative.
+        Extra weight of the product, so that rounding errors leave no negative mass.
     """
 
     rounds: int = 30
@@ -62,10 +63,14 @@ class TightenedPoint:
 
     Attributes
     ----------
-    clusters : the sets of variables that tighten it
-    bound, primal : float
-        Lower bound on the optimum of this relaxation, and the cost of the point, an upper one.
-    node_marginals : flat over `model.node_offset`, of the model that was solved
+    clusters : tuple of tuples of int
+        The variables of each cluster.
+    bound : float
+        Lower bound on the optimum of this relaxation.
+    primal : float
+        Cost of the point, an upper bound on that optimum.
+    node_marginals : float64 array
+        Flat over `model.node_offset` of the model that was solved.
     """
 
     clusters: tuple[Scope, ...]
@@ -75,17 +80,17 @@ class TightenedPoint:
 
     @property
     def gap(self) -> float:
-        """`primal - bound`, at least 0; 0 proves the point optimal for this relaxation."""
+        """The gap `primal - bound`, at least 0; 0 proves the point optimal for this relaxation."""
         return max(0.0, self.primal - self.bound)
 
 
 def tightened_point(
     model: Model, clusters: tuple[Scope, ...], beliefs: Beliefs, labels: Ints | None
 ) -> tuple[float, Floats]:
-    """Cost and node marginals of a point near beliefs of the tightened model.
+    """Return cost and node marginals of a feasible point near the beliefs of the tightened model.
 
-    The labelling, if it is cheaper, or where hard constraints leave nothing else: a labelling is a
-    point of every relaxation.
+    A labelling is a point of every relaxation. It is returned instead if its cost is lower, or if
+    hard constraints prevent the construction of another point.
     """
     found = scaled(model)
     base = tighten(found.model)
@@ -104,9 +109,10 @@ def tightened_point(
 
 
 def agreeing(tight: Tightened, beliefs: Floats) -> Floats | None:
-    """Node marginals of `tight.model` that agree along all ties; None next to hard constraints.
+    """Return node marginals of `tight.model` that agree along all coupling edges.
 
-    `beliefs` are flat over its node states, not negative, and sum to 1 in every node.
+    The result is None if the model has forbidden states. `beliefs` are flat over its node states,
+    non-negative, and sum to 1 in every node.
     """
     if not np.isfinite(tight.model.unary).all():
         return None  # the product would put mass on forbidden states
@@ -131,17 +137,19 @@ def agreeing(tight: Tightened, beliefs: Floats) -> Floats | None:
 
 @dataclass(frozen=True, eq=False)
 class _Incidence:
-    """Links from regions to nodes below: for every state of the region, the state of that node.
+    """Links from regions to nodes they contain: for every region state, the state of that node.
 
     Attributes
     ----------
     upper, lower : int64[links]
+        The region and the contained node of each link.
     states : int64[entries]
-        States of the upper nodes, flat over node states, link after link.
+        States of the regions, flat over node states, concatenated over links.
     slots : int64[entries]
-        Where each leads, in an array with the states of the lower node of every link.
+        For each of `states`, the index of its projection among the slots. The slots are the
+        concatenated states of the lower nodes of all links.
     below, of_slot : int64[slots]
-        Flat state of the lower node, and number of the link.
+        Flat state of the lower node, and link, of each slot.
     """
 
     upper: Ints
@@ -153,7 +161,7 @@ class _Incidence:
 
     @classmethod
     def of(cls, tight: Tightened, upper: Ints, lower: Ints, label: Ints) -> _Incidence:
-        """`label` is the state of the lower node for every state of the upper one."""
+        """Make the links; `label` is the state of the lower node for every state of the upper."""
         offset, labels = tight.model.node_offset, tight.model.num_labels
         sizes, widths = labels[upper], labels[lower]
         first = np.cumsum(widths) - widths
@@ -167,11 +175,11 @@ class _Incidence:
         )
 
     def pushed(self, nodes: Floats) -> Floats:
-        """Marginals of every upper node over the states of the lower one, per slot."""
+        """Return the marginals of every upper node over the states of the lower one, by slot."""
         return _sums(self.slots, nodes[self.states], len(self.below))
 
     def missing(self, nodes: Floats) -> Floats:
-        """What they lack to be those of the lower node."""
+        """Return the marginals of the lower nodes minus those of the upper ones, by slot."""
         return np.asarray(nodes[self.below] - self.pushed(nodes))
 
 
@@ -191,14 +199,14 @@ class _Links:
         upper, lower = tight.upper[ties], tight.lower[ties]
         maps: list[Ints] = []
         if len(ties):
-            potential = model.potentials[-1]  # all ties of `build` are one group, the last
+            potential = model.potentials[-1]  # `build` puts all coupling edges in the last group
             assert isinstance(potential, Projection)
             maps = [potential.maps[k] for k in potential.index[ties].tolist()]
         flat = np.concatenate([np.zeros(0, dtype=np.int64), *maps])
         self.pairs = _Incidence.of(tight, upper, lower, flat)
 
     def averaged(self, beliefs: Floats) -> Floats:
-        """Means for pairs of what regions and they themselves say, then for variables."""
+        """Average the marginals of pairs over the regions that contain them, then of variables."""
         tight, nodes = self.tight, beliefs.copy()
         offset = tight.model.node_offset
         spans = ((tight.first_pair, tight.first_cluster), (0, tight.base.num_variables))
@@ -210,7 +218,7 @@ class _Links:
         return nodes
 
     def product(self, variables: Floats) -> Floats:
-        """In every region, the product of these marginals of its variables."""
+        """Return the product, in every region, of the marginals of its variables."""
         nodes = np.ones(self.tight.model.unary.size)
         nodes[: len(variables)] = variables
         members = self.members
@@ -219,11 +227,11 @@ class _Links:
         return nodes
 
     def correct(self, nodes: Floats, product: Floats) -> None:
-        """Change pairs, then other regions, so that they agree with what lies below.
+        """Correct pairs, then larger regions, so that they agree with the nodes they contain.
 
-        A region gets what it misses of each pair, spread over the other variables by the product;
-        what it misses of a variable is then counted once per pair that has it, and taken back but
-        for once.
+        The missing marginal of each pair is added to the region, distributed over the other
+        variables by the product. The missing marginal of a variable is thereby added once per pair
+        that contains it; the surplus is subtracted.
         """
         tight, upper = self.tight, self.members.upper
         is_pair = (upper >= tight.first_pair) & (upper < tight.first_cluster)
@@ -236,12 +244,12 @@ class _Links:
     def _lacking(
         self, links: _Incidence, nodes: Floats, product: Floats, weight: Ints | Floats
     ) -> Floats:
-        """What regions miss along links, in units of the product, summed with these weights."""
+        """Return the missing marginals of regions, relative to the product, as a weighted sum."""
         lacks = links.missing(nodes) / product[links.below] * weight[links.of_slot]
         return _sums(links.states, lacks[links.slots], len(nodes))
 
     def _pairs_inside(self) -> Ints:
-        """For every link to a variable: how many pairs that the region is linked to have it."""
+        """Return, for every link to a variable, the number of linked pairs that contain it."""
         tight, members, pairs = self.tight, self.members, self.pairs
         n = np.int64(tight.base.num_variables)
         ends = tight.pairs[pairs.lower - tight.first_pair]
@@ -254,12 +262,12 @@ class _Links:
         return np.where(found[at] == wanted, count[at], 0)
 
     def needed(self, nodes: Floats, product: Floats) -> Floats:
-        """The share of the product that each mass needs in order not to be negative."""
+        """Return the weight of the product that makes each mass non-negative."""
         short = np.minimum(nodes, 0.0)
         return np.asarray(short / (short - product))
 
     def mixed(self, nodes: Floats, product: Floats) -> Floats:
-        """With as much of the product in each part of the model as makes all masses >= 0."""
+        """Mix in the product, in each connected component as much as makes all masses >= 0."""
         members, model = self.members, self.tight.model
         links = coo_array(
             (np.ones(len(members.upper)), (members.upper, members.lower)), shape=(model.n, model.n)
@@ -278,6 +286,6 @@ def _sums(place: Ints, values: Floats, size: int) -> Floats:
 
 
 def _runs(start: Ints, sizes: Ints) -> Ints:
-    """start[0], start[0] + 1, … for sizes[0] numbers, then the same for the next."""
+    """Concatenate the ranges start[k], …, start[k] + sizes[k] - 1."""
     first = np.cumsum(sizes) - sizes
     return np.repeat(start - first, sizes) + np.arange(int(sizes.sum()))

@@ -1,4 +1,4 @@
-"""A model whose relaxation is tightened: pairs and clusters become nodes tied by projections."""
+"""Models tightened by regions: pairs and clusters become nodes, coupled by projections."""
 
 from __future__ import annotations
 
@@ -32,11 +32,11 @@ __all__ = [
 
 
 def region_order(tight: Tightened) -> Ints:
-    """Nodes by their least variable, then by how many variables they have.
+    """Return the nodes sorted by their smallest variable, then by their number of variables.
 
-    So a pass goes from variable i to its pairs (i, j), from there to clusters, on to the pairs
-    (j, k) in them and to k: chains are long. With all regions after all variables they would have
-    three nodes at most.
+    In this order a chain goes from variable i to its pairs (i, j), to clusters, to their pairs
+    (j, k) and to k, so that chains are long. With all regions after all variables a chain would
+    have at most three nodes.
     """
     aux, n = tight.model.auxiliaries, tight.model.num_variables
     arity = np.concatenate([np.ones(n, dtype=np.int64), np.diff(aux.start)])
@@ -47,9 +47,9 @@ def region_order(tight: Tightened) -> Ints:
 
 
 def arrange(tight: Tightened) -> tuple[Model, Ints]:
-    """The tightened model in that order, and where its node states lie in the new one.
+    """Return the tightened model in the order of `region_order`, and the new index of each state.
 
-    Edges stay as they are, so λ is the same for both.
+    The order of edges does not change, so that λ is the same for both models.
     """
     order = region_order(tight)
     model = tight.arranged(order)
@@ -60,7 +60,7 @@ def arrange(tight: Tightened) -> tuple[Model, Ints]:
     return model, np.repeat(shift, labels) + np.arange(len(tight.model.unary))
 
 
-ROUNDING = 2.0**-51  # of one addition, as a part of the sizes of its terms, and more
+ROUNDING = 2.0**-51  # safe bound on the error of one addition, relative to the |terms|
 
 Scope = tuple[int, ...]
 Bools = NDArray[np.bool_]
@@ -68,23 +68,30 @@ Bools = NDArray[np.bool_]
 
 @dataclass(frozen=True, eq=False)
 class Tightened:
-    """A model, clusters of its variables, and the model that holds both.
+    """A base model, clusters of its variables, and the tightened model made of both.
 
     The nodes of `model` are those of `base` in their order, then one per pair region, then one per
-    cluster. Its first edges are the edges of `base` that no cluster touches; the rest are ties,
-    each from a region to a node whose state follows from the region's.
+    cluster. Its first edges are the edges of `base` that lie in no pair region. All others are
+    coupling edges (ties): each leads from a region to a node that the region contains.
 
     Attributes
     ----------
-    clusters : ascending variables of each cluster
+    base, model : Model
+    clusters : tuple of tuples of int
+        The variables of each cluster, ascending.
     pairs : int64[P, 2]
         First and second variable (ascending) of each pair region.
-    kept : edges of `base` that are edges of `model`, in the order they have there
-    absorbed, region, flipped
-        Edges of `base` whose costs a pair region holds, that pair's number, and whether the edge's
-        first end is the pair's second variable.
-    upper, lower : nodes of each tie
-        Tie t is edge `len(kept) + t`; ties 2p and 2p + 1 lead from pair p to its variables.
+    kept : int64 array
+        Edges of `base` that are edges of `model`, in the order of `model`.
+    absorbed : int64 array
+        Edges of `base` whose costs are in a pair region.
+    region : int64 array
+        The pair region of each absorbed edge.
+    flipped : bool array
+        Whether the first endpoint of an absorbed edge is the second variable of the pair.
+    upper, lower : int64 array
+        The region and the contained node of each coupling edge. Coupling edge t is edge
+        `len(kept) + t`; numbers 2p and 2p + 1 lead from pair p to its variables.
     """
 
     base: Model
@@ -100,21 +107,21 @@ class Tightened:
 
     @property
     def first_pair(self) -> int:
-        """Number of the first pair region's node."""
+        """The node of the first pair region."""
         return self.base.n
 
     @property
     def first_cluster(self) -> int:
-        """Number of the first cluster's node."""
+        """The node of the first cluster."""
         return self.base.n + len(self.pairs)
 
     @cached_property
     def cluster_number(self) -> dict[Scope, int]:
-        """Place of each cluster in `clusters`."""
+        """The index of each cluster in `clusters`."""
         return {scope: k for k, scope in enumerate(self.clusters)}
 
     def arranged(self, order: Ints) -> Model:
-        """`model` with its nodes in another order, the edges in the same: λ means the same."""
+        """Return `model` with its nodes in another order; edges and λ keep theirs."""
         place = np.empty(self.model.n, dtype=np.int64)
         place[order] = np.arange(self.model.n)
         unary = [self.model.unary_of(int(i)) for i in order]
@@ -127,7 +134,7 @@ class Tightened:
 
 @dataclass(frozen=True)
 class _Holders:
-    """Nodes of one arity whose states are joint states: auxiliaries of the base, or clusters."""
+    """Nodes of one arity whose states are joint states: auxiliary nodes of the base, clusters."""
 
     node: Ints  # (K,)
     member: Ints  # (K, k)
@@ -137,7 +144,11 @@ class _Holders:
 
 @dataclass(frozen=True)
 class _Ties:
-    """`rows`: upper node, lower node, joint states, then stride and labels of up to two members."""
+    """Coupling edges as rows of integers.
+
+    Columns are the upper node, the lower node, the number of joint states of the upper node, then
+    stride and number of labels of up to two members.
+    """
 
     rows: Ints
 
@@ -149,9 +160,15 @@ class _Ties:
 def build(base: Model, clusters: Iterable[Iterable[int]]) -> Tightened:
     """Tighten a model by clusters of variables.
 
-    Every pair of variables inside a cluster becomes a region of its own if it has an edge (whose
-    costs move there) or lies in two clusters or factors at least (a chord without costs). Clusters,
-    and the auxiliary nodes of factors that contain the pair, are tied to it.
+    A pair of variables inside a cluster becomes a pair region if it has an edge (whose costs move
+    to the region), or if two or more clusters or factors contain it (a chord, without costs).
+    Clusters, and auxiliary nodes of factors, are coupled to the pair regions they contain.
+
+    Parameters
+    ----------
+    base : Model
+    clusters : iterable of iterables of int
+        The variables of each cluster, three or more.
     """
     scopes = _checked(base, clusters)
     holders = [*_auxiliaries(base), *_clusters(base, scopes, 0)]
@@ -177,12 +194,12 @@ def build(base: Model, clusters: Iterable[Iterable[int]]) -> Tightened:
 
 
 def blocks(offset: Ints, which: Ints, size: int) -> Ints:
-    """Places of blocks of one size: (len(which), size)."""
+    """Return the indices of blocks of one size, as an array (len(which), size)."""
     return offset[which][:, None] + np.arange(size)
 
 
 def pair_codes(pairs: Ints, n: int) -> Ints:
-    """One number per pair of variables, the same for both directions."""
+    """Return one integer per pair of variables, equal for (i, j) and (j, i)."""
     low, high = pairs.min(axis=1, initial=n), pairs.max(axis=1, initial=0)
     return np.asarray(low.astype(np.int64) * n + high)
 
@@ -223,14 +240,14 @@ def _clusters(base: Model, scopes: tuple[Scope, ...], first: int) -> list[_Holde
 
 
 def _joint_states(base: Model, scopes: Iterable[Scope]) -> Auxiliaries:
-    """Row-major joint states over ascending variables."""
+    """Return the row-major joint states of each scope (ascending variables)."""
     listed = list(scopes)
     start = offsets(np.array([len(s) for s in listed], dtype=np.int64))
     member = np.array([i for s in listed for i in s], dtype=np.int64)
     stride = np.ones(len(member), dtype=np.int64)
     labels = base.num_labels[member]
     arity = np.diff(start)
-    for back in range(2, int(arity.max(initial=0)) + 1):  # from the last member to the first
+    for back in range(2, int(arity.max(initial=0)) + 1):  # strides, from the last member backwards
         at = start[1:][arity >= back] - back
         stride[at] = stride[at + 1] * labels[at + 1]
     return Auxiliaries(start, frozen(member, np.int64), frozen(stride, np.int64))
@@ -246,7 +263,7 @@ def _states(base: Model, pairs: Ints, scopes: tuple[Scope, ...]) -> Auxiliaries:
 
 
 def _inner_pairs(holders: _Holders, n: int) -> list[tuple[int, int, Ints]]:
-    """For every two places of an arity: the codes of the pairs that are there."""
+    """For every two member positions, return the codes (`pair_codes`) of the pairs there."""
     places = combinations(range(holders.member.shape[1]), 2)
     return [(a, b, pair_codes(holders.member[:, [a, b]], n)) for a, b in places]
 
@@ -266,7 +283,7 @@ def _chosen_pairs(base: Model, holders: list[_Holders]) -> Ints:
 
 
 def _pair_of_edges(base: Model, pairs: Ints) -> tuple[Ints, Bools]:
-    """The pair region that takes each edge (-1: none), and whether its ends are turned round."""
+    """Return the pair region of each edge (-1: none), and whether its endpoints are swapped."""
     n = base.num_variables
     edges = base.edges.astype(np.int64)
     found = np.full(base.m, -1, dtype=np.int64)
@@ -279,7 +296,7 @@ def _pair_of_edges(base: Model, pairs: Ints) -> tuple[Ints, Bools]:
 
 
 def _pair_costs(base: Model, pairs: Ints, absorbed: Ints, region: Ints, flipped: Bools) -> Costs:
-    """Costs of pair regions, certainly not above those of their edges together."""
+    """Return the costs of pair regions, at most the exact sum of the costs of their edges."""
     begin = offsets(base.num_labels[pairs].prod(axis=1))
     costs, sizes = np.zeros((2, int(begin[-1])))
     for first, last, potential in base.groups():
@@ -296,7 +313,7 @@ def _pair_costs(base: Model, pairs: Ints, absorbed: Ints, region: Ints, flipped:
                 np.add.at(costs, place, tables.reshape(len(some), rows * cols))
                 np.add.at(sizes, place, np.abs(tables).reshape(len(some), rows * cols))
     several = np.repeat(np.bincount(region, minlength=len(pairs)), np.diff(begin))
-    # sums of parallel edges may have been rounded up
+    # Subtract a bound on the rounding error of sums of parallel edges.
     summed = (several > 1) & np.isfinite(costs)
     costs[summed] -= (several * ROUNDING)[summed] * sizes[summed]
     return costs
@@ -315,7 +332,7 @@ def _ties(base: Model, pairs: Ints, holders: list[_Holders]) -> _Ties:
 
 
 def _holder_ties(base: Model, pairs: Ints, group: _Holders) -> list[Ints]:
-    """Ties to the pair regions inside, and of clusters to members that lie in none of them."""
+    """Return coupling edges to the pair regions inside, and to members of clusters in none."""
     n, labels = base.num_variables, base.num_labels
     have = pair_codes(pairs, n)
     covered = np.zeros(group.member.shape, dtype=bool)
@@ -333,7 +350,7 @@ def _holder_ties(base: Model, pairs: Ints, group: _Holders) -> list[Ints]:
                 group.stride[hit, j], labels[group.member[hit, j]],
             ).rows
         )  # fmt: skip
-    if group.node.min(initial=base.n) >= base.n:  # auxiliaries of the base have such ties already
+    if group.node.min(initial=base.n) >= base.n:  # auxiliary nodes of the base have these already
         k, t = np.nonzero(~covered)
         one, member = np.ones(len(k), dtype=np.int64), group.member[k, t]
         node, size, stride = group.node[k], group.size[k], group.stride[k, t]
@@ -351,7 +368,7 @@ def _kept_groups(base: Model, kept: Ints) -> list[Group]:
 
 
 def _tie_groups(ties: _Ties) -> list[Group]:
-    """One group with shared maps: ties of the same shape point to the same map."""
+    """Return one group with shared maps: coupling edges of the same shape use the same map."""
     if not len(ties.rows):
         return []
     shapes, index = np.unique(ties.rows[:, 2:], axis=0, return_inverse=True)
@@ -364,9 +381,9 @@ def _tie_groups(ties: _Ties) -> list[Group]:
 
 
 def carry(old: Tightened, lam: Floats, new: Tightened) -> Floats:
-    """λ for `new` whose bound is not lower than that of `lam` for `old`.
+    """Return λ for `new` whose bound is at least that of `lam` for `old`.
 
-    That holds where `new` has all clusters of `old`.
+    `new` must have all clusters of `old`.
     """
     flat = check_lam(old.model, lam)
     out = np.zeros(int(new.model.half_offset[-1]))
@@ -379,7 +396,7 @@ def carry(old: Tightened, lam: Floats, new: Tightened) -> Floats:
 
 
 def _copy_ties(old: Tightened, lam: Floats, new: Tightened, out: Floats) -> None:
-    """Ties that both have keep their λ."""
+    """Copy λ of the coupling edges that both have."""
     node = _node_map(old, new)
     upper, lower = node[old.upper], node[old.lower]
     wanted = new.upper * np.int64(new.model.n) + new.lower
@@ -395,7 +412,7 @@ def _copy_ties(old: Tightened, lam: Floats, new: Tightened, out: Floats) -> None
 
 
 def _move(a: Model, lam: Floats, h: Ints, b: Model, out: Floats, g: Ints) -> None:
-    """`out` at half-edges `g` of b gets `lam` at half-edges `h` of a."""
+    """Copy `lam` at half-edges `h` of `a` to `out` at half-edges `g` of `b`."""
     size = a.half_offset[h + 1] - a.half_offset[h]
     for d in np.unique(size).tolist():
         some = size == d
@@ -403,7 +420,7 @@ def _move(a: Model, lam: Floats, h: Ints, b: Model, out: Floats, g: Ints) -> Non
 
 
 def _node_map(old: Tightened, new: Tightened) -> Ints:
-    """The node of `new` that is each node of `old`; -1 where there is none."""
+    """Return the node of `new` that corresponds to each node of `old`; -1 if there is none."""
     n = old.base.num_variables
     have, code = pair_codes(new.pairs, n), pair_codes(old.pairs, n)
     at = np.minimum(np.searchsorted(have, code), max(len(have) - 1, 0))
@@ -416,10 +433,10 @@ def _node_map(old: Tightened, new: Tightened) -> Ints:
 
 
 def _edge_lam(old: Tightened, lam: Floats, new: Tightened) -> Floats:
-    """λ on the edges of the base, 0 for those of pairs that are regions in both.
+    """Return λ on the edges of the base, 0 for edges whose pair is a region in both.
 
-    The ties of a pair region hold what its edge would: C_e + λ_i + λ_j is the sum of the region's
-    costs and of those of its two ties.
+    The two coupling edges of a pair region carry the λ of its edge: C_e + λ_i + λ_j is the sum of
+    the costs of the region and of its two coupling edges.
     """
     base = old.base
     out = np.zeros(int(base.half_offset[-1]))
@@ -428,7 +445,7 @@ def _edge_lam(old: Tightened, lam: Floats, new: Tightened) -> Floats:
         _move(old.model, lam, 2 * kept + side, base, out, 2 * old.kept + side)
     alone = np.isin(pair_codes(old.pairs, base.num_variables),
                     pair_codes(new.pairs, base.num_variables), invert=True)  # fmt: skip
-    first = np.unique(old.region, return_index=True)[1]  # one of parallel edges takes all
+    first = np.unique(old.region, return_index=True)[1]  # the first of parallel edges gets their λ
     first = first[alone[old.region[first]]]
     for side in (0, 1):
         axis = np.where(old.flipped[first], 1 - side, side)
@@ -443,7 +460,7 @@ def _to_edges(new: Tightened, by_edge: Floats, side: int, out: Floats) -> None:
 
 
 def _to_pairs(old: Tightened, new: Tightened, by_edge: Floats, side: int, out: Floats) -> None:
-    """Edges that became regions: λ_i at the variable, -λ_i at the states of the region."""
+    """Set λ of edges that became regions: λ_i at the variable, -λ_i at the region's states."""
     fresh = np.isin(new.absorbed, old.kept)
     edge, region = new.absorbed[fresh], new.region[fresh]
     axis = np.where(new.flipped[fresh], 1 - side, side)

@@ -1,4 +1,4 @@
-"""Many models on many machines, by way of Dask (extra `dask`)."""
+"""Many models on many machines, with Dask (extra `dask`)."""
 
 from softmap.scale.many.solve import solve_many
 

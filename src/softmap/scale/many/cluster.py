@@ -1,4 +1,4 @@
-"""The way to a Dask scheduler: a client of the user's, an address, or a cluster of our own."""
+"""The connection to a Dask scheduler: a client, an address, or a local cluster."""
 
 from __future__ import annotations
 
@@ -16,16 +16,16 @@ __all__ = ["Connection", "Patience", "distributed_module"]
 
 @dataclass(frozen=True)
 class Patience:
-    """How long a scheduler is waited for, in seconds.
+    """Timeouts for a scheduler, in seconds.
 
     Attributes
     ----------
     away : float
-        That it may be away during a run.
+        Timeout for a scheduler that is lost during a run.
     first : float
-        That it is looked for at the beginning.
+        Timeout for the first connection.
     each : float
-        Of one attempt to reach it.
+        Timeout of one attempt to connect.
     """
 
     away: float = 300.0
@@ -34,7 +34,7 @@ class Patience:
 
 
 def distributed_module() -> Any:
-    """`dask.distributed`, or an error that names the extra."""
+    """Return the module `dask.distributed`, or raise an error that names the extra."""
     try:
         import distributed
     except ImportError as error:
@@ -43,15 +43,15 @@ def distributed_module() -> Any:
 
 
 class Connection:
-    """A client that is made again when its scheduler has been away.
+    """A client that reconnects after its scheduler was lost.
 
     Parameters
     ----------
     given : Client, str or None
-        A client, which is used and not closed; the address of a scheduler; or None for a cluster
-        of processes on this machine, which ends with the connection.
+        A client, which is not closed at the end; the address of a scheduler; or None for a cluster
+        of processes on this machine, which is closed at the end.
     workers : int, optional
-        Processes of a cluster of our own; one per core if left out.
+        Number of processes of a local cluster; one per core by default.
     """
 
     patience = Patience()
@@ -86,7 +86,7 @@ class Connection:
             self.client = self._reached(self._given, None, self.patience.first)
         else:
             self.client = self._given
-        # a client that Dask has closed no longer knows them
+        # a closed client no longer has its address and security
         self._address, self._security = self.client.scheduler.address, self.client.security
         return self
 
@@ -103,23 +103,25 @@ class Connection:
 
     @property
     def ready(self) -> bool:
-        """Whether work can be handed over now."""
+        """Whether the scheduler accepts work now."""
         return bool(self.client.status == "running")
 
     def workers(self) -> dict[str, int]:
-        """Threads of each worker there is at the moment."""
+        """Return the number of threads of each current worker."""
         found: dict[str, int] = self.client.nthreads()
         return found
 
     def restored(self) -> None:
-        """Wait until the scheduler is there again, or say that it is not."""
+        """Block until the scheduler is available again, or raise `SoftmapError` after a timeout."""
         lost = time.monotonic()
         while not self.ready and time.monotonic() - lost < self.patience.away:
-            if self.client.status == "closed":  # Dask has given up: a new client
+            if self.client.status == "closed":  # Dask has given up: make a new client
                 self.client = self._reached(self._address, self._security, self.patience.away)
             time.sleep(0.05)
         if not self.ready:
-            raise SoftmapError(f"the Dask scheduler has been away for {self.patience.away:.0f} s")
+            raise SoftmapError(
+                f"the Dask scheduler has been unreachable for {self.patience.away:.0f} s"
+            )
 
     def _reached(self, address: str, security: Any, patience: float) -> Any:
         self._check_certificate(address, security)
@@ -139,7 +141,7 @@ class Connection:
                 raise OptionError(f"client={shown(address)}: {error}") from error
 
     def _check_certificate(self, address: str, security: Any) -> None:
-        """Say what is missing where an address asks for TLS and nobody has said with what."""
+        """Raise `OptionError` if the address needs TLS and no certificate is configured."""
         known = security or self._dask.Security()
         if address.startswith("tls://") and not known.get_connection_args("client")["ssl_context"]:
             raise OptionError(

@@ -1,4 +1,4 @@
-"""A folder of results: what is in it already, and what is added, each file whole or not at all."""
+"""A folder of results: stored results are reused, new ones are written atomically."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ COLUMNS = (
 
 @dataclass(frozen=True, eq=False)
 class Answer:
-    """What is kept of a result: the facts of its JSON file, and the labels if there are any."""
+    """The stored part of a result: the content of its JSON file, and its labels if any."""
 
     facts: dict[str, Any]
     labels: NDArray[np.int64] | None
@@ -36,10 +36,10 @@ class Answer:
 
 @dataclass
 class Folder:
-    """`NAME.json` and `NAME.MPE` for each model, and `summary.csv` over all of them.
+    """A folder with `NAME.json` and `NAME.MPE` for each model, and `summary.csv` over all.
 
-    The JSON file is written last: where it is, the result is whole. It names the model by its
-    fingerprint and the options of the run, so that another run solves only what has changed.
+    The JSON file is written last: if it exists, the result is complete. It holds the fingerprint of
+    the model and the options of the run, so that another run solves only what has changed.
     """
 
     path: Path
@@ -53,7 +53,7 @@ class Folder:
             raise WriteError(self.path, error) from error
 
     def with_known(self, items: list[Item]) -> list[Item]:
-        """The items, with the fingerprint of the model that each stored result belongs to."""
+        """Return the items, each with the fingerprint of its stored result, if any."""
         return [replace(item, known=self._known(item.name)) for item in items]
 
     def _known(self, name: str) -> str | None:
@@ -90,11 +90,11 @@ class Folder:
         self._note(name, "solved", facts)
 
     def keep_old(self, name: str) -> None:
-        """Note a result that was there and still holds."""
+        """Record that a stored result is still valid."""
         self._note(name, "unchanged", self._stored(name))
 
     def keep_error(self, name: str, error: Exception) -> None:
-        """Note that there is no result."""
+        """Record an error in place of a result."""
         words = " ".join(str(error).split()) or type(error).__name__
         self._note(name, "failed", {"error": words})
 
@@ -102,9 +102,9 @@ class Folder:
         self.rows[name] = facts | {"name": name, "state": state}
 
     def summarise(self) -> None:
-        """Write `summary.csv`, the models in the order of their names.
+        """Write `summary.csv`, sorted by the names of models.
 
-        Rows of models that are no part of this run stay as they were.
+        Rows of models that are not part of this run do not change.
         """
         rows = self._earlier() | self.rows
         text = io.StringIO(newline="")
@@ -114,7 +114,7 @@ class Folder:
         write_text(self.path / SUMMARY, [text.getvalue()])
 
     def _earlier(self) -> dict[str, dict[str, Any]]:
-        """Rows of the summary that is there; none where it cannot be read."""
+        """Return the rows of the existing summary; none if it cannot be read."""
         try:
             with (self.path / SUMMARY).open(newline="", encoding="utf-8") as file:
                 return {row["name"]: row for row in csv.DictReader(file, restval="")}

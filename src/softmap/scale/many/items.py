@@ -1,4 +1,4 @@
-"""What is to be solved: models or files by name, and how they travel."""
+"""The models or files to solve, by name, and the batches they are sent in."""
 
 from __future__ import annotations
 
@@ -20,17 +20,17 @@ __all__ = [
 
 @dataclass(frozen=True)
 class Batching:
-    """Which models travel together.
+    """Which models are sent in one batch.
 
     Attributes
     ----------
     small, small_file : int
-        Bytes up to which a model, or its file, travels with others; text and packed files grow
-        when they are read.
+        Largest size, in bytes, of a model and of a file that is sent with others. (Text and
+        compressed files grow when they are read.)
     most : int
-        Models of a batch.
+        Largest number of models of a batch.
     turns : int
-        Batches per thread at least, so that no thread waits long for the last one.
+        Smallest number of batches per thread, so that no thread is idle for long at the end.
     """
 
     small: int = 256 << 10
@@ -55,12 +55,12 @@ class Item:
 
     @property
     def small(self) -> bool:
-        """Whether it travels with others."""
+        """Whether the item is sent in a batch with others."""
         if isinstance(self.source, Model):
             return self.source.nbytes <= self.batching.small
         try:
             return os.path.getsize(self.source) <= self.batching.small_file
-        except OSError:  # seen by the workers only, or missing: they will say so
+        except OSError:  # only workers can see it, or it is missing: they report that
             return False
 
 
@@ -90,7 +90,7 @@ def evidence_beside(path: str) -> str | None:
 
 
 def listed(given: Any, *, evidence: bool = False) -> list[Item]:
-    """Items from a list of models and paths, or a mapping from names to them."""
+    """Return items for a list of models and paths, or for a mapping from names to them."""
     if isinstance(given, Model | str | bytes | os.PathLike):
         raise OptionError(f"expected a list of models or paths, not a {type(given).__name__}")
     try:
@@ -123,7 +123,7 @@ def _is_path(source: Any) -> bool:
 
 
 def names_of(sources: Iterable[Any]) -> list[str]:
-    """Names for models (their place) and files (their name without suffixes, if that tells)."""
+    """Return names: the index of a model, the file name (without suffixes if unique) of a path."""
     known = list(sources)
     names = [
         str(place) if isinstance(source, Model) else _stem(source)
@@ -141,7 +141,7 @@ def names_of(sources: Iterable[Any]) -> list[str]:
 
 
 def _repeated(names: list[str]) -> list[bool]:
-    """Which names stand for several; some file systems know no capitals."""
+    """Return which names occur more than once, ignoring case (as some file systems do)."""
     folded = [name.casefold() for name in names]
     counts: dict[str, int] = {}
     for name in folded:
@@ -150,7 +150,7 @@ def _repeated(names: list[str]) -> list[bool]:
 
 
 def _stem(source: str | os.PathLike[str]) -> str:
-    """A file's name without the suffixes of packers and of its format."""
+    """Return a file name without the suffixes of compression and of its format."""
     path = Path(source)
     while path.suffix.lower() in COMPRESSED:
         path = path.with_suffix("")
@@ -170,7 +170,7 @@ def _parts(path: Path) -> list[str]:
 
 
 def batches(items: list[Item], threads: int) -> list[list[Item]]:
-    """Small items in batches, large ones alone and first: the longest work begins early."""
+    """Return batches: large items alone and first, because they take longest; then small ones."""
     rule = Item.batching
     small = [item for item in items if item.small]
     large = [item for item in items if not item.small]

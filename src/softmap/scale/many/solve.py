@@ -1,4 +1,4 @@
-"""solve_many(): the loop that hands work to a cluster and takes results as they finish."""
+"""`solve_many`: the loop that submits batches to a cluster and yields results as they finish."""
 
 from __future__ import annotations
 
@@ -58,16 +58,16 @@ def solve_many(
     evidence: bool = False,
     **options: Any,
 ) -> Iterator[tuple[str, Result | Exception]]:
-    """Solve many models on a Dask cluster; results come as they finish.
+    """Solve many models on a Dask cluster; yield the results as they finish.
 
-    A model that fails is reported and costs the others nothing; the models of a worker that is
-    lost are solved by another one. Small models travel in batches.
+    A model that fails yields its exception and does not affect the others. The models of a lost
+    worker are solved by another worker. Small models are sent in batches.
 
     Parameters
     ----------
     models_or_paths : list of Model or path, or a mapping from names to them
-        Paths are read by the workers. Without names, a file is called by its name without
-        suffixes, a model by its place in the list.
+        Workers read the paths. By default a file is named by its file name without suffixes, a
+        model by its index in the list.
     client : dask.distributed.Client or str, optional
         A client or the address of a scheduler. If left out, small models are solved by threads of
         this process, and what is left after two seconds by a cluster of processes on this machine
@@ -99,7 +99,7 @@ def solve_many(
 
 
 def shared_folder(checkpoints: Any) -> str | None:
-    """The folder for checkpoints, as workers find it."""
+    """Return the absolute path of the checkpoint folder."""
     if checkpoints is None:
         return None
     if not isinstance(checkpoints, str | os.PathLike) or not os.path.isdir(checkpoints):
@@ -110,7 +110,7 @@ def shared_folder(checkpoints: Any) -> str | None:
 def _results(
     items: list[Item], settings: Settings, connection: Connection
 ) -> Iterator[tuple[str, Result | Exception]]:
-    """Outcomes as users see them: models given are put back in place."""
+    """Yield the results; models that were sent are put back into them."""
     given = {item.name: item.source for item in items}
     for outcome in outcomes(items, settings, connection):
         source, result = given[outcome.name], outcome.value
@@ -179,7 +179,7 @@ class _Threads:
 
 
 class _Stream:
-    """Batches that wait, batches that are on their way, and what has come back."""
+    """The waiting batches, the submitted batches, and the outcomes."""
 
     flow = Flow()
 
@@ -201,11 +201,11 @@ class _Stream:
                 future = self._done.get(timeout=self.flow.tick)
             except queue.Empty:
                 continue
-            if future.key in self._pending:  # else it was handed over again meanwhile
+            if future.key in self._pending:  # otherwise it was submitted again in the meantime
                 yield from self._arrived(*self._pending.pop(future.key))
 
     def _hand_over(self) -> None:
-        """Keep every worker busy, and no more than that: batches that wait are cheap to move."""
+        """Submit enough batches to keep every worker busy; the others wait here."""
         if not self._connection.ready:
             self._connection.restored()
             self._recall()
@@ -213,10 +213,10 @@ class _Stream:
             while self._waiting and len(self._pending) < self._room():
                 self._submit(self._waiting.pop())
         except (OSError, TimeoutError):
-            return  # the connection broke: looked after in the next turn
+            return  # the connection broke; the next iteration restores it
 
     def _room(self) -> int:
-        """Batches that may be on their way; workers are counted now and then."""
+        """The number of batches to submit at the same time; workers are counted periodically."""
         if time.monotonic() > self._counted + self.flow.recount:
             self._most = self.flow.ahead * (sum(self._connection.workers().values()) or 1)
             self._counted = time.monotonic()
@@ -236,16 +236,16 @@ class _Stream:
         future.add_done_callback(self._done.put)
 
     def _recall(self) -> None:
-        """Take back all that a scheduler which is gone was told."""
+        """Put all submitted batches back after the scheduler was lost."""
         self._waiting += [batch for _, batch in self._pending.values()]
         self._pending.clear()
 
     def _arrived(self, future: Any, batch: list[Item]) -> Iterator[Outcome]:
-        """The outcomes of a batch; what got lost on the way is handed over again."""
+        """Yield the outcomes of a batch; a lost batch is submitted again."""
         if future.status == "finished":
             try:
                 found = future.result()
-            except Exception:  # its worker, or the scheduler, was lost before it was fetched
+            except Exception:  # its worker, or the scheduler, was lost before the result arrived
                 self._waiting.append(batch)
                 return
             self._forget_checkpoints(found)
@@ -256,30 +256,30 @@ class _Stream:
             self._waiting.append(batch)
 
     def _forget_checkpoints(self, found: list[Outcome]) -> None:
-        """A model that is solved will not be gone on with."""
+        """Delete the checkpoints of solved models."""
         if self._settings.checkpoints is not None:
             for outcome in found:
                 checkpoint_of(self._settings.checkpoints, outcome.name).unlink(missing_ok=True)
 
     def _failed(self, future: Any, batch: list[Item]) -> Iterator[Outcome]:
-        """A batch that workers died of is tried item by item; so the one at fault is found."""
+        """Split a batch whose workers died into single items, to find the one at fault."""
         if len(batch) > 1:
-            self._waiting[:0] = [[item] for item in batch]  # after all that is not suspect
+            self._waiting[:0] = [[item] for item in batch]  # after all other batches
             return
         try:
             error = future.exception()
-        except Exception:  # the connection broke just now
+        except Exception:  # the connection broke
             self._waiting.append(batch)
             return
         if isinstance(error, self._dask.KilledWorker):
             error = SoftmapError(
                 f"{batch[0].name}: every worker that tried it was lost, "
-                "most likely for want of memory"
+                "most likely for lack of memory"
             )
         yield Outcome(batch[0].name, error=error)
 
     def cancel(self) -> None:
-        """Leave nothing running for which nobody waits."""
+        """Cancel all submitted batches."""
         futures = [future for future, _ in self._pending.values()]
         if futures and self._connection.ready:
             self._connection.client.cancel(futures, force=True)

@@ -1,4 +1,4 @@
-"""What a worker does: reads models, solves them, and says of each what came of it."""
+"""The work of a Dask worker: read models, solve them, and return an outcome for each."""
 
 from __future__ import annotations
 
@@ -27,20 +27,21 @@ __all__ = ["Outcome", "Settings", "checkpoint_of", "work"]
 
 @dataclass(frozen=True)
 class Settings:
-    """What holds for all items.
+    """The settings of all items.
 
     Attributes
     ----------
-    options
-        Of `solve`; `threads` among them if the user has said how many.
-    values
-        What tables of UAI files hold.
-    checkpoints
-        A folder that all workers see.
-    pick
-        What is sent back of a result: a function that workers can import; the result if None.
-    crowd
-        Batches per worker that may run at the same time.
+    options : dict
+        Options of `solve`, with `threads` if the user gave it.
+    values : str or None
+        Meaning of the tables of UAI files (see `softmap.read`).
+    checkpoints : str or None
+        A folder that all workers can access.
+    pick : function or None
+        Extracts what is sent back from a result; workers must be able to import it. None sends the
+        result itself.
+    crowd : int
+        Number of batches that may run on a worker at the same time.
     """
 
     options: dict[str, Any] = field(default_factory=dict)
@@ -52,9 +53,9 @@ class Settings:
 
 @dataclass(frozen=True, eq=False)
 class Outcome:
-    """What came of an item: `value`, an `error`, or neither where the model is `unchanged`.
+    """The outcome of an item: a `value`, an `error`, or neither if the model is `unchanged`.
 
-    `resumed` says that the run went on from a checkpoint which a lost worker had left.
+    `resumed` says whether the run continued from a checkpoint of a lost worker.
     """
 
     name: str
@@ -66,7 +67,7 @@ class Outcome:
 
 
 def work(items: list[Item], settings: Settings) -> list[Outcome]:
-    """Solve a batch on this worker; each model by itself, whatever becomes of the others."""
+    """Solve a batch on this worker; the failure of one model does not affect the others."""
     threads, limit = _worker(settings)
     found: dict[str, Outcome] = {}
     models: dict[str, Model] = {}
@@ -87,7 +88,7 @@ def work(items: list[Item], settings: Settings) -> list[Outcome]:
 
 
 def _worker(settings: Settings) -> tuple[int, int | None]:
-    """Threads for this batch, and the memory of this worker if it has a limit."""
+    """Return the number of threads for this batch, and the memory limit of this worker."""
     if "distributed" not in sys.modules:  # no worker of Dask: it takes a second to load
         return settings.options.get("threads") or usable_cores(), None
     from distributed import get_worker
@@ -123,7 +124,7 @@ def _model(item: Item, settings: Settings, limit: int | None) -> Model:
 def _answers(
     models: dict[str, Model], settings: Settings, threads: int
 ) -> list[tuple[Result | Exception, bool]]:
-    """A result or an exception per model, and whether its run was one that went on."""
+    """Return a result or an exception per model, and whether its run was resumed."""
     options = {name: value for name, value in settings.options.items() if name != "threads"}
     if len(models) > 1 and settings.checkpoints is None:
         found = solve_batch(
@@ -134,14 +135,14 @@ def _answers(
 
 
 def checkpoint_of(folder: str, name: str) -> Path:
-    """Where the run of a model is stored as it goes."""
+    """Return the path of the checkpoint of a model."""
     return Path(folder) / f"{name}.checkpoint.npz"
 
 
 def _one(
     name: str, model: Model, settings: Settings, threads: int
 ) -> tuple[Result | Exception, bool]:
-    """One run, from its checkpoint if a lost worker has left one."""
+    """Solve one model; resume from the checkpoint of a lost worker if there is one."""
     options: dict[str, Any] = settings.options | {"threads": threads}
     try:
         if settings.checkpoints is None:
@@ -153,7 +154,7 @@ def _one(
             }
             try:
                 return resume(path, model, threads=threads, checkpoint=path, **limits), True
-            except CheckpointError:  # of another model, or damaged: begin again
+            except CheckpointError:  # of another model, or damaged: start again
                 path.unlink(missing_ok=True)
         return solve(model, checkpoint=path, **options), False
     except Exception as error:
@@ -161,7 +162,7 @@ def _one(
 
 
 def _outcome(before: Outcome, answer: Any, settings: Settings, sent: bool) -> Outcome:
-    """What is sent back; not a model that was sent here, as whoever sent it has it."""
+    """Return the outcome to send back, without a model that was sent here."""
     if isinstance(answer, Exception):
         return replace(before, error=_sendable(answer), unchanged=False)
     if settings.pick is not None:
@@ -170,12 +171,12 @@ def _outcome(before: Outcome, answer: Any, settings: Settings, sent: bool) -> Ou
 
 
 def _sendable(error: Exception) -> Exception:
-    """An exception that survives the journey; another one with its words where it would not."""
+    """Return an exception that can be pickled; another one with the same text if necessary."""
     for name in ("result", "__notes__"):
         error.__dict__.pop(name, None)
     try:
         if str(pickle.loads(pickle.dumps(error))) == str(error):
             return error.with_traceback(None)
-    except Exception:  # some exceptions cannot be made again from their arguments
+    except Exception:  # some exceptions cannot be unpickled
         pass
     return SoftmapError(f"{type(error).__name__}: {error}")
