@@ -39,7 +39,10 @@ html_math_renderer = "mathml"
 myst_heading_anchors = 3
 default_role = "code"
 autodoc_member_order = "bysource"
-autodoc_typehints = "none"
+autodoc_typehints = "signature"
+autodoc_typehints_format = "short"
+# longer signatures have one parameter per line
+maximum_signature_line_length = 60
 autodoc_default_options = {"members": True}
 
 # The page of the reproduction comes with its tables; a tree without them builds all the same.
@@ -55,13 +58,15 @@ sphinx_gallery_conf = {
     "download_all_examples": False,
     "show_memory": False,
     "min_reported_time": 60,
+    "thumbnail_size": (400, 280),
+    "within_subsection_order": "pages.GalleryOrder",
     "show_signature": False,
     "write_computation_times": False,
 }
 
 html_theme = "furo"
 html_static_path = ["_static"]
-html_css_files = ["formulas.css"]
+html_css_files = ["formulas.css", "pages.css"]
 html_title = f"softmap {release}"
 html_show_sourcelink = False
 html_copy_source = False

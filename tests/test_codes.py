@@ -5,6 +5,7 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
+import scipy.sparse
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -219,3 +220,17 @@ def test_matrices_and_words_of_any_shape():
 def test_wrong_input_is_refused(call, message):
     with pytest.raises(softmap.SoftmapError, match=message):
         call()
+
+
+@pytest.mark.parametrize("kind", ["array", "list", "bool", "float", "sparse"])
+def test_a_parity_check_matrix_is_taken_as_one(kind):
+    matrix = np.array([[1, 1, 1, 0, 0, 1], [0, 0, 1, 1, 1, 0]])
+    given = {
+        "array": matrix, "list": matrix.tolist(), "bool": matrix.astype(bool),
+        "float": matrix.astype(float), "sparse": scipy.sparse.csr_array(matrix),
+    }[kind]  # fmt: skip
+    code = ParityCode(given)
+    assert (code.num_bits, code.checks) == (6, [(0, 1, 2, 5), (2, 3, 4)])
+    with pytest.raises(softmap.ModelError, match="matrix of 0 and 1"):
+        ParityCode(scipy.sparse.csr_array(2 * matrix))
+    assert ParityCode([[0, 1], [1, 0]]).checks == [(0, 1), (1, 0)]

@@ -1,4 +1,4 @@
-"""Sections of docstrings as lists: `a, b : what they are`, with more of it indented below.
+"""Sections of docstrings as definition lists: the name and its type on a line, then what it is.
 
 One entry may name several things, and text after a section's entries belongs to none of them.
 """
@@ -37,7 +37,7 @@ def next_section(lines: list[str], at: int) -> int:
 
 
 def entries(lines: list[str]) -> list[str]:
-    """A list with one item per entry; from the first line on that is none, all stays as it is."""
+    """A definition list with one item per entry; text after the last entry stays as it is."""
     out: list[str] = []
     at = 0
     while at < len(lines):
@@ -49,10 +49,9 @@ def entries(lines: list[str]) -> list[str]:
         if found is None or not (found["words"] or body):
             return [*out, *lines[at:], ""]
         names = ", ".join(f"``{name}``" for name in found["names"].split(", "))
-        words = f": {found['words']}" if found["words"] else ":"
-        joined = f"{words}. " if found["words"] and body else f"{words} "
-        first = body[0] if body else ""
-        out += [f"* {names}{joined}{first}".rstrip(), *(f"  {line}" for line in body[1:]), ""]
+        kind = f" : {found['words']}" if found["words"] and body else ""
+        below = body or [found["words"]]
+        out += [f"{names}{kind}", *(f"    {line}".rstrip() for line in below), ""]
         at = end
     return out
 
@@ -63,7 +62,26 @@ def process(*args: object) -> None:
     lines[:] = sections(list(lines))
 
 
+# numpy's names for types, as autodoc writes out what they stand for
+SPELT_OUT = (
+    (r"~numpy\._typing\._array_like\._Buffer.*?_NestedSequence\[[\w| ]*str\]", "ArrayLike"),
+    (r"~numpy\.ndarray\[tuple\[[^\]]*\], ~numpy\.dtype\[([^\[\]]*)\]\]", r"NDArray[\1]"),
+)
+
+
+def short_types(*args: object) -> tuple[str | None, ...]:
+    """What autodoc calls with a signature: types of arrays as they are written in the source."""
+    return tuple(part and _short(str(part)) for part in args[-2:])
+
+
+def _short(signature: str) -> str:
+    for pattern, name in SPELT_OUT:
+        signature = re.sub(pattern, name, signature)
+    return signature
+
+
 def setup(app: object) -> dict[str, bool]:
     """Register the processor."""
     app.connect("autodoc-process-docstring", process)
+    app.connect("autodoc-process-signature", short_types)
     return {"parallel_read_safe": True, "parallel_write_safe": True}

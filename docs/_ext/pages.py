@@ -9,6 +9,19 @@ from docutils.statemachine import StringList
 from typer.main import get_command
 
 
+class GalleryOrder:
+    """The order of the gallery: images first, then other models; a new example goes last."""
+
+    FIRST = ("stereo", "inpainting", "denoising", "potts_grid", "tightening", "side_chains")
+
+    def __init__(self, folder: str) -> None:
+        """The sort key of one folder of examples."""
+
+    def __call__(self, filename: str) -> tuple[int, str]:
+        name = filename.removeprefix("plot_").removesuffix(".py")
+        return (self.FIRST.index(name) if name in self.FIRST else len(self.FIRST), name)
+
+
 class CommandHelp(Directive):
     """`{command-help} solve`: what `softmap solve --help` prints."""
 

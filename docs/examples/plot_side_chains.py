@@ -42,9 +42,10 @@ alone = np.array([np.argmin(costs) for costs in own])
 print(f"each residue by itself: {model.energy(alone):.1f}")
 print(f"together: {result.energy:.3f}, and no combination is below {result.bound:.3f}")
 
-plt.figure(figsize=(6, 3), layout="constrained")
+plt.figure(figsize=(6, 3.6), layout="constrained")
 for a, b in zip(i, j, strict=True):
     plt.plot(place[[a, b], 0], place[[a, b], 1], color="0.8", linewidth=0.8, zorder=1)
-plt.scatter(place[:, 0], place[:, 1], c=result.labels, cmap="tab10", zorder=2)
+plt.scatter(place[:, 0], place[:, 1], c=result.labels, cmap="tab10", s=60, zorder=2)
 plt.title("contacts, and the rotamer of each residue")
 plt.axis("equal")
+plt.axis("off")

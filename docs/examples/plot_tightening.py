@@ -17,9 +17,9 @@ import numpy as np
 import softmap
 
 rng = np.random.default_rng(3)
-edges = softmap.generators.grid_edges(9, 9)
+edges = softmap.generators.grid_edges(12, 12)
 weights = rng.normal(size=len(edges))
-model = softmap.Model.grid(rng.normal(0, 0.1, (9, 9, 2)), softmap.Potts(weights))
+model = softmap.Model.grid(rng.normal(0, 0.45, (12, 12, 2)), softmap.Potts(weights))
 
 # %%
 # The relaxation alone, and all stages
@@ -30,13 +30,13 @@ whole = softmap.solve(model, time_limit=10)
 for result in (relaxed, whole):
     print(f"energy {result.energy:.4f}, bound {result.bound:.4f}, by {result.proof.kind}")
 
-doubt = 1 - relaxed.node_marginals.reshape(9, 9, 2).max(axis=2)
-figure, axes = plt.subplots(1, 2, figsize=(7, 2.8), layout="constrained")
+doubt = 1 - relaxed.node_marginals.reshape(12, 12, 2).max(axis=2)
+figure, axes = plt.subplots(1, 2, figsize=(7, 3.4), layout="constrained")
 shown = axes[0].imshow(doubt, cmap="Reds", vmin=0, vmax=0.5)
 axes[0].set(title="where the relaxation is fractional", xticks=[], yticks=[])
 figure.colorbar(shown, ax=axes[0])
 columns = whole.trace.columns()
-axes[1].plot(columns["seconds"], columns["energy"], label="energy")
-axes[1].plot(columns["seconds"], columns["bound"], label="bound")
-axes[1].set(title="they meet", xlabel="seconds")
+axes[1].plot(columns["seconds"], columns["energy"], "o-", color="#b2182b", label="energy")
+axes[1].plot(columns["seconds"], columns["bound"], "^--", color="#2166ac", label="bound")
+axes[1].set(title="energy and bound", xlabel="seconds")
 axes[1].legend()

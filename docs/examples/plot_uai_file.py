@@ -9,7 +9,7 @@ per factor. We write one, read it, fix two variables, and compare two methods on
 # %%
 # Make a file
 # -----------
-# A ring of 60 variables with chords. Tables hold *potentials*: larger is better, 0 is forbidden.
+# A ring of 300 variables with chords. Tables hold *potentials*: larger is better, 0 is forbidden.
 
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -19,9 +19,9 @@ import numpy as np
 
 import softmap
 
-n, labels = 60, 4
+n, labels = 300, 4
 rng = np.random.default_rng(7)
-pairs = [(i, (i + step) % n) for step in (1, 7) for i in range(n)]
+pairs = [(i, (i + step) % n) for step in (1, 7, 31) for i in range(n)]
 lines = ["MARKOV", str(n), " ".join([str(labels)] * n), str(len(pairs))]
 lines += [f"2 {i} {j}" for i, j in pairs]
 for _ in pairs:
@@ -31,7 +31,7 @@ for _ in pairs:
 with TemporaryDirectory() as folder:
     path = Path(folder, "ring.uai")
     path.write_text("\n".join(lines) + "\n")
-    model = softmap.read(path, evidence={0: 1, 30: 2})
+    model = softmap.read(path, evidence={0: 1, 150: 2})
 print(model)
 
 # %%
@@ -42,10 +42,10 @@ print(model)
 
 figure, axes = plt.subplots(figsize=(7, 4), layout="constrained")
 for k, method in enumerate(("anneal", "trws")):
-    result = softmap.solve(model, method=method, time_limit=2, lp_gap=1e-4)
+    result = softmap.solve(model, method=method, goal="lp", time_limit=2, lp_gap=1e-5)
     trace = result.trace.columns()
-    axes.plot(trace["sweeps"], trace["bound"], f"C{k}-", label=f"{method}: bound")
-    axes.plot(trace["sweeps"], trace["energy"], f"C{k}:", label=f"{method}: energy")
+    axes.plot(trace["sweeps"], trace["bound"], f"C{k}o-", markersize=4, label=f"{method}: bound")
+    axes.plot(trace["sweeps"], trace["energy"], f"C{k}s:", markersize=4, label=f"{method}: energy")
     print(f"{method:>7}: bound {result.bound:.5f}, energy {result.energy:.5f}; {result.status}")
 axes.set(xlabel="sweeps", ylabel="cost, -log of the product of potentials", xscale="log")
 axes.legend(frameon=False)
@@ -53,4 +53,4 @@ axes.legend(frameon=False)
 # %%
 # The labels that evidence fixed are kept.
 
-print(result.labels[[0, 30]])
+print(result.labels[[0, 150]])

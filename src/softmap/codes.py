@@ -15,7 +15,7 @@ from softmap.arguments import count
 from softmap.errors import ModelError, OptionError
 from softmap.machine import usable_cores
 from softmap.model import Model, Parity
-from softmap.model.potentials.base import Costs, frozen, integers, numbers
+from softmap.model.potentials.base import Costs, frozen, integers, numbers, plain
 from softmap.solving.archive import checked_path
 
 __all__ = ["Decoded", "ParityCode"]
@@ -78,7 +78,9 @@ class ParityCode:
 
     Parameters
     ----------
-    checks : list of lists of bits, one for each check; or an (m, k) array
+    checks : list of lists of bits, one for each check; or a parity-check matrix
+        A matrix of 0 and 1, dense or of scipy.sparse, has a row for each check and a column for
+        each bit.
     num_bits : int, one more than the largest bit of a check if left out
 
     Examples
@@ -91,6 +93,8 @@ class ParityCode:
     """
 
     def __init__(self, checks: Iterable[Any], num_bits: int | None = None) -> None:
+        if _is_matrix(checks):
+            checks, num_bits = _rows_of(checks, num_bits)
         rows = [Parity(integers(row, "checks")).variables for row in _listed(checks)]
         most = max((max(row) for row in rows), default=-1) + 1
         if min((min(row) for row in rows), default=0) < 0:
@@ -109,11 +113,7 @@ class ParityCode:
     @classmethod
     def from_matrix(cls, matrix: Any) -> ParityCode:
         """The code of a parity-check matrix of 0 and 1, dense or of scipy.sparse."""
-        dense = matrix.toarray() if hasattr(matrix, "toarray") else matrix
-        table = integers(dense, "matrix")
-        if table.ndim != 2 or not table.shape[1] or ((table != 0) & (table != 1)).any():
-            raise ModelError("expected a matrix of 0 and 1 with a column for each bit")
-        return cls([np.flatnonzero(row) for row in table], table.shape[1])
+        return cls(*_rows_of(matrix, None))
 
     def __repr__(self) -> str:
         return f"ParityCode({self.num_bits} bits, {len(self.checks)} checks)"
@@ -262,3 +262,30 @@ def _listed(checks: Any) -> list[Any]:
     if isinstance(checks, str | bytes) or not np.iterable(checks):
         raise ModelError("expected a list of the bits of each check")
     return list(checks)
+
+
+def _is_matrix(checks: Any) -> bool:
+    """Whether 0 and 1 of a matrix were given: as bits of checks, they would be named twice."""
+    if hasattr(checks, "toarray"):
+        return True
+    if isinstance(checks, str | bytes | dict) or not np.iterable(checks):
+        return False
+    try:
+        table = np.asarray(checks)
+    except Exception:  # rows of several lengths, or objects with their own conversion
+        return False
+    if table.ndim != 2 or table.dtype.kind not in "biuf":
+        return False
+    binary = bool(((table == 0) | (table == 1)).all())
+    return table.dtype.kind in "bf" or (binary and table.shape[1] > 2)
+
+
+def _rows_of(matrix: Any, num_bits: int | None) -> tuple[list[Any], int]:
+    """The bits of each check of a parity-check matrix, and how many bits there are."""
+    table = np.asarray(matrix.toarray() if hasattr(matrix, "toarray") else plain(matrix))
+    sound = table.ndim == 2 and table.dtype.kind in "biuf" and table.shape[1] > 0
+    if not sound or ((table != 0) & (table != 1)).any():
+        raise ModelError("expected a matrix of 0 and 1 with a column for each bit")
+    if num_bits is not None and num_bits != table.shape[1]:
+        raise ModelError(f"a matrix of {table.shape[1]} columns has as many bits, not {num_bits}")
+    return [np.flatnonzero(row) for row in table], table.shape[1]

@@ -128,24 +128,25 @@ class WriteError(SoftmapError, OSError):
 
 
 class NotEnoughMemory(SoftmapError, MemoryError):
-    """A run would need more memory than there is; nothing was allocated.
+    """A run would need more memory than there is, or than was allowed; nothing was allocated.
 
     Attributes
     ----------
     needed, available : int
         Bytes.
+    advice : str
+        What would fit.
     """
 
-    def __init__(self, needed: int, available: int) -> None:
+    def __init__(self, needed: int, available: int, advice: str) -> None:
         super().__init__(
             f"solving this model takes about {needed:,} bytes of memory; {available:,} are "
-            "available (dtype='float32' takes less, softmap.scale.distributed spreads a model over "
-            "processes)"
+            f"available ({advice})"
         )
-        self.needed, self.available = needed, available
+        self.needed, self.available, self.advice = needed, available, advice
 
-    def __reduce__(self) -> tuple[type[NotEnoughMemory], tuple[int, int]]:
-        return NotEnoughMemory, (self.needed, self.available)
+    def __reduce__(self) -> tuple[type[NotEnoughMemory], tuple[int, int, str]]:
+        return NotEnoughMemory, (self.needed, self.available, self.advice)
 
 
 class MissingExtra(SoftmapError, ImportError):

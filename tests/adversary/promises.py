@@ -104,7 +104,9 @@ def broken_together(specs: list[Spec]) -> str | None:
         elif isinstance(result, Exception):
             problem = f"raised: {type(result).__name__}: {str(result)[:80]}"
         else:
-            problem = _numbers(spec, result, best, exact) or _said(Trial(spec, options), result)
+            problem = numbers_broken(spec, result, best, exact) or _said(
+                Trial(spec, options), result
+            )
             problem = problem or _relaxed(spec, result)
         if problem is not None:
             return f"in a batch: {problem}"
@@ -118,7 +120,7 @@ def _broken(trial: Trial) -> str | None:
         result = solve(spec, trial)
     except softmap.InfeasibleModel:
         return None if best == math.inf else "a feasible model called infeasible"
-    problem = _numbers(spec, result, best, exact) or _said(trial, result)
+    problem = numbers_broken(spec, result, best, exact) or _said(trial, result)
     if problem is None and trial.relaxed:
         problem = _relaxed(spec, result)
     if problem is None and trial.exponent is not None:
@@ -126,7 +128,9 @@ def _broken(trial: Trial) -> str | None:
     return problem
 
 
-def _numbers(spec: Spec, result: softmap.Result, best: float, exact: Fraction | None) -> str | None:
+def numbers_broken(
+    spec: Spec, result: softmap.Result, best: float, exact: Fraction | None
+) -> str | None:
     if any(map(math.isnan, (result.bound, result.energy, result.primal))):
         return "NaN"
     if exact is not None and result.bound == math.inf:

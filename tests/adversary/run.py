@@ -1,6 +1,7 @@
 """The campaign: random models against enumeration and HiGHS, for as long as wanted.
 
 python tests/adversary/run.py --seconds 600 [--first SEED] [--workers 2]
+python tests/adversary/run.py --kinds chains files: these kinds of trials only (see kinds.py)
 python tests/adversary/run.py --backend cuda: the same runs on a device, larger shares in batches
 """
 
@@ -19,12 +20,15 @@ from typing import Any
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
+from adversary.kinds import KINDS, tried
 from adversary.making import Trial, on_device, picture, trial
 from adversary.promises import broken, broken_together
 from adversary.shrinking import shrunk
 
 SHARE = 10  # trials handed to a worker at a time
 TOGETHER = 60  # models of a share on a device, which are also solved as a batch
+MODELS = "models"  # the kind that is told to the device, and made smaller when it is found
+OFTEN = {MODELS: SHARE, "chains": 5, "warm starts": 5, "offsets": 2, "files": 2}  # per share
 PACE = 20.0  # seconds between lines that say how many are done
 
 
@@ -42,21 +46,34 @@ def made(seed: int, backend: str) -> Trial:
     return on_device(given) if backend == "cuda" else given
 
 
-def work(share: tuple[int, str]) -> list[tuple[int, str]]:
-    """The trials of one share that break a promise."""
-    first, backend = share
+def work(share: tuple[int, str, tuple[str, ...]]) -> tuple[dict[str, int], list[tuple[int, str]]]:
+    """How many trials of each kind one share has made, and those that break a promise."""
+    first, backend, kinds = share
     warnings.simplefilter("error")
-    seeds = range(first, first + SHARE)
-    found = [(seed, broken(made(seed, backend))) for seed in seeds]
+    count: dict[str, int] = {}
+    found: list[tuple[int, str | None]] = []
+    if MODELS in kinds:
+        count[MODELS] = SHARE
+        found += [(seed, broken(made(seed, backend))) for seed in range(first, first + SHARE)]
     if backend == "cuda":
+        count[MODELS] = TOGETHER
         found.append((first, broken_together([trial(first + k).spec for k in range(TOGETHER)])))
-    return [(seed, problem) for seed, problem in found if problem is not None]
+        kinds = ()
+    for kind in kinds:
+        if kind != MODELS:
+            count[kind] = OFTEN[kind]
+            found += [(first + k, tried(kind, first + k)) for k in range(OFTEN[kind])]
+    return count, [(seed, problem) for seed, problem in found if problem is not None]
 
 
 def report(seed: int, problem: str, backend: str) -> None:
     """Print the smallest model that shows a problem."""
     if problem.startswith("in a batch"):
         print(f"\n# trials {seed} to {seed + TOGETHER - 1} {problem}", flush=True)
+        return
+    kind = problem.partition(":")[0]
+    if kind in KINDS:
+        print(f"\n# tried({kind!r}, {seed}): {problem}", flush=True)
         return
     print(f"\n# trial {seed}: {problem}", flush=True)
     small = shrunk(made(seed, backend), problem, tries=400 if backend == "cpu" else 40)
@@ -75,6 +92,7 @@ def main() -> int:
     parser.add_argument("--first", type=int, default=1_000_000)
     parser.add_argument("--workers", type=int, default=multiprocessing.cpu_count())
     parser.add_argument("--backend", choices=["cpu", "cuda"], default="cpu")
+    parser.add_argument("--kinds", nargs="+", choices=[*OFTEN], default=[*OFTEN])
     parser.add_argument("--few-shapes", action="store_true", help=few_shapes.__doc__)
     arguments = parser.parse_args()
     if arguments.backend == "cuda":
@@ -88,7 +106,8 @@ def main() -> int:
         finally:
             _over.set()  # or else the thread that hands out shares would wait for ever
             _done.release()
-    print(f"{count:,} models, {problems} broken promises")
+    told = ", ".join(f"{number:,} {kind}" for kind, number in count.items())
+    print(f"{sum(count.values()):,} trials ({told}), {problems} broken promises")
     return 1 if problems else 0
 
 
@@ -97,27 +116,30 @@ def _compile(first: int, few: bool) -> None:
     if few:
         few_shapes()
     began = time.monotonic()
-    for seed, problem in work((first, "cuda")):
+    for seed, problem in work((first, "cuda", (MODELS,)))[1]:
         print(f"# before all others, trial {seed}: {problem}", flush=True)
     print(f"# kernels were ready after {time.monotonic() - began:.0f} s", flush=True)
 
 
-def _campaign(pool: Any, arguments: argparse.Namespace) -> tuple[int, int]:
-    """Hand out shares until the time is over; models that were tried, and broken promises."""
+def _campaign(pool: Any, arguments: argparse.Namespace) -> tuple[dict[str, int], int]:
+    """Hand out shares until the time is over; trials of each kind, and broken promises."""
     started = said = time.monotonic()
-    end, count, problems = started + arguments.seconds, 0, 0
+    end, problems = started + arguments.seconds, 0
+    count: dict[str, int] = {}
     seen: dict[str, int] = {}
+    kinds = tuple(arguments.kinds)
     size = TOGETHER if arguments.backend == "cuda" else SHARE
     shares = itertools.takewhile(
         lambda _: time.monotonic() < end,
-        ((first, arguments.backend) for first in itertools.count(arguments.first, size)),
+        ((first, arguments.backend, kinds) for first in itertools.count(arguments.first, size)),
     )
-    for found in pool.imap_unordered(work, _paced(shares, arguments.workers)):
+    for tries, found in pool.imap_unordered(work, _paced(shares, arguments.workers)):
         _done.release()
-        count += size
+        for kind, number in tries.items():
+            count[kind] = count.get(kind, 0) + number
         if time.monotonic() - said > PACE:
             said = time.monotonic()
-            print(f"# {count:,} models after {said - started:.0f} s", flush=True)
+            print(f"# {sum(count.values()):,} trials after {said - started:.0f} s", flush=True)
         for seed, problem in found:
             problems += 1
             kind = problem.split(":")[0] + problem[-30:]

@@ -8,6 +8,7 @@ import pytest
 
 import softmap
 from adversary import run
+from adversary.kinds import KINDS, tried
 from adversary.large import as_if_large
 from adversary.making import on_device, picture, trial
 from adversary.promises import broken, broken_together
@@ -30,6 +31,7 @@ FOUND = (
     600032958,
     600038459,
 )  # trials that broke a promise once
+FOUND_IN_CAMPAIGNS = (711137856, 711054568)  # and as the campaign makes them
 FOUND_TOGETHER = (  # and in a batch
     30073782, 30083715, 30125733, 70032146, 130008914, 130014690, 150031472,
 )  # fmt: skip
@@ -42,6 +44,11 @@ def test_no_promise_is_broken(part):
     seeds = range(part * SLICE // 10, (part + 1) * SLICE // 10)
     problems = {seed: problem for seed in seeds if (problem := broken(trial(seed)))}
     assert not problems
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_no_promise_is_broken_by_other_kinds(kind):
+    assert not [problem for seed in range(12) if (problem := tried(kind, seed))]
 
 
 def test_no_promise_is_broken_by_the_ways_of_large_models():
@@ -65,6 +72,11 @@ def test_pictures_begin_with_their_blocks(monkeypatch):
 @pytest.mark.parametrize("seed", FOUND)
 def test_what_was_found_is_mended(seed):
     assert broken(trial(seed)) is None
+
+
+@pytest.mark.parametrize("seed", FOUND_IN_CAMPAIGNS)
+def test_what_campaigns_found_is_mended(seed):
+    assert broken(run.made(seed, "cpu")) is None
 
 
 @pytest.mark.parametrize("seed", FOUND_TOGETHER)

@@ -1,8 +1,9 @@
-"""Fuzz one reader: `python tests/fuzz/run.py uai --seconds 600`.
+"""Fuzz one reader, or all: `python tests/fuzz/run.py all --seconds 600 --workers 16`.
 
-With atheris installed it drives the readers (which also takes its own options); otherwise the small
-fuzzer of `mutate.py` does. Findings are printed and written to the folder given by `--out`; small
-files of the folder given by `--data` are added to the inputs to start from.
+With atheris installed it drives a single reader (and takes its own options); otherwise the small
+fuzzer of `mutate.py` does, in as many processes as there are workers, for so many seconds in all.
+Findings are printed and written to the folder given by `--out`; small files of the folder given by
+`--data` are added to the inputs to start from. The last line says how many inputs were tried.
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ from __future__ import annotations
 import argparse
 import contextlib
 import hashlib
+import multiprocessing
 import resource
 import sys
 import tempfile
@@ -31,6 +33,7 @@ with atheris.instrument_imports(include=["softmap"]) if atheris else contextlib.
 
 MEMORY = 4 << 30
 SLOW = 2.0  # seconds of the processor
+SHARES = 4  # turns that each worker has, at least
 SUFFIXES = {
     "uai": (".uai", ".uai.xz"),
     "evidence": (".evid",),
@@ -89,33 +92,53 @@ def from_folder(name: str, folder: Path | None) -> list[bytes]:
     return found
 
 
+def limit_memory() -> None:
+    """An absurd allocation shall fail here, not bring the machine down."""
+    resource.setrlimit(resource.RLIMIT_AS, (MEMORY, MEMORY))
+
+
+def work(task: tuple[str, int, float, Path | None, Path | None]) -> tuple[str, int, int, int]:
+    """Fuzz one reader for a while: its name, runs, pairs of lines covered, and findings."""
+    name, seed, seconds, data, out = task
+    target, seeds = targets()[name]
+    inputs = [*seeds, *from_folder(name, data)]
+    runs, pairs, findings = fuzz(target, inputs, seconds, softmap.SoftmapError, seed)
+    for content, what in findings:
+        report(name, content, what, out)
+    return name, runs, pairs, len(findings)
+
+
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("name", choices=[*targets(), "all"])
-    parser.add_argument("--seconds", type=float, default=60.0)
+    parser.add_argument("--seconds", type=float, default=60.0, help="in all")
     parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--workers", type=int, default=1)
     parser.add_argument("--out", type=Path)
     parser.add_argument("--data", type=Path)
     options, rest = parser.parse_known_args()
-    # an absurd allocation shall fail here, not bring the machine down
-    resource.setrlimit(resource.RLIMIT_AS, (MEMORY, MEMORY))
-    if atheris and options.name != "all":
+    if atheris and options.name != "all" and options.workers == 1:
+        limit_memory()
         with_atheris(options.name, options, rest)
-    found = 0
-    for name in targets() if options.name == "all" else [options.name]:
-        target, seeds = targets()[name]
-        runs, pairs, findings = fuzz(
-            target,
-            [*seeds, *from_folder(name, options.data)],
-            options.seconds,
-            softmap.SoftmapError,
-            options.seed,
-        )
-        print(f"{name}: {runs} runs, {pairs} pairs of lines, {len(findings)} findings", flush=True)
-        for data, what in findings:
-            report(name, data, what, options.out)
-        found += len(findings)
-    return 1 if found else 0
+    names = list(targets()) if options.name == "all" else [options.name]
+    turns = -(-SHARES * options.workers // len(names))  # of each reader, with seeds of their own
+    each = options.seconds * options.workers / (turns * len(names))
+    tasks = [
+        (name, options.seed + turn, each, options.data, options.out)
+        for turn in range(turns)
+        for name in names
+    ]
+    done: dict[str, list[int]] = {name: [0, 0, 0] for name in names}
+    pool = multiprocessing.get_context("spawn").Pool(options.workers, limit_memory)
+    with pool:
+        for name, runs, pairs, found in pool.imap_unordered(work, tasks):
+            before = done[name]
+            done[name] = [before[0] + runs, max(before[1], pairs), before[2] + found]
+    for name, (runs, pairs, found) in done.items():
+        print(f"{name}: {runs:,} runs, {pairs} pairs of lines, {found} findings")
+    total, findings = (sum(numbers[k] for numbers in done.values()) for k in (0, 2))
+    print(f"{total:,} inputs in all, {findings} findings")
+    return 1 if findings else 0
 
 
 def report(name: str, data: bytes, what: BaseException | float, out: Path | None) -> None:

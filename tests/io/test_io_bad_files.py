@@ -228,16 +228,12 @@ BAD: dict[str, dict[bytes, tuple[int | None, str]]] = {
         b"min: 1 x1;\n1 x1 + >= 2;": (2, "a number, a literal"),
         b"min: 1 x1;\n1 x1;": (2, "'>='"),
         b"min: 1 x1;\n1 x1 >= x1;": (2, "one number"),
-        b"min: 1 x0;": (1, "x1, x2"),
+        b"min: 1 2x;": (1, "a literal such as x1"),
         b"min: 1 x1;\n= 3;": (None, "never holds"),
         b"min: 1 x999999999;": (None, "costs"),
         b"min: x1;\n" + b" ".join(b"+1 x%d x%d" % (i, i + 1) for i in range(1, 40)) + b">= 3;": (
             None,
             "2^40 entries",
-        ),
-        b"min: x1;\n" + b" ".join(b"+%d x%d" % (2**i, i + 1) for i in range(39)) + b"= 3000000;": (
-            None,
-            "different sums",
         ),
     },
     "dem": {
@@ -263,7 +259,8 @@ PARSERS = {"evidence": parse_evidence, "labels": parse_labels, "sln": parse_sln}
 
 
 def test_every_text_format_is_here():
-    assert set(SAMPLES) == set(BAD) == set(FORMATS) - set(BINARY)
+    readable = {name for name, form in FORMATS.items() if form.reader}
+    assert set(SAMPLES) == set(BAD) == readable - set(BINARY)
     assert set(RESULTS) == set(BAD_RESULTS) == set(PARSERS)
 
 

@@ -53,8 +53,8 @@ def read_known(name: str) -> softmap.Model:
 
 
 def test_documented_optimum_of_a_wcsp():
-    labels = np.array((ROOT / "wcsp/CELAR6-SUB0.sol").read_text().split(), dtype=int)
-    assert read_known("wcsp/CELAR6-SUB0.wcsp.xz").energy(labels) == 159
+    model = read_known("wcsp/CELAR6-SUB0.wcsp.xz")
+    assert model.energy(read_labels(ROOT / "wcsp/CELAR6-SUB0.sol", model)) == 159
 
 
 def test_both_dialects_of_evidence_occur():
@@ -93,3 +93,31 @@ def test_written_instances_have_the_same_energies(name, tmp_path):
         softmap.write(model, tmp_path / f"m{suffix}")
         again = softmap.read(tmp_path / f"m{suffix}")
         assert np.allclose(again.energy(labels), model.energy(labels), rtol=1e-12)
+
+
+MORE = sorted(
+    path
+    for folder in ("wcnf", "opb", "cfn-other")
+    for path in (ROOT / "more" / folder).glob("*")
+    if not path.name.endswith((".md", ".opt"))
+)
+
+
+@pytest.mark.parametrize("path", MORE, ids=lambda path: path.name[:40])
+def test_files_that_failed_for_small_reasons_are_read(path):
+    """MaxSAT Evaluation headers, names of OPB variables, large weights, repeated names."""
+    model = softmap.read(path)
+    labels = np.zeros(model.num_visible, dtype=int)
+    assert not np.isnan(model.energy(labels))
+    assert model.nbytes < 1 << 28
+
+
+def test_a_market_split_problem_is_small_enough_to_be_solved():
+    """Its chain of sums had 200 million states."""
+    path = ROOT / "more/opb/normalized-opt-market-split_4_30_2.opb"
+    if not path.exists():
+        pytest.skip("not among the instances")
+    model = softmap.read(path)
+    assert model.n < 10_000
+    result = softmap.solve(model, time_limit=1)
+    assert result.bound <= result.energy

@@ -128,3 +128,49 @@ def test_seen_detectors_are_an_argument():
     silent, fired = parse_dem(b"error(0.1) D0"), parse_dem(b"error(0.1) D0", seen=[1])
     assert softmap.solve(silent).labels.tolist() == [0]
     assert softmap.solve(fired).labels.tolist() == [1]
+
+
+def test_comments_of_clauses_need_no_blank_after_the_letter():
+    """The header of every file of the MaxSAT Evaluation has lines `c{` and `c}`."""
+    text = b'c Standardized MaxSat Instance\nc{\nc "nvars": 2,\nc}\nh 1 2 0\n3 -1 0\nc}\n1 -2 0\n'
+    model = parse_wcnf(text)
+    assert softmap.solve(model).energy == 1
+    assert softmap.io.format_of("unknown", text) == "wcnf"
+    assert softmap.io.format_of("unknown", b"c{\np wcnf 2 1 9\n") == "wcnf"
+
+
+def test_names_of_pseudo_boolean_variables_are_kept():
+    text = b"min: 3 y_x1_5 2 ~x0_0 ;\n1 x0_0 1 y_x1_5 1 b >= 2 ;\n"
+    model = parse_opb(text)
+    assert model.names.variables == ("y_x1_5", "x0_0", "b")
+    result = softmap.solve(model)
+    assert result.energy == 0
+    assert result.as_dict() == {"y_x1_5": 0, "x0_0": 1, "b": 1}
+    assert softmap.io.format_of("unknown", b"1 x0_0 1 x0_1 >= 1;") == "opb"
+    assert parse_opb(b"min: 1 x3;").num_variables == 3
+    assert parse_opb(b"min: 1 x3;").names is None
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_detectors_in_bulk_are_the_parities_one_by_one(seed):
+    rng = np.random.default_rng(seed)
+    lines = []
+    for k in range(14):
+        own = np.flatnonzero(rng.random(4) < 0.7)
+        lines.append(f"error({0.01 * (k + 1)}) " + " ".join(f"D{d}" for d in own) + " D4")
+    found = parse_detectors("\n".join(lines).encode())
+    happened = rng.integers(0, 2, 14)
+    seen = found.syndrome(happened)
+    p = found.probabilities
+    parities = [
+        softmap.Parity([k for k, own in enumerate(found.detectors) if d in own], bool(seen[d]))
+        for d in range(5)
+    ]
+    unary = [((k,), -np.log([1 - p[k], p[k]])) for k in range(14)]
+    one_by_one = softmap.Model.from_factors([2] * 14, [*unary, *parities])
+    model = found.model(seen)
+    assert model.num_variables == one_by_one.num_variables > 14
+    every = rng.integers(0, 2, (200, 14))
+    assert np.allclose(model.energy(every), one_by_one.energy(every))
+    assert model.energy(happened) < np.inf
+    assert softmap.lp.solve(model).value == pytest.approx(softmap.lp.solve(one_by_one).value)

@@ -102,3 +102,11 @@ def test_real_networks_have_the_documented_size(name):
 def test_formats_without_names():
     with pytest.raises(softmap.FormatError, match="a format with names"):
         named(b"MARKOV 1 2 0 ")
+
+
+def test_names_of_networks_stay_with_the_model(tmp_path):
+    model = softmap.io.parse(TEXTS["bif"])
+    assert model.names.variables[0] == "rain"
+    assert softmap.solve(model).as_dict()["rain"] == "no"
+    softmap.write(model, tmp_path / "toy.xmlbif")
+    assert softmap.read(tmp_path / "toy.xmlbif").names.variables[0] == "rain"

@@ -92,3 +92,30 @@ def test_cfn_variables_without_names_and_quoted_numbers():
 @given(models())
 def test_cfn_round_trip(model):
     assert same_energies(parse_cfn(content(model, "cfn")), model, rtol=1e-12)
+
+
+def test_cfn_functions_of_one_name():
+    """toulbar2 takes a name more than once; a shared table is the next one of that name."""
+    text = b"""{problem: {name: n, mustbe: "<99"}, variables: {a: 2, b: 2},
+    functions: {
+      f: {scope: [a], costs: [1, 2]}, f: {scope: [a], costs: [10, 20]},
+      g: {scope: [b], costs: "f"}, f: {scope: [b], costs: [3, 4]}, f: {scope: [b], costs: [0, 7]}
+    }}"""
+    model = parse_cfn(text)
+    assert model.energy([0, 0]) == 1 + 10 + 3 + 3 + 0
+    assert model.energy([1, 1]) == 2 + 20 + 4 + 4 + 7
+
+
+def test_cfn_names_are_kept_and_written_again():
+    model = parse_cfn(CFN)
+    assert model.names.variables == ("a", "b", "c")
+    assert model.names.states == (("r", "g"), None, ("x", "y"))
+    result = softmap.solve(model)
+    assert set(result.as_dict()) == {"a", "b", "c"}
+    assert result.as_dict()["a"] in ("r", "g")
+    again = parse_cfn(content(model, "cfn"))
+    assert again.names == model.names
+    assert same_energies(model, again)
+    assert model.condition({"a": "g", "c": "y"}).energy([0, 0, 0]) == np.inf
+    odd = model.with_names(['a"', "b", "7"])
+    assert parse_cfn(content(odd, "cfn")).names.variables == ("x0", "x1", "x2")

@@ -138,3 +138,16 @@ def test_the_checks_of_scikit_learn_pass():
     failed = {row["check_name"]: row["exception"] for row in rows if row["status"] == "failed"}
     assert failed == {}
     assert sum(row["status"] == "passed" for row in rows) > 40
+
+
+@pytest.mark.parametrize("loss", ["hinge", "fenchel-young"])
+def test_a_verbose_fit_prints_a_line_per_round(loss, capsys):
+    rng = np.random.default_rng(0)
+    y = [np.full(3, k % 2) for k in range(6)]
+    X = [(labels[:, None] + rng.normal(size=(3, 1)), [[0, 1], [1, 2]]) for labels in y]
+    learner = StructuredClassifier(loss=loss, max_iter=4, verbose=True).fit(X, y)
+    lines = capsys.readouterr().out.splitlines()
+    assert len(lines) == learner.n_iter_
+    assert lines[0].startswith("round 1  objective ")
+    StructuredClassifier(loss=loss, max_iter=2).fit(X, y)
+    assert capsys.readouterr().out == ""

@@ -1,5 +1,6 @@
 """`soft_map` for every kind of array: the same marginals, and gradients of finite differences."""
 
+import re
 import warnings
 
 import numpy as np
@@ -8,6 +9,7 @@ import pytest
 import softmap
 from softmap.learn import soft_map_vjp
 from softmap.methods.marginals import smoothed_optimum
+from support.data import ROOT
 
 EDGES = softmap.generators.grid_edges(2, 3)
 RNG = np.random.default_rng(0)
@@ -96,13 +98,93 @@ def test_torch_agrees_with_finite_differences_and_shares_memory(torch):
     assert np.allclose(table.grad.numpy(), by_table, atol=1e-9)
 
 
-def test_torch_keeps_precision_and_refuses_second_derivatives(torch):
+def test_torch_keeps_precision(torch):
     unary = torch.tensor(UNARY, dtype=torch.float32, requires_grad=True)
     beliefs = softmap.soft_map(unary, TABLES, EDGES, 1.0)
     assert beliefs.nodes.dtype == torch.float32
-    (grad,) = torch.autograd.grad((beliefs.nodes**2).sum(), unary, create_graph=True)
-    with pytest.raises(RuntimeError, match="once_differentiable"):
-        grad.sum().backward()
+    (grad,) = torch.autograd.grad((beliefs.nodes**2).sum(), unary)
+    assert grad.dtype == torch.float32
+
+
+def test_torch_has_second_derivatives_and_no_third(torch):
+    unary = torch.tensor(UNARY[:1], requires_grad=True)
+    table = torch.tensor(TABLES[:1], requires_grad=True)
+
+    def loss(u, t):
+        nodes, edges = softmap.soft_map(u, t, EDGES, 1.2, tol=1e-13)
+        return (nodes * torch.tensor(G_NODES[:1])).sum() + (edges**2).sum()
+
+    assert torch.autograd.gradgradcheck(
+        loss, (unary, table), atol=1e-5, rtol=1e-4, nondet_tol=1e-6, fast_mode=True
+    )
+    (first,) = torch.autograd.grad(loss(unary, table), unary, create_graph=True)
+    with pytest.raises(RuntimeError, match="differentiated twice, not three times"):
+        torch.autograd.grad((first**2).sum(), unary, create_graph=True)
+    (flat,) = torch.autograd.grad(loss(unary, table), unary, create_graph=True)
+    (none,) = torch.autograd.grad(flat.sum(), unary)  # beliefs do not change with a constant
+    assert torch.allclose(none, torch.zeros_like(none), atol=1e-5)
+
+
+def test_torch_maps_over_batches(torch):
+    unary, table = torch.tensor(UNARY), torch.tensor(TABLES)
+
+    def loss(u, t):
+        return (softmap.soft_map(u, t, EDGES, 1.5).nodes ** 2).sum()
+
+    mapped = torch.func.vmap(loss, in_dims=(0, None))(unary, table)
+    assert torch.allclose(mapped, torch.stack([loss(u, table) for u in unary]))
+    grads = torch.func.vmap(torch.func.grad(loss), in_dims=(0, None))(unary, table)
+    single = unary.clone().requires_grad_()
+    (expected,) = torch.autograd.grad(loss(single, table), single)
+    assert torch.allclose(grads, expected, atol=1e-9)
+    other = torch.func.vmap(loss, in_dims=(1, None))(unary.movedim(0, 1), table)
+    assert torch.allclose(other, mapped)
+
+
+@pytest.mark.filterwarnings("ignore")  # PyTorch's own, while it compiles
+def test_torch_compiles_around_it(torch):
+    @torch.compile(backend="eager")
+    def step(u, t):
+        return (softmap.soft_map(2 * u, t, EDGES, 1.0).nodes ** 2).sum() + 1
+
+    unary = torch.tensor(UNARY, requires_grad=True)
+    compiled = step(unary, torch.tensor(TABLES))
+    plain = (softmap.soft_map(2 * unary, TABLES, EDGES, 1.0).nodes ** 2).sum() + 1
+    assert torch.allclose(compiled, plain)
+    (grad,) = torch.autograd.grad(compiled, unary)
+    (expected,) = torch.autograd.grad(plain, unary)
+    assert torch.allclose(grad, expected)
+
+
+def test_members_of_a_batch_may_have_graphs_of_their_own():
+    graphs = [EDGES, [[0, 5], [5, 3], [1, 2]]]
+    edges = np.full((2, len(EDGES), 2), -1)
+    edges[0], edges[1, :3] = EDGES, graphs[1]
+    beliefs, pull = soft_map_vjp(UNARY, TABLES, edges, 1.5)
+    by_unary, by_table = pull(G_NODES, G_EDGES)
+    total = np.zeros_like(TABLES)
+    for k, graph in enumerate(graphs):
+        m = len(graph)
+        single, pull_one = soft_map_vjp(UNARY[k], TABLES[:m], graph, 1.5)
+        assert np.allclose(beliefs.nodes[k], single.nodes, atol=1e-8)
+        assert np.allclose(beliefs.edges[k, :m], single.edges, atol=1e-8)
+        assert (beliefs.edges[k, m:] == 0).all()
+        g, h = pull_one(G_NODES[k], G_EDGES[k, :m])
+        assert np.allclose(by_unary[k], g, atol=1e-7)
+        total[:m] += h
+    assert np.allclose(by_table, total, atol=1e-7)
+    with pytest.raises(softmap.ModelError, match="edges of shape"):
+        softmap.soft_map(UNARY, TABLES, edges[:, :2], 1.0)
+
+
+def test_graphs_of_their_own_in_torch(torch):
+    edges = np.stack([EDGES, EDGES[::-1]])
+    unary = torch.tensor(UNARY, requires_grad=True)
+    found = softmap.soft_map(unary, 0.4, torch.tensor(edges), 1.0)
+    (grad,) = torch.autograd.grad((found.nodes**2).sum(), unary)
+    same = softmap.soft_map(UNARY, 0.4, EDGES, 1.0)
+    assert np.allclose(found.nodes.detach().numpy(), same.nodes, atol=1e-9)
+    assert grad.shape == unary.shape
 
 
 def test_jax_agrees_under_jit_and_vmap(jax):
@@ -118,3 +200,29 @@ def test_jax_agrees_under_jit_and_vmap(jax):
     each = jax.vmap(lambda u: softmap.soft_map(u, TABLES, EDGES, 1.5).nodes)(jax.numpy.array(UNARY))
     together = softmap.soft_map(UNARY, TABLES, EDGES, 1.5).nodes
     assert np.allclose(np.asarray(each), together, atol=1e-5)
+
+
+@pytest.mark.parametrize("given", [softmap.Potts(0.5), softmap.Potts([0.5] * 3), 0.5])
+def test_a_potential_stands_for_its_tables(given):
+    unary = np.random.default_rng(1).normal(size=(4, 3))
+    edges = [[0, 1], [1, 2], [2, 3]]
+    expected = softmap.soft_map(unary, 0.5 * (1 - np.eye(3)), edges, eta=2.0)
+    found = softmap.soft_map(unary, given, edges, eta=2.0)
+    assert np.allclose(found.nodes, expected.nodes)
+    assert np.allclose(found.edges, expected.edges)
+    with pytest.raises(softmap.ModelError, match="3 edges"):
+        softmap.soft_map(unary, softmap.Potts([0.5, 1.0]), edges, eta=2.0)
+
+
+def test_the_module_of_the_guide_has_gradients(torch):
+    guide = (ROOT / "docs" / "guides" / "learning.md").read_text("utf-8")
+    (code,) = re.findall(r"```text\n(class Smoothing.*?)```", guide, flags=re.DOTALL)
+    names = {
+        "torch": torch,
+        "softmap": softmap,
+        "edges": EDGES,
+        "features": torch.randn(4, 6, 5),
+        "labels": torch.randint(0, 3, (4, 6)),
+    }
+    exec(code, names)
+    assert names["network"][1].table.grad.abs().sum() > 0

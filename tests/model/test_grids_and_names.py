@@ -156,3 +156,11 @@ def test_what_is_no_model_is_refused_with_advice(wrong, advice):
     for call in (softmap.solve, softmap.iterate):
         with pytest.raises(OptionError, match=advice):
             call(wrong)
+
+
+def test_a_number_is_the_weight_of_a_potts_model():
+    costs = np.random.default_rng(0).random((3, 4, 2))
+    plain, named = Model.grid(costs, 0.5), Model.grid(costs, Potts(0.5))
+    labels = np.arange(12).reshape(3, 4) % 2
+    assert plain.energy(labels) == named.energy(labels)
+    assert Model([[0.0, 1.0], [1.0, 0.0]], [[0, 1]], 2).energy([0, 1]) == 2.0

@@ -28,6 +28,7 @@ from softmap import (
 )
 from softmap.model import chains, many
 from softmap.relaxation.consistency import tighten
+from softmap.solving.problem import Problem
 from support.oracles import brute_force
 
 INF = math.inf
@@ -236,7 +237,6 @@ BAD = [
     (lambda: Linear([0, 1], [1]), "2 variables"),
     (lambda: Model.from_factors([2, 2], [AtMostOne([0, 5])]), "outside"),
     (lambda: Model.from_factors([3, 3], [Max([0, 1], [0.0])]), "3 costs"),
-    (lambda: Model.from_factors([2] * 40, [POWERS]), "entries|sums"),
 ]  # fmt: skip
 
 
@@ -320,3 +320,105 @@ def test_a_budget_out_of_reach_costs_its_penalty(bound: float) -> None:
         assert model.energy([0, 1, 0, 1]) == 2.0
     free = Model.from_factors([2] * 4, [softmap.Linear(range(4), [1] * 4, low=-bound, high=bound)])
     assert free.energy([0, 1, 0, 1]) == 0.0
+
+
+@given(st.integers(0, 2**32 - 1), st.sampled_from([2, 3, 4, 8]), st.sampled_from([INF, 1.5]))
+@settings(max_examples=60, deadline=None)
+def test_sums_in_digits_cost_the_same_and_relax_no_more_than_the_hull(seed, base, penalty):
+    rng = np.random.default_rng(seed)
+    k = int(rng.integers(2, 7))
+    sizes = rng.integers(1, 4, k).tolist()
+    weights = [rng.integers(-9, 30, d).tolist() for d in sizes]
+    total = sum(row[rng.integers(len(row))] for row in weights)
+    low = total - int(rng.integers(0, 6)) if rng.random() < 0.7 else None
+    high = total + int(rng.integers(0, 6)) if rng.random() < 0.7 else None
+    factor = Linear(range(k), weights, low=low, high=high, penalty=penalty)
+    unary = [((i,), rng.normal(size=d)) for i, d in enumerate(sizes)]
+    table = many.dense(factor, sizes)
+    whole = Model.from_factors(sizes, [*unary, (tuple(range(k)), table)])
+    with small(base=base, sum_entries=0):
+        model = Model.from_factors(sizes, [*unary, factor])
+    for x in itertools.product(*map(range, sizes)):
+        assert model.energy(x) == pytest.approx(whole.energy(x))
+        assert factor.cost(x, sizes) == table[x]
+    assert lp.solve(model).value <= lp.solve(whole).value + 1e-7
+
+
+def test_weights_too_large_for_a_chain_are_added_up_in_digits():
+    rng = np.random.default_rng(3)
+    weights = rng.integers(1, 2**30, 20)
+    chosen = rng.integers(0, 2, 20)
+    bound = int(weights @ chosen)
+    unary = [((i,), [0.0, -1.0]) for i in range(20)]
+    model = Model.from_factors([2] * 20, [*unary, Linear(range(20), weights, high=bound)])
+    assert model.n < 3000
+    assert model.energy(chosen) == -chosen.sum()
+    fuller = np.maximum(chosen, np.eye(20, dtype=np.int64)[np.argmin(chosen)])
+    assert model.energy(fuller) == INF
+
+
+# --- the same after evidence ----------------------------------------------------------------------
+
+
+def test_a_hall_set_that_evidence_makes_is_named() -> None:
+    three = [0.0, 0.0, 0.0, np.inf, np.inf]
+    factors = [softmap.AllDifferent(list("abcde")), *(((name,), three) for name in "abc")]
+    model = Model.from_factors(dict.fromkeys("abcde", 5), factors)
+    assert softmap.solve(model).found
+    with pytest.raises(softmap.InfeasibleModel, match=r"variables a, b, c .* only 2 allowed"):
+        softmap.solve(model.condition({"e": 2}))
+
+
+@pytest.mark.parametrize("scale", [1.0, 1e200])
+@pytest.mark.parametrize("seed", range(40))
+def test_evidence_is_refused_where_no_permutation_is_left(seed: int, scale: float) -> None:
+    rng = np.random.default_rng(seed)
+    n = 6
+    costs = np.where(rng.random((n, n)) < 0.6, scale * rng.random((n, n)), np.inf)
+    factors = [softmap.AllDifferent(range(n))]
+    model = Model.from_factors([n] * n, factors)
+    unary = model.unary.copy()
+    unary[: n * n] = costs.ravel()
+    given = model.replace(unary=unary)
+    fixed = int(rng.integers(n))
+    own = costs.copy()
+    own[0, np.arange(n) != fixed] = np.inf
+    some = any(np.isfinite(own[range(n), x]).all() for x in itertools.permutations(range(n)))
+    if some:
+        assert softmap.solve(given.condition({0: fixed})).found
+        return
+    with pytest.raises(softmap.InfeasibleModel):
+        Problem.of(given.condition({0: fixed}))
+
+
+@pytest.mark.parametrize(
+    ("n", "counts", "ones", "zeros"),
+    [(97, (22, 81), 23, 17), (99, (61, 70, 80, 95), 62, 30), (129, (85,), 4, 73)],
+)
+def test_counts_in_digits_that_evidence_rules_out_are_refused_at_once(
+    n: int, counts: tuple, ones: int, zeros: int
+) -> None:
+    """Each digit by itself can still be had: arc consistency sees nothing."""
+    costs = np.where(np.isin(np.arange(n + 1), counts), 0.0, np.inf)
+    model = Model.from_factors([2] * n, [softmap.Cardinality(range(n), 1, costs)])
+    order = np.random.default_rng(0).permutation(n).tolist()
+    evidence = dict.fromkeys(order[:ones], 1) | dict.fromkeys(order[ones : ones + zeros], 0)
+    with pytest.raises(softmap.InfeasibleModel, match=f"between {ones} and {n - zeros}"):
+        softmap.solve(model.condition(evidence))
+
+
+def test_a_constraint_that_other_costs_lift_is_not_required_any_more() -> None:
+    model = Model.from_factors([3] * 3, [softmap.AllDifferent(range(3))])
+    assert model.required
+    assert model.replace(unary=model.unary + 1.0).required
+    lifted = model.replace(unary=np.zeros(model.unary.size))
+    assert not lifted.required
+    assert not model.replace(potentials=model.potentials).required
+    assert softmap.solve(lifted.condition({0: 1, 1: 1})).energy == lifted.energy([1, 1, 0])
+
+
+def test_what_hard_constraints_leave_without_a_state_is_called_by_its_name() -> None:
+    states = dict.fromkeys("abcdefgh", 2)
+    model = Model.from_factors(states, [softmap.ExactlyOne(list(states))])
+    with pytest.raises(softmap.InfeasibleModel, match=r"\[?a, b|variable [a-h]"):
+        softmap.solve(model.condition({"c": 1, "f": 1}))

@@ -117,9 +117,9 @@ WRITTEN = {form: {**own, "target": io.BytesIO(), "format": form} for form, own i
 
 SOLVE = {
     "model": TREE, "method": "anneal", "lp_gap": 1e-4, "gap": 1e-6, "time_limit": 5.0,
-    "max_work": 1000, "updates": 50, "threads": 1, "dtype": "float64", "seed": 0,
-    "warm_start": LAM, "checkpoint": None, "on_snapshot": None, "backend": "cpu", "eta": 1.0,
-    "verbose": False, "progress": False,
+    "memory_limit": 1 << 30, "max_work": 1000, "updates": 50, "threads": 1, "dtype": "float64",
+    "seed": 0, "warm_start": LAM, "checkpoint": None, "on_snapshot": None, "backend": "cpu",
+    "eta": 1.0, "verbose": False, "progress": False,
 }  # fmt: skip
 
 CALLS = {
@@ -243,6 +243,10 @@ CALLS = {
     "write": (softmap.write, {"model": TREE, "target": io.BytesIO(), "format": "uai"}),
     **{f"write, {form}": (softmap.write, given) for form, given in WRITTEN.items()},
     "write_labels": (files.write_labels, {"labels": LABELS, "target": io.BytesIO()}),
+    "write_labellings": (
+        files.write_labellings,
+        {"labellings": [LABELS], "target": io.BytesIO(), "model": TREE},
+    ),
     "format_of": (files.format_of, {"name": "a.uai", "data": b"MARKOV"}),
     "parse": (files.parse, {"data": content(TREE, "uai"), "format": "uai", "values": "log"}),
     "parse, dd": (files.parse, {"data": matching(), "format": "dd", "block": 0}),
@@ -250,6 +254,7 @@ CALLS = {
     "parse, dem": (files.parse, {"data": DEM, "format": "dem", "seen": [1, 0]}),
     "read, dd": (files.read, {"source": "missing", "format": "dd", "block": 0}),
     "read_labels": (files.read_labels, {"source": "missing"}),
+    "read_labellings": (files.read_labellings, {"source": "missing", "model": TREE}),
     "read_evidence": (files.read_evidence, {"source": "missing"}),
     "grid_edges": (generators.grid_edges, {"rows": 2, "cols": 2}),
     "erdos_renyi": (generators.erdos_renyi, {"n": 3, "d": 2, "c": 1.1, "seed": 0}),

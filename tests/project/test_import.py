@@ -66,7 +66,7 @@ softmap.read(io.BytesIO(b"MARKOV 1 2 0"))
 
 def test_reading_a_file_imports_its_format_only():
     loaded = loaded_after(READ)
-    formats = {form.reader.partition(".")[0] for form in FORMATS.values()}
+    formats = {form.reader.partition(".")[0] for form in FORMATS.values() if form.reader}
     assert {name for name in formats if f"softmap.io.{name}" in loaded} == {"uai"}
 
 

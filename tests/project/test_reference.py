@@ -26,7 +26,7 @@ def listed(cls) -> list[str]:
     """The names that the attribute list of a class shows."""
     lines = docstrings.sections(inspect.getdoc(cls).splitlines())
     part = "\n".join(lines).partition(".. rubric:: Attributes")[2].partition(".. rubric::")[0]
-    items = re.findall(r"^\* ((?:``\w+``(?:, )?)+):", part, re.M)
+    items = re.findall(r"^((?:``\w+``(?:, )?)+)(?: : .*)?$", part, re.M)
     return [name for item in items for name in re.findall(r"\w+", item)]
 
 
@@ -43,6 +43,20 @@ def test_the_model_lists_what_it_has():
     from softmap.model.structure import Structure
 
     assert set(listed(class_of("softmap.Model"))) == set(Structure.__annotations__)
+
+
+def test_signatures_have_short_array_types():
+    array = "~numpy.ndarray[tuple[~typing.Any, ...], ~numpy.dtype[~numpy.float64]]"
+    like = (
+        "~numpy._typing._array_like._Buffer | ~numpy._typing._nested_sequence._NestedSequence["
+        "~numpy._typing._array_like._SupportsArray[~numpy.dtype[~typing.Any]]] | complex | "
+        "~numpy._typing._nested_sequence._NestedSequence[complex | bytes | str]"
+    )
+    given = f"(a: {array}, b: {like} | None, c: ~collections.abc.Sequence[{like}])"
+    expected = (
+        "(a: NDArray[~numpy.float64], b: ArrayLike | None, c: ~collections.abc.Sequence[ArrayLike])"
+    )
+    assert docstrings.short_types("app", given, None) == (expected, None)
 
 
 def test_sections_become_lists():
@@ -67,9 +81,11 @@ def test_sections_become_lists():
     assert [line for line in docstrings.sections(text) if line] == [
         "What it does.",
         ".. rubric:: Parameters",
-        "* ``a``, ``b``: two numbers. The first is smaller.",
-        "* ``c``: Something else, `d` for",
-        "  one.",
+        "``a``, ``b`` : two numbers",
+        "    The first is smaller.",
+        "``c``",
+        "    Something else, `d` for",
+        "    one.",
         "Costs are finite. This belongs to no entry.",
         ".. rubric:: Examples",
         ">>> 1 + 1",

@@ -95,3 +95,15 @@ def test_fractional_solutions_have_no_labels(tmp_path):
 def test_targets_of_other_names(target, tmp_path):
     with pytest.raises(softmap.OptionError, match=r"\.lp or \.mps"):
         lp.write(softmap.Model(np.eye(2), [], []), target)
+
+
+@pytest.mark.parametrize("suffix", [".lp", ".mps"])
+def test_write_knows_linear_programs(tmp_path, suffix):
+    model = softmap.generators.potts_grid(2, 2, 2, seed=1)
+    softmap.write(model, tmp_path / f"a{suffix}", integer=True)
+    softmap.lp.write(model, tmp_path / f"b{suffix}", integer=True)
+    assert (tmp_path / f"a{suffix}").read_bytes() == (tmp_path / f"b{suffix}").read_bytes()
+    with pytest.raises(softmap.FormatError, match="can be written, not read"):
+        softmap.read(tmp_path / f"a{suffix}")
+    with pytest.raises(softmap.OptionError, match="'integer' is no option of uai files"):
+        softmap.write(model, tmp_path / "a.uai", integer=True)

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import copy
 import pickle
+import subprocess
+import sys
 import tracemalloc
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -30,6 +33,50 @@ def test_a_run_that_does_not_fit_says_how_much_it_needs(monkeypatch):
     assert (again.needed, again.available) == (caught.value.needed, 1_000_000)
     monkeypatch.setattr(memory, "available_memory", lambda: None)
     assert softmap.solve(model, max_work=1).bound <= softmap.solve(model, max_work=1).energy
+
+
+def test_a_limit_is_kept_by_refusing_what_does_not_fit():
+    model = softmap.generators.potts_grid(60, 60, 16, seed=0)
+    needed, single = memory_needed(model), memory_needed(model, "float32")
+    always = memory.TAKES.small
+    with pytest.raises(softmap.NotEnoughMemory, match="dtype='float32' fits") as caught:
+        softmap.solve(model, memory_limit=(needed + single) // 2 + always)
+    assert caught.value.needed == needed + always
+    with pytest.raises(softmap.NotEnoughMemory, match=r"about 1,[78]\d\d of its 3,600 variables"):
+        softmap.solve(model, memory_limit=single // 2 + always)
+    with pytest.raises(softmap.NotEnoughMemory, match="about 0 of its"):
+        softmap.solve(model, memory_limit=0)
+    allowed = {"memory_limit": (needed + single) // 2 + always, "dtype": "float32"}
+    assert softmap.solve(model, max_work=1, **allowed).energy < np.inf
+
+
+PEAK = """
+import gc, sys
+import softmap
+from softmap.solving import memory
+def words(path, name):
+    return next(int(line.split()[1]) << 10 for line in open(path) if line.startswith(name))
+options = {"goal": "map", "lp_gap": 0.0, "gap": 0.0, "threads": 1, "time_limit": 3.0}
+small = softmap.generators.random_grid(6, 6, 3, seed=1)
+softmap.solve(small, **options | {"time_limit": 0.5})  # imports what there is to import
+made = softmap.generators.random_grid(*map(int, sys.argv[1:4]), seed=0)
+gc.collect()
+before = words("/proc/self/status", "VmRSS") - made.nbytes
+limit = int(float(sys.argv[4]) * memory.memory_needed(made)) + memory.TAKES.small
+softmap.solve(made, memory_limit=limit, **options)
+print(words("/proc/self/status", "VmHWM") - before, limit)
+"""
+
+
+@pytest.mark.skipif(not Path("/proc/self/status").exists(), reason="no /proc")
+@pytest.mark.parametrize("factor", [1.0, 30.0])
+@pytest.mark.parametrize("shape", [(60, 60, 12), (150, 150, 3)])
+def test_a_limit_is_kept_in_all_stages(shape, factor):
+    """By the peak of a process of its own; with more room, more stages take part."""
+    command = [sys.executable, "-c", PEAK, *map(str, shape), str(factor)]
+    said = subprocess.run(command, capture_output=True, text=True, check=True).stdout
+    peak, limit = map(int, said.split())
+    assert peak <= limit
 
 
 def test_single_precision_needs_less_and_more_pixels_more():

@@ -13,6 +13,8 @@ from softmap import generators, lp, solve
 from softmap.errors import FormatError
 from softmap.model import Model
 from softmap.relaxation import polytope
+from softmap.solving.proof import Proof, ProofKind
+from softmap.solving.record import by_relaxation
 
 MODELS = {
     "potts": lambda: generators.potts_grid(5, 5, 3, seed=1),
@@ -107,3 +109,45 @@ def test_primal_is_the_cost_of_the_marginals_next_to_forbidden_pairs(seed):
         assert polytope.violation(model, point.nodes, point.edges).max <= 1e-9
         assert point.cost == pytest.approx(result.primal, rel=1e-9, abs=1e-9)
         assert lp.solve(model).value <= result.primal + 1e-7
+
+
+def test_a_proof_prints_in_one_line():
+    cycle = softmap.Model(np.zeros((3, 2)), [[0, 1], [1, 2], [0, 2]], softmap.Potts(-1.0))
+    for goal in ("map", "optimal"):
+        result = softmap.solve(cycle, goal=goal)
+        assert result.bound == result.energy == -2.0
+        assert len(repr(result.proof)) < 200
+        assert result.proof.kind.name in repr(result.proof)
+    large = Proof(ProofKind.TIGHTENED, ((0, 1, 2),) * 500, np.zeros(10**5))
+    assert "500 clusters" in str(large)
+    assert len(str(large)) < 200
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_a_search_has_no_credit_for_what_the_relaxation_proved(seed):
+    """A bound that λ proves as well as the status says is one that can be checked."""
+    model = softmap.generators.erdos_renyi(24, 3, seed=seed)
+    result = softmap.solve(model, goal="optimal")
+    assert result.bound <= result.energy
+    own = result.relative_gap(result.energy - result.lp_bound)
+    if own <= 1e-9:
+        assert result.proof.kind is ProofKind.RELAXATION
+        assert result.bound == result.lp_bound
+    assert result.status is softmap.Status.OPTIMAL
+    assert softmap.verify(result).holds
+
+
+@pytest.mark.parametrize("gained", [1e-6, 1e-4, 0.5])
+def test_a_search_is_named_where_it_has_proved_something(gained):
+    """A thousandth of the relaxation's gap is not worth a bound that cannot be checked."""
+    model = softmap.generators.erdos_renyi(24, 3, seed=1)
+    plain = softmap.solve(model, goal="lp", max_work=300)
+    gap = plain.energy - plain.lp_bound
+    assert gap > 0
+    searched = replace(
+        plain, bound=plain.lp_bound + gained * gap, proof=Proof(ProofKind.SEARCH, nodes=5),
+        status=softmap.Status.TIME_LIMIT,
+    )  # fmt: skip
+    named = by_relaxation(searched)
+    assert (named.proof.kind is ProofKind.SEARCH) == (gained > 1e-3)
+    assert named.bound == (searched.bound if gained > 1e-3 else plain.lp_bound)

@@ -2,16 +2,20 @@
 
 import io
 import logging
+import threading
+import time
 
 import numpy as np
 import pytest
 from rich.console import Console
 
 import softmap
+from softmap import Model
 from softmap.generators import random_tree
 from softmap.solving.trace import Row, Snapshot, StageName
 from softmap.views.console import number, ratio
 from softmap.views.progress import LiveDisplay, PlainLines, Silent, display
+from softmap.views.watching import Watching
 
 
 def snapshot(seconds, **changes):
@@ -32,13 +36,23 @@ def test_plain_lines_are_not_too_many():
     assert "lp gap 0.1" in lines[0]
 
 
+def test_a_long_set_up_is_not_silent():
+    stream = io.StringIO()
+    with PlainLines(stream, first=0.01):
+        for _ in range(500):
+            if stream.getvalue():
+                break
+            time.sleep(0.01)
+    assert stream.getvalue() == "seconds 0.0  setting up\n"
+
+
 def test_the_live_display_shows_what_remains():
     stream = io.StringIO()
     console = Console(file=stream, width=120, force_terminal=True, color_system=None)
     with LiveDisplay(console, time_limit=30.0) as show:
         show(snapshot(10.0, energy=12.5))
     shown = stream.getvalue()
-    for text in ("bound", "10.0000", "12.5000", "remaining", "20 s"):
+    for text in ("bound", "10.0000", "12.5000", "remaining", "30 s"):
         assert text in shown
 
 
@@ -48,7 +62,7 @@ def test_displays_name_the_stage():
     for stage in StageName:
         show(snapshot(10.0 * stage, stage=int(stage)))
     words = [line.split("stage ")[1].split()[0] for line in stream.getvalue().splitlines()]
-    assert words == ["relaxation", "search", "tightening", "labels"]
+    assert words == ["relaxation", "search", "tightening", "labels", "minimum"]
 
 
 def test_silence(capsys):
@@ -100,9 +114,47 @@ def test_notebooks_show_models_and_results():
     assert "bound" in dir(next(softmap.iterate(result.model)))
 
 
+def test_the_lp_gap_is_drawn_from_the_lp_bound():
+    """A search raises the bound above the LP optimum; the LP gap stays what it is."""
+    pytest.importorskip("matplotlib")
+    edges = [[0, 1], [1, 2], [0, 2]]
+    loose = softmap.Model(np.ones((3, 2)), edges, np.stack([np.eye(2)] * 3))
+    result = softmap.solve(loose)
+    assert result.bound > result.lp_bound + 0.5
+    gaps = result.plot().axes[-1]
+    drawn = {line.get_label(): line.get_ydata() for line in gaps.lines}
+    expected = max(1e-12, (result.primal - result.lp_bound) / abs(result.bound))
+    assert drawn["LP gap"][-1] == pytest.approx(expected)
+
+
 def test_a_result_draws_itself(tmp_path):
     pytest.importorskip("matplotlib")
     result = softmap.solve(softmap.generators.potts_grid(5, 5, 3, seed=1))
     figure = result.plot(tmp_path / "run.png")
     assert figure._repr_png_()[:4] == (tmp_path / "run.png").read_bytes()[:4] == b"\x89PNG"
     assert len(figure.axes) >= 3
+
+
+def test_the_bar_is_there_before_the_first_check(capsys):
+    watching = Watching(verbose=False, progress=True, limits={"time_limit": 10.0})
+    assert "setting up" in capsys.readouterr().err
+    watching(snapshot(1.0, energy=12.5))
+    assert "relaxation  energy 12.5000" in capsys.readouterr().err
+    watching.close()
+    watching.close()
+    assert capsys.readouterr().err == "\n"
+
+
+def test_a_run_that_fails_leaves_no_bar(capsys):
+    model = Model([[0.0, 1.0], [0.0, 1.0]], [[0, 1]], np.full((2, 2), np.inf))
+    with pytest.raises(softmap.InfeasibleModel):
+        softmap.solve(model, progress=True)
+    assert "softmap-progress" not in [t.name for t in _after_a_moment()]
+
+
+def _after_a_moment():
+    for _ in range(100):
+        if all(t.name != "softmap-progress" for t in threading.enumerate()):
+            break
+        time.sleep(0.05)
+    return threading.enumerate()

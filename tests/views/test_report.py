@@ -13,12 +13,12 @@ import numpy as np
 import pytest
 
 import softmap
+from softmap.drawing.images import nominal, palette, png
 from softmap.model.facts import arity_counts, arity_max, families, model_facts
 from softmap.solving.proof import Proof, ProofKind
 from softmap.solving.trace import StageName
 from softmap.views.page import STAGES, likeliest, render
-from softmap.views.pictures import nominal, palette, png
-from softmap.views.words import certificate_sentences
+from softmap.views.words import certificate_sentences, headline
 from support.browser import MISSING, browser
 
 
@@ -45,7 +45,7 @@ def unpacked(text: str, dtype: str):
 
 def test_nothing_is_left_unfilled_or_unescaped(page):
     assert not re.search(r"\{\{\w+\}\}", page)
-    assert "<h1>A &lt;test&gt; &amp; more</h1>" in page
+    assert "<h1>A &lt;test&gt; &amp; more: within " in page
 
 
 def test_nothing_is_loaded_from_elsewhere(page):
@@ -87,7 +87,7 @@ def test_stages_lie_on_the_time_axis():
         ends = [stage[axis] for stage in stages]
         assert all(a[1] == b[0] for a, b in pairwise(ends))
         assert all(low <= high for low, high in ends)
-    assert "<dt>bound by</dt>" in page
+    assert "<dt>the bound rests on</dt>" in page
 
 
 def test_the_size_of_the_proof_is_among_the_numbers(result):
@@ -95,6 +95,14 @@ def test_the_size_of_the_proof_is_among_the_numbers(result):
     assert "<dt>nodes of the search tree</dt><dd>5,678</dd>" in render(searched)
     tightened = replace(result, proof=Proof(ProofKind.TIGHTENED, ((0, 1, 2),) * 12))
     assert "<dt>clusters</dt><dd>12</dd>" in render(tightened)
+
+
+def test_the_chart_measures_the_lp_gap_from_the_lp_bound():
+    edges = [[0, 1], [1, 2], [0, 2]]
+    loose = softmap.Model(np.ones((3, 2)), edges, np.stack([np.eye(2)] * 3))
+    solved = softmap.solve(loose)
+    assert solved.lp_bound < solved.bound
+    assert embedded(render(solved))["trace"]["lp_bound"][-1] == pytest.approx(solved.lp_bound)
 
 
 def test_the_words_for_stages_are_those_of_the_trace():
@@ -123,7 +131,7 @@ def test_the_pictures_of_a_grid():
     solved = softmap.solve(model, goal="lp")
     given = np.zeros((8, 9, 3))
     page = render(solved, "a grid", given)
-    assert page.count("What was given") == 2
+    assert page.count("The image that was given") == 1
     assert "The labelling, 8 rows by 9 columns" in page
     fractional = (solved.node_marginals.reshape(-1, 3).max(axis=1) < 1 - 1e-3).sum()
     assert (f"fractional at {fractional:,} of 72" in page) == (fractional > 0)
@@ -167,11 +175,10 @@ def test_likeliest_states_of_ragged_variables():
 def test_the_picture_is_a_png_of_the_labels(count):
     image = pytest.importorskip("PIL.Image")
     labels = np.arange(count * 3).reshape(3, count) % count
-    with image.open(io.BytesIO(png(labels, count))) as picture:
+    colours = palette(count)[labels]
+    with image.open(io.BytesIO(png(colours))) as picture:
         assert picture.size == (count, 3)
-        pixels = np.array(picture.convert("RGB"))
-    if count <= 256:
-        np.testing.assert_array_equal(pixels, palette(count)[labels])
+        np.testing.assert_array_equal(np.array(picture.convert("RGB")), colours)
 
 
 def test_the_palette_reads_in_grey():
@@ -192,7 +199,9 @@ def test_facts_count_factors_not_ties():
 
 def outcome(**changes):
     values = {"energy": 10.0, "bound": 10.0, "primal": 10.0, "gap": 0.0, "lp_gap": 0.0}
-    return SimpleNamespace(**({"unit": 10.0, "proof": Proof()} | values | changes))
+    other = {"unit": 10.0, "proof": Proof(), "status": softmap.Status.LP_GAP}
+    other |= {"upper_bound": np.inf, "tolerances": (1e-4, 1e-6)}
+    return SimpleNamespace(**(other | values | changes))
 
 
 def test_words_for_an_optimal_labelling():
@@ -208,7 +217,9 @@ def test_words_for_a_gap():
     text = " ".join(certificate_sentences(outcome(energy=11.0, gap=1.0, primal=10.01, lp_gap=0.01)))
     assert "optimal" not in text
     assert "at most 1 more than the best one (10\u00a0% of the bound)" in text
-    assert "solved to within 0.01 (0.1\u00a0%), at 10.01: it is loose here" in text
+    assert (
+        "solved to within 0.01 (0.1\u00a0%), at 10.01. It cannot raise the bound above that" in text
+    )
 
 
 def test_words_say_what_the_bound_rests_on():
@@ -224,9 +235,49 @@ def test_words_say_what_the_bound_rests_on():
     assert "stated by an exact search (1 node), which" in words(Proof(ProofKind.SEARCH, nodes=1))
 
 
+def test_the_title_says_what_was_solved_and_how_well():
+    assert headline(outcome()) == "optimal, proved by the dual of the LP relaxation"
+    searched = Proof(ProofKind.SEARCH, nodes=9)
+    assert headline(outcome(proof=searched)) == "optimal, stated by an exact search"
+    digits = outcome(energy=10.0000003, gap=3e-7)
+    assert headline(digits).startswith("optimal to 7 digits, proved by")
+    near = outcome(energy=10.04, gap=0.04)
+    assert headline(near).startswith("within 0.4\u00a0% of the optimum, proved by")
+    assert headline(outcome(energy=np.inf, gap=np.inf)).startswith("no labelling found")
+    assert headline(outcome(bound=-np.inf, gap=np.inf)) == "a labelling without a lower bound"
+
+
+def test_the_title_speaks_of_the_upper_bound():
+    none = outcome(energy=11.0, gap=1.0, upper_bound=10.0, status=softmap.Status.NONE_BELOW)
+    assert headline(none).startswith("no labelling below the upper bound 10, proved by")
+
+
+def test_the_title_names_the_sizes_unless_it_is_given():
+    solved = softmap.solve(softmap.generators.potts_grid(4, 5, 3, seed=3))
+    how = "optimal, proved by the dual of the LP relaxation"
+    assert f"<title>4 × 5 pixels, 3 labels: {how}</title>" in render(solved)
+    assert f"<h1>castle.uai: {how}</h1>" in render(solved, "castle.uai")
+    tree = softmap.solve(softmap.generators.random_tree(6, 4, seed=1))
+    assert "<h1>6 variables, 4 labels: optimal" in render(tree)
+
+
+def test_the_page_says_whether_the_bound_is_checked_or_stated(result):
+    assert "the dual of the LP relaxation (checked)" in render(result)
+    searched = replace(result, proof=Proof(ProofKind.SEARCH, nodes=5678))
+    assert "an exact search (stated)" in render(searched)
+
+
+def test_the_graph_of_a_model_is_drawn_with_its_doubt():
+    edges = [[0, 1], [1, 2], [0, 2]]
+    loose = softmap.Model(np.zeros((3, 2)), edges, np.stack([np.eye(2)] * 3))
+    page = render(softmap.solve(loose, goal="lp"))
+    assert page.count("<circle") == 6, "three variables, three red rings"
+    assert "red rings mark where the relaxation is fractional" in page
+
+
 def test_words_without_a_labelling():
     text = " ".join(certificate_sentences(outcome(energy=np.inf, gap=np.inf)))
-    assert "No labelling that obeys all hard constraints was found" in text
+    assert "No labelling that satisfies all hard constraints was found" in text
 
 
 @pytest.fixture(scope="module")
@@ -283,6 +334,29 @@ def test_browser_draws_no_time_below_zero(opened):
     shown = opened.execute_script(ticks)
     assert shown[0].strip("0.") == ""
     assert all(float(text.replace(",", "")) >= 0 for text in shown)
+
+
+def test_browser_ticks_of_the_gap_axis_differ(opened):
+    script = (
+        "const host = document.createElement('div'); host.id = 'tried';"
+        "const figure = document.createElement('figure'); figure.append(host);"
+        "document.body.append(figure);"
+        "softmapChart(host, {lines: [{name: 'gap', y: arguments[0], colour: '#000', dash: 'solid',"
+        " mark: 'circle'}], x: [0, 1], xlabel: 'seconds', log: true, percent: true, bands: []});"
+        "const words = [...host.querySelectorAll('.tick.y')].map(t => t.textContent);"
+        "figure.remove(); return words"
+    )
+    for ends in (
+        [0.03, 0.029],
+        [0.5, 1e-12],
+        [0.2, 0.02],
+        [0.1, 0.1],
+        [0.031, 0.0309],
+        [8e-5, 3e-5],
+    ):
+        words = opened.execute_script(script, ends)
+        assert len(words) == len(set(words)) > 1, (ends, words)
+        assert all(word.endswith("\u00a0%") for word in words)
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])

@@ -97,6 +97,8 @@ void run_minima(const Layout<double> &lay, const Edges &edges, const Run &run, c
 // out[e] = `run_minima` of edges first..last-1.
 inline void edge_minima(const Layout<double> &lay, const double *lam, double *out, Index first,
                         Index last) {
+    if (first >= last)
+        return; // room for the widest node would be made for nothing
     const RoundedDown down;
     const Index labels = lay.widest;
     Room room(std::max(message_room(labels, 1) + 3 * labels,

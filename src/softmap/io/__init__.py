@@ -9,7 +9,14 @@ from typing import TYPE_CHECKING
 
 from softmap.io.formats import FORMATS, format_of, parse, read, read_named, write
 from softmap.io.named import Named
-from softmap.io.results import read_evidence, read_labels, read_sln, write_labels
+from softmap.io.results import (
+    read_evidence,
+    read_labellings,
+    read_labels,
+    read_sln,
+    write_labellings,
+    write_labels,
+)
 
 if TYPE_CHECKING:
     from softmap.io.dem import Detectors, read_detectors
@@ -23,10 +30,12 @@ __all__ = [
     "read",
     "read_detectors",
     "read_evidence",
+    "read_labellings",
     "read_labels",
     "read_named",
     "read_sln",
     "write",
+    "write_labellings",
     "write_labels",
 ]
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -19,7 +19,7 @@ from softmap.model import Model, checked_model
 from softmap.model.factors import Assembly
 from softmap.model.potentials.base import Costs
 
-__all__ = ["Conditional", "Network", "check_names", "conditionals", "names_of"]
+__all__ = ["Conditional", "Network", "conditionals", "names_of"]
 
 
 @dataclass(frozen=True)
@@ -123,9 +123,9 @@ class Network:
             with np.errstate(divide="ignore"):
                 costs = 0.0 - np.log(part.table)
             assembly.add_factor((*part.parents, part.child), costs)
-        return Named(
-            Model.from_pieces(assembly.pieces()), tuple(self.variables), tuple(self.states)
-        )
+        variables, states = tuple(self.variables), tuple(self.states)
+        model = Model.from_pieces(assembly.pieces()).with_names(variables, states)
+        return Named(model, variables, states)
 
 
 def conditionals(model: Model) -> list[Conditional]:
@@ -173,22 +173,39 @@ def _sums(i: int, parts: dict[int, Part], member: dict[int, set[int]]) -> bool:
     return bool(np.allclose(np.exp(-table).sum(axis=scope.index(i)), 1.0, atol=1e-6))
 
 
-def names_of(model: Model | Named) -> Named:
-    """A model with names: x0, x1, ... and s0, s1, ... where it has none."""
+def names_of(
+    model: Model | Named, form: str, variables: re.Pattern[str], states: re.Pattern[str]
+) -> Named:
+    """A model with names that a format can hold.
+
+    A model without names, or with names that the format cannot hold, gets x0, x1, ... and s0, s1,
+    ...; a `Named` model keeps its own or is refused.
+    """
     if isinstance(model, Named):
+        if (odd := _odd_name(model.variables, model.states, variables, states)) is not None:
+            raise ModelError(f"{form} cannot hold the name {shown(odd)}; choose plainer ones")
         return model
     checked_model(model)
     counts = model.num_labels[: model.num_variables].tolist()
-    states = tuple(tuple(f"s{x}" for x in range(d)) for d in counts)
-    return Named(model, tuple(f"x{i}" for i in range(len(counts))), states)
+    plain = tuple(tuple(f"s{x}" for x in range(d)) for d in counts)
+    if model.names is not None and len(model.names.variables) == len(counts):
+        own = tuple(a or b for a, b in zip(model.names.states, plain, strict=True))
+        if _odd_name(model.names.variables, own, variables, states) is None:
+            return Named(model, model.names.variables, own)
+    return Named(model, tuple(f"x{i}" for i in range(len(counts))), plain)
 
 
-def check_names(
-    named: Named, form: str, variables: re.Pattern[str], states: re.Pattern[str]
-) -> None:
-    """Refuse names that a format cannot hold."""
-    for name, own in zip(named.variables, named.states, strict=True):
-        odd = None if variables.fullmatch(str(name)) else name
-        odd = next((s for s in own if not states.fullmatch(str(s))), odd)
-        if odd is not None:
-            raise ModelError(f"{form} cannot hold the name {shown(odd)}; choose plainer ones")
+def _odd_name(
+    names: Sequence[Hashable],
+    states: Sequence[Sequence[Hashable]],
+    allowed: re.Pattern[str],
+    allowed_states: re.Pattern[str],
+) -> Hashable | None:
+    """The first name that does not match its pattern."""
+    for name, own in zip(names, states, strict=True):
+        if not allowed.fullmatch(str(name)):
+            return name
+        for state in own:
+            if not allowed_states.fullmatch(str(state)):
+                return state
+    return None

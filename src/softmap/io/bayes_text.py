@@ -12,7 +12,7 @@ from collections.abc import Iterator
 import numpy as np
 
 from softmap.errors import FormatError
-from softmap.io.bayes import Network, check_names, conditionals, names_of
+from softmap.io.bayes import Network, conditionals, names_of
 from softmap.io.named import Named
 from softmap.io.streams import Content, open_content
 from softmap.io.tokens import plain_numbers, quote
@@ -282,9 +282,8 @@ def _quoted(name: str) -> str:
 
 def format_bif(model: Model | Named) -> Iterator[str]:
     """Text of a BIF file, in pieces."""
-    named = names_of(model)
+    named = names_of(model, "BIF", _NO_QUOTES, _NO_QUOTES)
     parts = conditionals(named.model)
-    check_names(named, "BIF", _NO_QUOTES, _NO_QUOTES)
     yield "network softmap {\n}\n"
     names = [_quoted(str(name)) for name in named.variables]
     states = [[_quoted(str(state)) for state in own] for own in named.states]
@@ -387,9 +386,8 @@ def _potential(blocks: _Blocks, network: Network) -> None:
 
 def format_net(model: Model | Named) -> Iterator[str]:
     """Text of a NET file, in pieces; names of nodes are written as they are."""
-    named = names_of(model)
+    named = names_of(model, "NET", _NODE_NAME, _NO_QUOTES)
     parts = conditionals(named.model)
-    check_names(named, "NET", _NODE_NAME, _NO_QUOTES)
     yield "net\n{\n}\n"
     for name, own in zip(named.variables, named.states, strict=True):
         states = " ".join(f'"{state}"' for state in own)

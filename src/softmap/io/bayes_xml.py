@@ -14,7 +14,7 @@ from xml.sax.saxutils import escape, quoteattr
 import numpy as np
 
 from softmap.errors import FormatError
-from softmap.io.bayes import Network, check_names, conditionals, names_of
+from softmap.io.bayes import Network, conditionals, names_of
 from softmap.io.limits import LIMITS
 from softmap.io.named import Named
 from softmap.io.streams import Content, open_content
@@ -168,9 +168,8 @@ class _BifReader(_Elements):
 
 def format_xmlbif(model: Model | Named) -> Iterator[str]:
     """Text of an XMLBIF file, in pieces."""
-    named = names_of(model)
+    named = names_of(model, "XMLBIF", _PADDED_NAME, _PADDED_NAME)
     parts = conditionals(named.model)
-    check_names(named, "XMLBIF", _PADDED_NAME, _PADDED_NAME)
     names = [escape(str(name)) for name in named.variables]
     yield _BIF_HEAD
     for name, own in zip(names, named.states, strict=True):
@@ -263,9 +262,8 @@ class _SmileReader(_Elements):
 
 def format_xdsl(model: Model | Named) -> Iterator[str]:
     """Text of an XDSL file, in pieces: parents before their children."""
-    named = names_of(model)
+    named = names_of(model, "XDSL", _WORD, _WORD)
     parts = conditionals(named.model)
-    check_names(named, "XDSL", _WORD, _WORD)
     yield _SMILE_HEAD
     for part in reversed(parts):
         yield f" <cpt id={quoteattr(str(named.variables[part.child]))}>\n"

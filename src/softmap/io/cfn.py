@@ -201,6 +201,7 @@ def parse_cfn(data: bytes | Content) -> Model:
 class _Function:
     """A cost function as the file gives it, before its (possibly later) table is known."""
 
+    name: str
     scope: list[int]
     table: Costs | None
     shares: str | None
@@ -217,7 +218,7 @@ class _Reader:
         self.labels: list[dict[str, int]] = []
         self.variables: dict[str, int] = {}
         self.num_labels: list[int] = []
-        self.functions: dict[str, _Function] = {}
+        self.functions: list[_Function] = []
         self.entries = 0
 
     def model(self) -> Model:
@@ -311,16 +312,14 @@ class _Reader:
         if tokens.peek() == "defaultcost":
             tokens.word("defaultcost")
             default = tokens.number("a default cost")
-        function = _Function(scope, None, None, at)
+        function = _Function(name, scope, None, None, at)
         if tokens.peek() == "type":
             self._global(function)
         else:
             self._costs(function, default)
         if not tokens.closes(closing):
             raise tokens.error(f"the end of function {name!r}")
-        if name in self.functions:
-            raise tokens.error("a new function name", name)
-        self.functions[name] = function
+        self.functions.append(function)
 
     def _costs(self, function: _Function, default: float | None) -> None:
         tokens, scope = self.tokens, function.scope
@@ -387,10 +386,16 @@ class _Reader:
             else:
                 assembly.add_factor(function.scope, table)
         self._add_globals(assembly, top)
-        return Model.from_pieces(assembly.pieces())
+        return self._named(Model.from_pieces(assembly.pieces()))
+
+    def _named(self, model: Model) -> Model:
+        """The model with the names of the file; numbers are no names."""
+        if not any(self.labels) and all(name == str(i) for name, i in self.variables.items()):
+            return model
+        return model.with_names(list(self.variables), [list(own) or None for own in self.labels])
 
     def _add_globals(self, assembly: Assembly, top: float) -> None:
-        for function in self.functions.values():
+        for function in self.functions:
             if function.found is None:
                 continue
             try:
@@ -404,12 +409,19 @@ class _Reader:
 
     def _resolve(self) -> list[tuple[_Function, Costs, bool]]:
         """The table of every function, and whether another function uses it as well."""
-        targets = {f.shares for f in self.functions.values() if f.shares is not None}
+        targets = {f.shares for f in self.functions if f.shares is not None}
+        owners: dict[str, list[_Function]] = {}
+        for function in self.functions:
+            if function.table is not None and function.name in targets:
+                owners.setdefault(function.name, []).append(function)
         found = []
-        for name, function in self.functions.items():
+        for function in self.functions:
             if function.found is not None:
                 continue
-            owner = self.functions.get(function.shares) if function.shares else function
+            name = function.name
+            owner: _Function | None = function
+            if function.shares:
+                owner = self._owner(function, owners.get(function.shares, []))
             shape = tuple(self.num_labels[i] for i in function.scope)
             if owner is None or owner.table is None or owner.table.shape != shape:
                 self.tokens.at = function.at
@@ -417,6 +429,11 @@ class _Reader:
                 raise self.tokens.error(f"function {name!r} to have {expected}", function.shares)
             found.append((function, owner.table, bool(function.shares) or name in targets))
         return found
+
+    def _owner(self, function: _Function, known: list[_Function]) -> _Function | None:
+        """Whose table a function shares: of several with that name, the next one in the file."""
+        later = [owner for owner in known if owner.at > function.at]
+        return next(iter(later), known[-1] if known else None)
 
     def _forbid(self, tables: Iterable[Costs]) -> float:
         """Forbid what cannot be part of a solution better than the bound; from where, for others.
@@ -616,15 +633,41 @@ def format_cfn(model: Model) -> Iterator[str]:
         decimals = max(decimals, *(len(w) - w.find(".") - 1 for w in words if "." in w), 1)
         texts.append(", ".join(words))
     yield f'{{"problem": {{"name": "softmap", "mustbe": "<{2 * top:.{decimals}f}"}},\n'
-    counts = model.num_labels[: model.num_variables].tolist()
-    yield '"variables": {' + ", ".join(f'"x{i}": {d}' for i, d in enumerate(counts)) + "},\n"
+    names, domains = _variables(model)
+    pairs = zip(names, domains, strict=True)
+    yield '"variables": {' + ", ".join(f'"{name}": {domain}' for name, domain in pairs) + "},\n"
     yield '"functions": {\n'
     scopes: list[tuple[int, ...]] = [(), *factors.scopes]
     for k, (scope, text) in enumerate(zip(scopes, texts, strict=True)):
-        names = ", ".join(f'"x{i}"' for i in scope)
+        members = ", ".join(f'"{names[i]}"' for i in scope)
         comma = ",\n" if k else ""
-        yield f'{comma}"f{k}": {{"scope": [{names}], "costs": [{text}]}}'
+        yield f'{comma}"f{k}": {{"scope": [{members}], "costs": [{text}]}}'
     yield "\n}}\n"
+
+
+_NAME = re.compile(r"[^\s\"\\]*[^\s\"\\\d-][^\s\"\\]*")  # a number would stand for a variable
+
+
+def _variables(model: Model) -> tuple[list[str], list[str]]:
+    """Names and domains: those of the model where the format can hold all of them."""
+    counts = model.num_labels[: model.num_variables].tolist()
+    numbered = [f"x{i}" for i in range(len(counts))]
+    called = model.names
+    if called is None or not _holds(called.variables):
+        return numbered, [str(d) for d in counts]
+    rest = numbered[len(called.variables) :]  # running variables
+    if set(rest) & set(called.variables):
+        return numbered, [str(d) for d in counts]
+    states = [*called.states, *([None] * len(rest))]
+    domains = [
+        str(d) if own is None or not _holds(own) else "[" + ", ".join(f'"{s}"' for s in own) + "]"
+        for own, d in zip(states, counts, strict=True)
+    ]
+    return [*map(str, called.variables), *rest], domains
+
+
+def _holds(names: Sequence[object]) -> bool:
+    return all(isinstance(name, str) and _NAME.fullmatch(name) for name in names)
 
 
 def _decimal(cost: float) -> str:

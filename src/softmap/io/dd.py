@@ -55,7 +55,7 @@ def _select(content: Content, block: int | None) -> tuple[bytes, int]:
     if block is None and len(heads) > 1:
         raise FormatError(
             f"expected one matching problem, found {len(heads)} (a file of several graphs); "
-            "choose one with read(path, block=...)",
+            f"choose one of them: block=0 to block={len(heads) - 1} (on the command line --block)",
             content.name,
             expected="one matching problem",
         )

@@ -16,7 +16,6 @@ from softmap.io.tokens import quote
 from softmap.model import Model
 from softmap.model.factors import Assembly
 from softmap.model.inputs import checked_labels
-from softmap.model.many import Parity
 from softmap.model.potentials.base import integers
 
 __all__ = ["Detectors", "parse_dem", "parse_detectors", "read_detectors"]
@@ -61,15 +60,13 @@ class Detectors:
             costs = -np.log(np.column_stack([1.0 - self.probabilities, self.probabilities]))
         assembly = Assembly(np.full(len(costs), 2))
         assembly.add_flat_unary(0.0 + costs.ravel())
-        members: list[list[int]] = [[] for _ in range(self.num_detectors)]
-        for k, own in enumerate(self.detectors):
-            for d in own:
-                members[d].append(k)
-        for odd, errors in zip(fired.tolist(), members, strict=True):
-            if errors:
-                assembly.add_many(Parity(errors, bool(odd)))
-            elif odd:
-                raise ModelError("a detector fired that no error flips")
+        seen_by = np.array([d for own in self.detectors for d in own], dtype=np.int64)
+        error = np.repeat(np.arange(len(costs)), [len(own) for own in self.detectors])
+        sizes = np.bincount(seen_by, minlength=self.num_detectors)
+        if (fired[sizes == 0] != 0).any():
+            raise ModelError("a detector fired that no error flips")
+        members = error[np.argsort(seen_by, kind="stable")]
+        assembly.add_parities(members, np.append(0, np.cumsum(sizes)), fired)
         return Model.from_pieces(assembly.pieces())
 
     def _fired(self, seen: ArrayLike | None) -> NDArray[np.int64]:
@@ -248,10 +245,12 @@ class _Flat:
             elif name == "shift_detectors":
                 self.shift += argument
             else:
-                detectors = tuple(d + self.shift for d in targets[0])
+                shift = self.shift
+                detectors = [d + shift for d in targets[0]]
                 if name == "error":
                     self.probabilities.append(argument)
-                    self.targets[0].append(detectors)
+                    self.targets[0].append(tuple(detectors))
                     self.targets[1].append(tuple(targets[1]))
-                self.declared[0] = max(self.declared[0], *(d + 1 for d in detectors), 0)
-                self.declared[1] = max(self.declared[1], *(k + 1 for k in targets[1]), 0)
+                else:
+                    self.declared[0] = max(self.declared[0], 1 + max(detectors, default=-1))
+                    self.declared[1] = max(self.declared[1], 1 + max(targets[1], default=-1))

@@ -7,6 +7,7 @@ or written. Names and contents are told apart without it.
 from __future__ import annotations
 
 import inspect
+import os
 import re
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
@@ -16,7 +17,7 @@ from typing import Any
 from softmap.errors import FormatError, ModelError, OptionError, shown
 from softmap.io.atomic import write_bytes
 from softmap.io.named import Named
-from softmap.io.results import read_evidence
+from softmap.io.results import inline_evidence, read_evidence
 from softmap.io.streams import Content, Source, bare_suffixes, load, open_content
 from softmap.model import Model, checked_model
 
@@ -29,14 +30,14 @@ Function = str | Callable[..., Any]
 class Format:
     """A file format.
 
-    Functions are given as `"module.function"` of `softmap.io`, or as they are.
+    Functions are given as `"module.function"` of `softmap.io`, by their full path, or as they are.
 
     Attributes
     ----------
     name : str
     suffixes : tuple of str, lower case
     begins : pattern that the first bytes of such a file match
-    reader : function from `Content` and options to a model
+    reader : function from `Content` and options to a model; None if there is none
     writer : function from a model and options to pieces of text or bytes; None if there is none
     only : str
         Which models it can hold, where that is not all of them.
@@ -46,14 +47,17 @@ class Format:
     name: str
     suffixes: tuple[str, ...]
     begins: re.Pattern[bytes]
-    reader: Function
+    reader: Function | None = None
     writer: Function | None = None
     only: str = ""
     named: Function | None = None
 
     def parse(self, data: bytes | Content, **options: Any) -> Model:
         """Model from the bytes of a file."""
-        return self._read(self.reader, open_content(data), options)
+        content = open_content(data)
+        if self.reader is None:
+            raise FormatError(f"{self.name} files can be written, not read", content.name)
+        return self._read(self.reader, content, options)
 
     def parse_named(self, data: bytes | Content) -> Named:
         """Model and names from the bytes of a file."""
@@ -84,8 +88,9 @@ class Format:
     def _load(self, function: Function, options: Mapping[str, Any]) -> Callable[..., Any]:
         """The function, if it takes these options."""
         if isinstance(function, str):
-            module, _, name = function.partition(".")
-            function = getattr(import_module(f"softmap.io.{module}"), name)
+            module, _, name = function.rpartition(".")
+            home = module if "." in module else f"softmap.io.{module}"
+            function = getattr(import_module(home), name)
         assert callable(function)
         if options:
             parameters = inspect.signature(function).parameters.values()
@@ -155,11 +160,11 @@ FORMATS: dict[str, Format] = {
         _row("qubo", ".qubo", _SKIP + rb"p\s+qubo\s", "qubo", _TWO),
         _row("coo", ".coo", rb"#\s*vartype", "qubo", _TWO),
         _row("maxcut", ".mc .rud", _NEVER, "qubo", "cuts of graphs"),
-        _row("wcnf", ".wcnf", _SKIP + rb"p\s+wcnf\s", "logic", _TWO),
+        _row("wcnf", ".wcnf", rb"(?:\s|c[^\n]*\n)*(?:p\s+wcnf\s|h[ \t]+-?\d)", "logic", _TWO),
         _row(
             "opb",
             ".opb .wbo",
-            rb"(?:\s|\*[^\n]*\n)*(?:min:|max:|soft:|[-+]\d+\s+~?x\d)",
+            rb"(?:\s|\*[^\n]*\n)*(?:min:|max:|soft:|[-+]?\d+\s+~?[A-Za-z_]\w*\s)",
             "logic",
             _TWO,
         ),
@@ -179,6 +184,9 @@ FORMATS: dict[str, Format] = {
             rb"|\S+[ \t]+\d+[ \t]+\d+[ \t]+\d+[ \t]+\d+[ \t\r]*\n)",
             "wcsp",
         ),
+        # Linear programs are made by a package above this one, whose functions are named here only.
+        Format("lp", (".lp",), re.compile(_NEVER), None, "softmap.relaxation.lp.format_lp"),
+        Format("mps", (".mps",), re.compile(_NEVER), None, "softmap.relaxation.lp.format_mps"),
         _row("qap", ".dat", rb"\s*\d+[ \t\r]*\n\s*-?\d[-\d. \t]*\r?\n", "qap", _READ_ONLY),
     )
 }
@@ -218,8 +226,9 @@ def read(
     source : path, "-" or binary file; .gz, .xz and .bz2 are unpacked
     values : {"potential", "log", "cost"}, optional
         What the tables of a UAI file hold. Default: potentials, or logarithms for `.LG`.
-    evidence : path or mapping, optional
-        Observed labels by variable.
+    evidence : path, text or mapping, optional
+        Observed labels by variable: an evidence file, a mapping, or text such as "0=3,x7=1" with
+        variables and labels by number or by name.
     format : str, optional
         One of `softmap.io.FORMATS`, where name and content do not tell.
     block : int
@@ -236,10 +245,16 @@ def read(
     model = form.parse(content, **_options(form, content.name, options | {"values": values}))
     if evidence is None:
         return model
-    observed = evidence if isinstance(evidence, Mapping) else read_evidence(evidence)
+    inline = isinstance(evidence, str) and "=" in evidence and not os.path.exists(evidence)
     try:
-        return model.condition(observed)
+        if inline:
+            return model.condition(inline_evidence(model, str(evidence)))
+        return model.condition(
+            evidence if isinstance(evidence, Mapping) else read_evidence(evidence)
+        )
     except ModelError as error:
+        if inline:
+            raise OptionError(f"evidence={evidence}: {error}") from error
         name = None if isinstance(evidence, Mapping) else evidence
         raise FormatError(str(error), name) from error
 
@@ -295,6 +310,9 @@ def write(
         Of `.npz` files: whether to pack the arrays (the default).
     drop_constant : bool
         Of `.qpbo` and `.mc` files, which have no constant: leave it out.
+    integer : bool
+        Of `.lp` and `.mps` files, which hold the LP relaxation: write the integer program, whose
+        optimum is the best labelling.
     """
     checked_model(model.model if isinstance(model, Named) else model)
     _check_format(format)
@@ -318,7 +336,7 @@ def _format(content: Content, format: str | None) -> Format:
     """The format asked for, or else the one that the file has."""
     key = format or format_of(content.name, content.data)
     if key is None:
-        known = ", ".join(FORMATS)
+        known = ", ".join(name for name, form in FORMATS.items() if form.reader is not None)
         message = f"expected one of the formats {known}; neither name nor content is one of them"
         raise FormatError(message, content.name, expected=known)
     return FORMATS[key]

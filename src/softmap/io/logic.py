@@ -150,9 +150,9 @@ def _numbered(scopes: Ints, n: int) -> tuple[Ints, Ints]:
 # --- WCNF, of both dialects (`p wcnf` with a top, and `h` for hard clauses) ----------------------
 
 
-_CLAUSE_COMMENT = re.compile(rb"(?m)^[ \t]*c(?:[ \t\r][^\n]*)?$")
+_CLAUSE_COMMENT = re.compile(rb"(?m)^[ \t]*c[^\n]*$")  # no clause begins with this letter
 _HEAD = re.compile(rb"(?m)^[ \t]*p[ \t]+(\S+)([^\n]*)$")
-_OPENING = re.compile(rb"(?:c(?:[ \t\r][^\n]*+)?\n)*+")
+_OPENING = re.compile(rb"(?:c[^\n]*+\n)*+")
 _HARD = b"-1"  # stands for h, where only a weight can stand
 
 
@@ -290,17 +290,20 @@ def _clause(cost: float, literals: list[int]) -> str:
 _COMMENT = re.compile(rb"(?m)^[ \t]*\*[^\n]*")
 _TOKEN = re.compile(
     rb"[ \t\r\n]*+(?:([-+]?[ \t]*\d{1,300}(?:\.\d{1,300})?)(?![^\s;~])"
-    rb"|(~?)[ \t]*x(\d{1,9})(?!\d)|(>=|<=|=|>|<)|\[[ \t]*(\d{1,300})[ \t]*\])"
+    rb"|(~?)[ \t]*([A-Za-z_][A-Za-z0-9_.\[\]{}^]{0,200})(?![^\s;<>=~])|(>=|<=|=|>|<)"
+    rb"|\[[ \t]*(\d{1,300})[ \t]*\])"
 )
+_NUMBERED = re.compile(rb"x([1-9]\d{0,8})")
 Term = tuple[float, list[int]]
 
 
 def parse_opb(data: bytes | Content) -> Model:
     """Model from the text of an OPB file: one variable with two labels for each x1, x2, ...
 
-    `min:` is the sum of the energy (`max:` its negative); constraints must hold, those after
-    `[weight]` cost their weight where they do not. Sums of more than six literals become chains,
-    whose running variables come after the file's.
+    Other names are allowed: variables are then in the order in which the file names them, and the
+    model keeps the names. `min:` is the sum of the energy (`max:` its negative); constraints must
+    hold, those after `[weight]` cost their weight where they do not. Sums of more than six literals
+    become chains, whose running variables come after the file's.
     """
     content = open_content(data)
     text = _COMMENT.sub(b"", content.data) if b"*" in content.data else content.data
@@ -313,7 +316,7 @@ class _Reader:
     def __init__(self, content: Content, text: bytes) -> None:
         self.content, self.text = content, text
         self.at = self.end = 0
-        self.most = 0
+        self.names: dict[bytes, int] = {}
         self.objective: list[Term] = []
         self.constraints: list[tuple[list[Term], bytes, float, float]] = []
 
@@ -333,9 +336,13 @@ class _Reader:
         self.end = len(self.text)
         if self.text[self.at :].strip():
             raise self.error("';' at the end of a statement")
-        if not self.most:
+        if not self.names:
             raise FormatError("expected at least one variable", self.content.name)
-        found = Conjunctions(self.most, self.content)
+        numbers, names = self._numbers()
+        terms = [self.objective, *(constraint[0] for constraint in self.constraints)]
+        for _, own in (term for part in terms for term in part):
+            own[:] = [numbers[v] if v > 0 else -numbers[-v] for v in own]
+        found = Conjunctions(max(numbers), self.content)
         by_size: dict[int, list[Term]] = {}
         for term in self.objective:
             by_size.setdefault(len(term[1]), []).append(term)
@@ -345,7 +352,14 @@ class _Reader:
         for constraint in self.constraints:
             self._constrain(found, *constraint)
         self.content.release()
-        return found.model()
+        return found.model() if names is None else found.model().with_names(names)
+
+    def _numbers(self) -> tuple[list[int], list[str] | None]:
+        """The number of each variable, by the order of its name; and names that tell no number."""
+        numbered = [_NUMBERED.fullmatch(name) for name in self.names]
+        if all(numbered):
+            return [0, *(int(match[1]) for match in numbered if match)], None
+        return list(range(len(self.names) + 1)), [name.decode() for name in self.names]
 
     def _statement(self) -> None:
         head = self.text[self.at : self.end].lstrip()[:5]
@@ -380,14 +394,13 @@ class _Reader:
                 return terms, match[4]
             if match[1] is not None:
                 terms.append((_number(match[1]), []))
-            elif match[3] is not None and int(match[3]) > 0:
-                v = int(match[3])
-                self.most = max(self.most, v)
+            elif match[3] is not None:
+                v = self.names.setdefault(match[3], len(self.names) + 1)
                 if not terms:
                     terms.append((1.0, []))
                 terms[-1][1].append(-v if match[2] else v)
             else:
-                raise self.error("a variable x1, x2, ... or a number", match.start())
+                raise self.error("a variable or a number", match.start())
         if self.text[self.at : self.end].strip():
             raise self.error("a number, a literal such as x1 or ~x2, or a relation")
         return terms, None

@@ -1,71 +1,323 @@
-"""Labellings and evidence: `.MPE` files, solutions of QAPLIB, and observed labels."""
+"""Labellings and evidence: `.MPE` and `.sol` files, QAPLIB solutions, observed labels."""
 
 from __future__ import annotations
 
+import json
 import re
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from softmap.errors import FormatError, ModelError
+from softmap.errors import FormatError, ModelError, shown
 from softmap.io.atomic import write_text
-from softmap.io.streams import Content, Source, load, open_content
+from softmap.io.streams import Content, Source, bare_suffixes, load, open_content
 from softmap.io.tokens import Numbers, quote, skip_comments
+from softmap.model import Model, checked_model
 from softmap.model.potentials.base import integers
 
 __all__ = [
-    "format_labels", "parse_evidence", "parse_labels", "parse_sln", "read_evidence", "read_labels",
-    "read_sln", "write_labels",
+    "format_labellings", "format_labels", "inline_evidence", "labelling_object", "parse_evidence",
+    "parse_labellings", "parse_labels", "parse_sln", "read_evidence", "read_labellings",
+    "read_labels", "read_sln", "write_labellings", "write_labels",
 ]  # fmt: skip
 
+Labels = NDArray[np.int64]
 
 _HEADER = re.compile(rb"\s*(\S+)")
 _BEGIN = re.compile(rb"-BEGIN-")
+_AGAIN = re.compile(rb"\s*(?:MPE|MAP)\b", re.IGNORECASE)
+_LABEL = re.compile(rb"\d{1,9}")
 
 
-def parse_labels(data: bytes | Content) -> NDArray[np.int64]:
-    """Labels of all variables.
+def parse_labels(data: bytes | Content, model: Model | None = None) -> Labels:
+    """Labels of all variables; of several labellings the last one, as competitions have it.
 
-    The header may be `MPE` or `MAP`, and the line `1` of the older form may stand before the
-    labels. Of several solutions (separated by `-BEGIN-`) the last one counts.
+    Parameters
+    ----------
+    data : bytes or Content
+        The text; see `parse_labellings`.
+    model : Model, optional
+        Whose labels they are; needed where labels have names.
     """
-    content = open_content(data)
-    content.data = skip_comments(content.data)
-    header = _HEADER.match(content.data)
-    if header is None or header[1].upper() not in (b"MPE", b"MAP"):
-        found = "the end of the file" if header is None else quote(header[1])
-        message = f"expected MPE or MAP, found {found}"
-        raise FormatError(message, content.name, 1, expected="MPE or MAP")
-    start = header.end()
-    for mark in _BEGIN.finditer(content.data):
-        start = mark.end()
-    again = re.compile(rb"\s*(?:MPE|MAP)\b", re.IGNORECASE).match(content.data, start)
-    numbers = Numbers(content, again.end() if again else start)
-    if len(numbers) > 1 and numbers.values[0] == 1 and len(numbers) == 2 + numbers.values[1]:
-        numbers.at = 1
-    n = numbers.whole("the number of variables", 0)
-    labels = numbers.wholes(n, "labels", 0, 2**31 - 1)
-    numbers.finish("the labels")
-    return labels
+    return parse_labellings(data, model)[-1]
 
 
-def read_labels(source: Source) -> NDArray[np.int64]:
-    """Labels of all variables, from a file."""
-    return parse_labels(load(source))
+def read_labels(source: Source, model: Model | None = None) -> Labels:
+    """Labels of all variables, from a file of `.MPE`, `.sol` or JSON.
+
+    Parameters
+    ----------
+    source : path, "-" or binary file
+    model : Model, optional
+        Whose labels they are; needed where labels have names.
+    """
+    return parse_labels(load(source), model)
+
+
+def read_labellings(source: Source, model: Model | None = None) -> list[Labels]:
+    """All labellings of a file, in its order; see `read_labels`.
+
+    Parameters
+    ----------
+    source : path, "-" or binary file
+    model : Model, optional
+        Whose labels they are; needed where labels have names.
+    """
+    return parse_labellings(load(source), model)
 
 
 def format_labels(labels: ArrayLike) -> str:
     """The text of an `.MPE` file; a labelling of a grid is written row by row."""
+    return format_labellings([labels])
+
+
+def format_labellings(labellings: Sequence[ArrayLike]) -> str:
+    """The text of an `.MPE` file: of several labellings, how many there are, and a line of each."""
+    rows = [_flat(labels) for labels in _listed(labellings)]
+    head = "MPE\n" if len(rows) == 1 else f"MPE\n{len(rows)}\n"
+    return head + "".join(" ".join(map(str, (len(row), *row))) + "\n" for row in rows)
+
+
+def write_labels(labels: ArrayLike, target: Source, model: Model | None = None) -> None:
+    """Write a labelling, by the suffix: `.sol` (toulbar2), `.json`, or else as `.MPE`.
+
+    Parameters
+    ----------
+    labels : int array
+    target : path, "-" or binary file
+    model : Model, optional
+        Whose names stand in `.sol` and `.json` files.
+    """
+    write_labellings([labels], target, model)
+
+
+def write_labellings(
+    labellings: Sequence[ArrayLike], target: Source, model: Model | None = None
+) -> None:
+    """Write several labellings to one file; see `write_labels`.
+
+    Parameters
+    ----------
+    labellings : list of int arrays
+    target : path, "-" or binary file
+    model : Model, optional
+        Whose names stand in `.sol` and `.json` files.
+    """
+    labellings = _listed(labellings)
+    if model is not None:
+        checked_model(model, "write_labellings")
+    suffix = (bare_suffixes(getattr(target, "name", target)) or [""])[-1]
+    if suffix == ".sol":
+        text = "".join(f"{' '.join(_words(labels, model))}\n" for labels in labellings)
+    elif suffix == ".json":
+        objects = [labelling_object(_flat(labels), model) for labels in labellings]
+        text = json.dumps(objects[0] if len(objects) == 1 else objects, default=str) + "\n"
+    else:
+        text = format_labellings(labellings)
+    write_text(target, [text])
+
+
+def labelling_object(labels: Sequence[int], model: Model | None) -> dict[str, Any]:
+    """A labelling for JSON: labels by number, and the same by name where the model has names."""
+    found: dict[str, Any] = {"labels": list(labels)}
+    if model is not None and model.names is not None:
+        named = model.names.as_dict(np.array(labels, dtype=np.int64))
+        found["assignment"] = {str(name): state for name, state in named.items()}
+    return found
+
+
+def _listed(labellings: Any) -> list[Any]:
+    if isinstance(labellings, str | bytes | dict) or not np.iterable(labellings):
+        raise ModelError(f"expected a list of labellings, not {shown(labellings)}")
+    return list(labellings)
+
+
+def _flat(labels: ArrayLike) -> list[int]:
     array = integers(labels, "labels")
     if array.ndim < 1:
         raise ModelError(f"labels must be a list of integers, not {array.dtype} {array.shape}")
-    array = array.reshape(-1)
-    return "MPE\n" + " ".join(map(str, (len(array), *array.tolist()))) + "\n"
+    row: list[int] = array.reshape(-1).tolist()
+    return row
 
 
-def write_labels(labels: ArrayLike, target: Source) -> None:
-    """Write a labelling as the competitions expect it (`<model>.uai.MPE`)."""
-    write_text(target, [format_labels(labels)])
+def _words(labels: ArrayLike, model: Model | None) -> list[str]:
+    """Numbers, or pairs of names where no name needs a quote."""
+    row = _flat(labels)
+    if model is None or model.names is None:
+        return [str(label) for label in row]
+    pairs = model.names.as_dict(np.array(row, dtype=np.int64)).items()
+    words = [f"{name}={state}" for name, state in pairs]
+    plain = all(re.fullmatch(r"[^\s=,]+=[^\s=,]+", word) for word in words)
+    return words if plain else [str(label) for label in row]
+
+
+def parse_labellings(data: bytes | Content, model: Model | None = None) -> list[Labels]:
+    """All labellings of a text: `MPE`, toulbar2's `.sol`, or JSON as `softmap solve --json` has it.
+
+    A `.sol` file has one labelling per line: labels by number, or, where the model has names, by
+    name, or as pairs `variable=label`. An `MPE` file has one, several after `-BEGIN-`, or first
+    the number of those that follow.
+
+    Parameters
+    ----------
+    data : bytes or Content
+        The text.
+    model : Model, optional
+        Whose labellings they are: names are looked up, and other numbers of labels are refused.
+    """
+    content = open_content(data)
+    content.data = skip_comments(content.data)
+    header = _HEADER.match(content.data)
+    if header is None:
+        raise FormatError("expected labels, found the end of the file", content.name, 1)
+    if header[1][:1] in (b"{", b"["):
+        found = _from_json(content)
+    elif header[1].upper() in (b"MPE", b"MAP"):
+        found = _from_mpe(content, header.end())
+    elif _LABEL.fullmatch(header[1]) or model is not None:
+        found = _from_lines(content, model)
+    else:
+        message = f"expected MPE, MAP or labels, found {quote(header[1])}"
+        raise FormatError(message, content.name, 1, expected="MPE or MAP")
+    if model is not None:
+        for labels in found:
+            _check_fit(labels, model, content)
+    return found
+
+
+def _check_fit(labels: Labels, model: Model, content: Content) -> None:
+    counts = model.num_labels[: model.num_visible]
+    if len(labels) != len(counts):
+        message = f"expected labels of {len(counts)} variables, found {len(labels)}"
+        raise FormatError(message, content.name, expected=f"{len(counts)} labels")
+    if (bad := (labels < 0) | (labels >= counts)).any():
+        i = int(np.argmax(bad))
+        expected = f"a label 0 to {counts[i] - 1} of variable {i}"
+        raise FormatError(f"expected {expected}, found {labels[i]}", content.name)
+
+
+def _from_mpe(content: Content, start: int) -> list[Labels]:
+    places = [start, *(mark.end() for mark in _BEGIN.finditer(content.data))]
+    ends = [*(mark.start() for mark in _BEGIN.finditer(content.data)), len(content.data)]
+    found: list[Labels] = []
+    for begin, end in zip(places, ends, strict=True):
+        again = _AGAIN.match(content.data, begin, end)
+        first = again.end() if again else begin
+        lines = content.data.count(b"\n", 0, first)
+        part = Content(b"\n" * lines + content.data[first:end], content.name)
+        if part.data.strip() or begin == places[-1]:
+            found += _block(Numbers(part))
+    return found
+
+
+def _block(numbers: Numbers) -> list[Labels]:
+    """One labelling after its length, or several after how many there are."""
+    values = numbers.values
+    several = 1
+    if len(values) > 1:
+        n = int(values[1]) if 0 <= values[1] < len(values) else -1
+        if n >= 0 and values[0] * (1 + n) + 1 == len(values) and len(values) != 1 + values[0]:
+            several = numbers.whole("the number of labellings", 1)
+    found = []
+    for _ in range(several):
+        n = numbers.whole("the number of variables", 0)
+        found.append(numbers.wholes(n, "labels", 0, 2**31 - 1))
+    numbers.finish("the labels")
+    return found
+
+
+def _from_json(content: Content) -> list[Labels]:
+    try:
+        held = json.loads(content.data)
+        objects = held if isinstance(held, list) else [held]
+        rows = [one["labels"] for one in objects]
+        if not rows or any(row is None for row in rows):
+            raise ValueError("no labels were found")
+        return [integers(row, "labels").reshape(-1) for row in rows]
+    except (ValueError, KeyError, TypeError, ModelError) as error:
+        raise FormatError(f"expected an object with labels ({error})", content.name) from error
+
+
+def _from_lines(content: Content, model: Model | None) -> list[Labels]:
+    """Each line is a labelling; one labelling may be on several lines."""
+    lines = [(number, line.split()) for number, line in enumerate(content.data.split(b"\n"), 1)]
+    lines = [(number, words) for number, words in lines if words]
+    sizes = {len(words) for _, words in lines}
+    wanted = None if model is None else model.num_visible
+    every = [word for _, words in lines for word in words]
+    if (len(sizes) > 1 or wanted not in sizes) and wanted in (None, len(every)):
+        lines = [(lines[0][0], every)]
+    return [_labels_of(words, number, content, model) for number, words in lines]
+
+
+def _labels_of(words: list[bytes], line: int, content: Content, model: Model | None) -> Labels:
+    if all(_LABEL.fullmatch(word) for word in words):
+        return np.array([int(word) for word in words], dtype=np.int64)
+    if model is None:
+        odd = next(word for word in words if not _LABEL.fullmatch(word))
+        raise FormatError(f"expected a label, found {quote(odd)}", content.name, line)
+    texts = [word.decode("utf-8", "backslashreplace") for word in words]
+    try:
+        if all("=" in text for text in texts):
+            pairs = dict(text.rsplit("=", 1) for text in texts)
+            return _in_order(found_labels(model, pairs), model)
+        if len(texts) != model.num_visible:
+            raise ModelError(f"expected {model.num_visible} labels, found {len(texts)}")
+        return np.array([_label(model, i, text) for i, text in enumerate(texts)], dtype=np.int64)
+    except ModelError as error:
+        raise FormatError(str(error), content.name, line) from error
+
+
+def _in_order(found: Mapping[int, int], model: Model) -> Labels:
+    missing = [i for i in range(model.num_visible) if i not in found]
+    if missing:
+        raise ModelError(f"expected a label of every variable, found none of {missing[0]}")
+    return np.array([found[i] for i in range(model.num_visible)], dtype=np.int64)
+
+
+def found_labels(model: Model, pairs: Mapping[str, str]) -> dict[int, int]:
+    """Numbers of variables and labels, each given as text by number or by name.
+
+    In a model without names, `x7` is variable 7.
+    """
+    return {(i := _variable(model, name)): _label(model, i, text) for name, text in pairs.items()}
+
+
+def _variable(model: Model, name: str) -> int:
+    if model.names is not None and name in model.names.place:
+        return model.names.place[name]
+    number = name[1:] if model.names is None and name[:1] in ("x", "X") else name
+    if number.isdecimal() and int(number) < model.num_visible:
+        return int(number)
+    if model.names is not None:
+        return model.names.number(name)
+    last = model.num_visible - 1
+    raise ModelError(f"there is no variable {shown(name)}; expected a number 0 to {last}")
+
+
+def _label(model: Model, i: int, text: str) -> int:
+    states = None if model.names is None else model.names.states[i]
+    if states is not None and text in states:
+        return states.index(text)
+    if text.isdecimal() and int(text) < model.num_labels[i]:
+        return int(text)
+    if model.names is not None and states is not None:
+        return int(model.names.label(i, text))
+    raise ModelError(f"variable {i} has labels 0 to {model.num_labels[i] - 1}, not {shown(text)}")
+
+
+def inline_evidence(model: Model, text: str) -> dict[int, int]:
+    """Observed labels from text such as `0=3,x7=1`: variables and labels by number or name."""
+    pairs: dict[str, str] = {}
+    for word in text.split(","):
+        name, equals, state = (part.strip() for part in word.partition("="))
+        if not equals or not name or not state:
+            raise ModelError(f"expected pairs such as 0=3,x7=1, found {shown(word)}")
+        if pairs.setdefault(name, state) != state:
+            raise ModelError(f"variable {name} is observed as {pairs[name]} and as {state}")
+    return found_labels(model, pairs)
 
 
 def parse_sln(data: bytes | Content) -> tuple[NDArray[np.int64], float]:

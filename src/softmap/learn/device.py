@@ -21,7 +21,9 @@ def _costs(problem: Problem, unary: Any, pairwise: Any, xp: Any) -> Costs:
 
 
 def forward(problem: Problem, unary: Any, pairwise: Any, xp: Any) -> tuple[Any, Any, Any] | None:
-    """Marginals of nodes and edges, and λ; None where there are hard constraints."""
+    """Marginals of nodes and edges, and λ; None for hard constraints and for several graphs."""
+    if problem.edges.ndim > 2:
+        return None
     costs = _costs(problem, unary, pairwise, xp)
     if not all(bool(xp.isfinite(a).all()) for a in (costs.unary, costs.tables)):
         return None

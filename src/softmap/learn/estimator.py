@@ -43,6 +43,7 @@ class StructuredClassifier:
     inference : dict, options of `softmap.solve`
     threads : int, all available ones if left out
     random_state : int
+    verbose : bool, print a line per round of `fit`
 
     Attributes
     ----------
@@ -79,11 +80,12 @@ class StructuredClassifier:
         inference: dict[str, Any] | None = None,
         threads: int | None = None,
         random_state: int | None = 0,
+        verbose: bool = False,
     ) -> None:
         self.loss, self.pairwise, self.alpha, self.eta = loss, pairwise, alpha, eta
         self.max_iter, self.tol, self.batch_size = max_iter, tol, batch_size
         self.fit_intercept, self.inference = fit_intercept, inference
-        self.threads, self.random_state = threads, random_state
+        self.threads, self.random_state, self.verbose = threads, random_state, verbose
 
     # --- parameters -----------------------------------------------------------------------------
 
@@ -157,6 +159,7 @@ class StructuredClassifier:
             seed=0 if self.random_state is None else count("random_state", self.random_state),
             threads=self.threads,
             options=INFERENCE | (self.inference or {}),
+            verbose=bool(self.verbose),
         )
 
     # --- using ----------------------------------------------------------------------------------

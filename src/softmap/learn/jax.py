@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from softmap.learn import device
-from softmap.learn.layer import Beliefs, Problem, _edges, shapes
+from softmap.learn.layer import Beliefs, Problem, _edges
 from softmap.methods.cuda import cupy_or_none
 
 __all__ = ["soft_map"]
@@ -24,8 +24,8 @@ def soft_map(unary: Any, pairwise: Any, edges: Any, eta: float, tol: float) -> B
     problem = Problem(_edges(np.asarray(edges)), eta, tol)
     dtype = jnp.result_type(unary, pairwise, jnp.float32)
     first, second = jnp.asarray(unary, dtype), jnp.asarray(pairwise, dtype)
-    full, tables = shapes(first.shape, second.shape, len(problem.edges))
-    halves = (*full[:-2], 2 * len(problem.edges), full[-1])
+    full, tables = problem.shapes(first.shape, second.shape)
+    halves = (*full[:-2], 2 * problem.edges.shape[-2], full[-1])
     array_of: Any = jax.ShapeDtypeStruct
     kinds = [array_of(shape, dtype) for shape in (full, tables, halves)]
 
@@ -57,9 +57,7 @@ def soft_map(unary: Any, pairwise: Any, edges: Any, eta: float, tol: float) -> B
             return [a.astype(dtype) for a in (*made[:2], made[2].reshape(half))]
         unary, pairwise = np.asarray(unary), np.asarray(pairwise)
         soft = problem.forward(unary, pairwise)
-        half = (*unary.shape[:-2], *halves[-2:])
-        parts = ((soft.nodes, unary.shape), (soft.edges, pairwise.shape), (soft.lam, half))
-        return [array.reshape(shape).astype(dtype) for array, shape in parts]
+        return [array.astype(dtype) for array in (soft.nodes, soft.pairs, soft.lam)]
 
     def pulled(unary: Any, pairwise: Any, lam: Any, nodes: Any, pairs: Any, xp: Any = None) -> Any:
         if xp is not None:
@@ -67,9 +65,8 @@ def soft_map(unary: Any, pairwise: Any, edges: Any, eta: float, tol: float) -> B
             return [a.astype(dtype) for a in made]
         unary, pairwise = np.asarray(unary), np.asarray(pairwise)
         soft = problem.at(unary, pairwise, np.asarray(lam))
-        grads = problem.backward(soft, np.asarray(nodes), np.asarray(pairs))
-        whole = zip(grads, (unary, pairwise), strict=True)
-        return [grad.reshape(costs.shape).astype(dtype) for grad, costs in whole]
+        grads = soft.pulled(np.asarray(nodes), np.asarray(pairs))
+        return [grad.astype(dtype) for grad in grads]
 
     marginals.defvjp(forward, backward)
     return Beliefs(*marginals(jnp.broadcast_to(first, full), jnp.broadcast_to(second, tables)))

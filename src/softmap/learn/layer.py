@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from importlib import import_module
@@ -15,11 +16,11 @@ from softmap.methods.marginals import SoftMarginals, adjoint, smoothed_optimum
 from softmap.methods.marginals.curvature import Curvature, Frame
 from softmap.methods.marginals.smooth import SMOOTHING
 from softmap.model import Model
-from softmap.model.potentials import Tables
-from softmap.model.potentials.base import integers, numbers
+from softmap.model.potentials import Potential, Potts, Tables
+from softmap.model.potentials.base import integers, numbers, single
 from softmap.relaxation.consistency import tighten
 
-__all__ = ["Beliefs", "Problem", "shapes", "soft_map", "soft_map_vjp"]
+__all__ = ["Beliefs", "Problem", "Soft", "shapes", "soft_map", "soft_map_vjp"]
 
 FRAMEWORKS = {"torch": "torch", "jax": "jax", "jaxlib": "jax"}  # package of an array -> our module
 
@@ -48,7 +49,11 @@ def soft_map(
     ----------
     unary : (..., n, d) costs; leading dimensions are a batch over the same graph
     pairwise : (..., m, d, d) costs, or what broadcasts to that: (d, d) is one table for all edges
-    edges : (m, 2) integers
+        A potential such as `Potts(0.5)`, or the number 0.5 alone, is what it costs, without a
+        gradient.
+    edges : (m, 2) integers, or (..., m, 2) with a graph for each member of the batch
+        Rows of -1 stand for no edge, so that members may have different numbers of edges; their
+        costs count for nothing, and their beliefs are 0.
     eta : float
         The larger, the closer to labels; μ depends on η times the costs only.
     tol : float
@@ -66,6 +71,7 @@ def soft_map(
     >>> nodes.round(3).tolist()
     [[0.699, 0.301], [0.604, 0.396]]
     """
+    pairwise = _tables_of(pairwise, unary, edges)
     module = _framework(unary, pairwise)
     if module is not None:
         answer: Beliefs = module.soft_map(unary, pairwise, edges, eta, tol)
@@ -87,70 +93,135 @@ def soft_map_vjp(
     >>> by_unary.shape, by_table.shape
     ((2, 2), (2, 2))
     """
+    pairwise = _tables_of(pairwise, unary, edges)
     first, second = _floats(unary, "unary"), _floats(pairwise, "pairwise")
     problem = Problem(_edges(edges), eta, tol)
-    full, tables = shapes(first.shape, second.shape, len(problem.edges))
+    full, tables = problem.shapes(first.shape, second.shape)
     dtype = np.result_type(first, second)
     soft = problem.forward(np.broadcast_to(first, full), np.broadcast_to(second, tables))
 
     def pull(nodes: Any, pairs: Any) -> tuple[Any, Any]:
         g, h = (np.asarray(a, dtype=np.float64) for a in (nodes, pairs))
-        by_unary, by_table = problem.backward(
-            soft, np.broadcast_to(g, full), np.broadcast_to(h, tables)
-        )
+        by_unary, by_table = soft.pulled(np.broadcast_to(g, full), np.broadcast_to(h, tables))
         return (
-            _summed(by_unary.reshape(full), first.shape).astype(first.dtype, copy=False),
-            _summed(by_table.reshape(tables), second.shape).astype(second.dtype, copy=False),
+            _summed(by_unary, first.shape).astype(first.dtype, copy=False),
+            _summed(by_table, second.shape).astype(second.dtype, copy=False),
         )
 
-    nodes, pairs = soft.nodes.reshape(full), soft.edges.reshape(tables)
+    nodes, pairs = soft.nodes, soft.pairs
     return Beliefs(nodes.astype(dtype, copy=False), pairs.astype(dtype, copy=False)), pull
 
 
 @dataclass(frozen=True, eq=False)
 class Problem:
-    """A graph and a temperature: what stays while costs change. Costs are NumPy arrays here."""
+    """Graphs and a temperature: what stays while costs change. Costs are NumPy arrays here.
+
+    Attributes
+    ----------
+    edges : (m, 2) array of the one graph of all members, or (..., m, 2) with one graph for each
+        Rows of -1 fill up members with fewer edges.
+    eta, tol : float
+    """
 
     edges: NDArray[np.int64]
     eta: float
     tol: float = SMOOTHING.tol
+
+    def shapes(
+        self, unary: tuple[int, ...], pairwise: tuple[int, ...]
+    ) -> tuple[tuple[int, ...], tuple[int, ...]]:
+        """The full shapes (*batch, n, d) and (*batch, m, d, d), or a `ModelError`."""
+        graphs = self.edges.shape[:-2]
+        return shapes(unary, pairwise, self.edges.shape[-2], graphs)
 
     def model(self, unary: Floats, pairwise: Floats) -> Model:
         """All members of a batch side by side, in one model without edges between them."""
         self.check(unary.shape)
         n, d = unary.shape[-2:]
         flat = np.ascontiguousarray(unary, dtype=np.float64).reshape(-1, d)
-        count = len(flat) // n
-        shift = n * np.arange(count)[:, None, None]
-        tables = np.ascontiguousarray(pairwise, dtype=np.float64).reshape(-1, d, d)
-        return Model(flat, (self.edges + shift).reshape(-1, 2), Tables(tables))
+        shift = n * np.arange(len(flat) // n)[:, None, None]
+        edges, used = self._listed(unary.shape[:-2])
+        tables = np.ascontiguousarray(pairwise, dtype=np.float64).reshape(edges.size // 2, d, d)
+        return Model(flat, (edges + shift).reshape(-1, 2)[used], Tables(tables[used]))
+
+    def _listed(self, batch: tuple[int, ...]) -> tuple[NDArray[np.int64], Any]:
+        """The edges of all members, and which of them there are."""
+        m = self.edges.shape[-2]
+        edges = np.broadcast_to(self.edges, (*batch, m, 2)).reshape(math.prod(batch), m, 2)
+        return edges, slice(None) if self.edges.ndim == 2 else (edges[..., 0] >= 0).reshape(-1)
 
     def check(self, shape: tuple[int, ...]) -> None:
         """Refuse unary costs of a shape that does not fit the edges."""
         n, d = shape[-2:]
         if n * d == 0:
             raise ModelError(f"unary of shape {tuple(shape)} has no variables or no labels")
-        if self.edges.size and not 0 <= self.edges.min() <= self.edges.max() < n:
+        known = self.edges[self.edges[..., 0] >= 0] if self.edges.ndim > 2 else self.edges
+        if known.size and not 0 <= known.min() <= known.max() < n:
             raise ModelError(f"edges lead to variables that are not among the {n} of unary")
 
-    def forward(self, unary: Floats, pairwise: Floats) -> SoftMarginals:
+    def forward(self, unary: Floats, pairwise: Floats) -> Soft:
         """The smoothed optimum of (..., n, d) and (..., m, d, d) costs."""
-        return smoothed_optimum(self.model(unary, pairwise), self.eta, tol=self.tol)
+        found = smoothed_optimum(self.model(unary, pairwise), self.eta, tol=self.tol)
+        return Soft(self, found, unary.shape)
 
-    def at(self, unary: Floats, pairwise: Floats, lam: Floats) -> SoftMarginals:
+    def at(self, unary: Floats, pairwise: Floats, lam: Floats) -> Soft:
         """The same from λ that `forward` has found."""
         frame = Frame(tighten(self.model(unary, pairwise)))
-        lam = np.asarray(lam, dtype=np.float64).reshape(-1)
-        return SoftMarginals(frame.model, self.eta, lam, Curvature(frame, lam, self.eta))
+        _, used = self._listed(unary.shape[:-2])
+        count = math.prod(unary.shape[:-2]) * self.edges.shape[-2]
+        halves = np.asarray(lam, dtype=np.float64).reshape(count, 2, unary.shape[-1])[used]
+        flat = np.ascontiguousarray(halves).reshape(-1)
+        found = SoftMarginals(frame.model, self.eta, flat, Curvature(frame, flat, self.eta))
+        return Soft(self, found, unary.shape)
 
-    def backward(self, soft: SoftMarginals, nodes: Any, pairs: Any) -> tuple[Floats, Floats]:
-        """Gradients by the costs, flat, from gradients by the marginals."""
-        flat = (np.ascontiguousarray(a, dtype=np.float64).reshape(-1) for a in (nodes, pairs))
-        return adjoint(soft, *flat)
+
+@dataclass(frozen=True, eq=False)
+class Soft:
+    """The smoothed optimum of a batch, in the shapes of its costs; 0 where there is no edge."""
+
+    problem: Problem
+    found: SoftMarginals
+    shape: tuple[int, ...]
+
+    @property
+    def nodes(self) -> Floats:
+        """Marginals of variables, (..., n, d)."""
+        return self.found.nodes.reshape(self.shape)
+
+    @property
+    def pairs(self) -> Floats:
+        """Marginals of edges, (..., m, d, d)."""
+        return self._spread(self.found.edges, (self.shape[-1],) * 2)
+
+    @property
+    def lam(self) -> Floats:
+        """λ, (..., 2 m, d)."""
+        d, m = self.shape[-1], self.problem.edges.shape[-2]
+        return self._spread(self.found.lam, (2, d)).reshape(*self.shape[:-2], 2 * m, d)
+
+    def pulled(self, nodes: Any, pairs: Any) -> tuple[Floats, Floats]:
+        """Gradients by the costs, from gradients by the marginals, in the shapes of both."""
+        d = self.shape[-1]
+        by_node = np.ascontiguousarray(nodes, dtype=np.float64).reshape(-1)
+        edges, used = self.problem._listed(self.shape[:-2])
+        each = np.ascontiguousarray(pairs, dtype=np.float64).reshape(edges.size // 2, d * d)
+        by_pair = each[used]
+        unary, tables = adjoint(self.found, by_node, np.ascontiguousarray(by_pair).reshape(-1))
+        return unary.reshape(self.shape), self._spread(tables, (d, d))
+
+    def _spread(self, flat: Floats, each: tuple[int, ...]) -> Floats:
+        """Numbers of all edges there are, in the places of all there may be."""
+        batch, m = self.shape[:-2], self.problem.edges.shape[-2]
+        _, used = self.problem._listed(batch)
+        if isinstance(used, slice):
+            return flat.reshape(*batch, m, *each)
+        whole = np.zeros((len(used), *each))
+        whole[used] = flat.reshape(int(used.sum()), *each)
+        return whole.reshape(*batch, m, *each)
 
 
 def shapes(
-    unary: tuple[int, ...], pairwise: tuple[int, ...], m: int
+    unary: tuple[int, ...], pairwise: tuple[int, ...], m: int, graphs: tuple[int, ...] = ()
 ) -> tuple[tuple[int, ...], tuple[int, ...]]:
     """The full shapes (*batch, n, d) and (*batch, m, d, d), or a `ModelError`."""
     if len(unary) < 2 or len(pairwise) < 2:
@@ -159,16 +230,29 @@ def shapes(
         )
     n, d = unary[-2:]
     try:
-        batch = np.broadcast_shapes(unary[:-2], pairwise[:-3])
+        batch = np.broadcast_shapes(unary[:-2], pairwise[:-3], graphs)
         np.broadcast_shapes(pairwise[-3:], (m, d, d))
         if pairwise[-2:] != (d, d) or (len(pairwise) > 2 and pairwise[-3] not in (1, m)):
             raise ValueError
     except ValueError:
         raise ModelError(
-            f"pairwise of shape {pairwise} does not fit unary of shape {unary} and {m} edges: "
-            f"expected (..., {m}, {d}, {d})"
+            f"pairwise of shape {pairwise} does not fit unary of shape {unary} and edges of shape "
+            f"{(*graphs, m, 2)}: expected (..., {m}, {d}, {d})"
         ) from None
     return (*batch, n, d), (*batch, m, d, d)
+
+
+def _tables_of(pairwise: Any, unary: Any, edges: Any) -> Any:
+    """Tables of a potential, or of the number of a `Potts`; other costs as they are."""
+    if single(pairwise) and not hasattr(pairwise, "requires_grad"):
+        pairwise = Potts(pairwise)
+    if not isinstance(pairwise, Potential):
+        return pairwise
+    labels, count = int(np.shape(unary)[-1]), int(np.shape(edges)[-2]) if len(edges) else 0
+    spread = pairwise.spread(count) if pairwise.alike and len(pairwise) != count else pairwise
+    if len(spread) != count:
+        raise ModelError(f"{count} edges were given for {pairwise!r}")
+    return spread.stack(np.arange(count), labels, labels)
 
 
 def _framework(*arrays: Any) -> Any:
@@ -195,9 +279,9 @@ def _floats(values: Any, name: str) -> NDArray[Any]:
 
 def _edges(edges: Any) -> NDArray[np.int64]:
     array = integers(edges, "edges")
-    if array.size == 0:
+    if array.size == 0 and array.ndim < 3:
         array = np.zeros((0, 2), dtype=np.int64)
-    if array.ndim != 2 or array.shape[1] != 2:
+    if array.ndim < 2 or array.shape[-1] != 2:
         raise ModelError(f"edges must be (m, 2) integers, not of shape {array.shape}")
     return array
 

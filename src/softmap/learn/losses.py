@@ -90,7 +90,20 @@ class Fit:
     seed: int
     threads: int | None
     options: dict[str, Any]
+    verbose: bool = False
     log: list[Round] = field(default_factory=list)
+
+    def note(self, done: Round) -> None:
+        """Add a round to the log, and print it where somebody watches."""
+        self.log.append(done)
+        if self.verbose:
+            gap = max((inference.gap for inference in done.inferences), default=0.0)
+            upper = f"{done.upper:.6g}" if np.isfinite(done.upper) else "not known"
+            lower = f"  at least {done.lower:.6g}" if np.isfinite(done.lower) else ""
+            print(
+                f"round {len(self.log)}  objective {upper}{lower}  largest inference gap {gap:.2g}",
+                flush=True,
+            )
 
 
 def fit_fenchel_young(data: Data, fit: Fit) -> Floats:
@@ -115,7 +128,7 @@ def fit_fenchel_young(data: Data, fit: Fit) -> Floats:
             value += scale * (float(weights @ truth[k]) - soft.value)
             gradient = gradient + scale * (truth[k] - phi)
             inferences.append(Inference(k, soft.value + soft.gap, soft.value))
-        fit.log.append(Round(-np.inf, value, tuple(inferences)))
+        fit.note(Round(-np.inf, value, tuple(inferences)))
         return value, gradient
 
     options = {"maxiter": fit.max_iter, "gtol": fit.tol, "ftol": 1e-14}
@@ -179,7 +192,7 @@ class _FrankWolfe:
             self.best, self.upper = weights, upper
         for k, result in zip(chosen, results, strict=True):
             self._step(int(k), result.labels)
-        self.fit.log.append(Round(self.lower, upper, tuple(found)))
+        self.fit.note(Round(self.lower, upper, tuple(found)))
 
     def _objective(self, weights: Floats, found: list[Inference]) -> float:
         """A certified upper bound on the objective: bounds in place of the inferences' values."""

@@ -2,31 +2,46 @@
 
 from __future__ import annotations
 
-from functools import cache
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
+import torch
+from torch.utils.dlpack import from_dlpack
 
 from softmap.learn import device
-from softmap.learn.layer import Beliefs, Problem, _edges, shapes
+from softmap.learn.layer import Beliefs, Problem, _edges
 from softmap.methods.cuda import cupy_or_none
+from softmap.methods.marginals.smooth import SMOOTHING
 
 __all__ = ["soft_map"]
 
 
+@torch.compiler.disable  # what is not PyTorch's is called as it is, between two compiled parts
 def soft_map(unary: Any, pairwise: Any, edges: Any, eta: float, tol: float) -> Beliefs:
     """`softmap.soft_map` where one of the costs is a tensor; batches are broadcast by PyTorch."""
-    import torch
-
-    first, second = _tensors(torch, unary, pairwise)
+    first, second = _tensors(unary, pairwise)
     if isinstance(edges, torch.Tensor):
         edges = edges.detach().cpu().numpy()
     problem = Problem(_edges(edges), eta, tol)
-    full, tables = shapes(tuple(first.shape), tuple(second.shape), len(problem.edges))
-    return Beliefs(*_function().apply(first.expand(full), second.expand(tables), problem))
+    full, tables = problem.shapes(tuple(first.shape), tuple(second.shape))
+    return Beliefs(*SoftMap.apply(first.expand(full), second.expand(tables), problem)[:2])
 
 
-def _tensors(torch: Any, unary: Any, pairwise: Any) -> tuple[Any, Any]:
+@dataclass(frozen=True)
+class SecondDerivatives:
+    """The central difference that second derivatives are made by."""
+
+    step: float = 1e-3
+    """Largest change of η times a cost."""
+    finer: float = 1e-2
+    """Accuracy of marginals, in units of the usual one."""
+
+
+SECOND = SecondDerivatives()
+
+
+def _tensors(unary: Any, pairwise: Any) -> tuple[Any, Any]:
     """Both as tensors of one floating type on one device: that of the tensor among them."""
     like = unary if isinstance(unary, torch.Tensor) else pairwise
     dtype = like.dtype if like.dtype.is_floating_point else torch.get_default_dtype()
@@ -54,53 +69,116 @@ def _there(cupy: Any, *tensors: Any) -> tuple[Any, ...]:
     return tuple(cupy.from_dlpack(tensor.detach().contiguous()) for tensor in tensors)
 
 
-@cache
-def _function() -> Any:
-    import torch
-    from torch.autograd.function import once_differentiable
-    from torch.utils.dlpack import from_dlpack
+class SoftMap(torch.autograd.Function):
+    """Marginals and λ forward, one adjoint solve backward."""
 
-    class SoftMap(torch.autograd.Function):
-        """Marginals forward, one adjoint solve backward."""
+    @staticmethod
+    def forward(unary: Any, pairwise: Any, problem: Problem) -> Any:
+        cupy = _cupy_for(unary)
+        if cupy is not None:
+            with cupy.cuda.Device(unary.device.index):
+                costs = _there(cupy, unary, pairwise)
+                found = device.forward(problem, costs[0], costs[1], cupy)
+            if found is not None:
+                half = (*unary.shape[:-2], 2 * problem.edges.shape[-2], unary.shape[-1])
+                made = from_dlpack(found[2].reshape(half))  # in double precision, as below
+                return (*_back(found[:2], unary), made)
+        soft = problem.forward(_array(unary), _array(pairwise))
+        lam = torch.from_numpy(np.ascontiguousarray(soft.lam)).to(unary.device)
+        return (_like(soft.nodes, unary), _like(soft.pairs, unary), lam)
 
-        @staticmethod
-        def forward(ctx: Any, unary: Any, pairwise: Any, problem: Problem) -> Any:
-            ctx.save_for_backward(unary, pairwise)
-            ctx.problem, ctx.cupy = problem, _cupy_for(unary)
-            if ctx.cupy is not None:
-                with ctx.cupy.cuda.Device(unary.device.index):
-                    costs = _there(ctx.cupy, unary, pairwise)
-                    found = device.forward(problem, costs[0], costs[1], ctx.cupy)
-                if found is not None:
-                    ctx.lam = found[2]
-                    return _back(found[:2], (unary, pairwise))
-                ctx.cupy = None
-            soft = problem.forward(_array(unary), _array(pairwise))
-            ctx.lam = soft.lam
-            parts = ((soft.nodes, unary), (soft.edges, pairwise))
-            return tuple(_like(array, tensor) for array, tensor in parts)
+    @staticmethod
+    def setup_context(ctx: Any, inputs: Any, output: Any) -> None:
+        unary, pairwise, ctx.problem = inputs
+        ctx.mark_non_differentiable(output[2])
+        ctx.save_for_backward(unary, pairwise, output[2])
 
-        @staticmethod
-        @once_differentiable
-        def backward(ctx: Any, nodes: Any, pairs: Any) -> Any:
-            if ctx.cupy is not None:
-                with ctx.cupy.cuda.Device(nodes.device.index):
-                    costs = _there(ctx.cupy, *ctx.saved_tensors)
-                    given = _there(ctx.cupy, nodes, pairs)
-                    found = device.backward(ctx.problem, costs, ctx.lam, given, ctx.cupy)
-                return (*_back(found, (nodes, pairs)), None)
-            unary, pairwise = map(_array, ctx.saved_tensors)
-            soft = ctx.problem.at(unary, pairwise, ctx.lam)
-            grads = ctx.problem.backward(soft, _array(nodes), _array(pairs))
-            parts = zip(grads, (nodes, pairs), strict=True)
-            return (*(_like(array, tensor) for array, tensor in parts), None)
+    @staticmethod
+    def backward(ctx: Any, nodes: Any, pairs: Any, _: Any) -> Any:
+        unary, pairwise, lam = ctx.saved_tensors
+        return (*Pull.apply(unary, pairwise, nodes, pairs, lam, ctx.problem), None)
 
-    def _back(arrays: Any, tensors: Any) -> Any:
-        pairs = zip(arrays, tensors, strict=True)
-        return tuple(from_dlpack(a).to(dtype=t.dtype) for a, t in pairs)
+    @staticmethod
+    def vmap(info: Any, in_dims: Any, *given: Any) -> Any:
+        tensors = _in_front(info.batch_size, in_dims[:2], given[:2])
+        return SoftMap.apply(*tensors, given[2]), (0, 0, 0)
 
-    def _like(array: Any, tensor: Any) -> Any:
-        made = torch.from_numpy(array).reshape(tensor.shape)
-        return made.to(dtype=tensor.dtype, device=tensor.device)
 
-    return SoftMap
+class Pull(torch.autograd.Function):
+    """Gradients by the costs. What it applies is symmetric: its own gradient is itself."""
+
+    @staticmethod
+    def forward(
+        unary: Any, pairwise: Any, nodes: Any, pairs: Any, lam: Any, problem: Problem
+    ) -> Any:
+        cupy = _cupy_for(unary) if problem.edges.ndim == 2 else None
+        finite = bool(torch.isfinite(unary).all() and torch.isfinite(pairwise).all())
+        if cupy is not None and finite:
+            with cupy.cuda.Device(unary.device.index):
+                costs, given = _there(cupy, unary, pairwise), _there(cupy, nodes, pairs)
+                (known,) = _there(cupy, lam)
+                return _back(device.backward(problem, costs, known, given, cupy), unary)
+        soft = problem.at(_array(unary), _array(pairwise), _array(lam))
+        grads = soft.pulled(_array(nodes), _array(pairs))
+        return tuple(_like(array, unary) for array in grads)
+
+    @staticmethod
+    def setup_context(ctx: Any, inputs: Any, output: Any) -> None:
+        *tensors, ctx.problem = inputs
+        ctx.save_for_backward(*tensors)
+
+    @staticmethod
+    def backward(ctx: Any, by_unary: Any, by_pairwise: Any) -> Any:
+        unary, pairwise, nodes, pairs, lam = ctx.saved_tensors
+        given = Pull.apply(unary, pairwise, by_unary, by_pairwise, lam, ctx.problem)
+        bend = _bend((unary, pairwise), (nodes, pairs), (by_unary, by_pairwise), ctx.problem)
+        return (*bend, *given, None, None)
+
+    @staticmethod
+    def vmap(info: Any, in_dims: Any, *given: Any) -> Any:
+        tensors = _in_front(info.batch_size, in_dims[:5], given[:5])
+        return Pull.apply(*tensors, given[5]), (0, 0)
+
+
+def _bend(costs: Any, given: Any, along: Any, problem: Problem) -> Any:
+    """How the gradients that `given` leads to change as costs move `along` a direction.
+
+    Third derivatives of the smoothed optimum, by a central difference: accurate to about six
+    digits, and not to be differentiated again.
+    """
+    if torch.is_grad_enabled() and any(t.requires_grad for t in (*costs, *given, *along)):
+        raise RuntimeError(
+            "soft_map can be differentiated twice, not three times: take the second derivative "
+            "without create_graph=True"
+        )
+    largest = max(float(t.detach().abs().max()) if t.numel() else 0.0 for t in along)
+    if largest == 0.0:
+        return tuple(torch.zeros_like(t) for t in costs)
+    step = SECOND.step / (problem.eta * largest)
+    exact = replace(problem, tol=min(problem.tol, SMOOTHING.tol * SECOND.finer))
+    ends = []
+    for sign in (1.0, -1.0):
+        moved = [_array(c) + sign * step * _array(v) for c, v in zip(costs, along, strict=True)]
+        soft = exact.forward(moved[0], moved[1])
+        ends.append(soft.pulled(*(_array(g) for g in given)))
+    return tuple(
+        _like((high - low) / (2 * step), cost) for high, low, cost in zip(*ends, costs, strict=True)
+    )
+
+
+def _in_front(size: int, in_dims: Any, tensors: Any) -> list[Any]:
+    """All tensors with the mapped dimension first."""
+    return [
+        tensor.expand(size, *tensor.shape) if dim is None else tensor.movedim(dim, 0)
+        for tensor, dim in zip(tensors, in_dims, strict=True)
+    ]
+
+
+def _back(arrays: Any, like: Any) -> Any:
+    """Arrays of CuPy as tensors."""
+    return tuple(from_dlpack(array).to(dtype=like.dtype) for array in arrays)
+
+
+def _like(array: Any, tensor: Any) -> Any:
+    made = torch.from_numpy(np.ascontiguousarray(array))
+    return made.to(dtype=tensor.dtype, device=tensor.device)

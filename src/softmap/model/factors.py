@@ -16,10 +16,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from softmap.errors import InfeasibleModel, ModelError, shown
+from softmap.errors import ModelError, shown
+from softmap.model.chains import SIZES as CHAINS
 from softmap.model.chains import chains
 from softmap.model.inputs import FlatUnary, Group, finite_number, groups_of, offsets
-from softmap.model.many import AllDifferent, Many
+from softmap.model.many import AllDifferent, Many, Parity
 from softmap.model.names import Names
 from softmap.model.potentials import Potential, Projection, SharedTables, Tables
 from softmap.model.potentials.base import (
@@ -44,59 +45,7 @@ __all__ = [
     "Sizes",
     "assemble",
     "checked_counts",
-    "require_different",
 ]
-
-
-def require_different(
-    variables: Sequence[int], allowed: Sequence[NDArray[np.bool_]], names: Sequence[Any]
-) -> None:
-    """Raise `InfeasibleModel` unless the variables can all have different labels.
-
-    Parameters
-    ----------
-    variables : sequence of int
-        The variables that must differ.
-    allowed : sequence of bool arrays
-        Which labels each of them may have.
-    names : sequence
-        What messages call them.
-    """
-    from scipy.sparse import csr_array
-    from scipy.sparse.csgraph import maximum_bipartite_matching
-
-    labels = [np.flatnonzero(mask) for mask in allowed]
-    start = np.cumsum([0, *map(len, labels)])
-    flat = np.concatenate(labels)
-    shape = len(labels), max(map(len, allowed))
-    graph = csr_array((np.ones(len(flat), dtype=np.int8), flat, start), shape=shape)
-    label_of = maximum_bipartite_matching(graph, perm_type="column")
-    alone = np.flatnonzero(label_of < 0)
-    if not len(alone):
-        return
-    crowd, between = _hall_set(int(alone[0]), labels, label_of)
-    called = ", ".join(str(names[k]) for k in crowd)
-    raise InfeasibleModel(
-        f"no labelling has finite cost: variables {called} must have different labels, but "
-        f"the {len(crowd)} variables have only {between} allowed labels together",
-        variables[crowd[0]],
-    )
-
-
-def _hall_set(
-    first: int, labels: list[NDArray[np.int64]], label_of: NDArray[np.int32]
-) -> tuple[list[int], int]:
-    """Variables with fewer labels than there are of them, from one that no matching serves."""
-    owner = {int(label): k for k, label in enumerate(label_of.tolist()) if label >= 0}
-    crowd, reached, front = {first}, set(), [first]
-    while front:
-        for label in labels[front.pop()].tolist():
-            if label not in reached:  # a maximum matching gives it to somebody
-                reached.add(label)
-                if owner[label] not in crowd:
-                    crowd.add(owner[label])
-                    front.append(owner[label])
-    return sorted(crowd), len(reached)
 
 
 Factor = tuple[Sequence[Any], ArrayLike]
@@ -131,6 +80,7 @@ class Pieces:
     constant: float
     auxiliaries: Auxiliaries = NO_AUXILIARIES
     running: Running = NO_RUNNING
+    required: tuple[Many, ...] = ()
 
 
 @dataclass
@@ -174,7 +124,7 @@ class Assembly:
         self._alike: list[tuple[Ints, Costs]] = []
         self._running_unary: list[Costs] = []
         self._follow: list[tuple[Scope, Ints]] = []
-        self._different: list[Scope] = []
+        self._required: list[Many] = []
 
     def add_constant(self, value: float) -> None:
         """Add to every energy."""
@@ -242,14 +192,46 @@ class Assembly:
 
     def add_many(self, factor: Many) -> None:
         """Add a factor over many variables."""
-        if isinstance(factor, AllDifferent):
-            self._different.append(factor.variables)
         sizes = self.num_labels[list(factor.variables)].tolist()
         chain = chains(factor, sizes, len(self.num_labels) + len(self._running_unary))
+        if not chain.tree:
+            self._required.append(factor)
         self._running_unary += [np.zeros(d) for d in chain.num_labels]
         self._follow += chain.running
         for scope, costs in chain.factors:
             self.add_factor(scope, costs)
+
+    def add_parities(self, members: Ints, start: Ints, odd: Ints) -> None:
+        """Add hard parities over variables with two labels, in bulk.
+
+        Parity k is over `members[start[k]:start[k + 1]]`. The long ones become the chains that
+        `add_many` makes of them.
+        """
+        count = np.diff(start)
+        long = np.flatnonzero(2.0**count > CHAINS.dense)
+        for k in np.flatnonzero(2.0**count <= CHAINS.dense).tolist():
+            if count[k]:
+                self.add_many(Parity(members[start[k] : start[k + 1]], bool(odd[k])))
+        if not len(long):
+            return
+        tables = count[long] - 2  # of each chain; one fewer are its running variables
+        owner = np.repeat(long, tables)
+        place = np.arange(len(owner)) - np.repeat(np.cumsum(tables) - tables, tables)
+        free = len(self.num_labels) + len(self._running_unary)
+        running = free + np.arange(len(owner)) - np.repeat(np.arange(len(long)), tables)
+        begins, ends = place == 0, place == count[owner] - 3
+        scopes = np.column_stack([
+            np.where(begins, members[start[owner]], running - 1),
+            members[start[owner] + place + 1],
+            np.where(ends, members[start[owner + 1] - 1], running),
+        ])  # fmt: skip
+        total = np.add.outer(np.add.outer(np.arange(2), np.arange(2)), np.arange(2)) % 2
+        even = np.where(total == 0, 0.0, np.inf)
+        self.add_alike(scopes, np.stack([even, even[::-1]])[ends * odd[owner]])
+        follows = (np.arange(2)[:, None] + np.arange(2)) % 2
+        before = scopes[~ends, :2].tolist()
+        self._follow += [(tuple(scope), follows) for scope in before]
+        self._running_unary += list(np.zeros((len(before), 2)))
 
     def _add_larger(self, scope: Scope, costs: Costs) -> None:
         key = tuple(sorted(scope))
@@ -264,10 +246,11 @@ class Assembly:
 
         Raises `InfeasibleModel`, with `names`, where variables that must all differ cannot.
         """
-        for scope in self._different:
-            called = scope if names is None else [names.variables[i] for i in scope]
-            rows = [self._unary[self._offset[i] : self._offset[i + 1]] for i in scope]
-            require_different(scope, [np.isfinite(row) for row in rows], called)
+        for factor in self._required:
+            if isinstance(factor, AllDifferent):
+                ends = ((self._offset[i], self._offset[i + 1]) for i in factor.variables)
+                allowed = [np.isfinite(self._unary[begin:end]) for begin, end in ends]
+                factor.require(allowed, None if names is None else names.variables)
         if not np.isfinite(self._constant):
             raise ModelError(f"the factors without variables add up to {self._constant}")
         sizes = [len(row) for row in self._running_unary]
@@ -283,7 +266,8 @@ class Assembly:
             unary = np.concatenate([unary, *(c.ravel() for _, c in larger)])
             counts = np.concatenate([counts, *joint])
         running = running_of(self._follow)
-        return Pieces(FlatUnary(unary, counts), edges, self._constant, aux, running)
+        required = tuple(self._required)
+        return Pieces(FlatUnary(unary, counts), edges, self._constant, aux, running, required)
 
     def _edge_groups(self, n: int) -> list[Group]:
         """All edges: pairs named more than once, in either order, become one table."""

@@ -8,7 +8,7 @@ import numpy as np
 
 from softmap.model.structure import Structure
 
-__all__ = ["arity_counts", "arity_max", "families", "html_table", "model_facts"]
+__all__ = ["arity_counts", "arity_max", "families", "model_facts"]
 
 
 def arity_counts(model: Structure) -> dict[int, int]:
@@ -60,19 +60,6 @@ def model_facts(model: Structure) -> dict[str, str]:
             f"{len(model.auxiliaries):,} (one per factor of three or more)"
         )
     return facts
-
-
-def html_table(title: str, facts: dict[str, str], sentence: str = "") -> str:
-    """Two columns under a title, for notebooks."""
-    from html import escape  # only notebooks need it
-
-    rows = "".join(
-        f'<tr><td style="text-align:left">{escape(name)}</td>'
-        f'<td style="text-align:left">{escape(value)}</td></tr>'
-        for name, value in facts.items()
-    )
-    below = f"<p>{escape(sentence)}</p>" if sentence else ""
-    return f"<div><b>{escape(title)}</b><table>{rows}</table>{below}</div>"
 
 
 def _listed(counts: dict[str, int]) -> str:

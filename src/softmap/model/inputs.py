@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from softmap.errors import ModelError, shown
-from softmap.model.potentials import Potential, SharedTables, Tables
+from softmap.model.potentials import Potential, Potts, SharedTables, Tables
 from softmap.model.potentials.base import (
     LARGEST_COST,
     RANGE,
@@ -22,6 +22,7 @@ from softmap.model.potentials.base import (
     largest,
     numbers,
     plain,
+    single,
 )
 
 __all__ = [
@@ -196,6 +197,8 @@ def _parts(edges: ArrayLike | None, pairwise: Any) -> list[tuple[ArrayLike, Pote
         if edges is not None and np.size(plain(edges)):
             raise ModelError("edges need costs: give a potential or tables as pairwise")
         return []
+    if single(pairwise):  # the price of two different labels
+        pairwise = Potts(pairwise)
     if isinstance(pairwise, Potential):
         return [(() if edges is None else edges, pairwise)]
     pairwise = _plain(pairwise, "pairwise")

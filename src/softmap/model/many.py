@@ -7,16 +7,16 @@ Each is an automaton: a state that every variable moves on, and a cost of the la
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from copy import copy
 from dataclasses import dataclass
 from typing import Any, Self
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
 from softmap.arguments import flag, real
-from softmap.errors import ModelError
+from softmap.errors import InfeasibleModel, ModelError
 from softmap.model.potentials.base import (
     LARGEST_COST,
     RANGE,
@@ -33,6 +33,7 @@ __all__ = [
 ]  # fmt: skip
 
 MOST_SUMS = 1 << 16
+SHOWN = 12  # variables that a message names
 _BEYOND = 1 << 60  # more than any sum: bounds beyond it are as good as this one
 _FAILED = 1 << 61  # stands for all sums that cannot hold any more
 
@@ -73,6 +74,25 @@ class Many:
     def automata(self, sizes: Sequence[int]) -> list[Automaton]:
         """What the factor is the sum of; `sizes` are the label counts of its variables."""
         raise NotImplementedError
+
+    def require(self, allowed: Sequence[NDArray[np.bool_]], names: Sequence[Any] | None) -> None:
+        """Raise `InfeasibleModel` unless labels obey it that its variables may have.
+
+        For factors that are not written as one tree: there, arc consistency misses nothing.
+
+        Parameters
+        ----------
+        allowed : sequence of bool arrays
+            Which labels each of its variables may have.
+        names : sequence, optional
+            What messages call the variables of the model; their numbers if left out.
+        """
+
+    def called(self, places: Sequence[int], names: Sequence[Any] | None) -> str:
+        """Some of its variables, as messages name them."""
+        numbered = [self.variables[t] for t in places[:SHOWN]]
+        found = numbered if names is None else [names[i] for i in numbered]
+        return ", ".join(map(str, found)) + (", …" if len(places) > SHOWN else "")
 
     def cost(self, labels: Sequence[int], sizes: Sequence[int]) -> float:
         """The cost of labels of its variables, in order."""
@@ -117,6 +137,19 @@ class Cardinality(Many):
     def ones(self, t: int, d: int) -> Ints:
         """1 for each label of variable t that counts."""
         return (np.arange(d) == self.label[t]).astype(np.int64)
+
+    def require(self, allowed: Sequence[NDArray[np.bool_]], names: Sequence[Any] | None) -> None:
+        """Every count between those that must and those that may be counted can be had."""
+        counted = [self.ones(t, len(own)).astype(bool) for t, own in enumerate(allowed)]
+        must = sum(not own[~ones].any() for own, ones in zip(allowed, counted, strict=True))
+        may = sum(bool(own[ones].any()) for own, ones in zip(allowed, counted, strict=True))
+        if not np.isfinite(self.costs[must : may + 1]).any():
+            raise InfeasibleModel(
+                f"no labelling has finite cost: {type(self).__name__} can count between {must} and "
+                f"{may} of variables {self.called(range(len(allowed)), names)}, and all of these "
+                "counts cost +inf",
+                self.variables[0],
+            )
 
     def _cap(self) -> int:
         """The count from which on all costs are the same."""
@@ -240,9 +273,8 @@ class Parity(Many):
 
     def automata(self, sizes: Sequence[int]) -> list[Automaton]:
         """One: the parity so far."""
-        moves = []
-        for t, d in enumerate(sizes):
-            moves.append((np.arange(1 if t == 0 else 2)[:, None] + np.arange(d)) % 2)
+        later = {d: (np.arange(2)[:, None] + np.arange(d)) % 2 for d in set(sizes)}
+        moves = [later[sizes[0]][:1], *(later[d] for d in sizes[1:])]
         costs = np.array([self.penalty, 0.0] if self.odd else [0.0, self.penalty])
         return [Automaton(self.variables, moves, costs)]
 
@@ -301,10 +333,43 @@ class Linear(Many):
 
     def automata(self, sizes: Sequence[int]) -> list[Automaton]:
         """One: the sum so far; sums that can no longer fail, or no longer hold, are one state."""
+        sums, moves = np.zeros(1, dtype=np.int64), []
+        for place, kept in self._steps(sizes):
+            moves.append(place)
+            sums = kept
+        return [Automaton(self.variables, moves, np.where(sums == _FAILED, self.penalty, 0.0))]
+
+    def too_long(self, sizes: Sequence[int], entries: int) -> bool:
+        """Whether the tables of its chain have more than so many entries."""
+        total, before = 0, 1
+        try:
+            for place, kept in self._steps(sizes):
+                total += before * place.shape[1] * len(kept)
+                before = len(kept)
+                if total > entries:
+                    return True
+        except ModelError:  # more sums than an automaton can have
+            return True
+        return False
+
+    def shifted(self, sizes: Sequence[int]) -> tuple[list[Ints], int]:
+        """Weights by label, from 0 on, for each variable, and the sum of what was taken away."""
+        rows = [_row(w, d) for w, d in zip(self.weights, sizes, strict=True)]
+        least = [int(row.min()) for row in rows]
+        return [row - low for row, low in zip(rows, least, strict=True)], sum(least)
+
+    def cost(self, labels: Sequence[int], sizes: Sequence[int]) -> float:
+        """The cost of labels of its variables, in order."""
+        rows = [_row(w, d) for w, d in zip(self.weights, sizes, strict=True)]
+        total = sum(int(row[x]) for row, x in zip(rows, labels, strict=True))
+        return 0.0 if self.low <= total <= self.high else self.penalty
+
+    def _steps(self, sizes: Sequence[int]) -> Iterator[tuple[Ints, Ints]]:
+        """After each variable: where each sum and label lead, and the sums that there are then."""
         rows = [_row(w, d) for w, d in zip(self.weights, sizes, strict=True)]
         least = np.append(np.cumsum([r.min() for r in rows][::-1])[::-1], 0)[1:]
         most = np.append(np.cumsum([r.max() for r in rows][::-1])[::-1], 0)[1:]
-        sums, moves = np.zeros(1, dtype=np.int64), []
+        sums = np.zeros(1, dtype=np.int64)
         for row, below, above in zip(rows, least.tolist(), most.tolist(), strict=True):
             if len(sums) * len(row) > MOST_SUMS:
                 raise ModelError(
@@ -321,9 +386,8 @@ class Linear(Many):
             if self.penalty == math.inf and len(kept) and kept[-1] == _FAILED:
                 place[after == _FAILED] = -1
                 kept = kept[:-1]
-            moves.append(place)
             sums = kept if len(kept) else np.zeros(1, dtype=np.int64)  # never reached
-        return [Automaton(self.variables, moves, np.where(sums == _FAILED, self.penalty, 0.0))]
+            yield place, sums
 
 
 def _whole(name: str, bound: Any, rounded: Any) -> float:
@@ -348,6 +412,28 @@ def _row(weights: Ints, d: int) -> Ints:
 class AllDifferent(Many):
     """No label is used twice: one `AtMostOne` for each label, together the assignment polytope."""
 
+    def require(self, allowed: Sequence[NDArray[np.bool_]], names: Sequence[Any] | None) -> None:
+        """A matching gives each variable a label of its own, or there is a Hall set."""
+        from scipy.sparse import csr_array
+        from scipy.sparse.csgraph import maximum_bipartite_matching
+
+        labels = [np.flatnonzero(mask) for mask in allowed]
+        start = np.cumsum([0, *map(len, labels)])
+        flat = np.concatenate(labels)
+        shape = len(labels), max(map(len, allowed))
+        graph = csr_array((np.ones(len(flat), dtype=np.int8), flat, start), shape=shape)
+        label_of = maximum_bipartite_matching(graph, perm_type="column")
+        alone = np.flatnonzero(label_of < 0)
+        if not len(alone):
+            return
+        crowd, between = _hall_set(int(alone[0]), labels, label_of)
+        raise InfeasibleModel(
+            f"no labelling has finite cost: variables {self.called(crowd, names)} must have "
+            f"different labels, but the {len(crowd)} variables have only {between} allowed labels "
+            "together",
+            self.variables[crowd[0]],
+        )
+
     def automata(self, sizes: Sequence[int]) -> list[Automaton]:
         """One for each label that two variables can have."""
         found = []
@@ -357,6 +443,22 @@ class AllDifferent(Many):
                 part = AtMostOne([v for v, _ in own], label)
                 found += part.automata([d for _, d in own])
         return found
+
+
+def _hall_set(
+    first: int, labels: list[NDArray[np.int64]], label_of: NDArray[np.int32]
+) -> tuple[list[int], int]:
+    """Variables with fewer labels than there are of them, from one that no matching serves."""
+    owner = {int(label): k for k, label in enumerate(label_of.tolist()) if label >= 0}
+    crowd, reached, front = {first}, set(), [first]
+    while front:
+        for label in labels[front.pop()].tolist():
+            if label not in reached:  # a maximum matching gives it to somebody
+                reached.add(label)
+                if owner[label] not in crowd:
+                    crowd.add(owner[label])
+                    front.append(owner[label])
+    return sorted(crowd), len(reached)
 
 
 def dense(factor: Many, sizes: Sequence[int]) -> Costs:

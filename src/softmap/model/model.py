@@ -12,7 +12,6 @@ from numpy.typing import ArrayLike, NDArray
 from softmap.errors import ModelError, OptionError
 from softmap.model.auxiliaries import check_auxiliaries
 from softmap.model.factors import Factor, Pieces, assemble, checked_counts
-from softmap.model.facts import html_table, model_facts
 from softmap.model.graph import grid_costs, neighbours
 from softmap.model.inputs import (
     LARGEST_SUM,
@@ -31,12 +30,10 @@ from softmap.model.names import Names, checked_names, named_counts
 from softmap.model.potentials import Potential
 from softmap.model.potentials.base import LARGEST_COST, Ints, integers, largest
 from softmap.model.running import NO_RUNNING, Running, check_running
-from softmap.model.structure import CARRIED, NO_AUXILIARIES, Auxiliaries, Structure
+from softmap.model.structure import CARRIED, NO_AUXILIARIES, PIECE, Auxiliaries, Structure
 from softmap.model.sums import careful_sums
 
 __all__ = ["Auxiliaries", "Model", "checked_model"]
-
-PIECE = 1 << 16  # edges whose costs are looked up at a time
 
 
 class Model(Structure):
@@ -46,9 +43,9 @@ class Model(Structure):
     ----------
     unary : (n, d) array, or a list of n one-dimensional arrays when label counts differ
     edges : (m, 2) array of variable numbers; None when `pairwise` is a list of pairs
-    pairwise : Potential, (m, d, d') array, list of m 2-D arrays, or list of (edges, potential)
-        One table, or a potential of one number such as `Potts(0.5)`, stands for all edges. Left
-        out, there are no edges.
+    pairwise : Potential, number, (m, d, d') array, list of m 2-D arrays, or list of
+        (edges, potential). One table, or a potential of one number such as `Potts(0.5)`, stands for
+        all edges; a number alone is that of a `Potts`. Left out, there are no edges.
     constant : float
         Added to every energy and bound.
 
@@ -66,6 +63,7 @@ class Model(Structure):
     names : `Names` of the variables and states, or None
     auxiliaries : what the auxiliary nodes stand for
     running : how the last variables, which labellings do not show, follow from the others
+    required : factors over many variables whose hard constraints are looked at as a whole, too
 
     Examples
     --------
@@ -97,6 +95,7 @@ class Model(Structure):
             constant=finite_number(constant, "constant"),
             auxiliaries=NO_AUXILIARIES,
             running=NO_RUNNING,
+            required=(),
             shape=None,
             names=None,
         )
@@ -130,7 +129,9 @@ class Model(Structure):
         return f"Model({self.num_visible} variables{aux}, {self.m} edges, {families})"
 
     def _repr_html_(self) -> str:
-        return html_table("softmap.Model", model_facts(self))
+        from softmap.model.drawn import model_html  # only notebooks need it
+
+        return model_html(self)
 
     # --- energies -------------------------------------------------------------------------------
 
@@ -198,11 +199,21 @@ class Model(Structure):
                 )
         if constant is not None:
             changed["constant"] = finite_number(constant, "constant")
+        if self.required and not self._still_required(changed):
+            changed["required"] = ()
         new = self._with(graph=self.graph, **changed)
         new._check_costs()
         if potentials is not None and len(self.auxiliaries):
             check_auxiliaries(new, self.auxiliaries)
         return new
+
+    def _still_required(self, changed: dict[str, Any]) -> bool:
+        """Whether other costs leave every hard constraint of larger factors as it was."""
+        if "potentials" in changed:
+            return False
+        first = int(self.node_offset[self.num_visible])
+        before, after = self.unary[first:], changed.get("unary", self.unary)[first:]
+        return bool(np.isposinf(after[np.isposinf(before)]).all())
 
     def _with(self, **changed: Any) -> Model:
         # only what costs cannot change is carried over: caches of other modules stay behind
@@ -275,7 +286,8 @@ class Model(Structure):
         Parameters
         ----------
         unary : (height, width, labels) array; a volume has one axis more
-        pairwise : Potential, table, or (m, d, d') array in the order of `generators.grid_edges`
+        pairwise : Potential, table, or (m, d, d') array in the order of `generators.grid_edges`;
+            a number is what neighbours with different labels cost (`Potts`)
         connectivity : 4 or 8 neighbours of a pixel (6 or 26 in a volume); the smaller if left out
 
         Examples
@@ -329,7 +341,7 @@ class Model(Structure):
     def from_pieces(cls, pieces: Pieces) -> Model:
         """A model of parts whose auxiliary nodes fit by construction: they are not checked."""
         model = cls(pieces.unary, None, pieces.groups, constant=pieces.constant)
-        model = model._with(running=pieces.running)
+        model = model._with(running=pieces.running, required=pieces.required)
         auxiliaries = pieces.auxiliaries
         if not len(auxiliaries):
             return model

@@ -71,21 +71,26 @@ def running_of(parts: Sequence[tuple[tuple[int, ...], Ints]]) -> Running:
     if not parts:
         return NO_RUNNING
     known: dict[tuple[tuple[int, ...], bytes], int] = {}
+    seen: dict[int, tuple[int, list[int]]] = {}  # the same array again needs no look at it
     maps: list[Ints] = []
     start, size = [0], 0
     member: list[int] = []
     stride: list[int] = []
     offset: list[int] = []
     for scope, labels in parts:
-        key = labels.shape, labels.tobytes()
-        if key not in known:
-            known[key] = size
-            maps.append(labels.ravel())
-            size += labels.size
+        if id(labels) not in seen:
+            key = labels.shape, labels.tobytes()
+            if key not in known:
+                known[key] = size
+                maps.append(labels.ravel())
+                size += labels.size
+            steps = [s // labels.itemsize for s in np.ascontiguousarray(labels).strides]
+            seen[id(labels)] = known[key], steps
+        place, steps = seen[id(labels)]
         member += scope
-        stride += [s // labels.itemsize for s in np.ascontiguousarray(labels).strides]
+        stride += steps
         start.append(len(member))
-        offset.append(known[key])
+        offset.append(place)
     arrays = (start, member, stride, offset, np.concatenate(maps))
     return Running(*(frozen(a, np.int64) for a in arrays))
 

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from softmap.model.graph import Graph
 from softmap.model.inputs import checked_number, offsets
+from softmap.model.many import Many
 from softmap.model.names import Names
 from softmap.model.potentials import Potential
 from softmap.model.potentials.base import Costs, Ints
@@ -19,6 +20,7 @@ from softmap.model.running import Running
 __all__ = ["CARRIED", "NO_AUXILIARIES", "Auxiliaries", "CostSizes", "Structure"]
 
 FEW = 16  # labels up to which costs are looked at label by label
+PIECE = 1 << 16  # nodes or edges that are looked at together
 
 
 @dataclass(frozen=True)
@@ -70,6 +72,7 @@ class Structure:
     constant: float
     auxiliaries: Auxiliaries
     running: Running
+    required: tuple[Many, ...]
     shape: tuple[int, ...] | None
     names: Names | None
 
@@ -83,7 +86,7 @@ class Structure:
         """Where each half-edge's block begins in λ-like arrays; length 2m + 1."""
         return offsets(self.num_labels[self.edges.reshape(-1)])
 
-    @property
+    @cached_property
     def is_even(self) -> bool:
         """Whether all nodes have equally many labels."""
         return bool(self.num_labels.min() == self.num_labels.max())
@@ -116,37 +119,49 @@ class Structure:
     def cost_sizes(self) -> CostSizes:
         """How large the costs are."""
         low, high = self.extremes()
-        size = np.maximum(np.abs(low), np.abs(high))
-        exponent = int(np.frexp(size.max())[1])
-        low, high, size = (np.ldexp(part, -exponent) for part in (low, high, size))
-        widths = high - low
-        apart = widths[widths > 0]
-        scale = float(apart.mean()) if apart.size else 0.0
-        largest, total = float(size.max()), float(size.sum())
-        return CostSizes(exponent, largest, float(widths.sum()), scale, total)
+        exponent = int(np.frexp(max(-low.min(), high.max(), 0.0))[1])
+        largest, total, width, apart, several = 0.0, 0.0, 0.0, 0.0, 0
+        for begin in range(0, len(low), PIECE):  # pieces that stay in the cache
+            least, most = (np.ldexp(a[begin : begin + PIECE], -exponent) for a in (low, high))
+            size, widths = np.maximum(np.abs(least), np.abs(most)), most - least
+            wide = widths[widths > 0]
+            largest, total = max(largest, float(size.max())), total + float(size.sum())
+            width, apart = width + float(widths.sum()), apart + float(wide.sum())
+            several += len(wide)
+        return CostSizes(exponent, largest, width, apart / several if several else 0.0, total)
 
     def extremes(self) -> tuple[Costs, Costs]:
         """Least and greatest finite cost of every node, then of every edge (0 without any)."""
-        low, high = (self._of_nodes(op, self.unary) for op in (np.minimum, np.maximum))
-        if np.isinf(high).any():
-            finite = np.where(np.isinf(self.unary), -np.inf, self.unary)
-            high = self._of_nodes(np.maximum, finite)
-        barred = np.isinf(low)
-        parts = [(np.where(barred, 0.0, low), np.where(barred, 0.0, high))]
-        parts += [p.extremes(*self.end_labels(first, last)) for first, last, p in self.groups()]
-        lows, highs = zip(*parts, strict=True)
-        return np.concatenate(lows), np.concatenate(highs)
+        low, high = np.empty((2, self.n + self.m))
+        for begin in range(0, self.n, PIECE):
+            end = min(begin + PIECE, self.n)
+            low[begin:end], high[begin:end] = self._extremes_of_nodes(begin, end)
+        for first, last, p in self.groups():
+            edges = slice(self.n + first, self.n + last)
+            low[edges], high[edges] = p.extremes(*self.end_labels(first, last))
+        return low, high
 
-    def _of_nodes(self, op: np.ufunc, costs: Costs) -> Costs:
-        """One number per node; label by label where few labels are the same for all nodes."""
-        labels = int(self.num_labels[0]) if self.n else 1
-        if labels > FEW or not (self.num_labels == labels).all():
-            return np.asarray(op.reduceat(costs, self.node_offset[:-1]))
-        by_node = costs.reshape(-1, labels)
-        found = by_node[:, 0].copy()
-        for column in by_node.T[1:]:
-            op(found, column, out=found)
-        return found
+    def _extremes_of_nodes(self, begin: int, end: int) -> tuple[Costs, Costs]:
+        """The same of nodes `begin:end`; label by label where all have the same few labels."""
+        places = self.node_offset[begin : end + 1]
+        costs, starts = self.unary[places[0] : places[-1]], places[:-1] - places[0]
+        alike = self.is_even and int(self.num_labels[0]) <= FEW
+
+        def reduced(op: np.ufunc, costs: Costs) -> Costs:
+            if not alike:
+                return np.asarray(op.reduceat(costs, starts))
+            first, *others = costs.reshape(end - begin, -1).T
+            found = first.copy()
+            for column in others:
+                op(found, column, out=found)
+            return found
+
+        low, high = reduced(np.minimum, costs), reduced(np.maximum, costs)
+        if np.isinf(high).any():
+            high = reduced(np.maximum, np.where(np.isinf(costs), -np.inf, costs))
+            barred = np.isinf(low)
+            low[barred] = high[barred] = 0.0
+        return low, high
 
     @property
     def num_visible(self) -> int:
@@ -205,4 +220,5 @@ CARRIED = frozenset(Structure.__annotations__) | {
     "half_offset",
     "edge_offset",
     "graph",
+    "is_even",
 }

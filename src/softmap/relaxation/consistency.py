@@ -10,7 +10,7 @@ from softmap.errors import InfeasibleModel
 from softmap.model import Model, checked_model
 from softmap.model.layout import layout
 
-__all__ = ["arc_consistency", "tighten"]
+__all__ = ["arc_consistency", "require_possible", "tighten"]
 
 SHOWN = 12  # variables that a message names
 
@@ -24,7 +24,8 @@ def arc_consistency(model: Model) -> NDArray[np.bool_]:
     Raises
     ------
     InfeasibleModel
-        If a variable is left without states; `variable` names it.
+        If a variable is left without states, or no labels that are left obey a factor over many
+        variables; `variable` names one.
     """
     allowed = np.isfinite(checked_model(model).unary)
     kept = np.logical_or.reduceat(allowed, model.node_offset[:-1])
@@ -34,7 +35,18 @@ def arc_consistency(model: Model) -> NDArray[np.bool_]:
         empty = core.arc_consistency(layout(model), allowed)
         if empty >= 0:
             raise _infeasible(model, empty)
+        require_possible(model, allowed)
     return allowed
+
+
+def require_possible(model: Model, allowed: NDArray[np.bool_]) -> None:
+    """Raise `InfeasibleModel` where allowed states leave no way to obey a larger factor.
+
+    Matchings and counts see what arc consistency does not.
+    """
+    names = None if model.names is None else model.names.variables
+    for factor in model.required:
+        factor.require([allowed[model.node_slice(i)] for i in factor.variables], names)
 
 
 def tighten(model: Model) -> Model:
@@ -49,10 +61,11 @@ def tighten(model: Model) -> Model:
 
 def _infeasible(model: Model, node: int) -> InfeasibleModel:
     members = _visible(model, node)
+    called = members if model.names is None else [model.names.variables[i] for i in members]
     if node < model.num_visible:
-        what = f"variable {node}"
+        what = f"variable {called[0]}"
     else:
-        shown = ", ".join(map(str, members[:SHOWN])) + (", …" if len(members) > SHOWN else "")
+        shown = ", ".join(map(str, called[:SHOWN])) + (", …" if len(members) > SHOWN else "")
         what = f"the factor over variables [{shown}]"
     return InfeasibleModel(
         f"no labelling has finite cost: hard constraints leave {what} without a state; "

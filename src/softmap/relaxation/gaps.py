@@ -19,12 +19,11 @@ __all__ = ["Gaps", "cost_step", "gap_unit", "model_unit", "relative_gap", "state
 
 
 class Gaps:
-    """What an energy, a bound and a primal value of a model say together."""
+    """What an energy and a bound of a model say together."""
 
     model: Model
     energy: float
     bound: float
-    primal: float
 
     @property
     def unit(self) -> float:
@@ -35,11 +34,6 @@ class Gaps:
     def gap(self) -> float:
         """`energy - bound`, at least 0; 0 proves the labelling optimal."""
         return max(0.0, self.energy - self.bound)
-
-    @property
-    def lp_gap(self) -> float:
-        """`primal - bound`, at least 0; 0 proves the point optimal for the LP relaxation."""
-        return max(0.0, self.primal - self.bound)
 
     def relative_gap(self, gap: float) -> float:
         """`gap / unit`: see `softmap.relaxation.gaps`."""

@@ -6,6 +6,7 @@ import math
 import re
 import tempfile
 import time
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -27,6 +28,8 @@ __all__ = [
     "Imported",
     "LPSolution",
     "Program",
+    "format_lp",
+    "format_mps",
     "highs_model",
     "program_of",
     "read_solution",
@@ -71,14 +74,27 @@ def write(model: Model, target: Source, *, integer: bool = False) -> None:
     integer : bool
         The integer program, whose optimum is the best labelling: columns `xi_k` are binary.
     """
-    from softmap.io.atomic import write_bytes  # a run that writes nothing needs no formats
+    from softmap.io.formats import write as write_model  # a run that writes nothing needs none
     from softmap.io.streams import bare_suffixes
 
-    checked_model(model)
-    whole = flag("integer", integer)
     suffix = (bare_suffixes(target) or [""])[-1]
     if suffix not in SUFFIXES:
         raise OptionError(f"expected a path that ends in .lp or .mps, not {shown(target)}")
+    write_model(model, target, integer=integer)
+
+
+def format_lp(model: Model, *, integer: bool = False) -> Iterator[bytes]:
+    """Text of an LP file; see `write`."""
+    yield _text(model, integer, ".lp")
+
+
+def format_mps(model: Model, *, integer: bool = False) -> Iterator[bytes]:
+    """Text of an MPS file; see `write`."""
+    yield _text(model, integer, ".mps")
+
+
+def _text(model: Model, integer: bool, suffix: str) -> bytes:
+    whole = flag("integer", integer)
     tight = tighten(model)
     program = program_of(tight)
     lp = highs_model(program)
@@ -91,7 +107,7 @@ def write(model: Model, target: Source, *, integer: bool = False) -> None:
         rest = len(program.cost) - labels
         lp.col_upper_ = np.append(np.ones(labels), np.full(rest, highspy.kHighsInf))
         lp.integrality_ = [kinds.kInteger] * labels + [kinds.kContinuous] * rest
-    write_bytes(target, [_text(lp, suffix)])
+    return _written(lp, suffix)
 
 
 def _names(model: Model, program: Program) -> list[str]:
@@ -105,7 +121,7 @@ def _names(model: Model, program: Program) -> list[str]:
     return names + [f"y{e}_{k}_{j}" for e, k, j in pairs]
 
 
-def _text(lp: Any, suffix: str) -> bytes:
+def _written(lp: Any, suffix: str) -> bytes:
     """HiGHS writes files only: one of its own, which is read again."""
     import highspy
 

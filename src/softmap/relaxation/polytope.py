@@ -27,6 +27,7 @@ __all__ = [
     "checked_marginals",
     "cost",
     "coupled",
+    "group_in_closed_form",
     "in_closed_form",
     "integral",
     "integral_nodes",
@@ -235,20 +236,27 @@ def coupled(
 
 
 def in_closed_form(model: Model, edges: NDArray[np.int64]) -> Bools:
-    """Which of some edges of one group get their cheapest transport whatever κ is.
+    """Which of some edges of one group get their cheapest transport whatever κ is."""
+    g = int(np.searchsorted(model.group_start, edges[0], side="right")) - 1
+    return group_in_closed_form(model, g, edges - model.group_start[g])
+
+
+def group_in_closed_form(
+    model: Model, g: int, edges: NDArray[np.int64] | slice = slice(None)
+) -> Bools:
+    """Which edges of a group, all or some, get their cheapest transport whatever κ is.
 
     Potts and truncated linear ones of non-negative finite weight, the latter between equally many
     labels.
     """
-    g = int(np.searchsorted(model.group_start, edges[0], side="right")) - 1
     potential = model.potentials[g]
     if not isinstance(potential, Potts | TruncatedLinear):
-        return np.zeros(len(edges), dtype=bool)
-    weight = potential.weights[edges - model.group_start[g]]
-    plain = (weight >= 0) & np.isfinite(weight)
+        return np.zeros(len(potential), dtype=bool)[edges]
+    weights = potential.weights[edges]
+    plain = (weights >= 0) & (weights < np.inf)
     if isinstance(potential, TruncatedLinear):
-        rows, cols = model.num_labels[model.edges[edges]].T
-        plain &= rows == cols
+        rows, cols = model.end_labels(*model.group_start[g : g + 2].tolist())
+        plain &= rows[edges] == cols[edges]
     return np.asarray(plain)
 
 

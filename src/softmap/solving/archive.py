@@ -78,6 +78,7 @@ def read_archive(
         raise problem("a file has no NUL in its name")
     try:
         with _open(path) as raw:
+            _refuse_others(raw, kind, problem)
             _refuse_bombs(raw)
             with np.load(raw, allow_pickle=False) as file:
                 arrays = {name: file[name] for name in file.files}
@@ -85,6 +86,8 @@ def read_archive(
         found, other = header["version"], header.get("kind", kind)
     except FileNotFoundError as error:
         raise problem(f"there is no such {kind}") from error
+    except SoftmapError:
+        raise
     except Exception as error:  # numpy, zipfile, zlib and json have many words for damaged files
         raise problem(f"not a softmap {kind} ({error})") from error
     if other != kind:
@@ -108,6 +111,22 @@ def _open(path: Path) -> BinaryIO:
         return file
     with file:
         return io.BytesIO(load(file).data)
+
+
+def _refuse_others(raw: BinaryIO, kind: str, problem: Problem) -> None:
+    """Say what a file is for that was taken for a result or a checkpoint."""
+    head = raw.read(64)
+    raw.seek(0)
+    if head[:2] == b"PK" or not head:
+        return
+    word = head.split()[:1]
+    if word and word[0].upper() in (b"MPE", b"MAP"):
+        raise problem(
+            "this is a labelling, which proves nothing about other labellings; "
+            "`softmap energy MODEL LABELS` says what it costs"
+        )
+    written = "Result.save or softmap solve --save" if kind == "result" else "solve(checkpoint=...)"
+    raise problem(f"not a softmap {kind}: expected a file written by {written}")
 
 
 def _refuse_bombs(raw: BinaryIO) -> None:

@@ -23,7 +23,15 @@ from softmap.solving.workers import Workers
 
 __all__ = ["Answer", "checked_options", "solve_batch"]
 
-OWN = ("warm_start", "checkpoint", "proof", "on_snapshot", "threads")  # of one run, not of many
+OWN = (
+    "warm_start",
+    "labels",
+    "upper_bound",
+    "checkpoint",
+    "proof",
+    "on_snapshot",
+    "threads",
+)  # of one run, not of many
 LIMITS = ("time_limit", "max_work")  # may be one number for all, or one per model
 
 FINAL = (Status.OPTIMAL, Status.GAP, Status.WORK_LIMIT, Status.TIME_LIMIT)

@@ -77,14 +77,18 @@ class Best:
         Best point of the local polytope and its cost; None and +inf until one was offered.
     labels, energy
         Best labelling; the energy is +inf until one obeys the hard constraints.
+    cutoff
+        The user's upper bound: only labellings that cost less are looked for. Bounds stay bounds on
+        all labellings; the run may stop when they reach it.
     """
 
     lam: Floats
     point: PrimalPoint | None
 
-    def __init__(self, problem: Problem) -> None:
+    def __init__(self, problem: Problem, upper_bound: float | None = None) -> None:
         model = problem.model
         self.problem = problem
+        self.cutoff = math.inf if upper_bound is None else problem.cost(upper_bound)
         zero: Any = lambda: np.zeros(model.half_size)  # noqa: E731
         self.lp_bound, self.lam = -math.inf, zero
         self.point_cost: float = math.inf
@@ -128,12 +132,21 @@ class Best:
         return max(0.0, self.energy - self.bound)
 
     def gaps(self) -> RelativeGaps:
-        """The relative gaps of the LP and of the labelling."""
+        """The relative gaps of the LP, and of the labelling or the upper bound below it."""
         lower, bound, unit = self.lp_bound, self.bound, self.problem.unit
         return RelativeGaps(
             relative_gap(self.point_cost - lower, unit(lower)),
-            relative_gap(self.energy - bound, unit(bound)),
+            relative_gap(min(self.energy, self.cutoff) - bound, unit(bound)),
         )
+
+    def labels_met(self, tolerances: Tolerances) -> Status | None:
+        """Whether the labelling is proved well enough, or no labelling is below the upper bound."""
+        status = tolerances.labels_met(self.gaps())
+        return Status.NONE_BELOW if status and self.energy > self.cutoff else status
+
+    def met(self, tolerances: Tolerances) -> Status | None:
+        """The stop rule of the relaxation: as `labels_met`, or the LP is solved."""
+        return self.labels_met(tolerances) or tolerances.met(self.gaps())
 
     # --- offers -----------------------------------------------------------------------------------
 

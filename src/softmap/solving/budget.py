@@ -13,6 +13,7 @@ from enum import Enum
 from types import FrameType, TracebackType
 from typing import Any, ClassVar
 
+from softmap.model import Model
 from softmap.solving.trace import Status
 
 __all__ = ["Budget", "Interrupts", "Share", "Task", "TimeGuess"]
@@ -21,10 +22,13 @@ __all__ = ["Budget", "Interrupts", "Share", "Task", "TimeGuess"]
 class Task(Enum):
     """Parts of a run whose time is estimated."""
 
+    SETUP = "the set-up of the method"
     STEP = "a step of the method"
     BOUND = "the bound of one λ"
     CHECK = "a check with a point"
     BRIEF = "a check without a point"
+    READ = "labels of least cost, each variable by itself, and their energy"
+    MOVES = "labels moved one by one while that lowers the energy"
     LABELS = "a search for labels"
     FINISH = "the assembly of the result"
 
@@ -35,11 +39,15 @@ class TimeGuess:
 
     Attributes
     ----------
+    ordering, filling : float
+        Seconds that set-up takes per edge, where its graph is new, and per number of the model.
     step : float
         A pass, in evaluations of the bound.
     check, labels, brief, finish : float
         A whole check (beyond a brief one), a search for labels, a brief check and the assembly of
         the result, in passes.
+    moves : float
+        Labels moved one by one, in times of reading labels.
     warm_up : float
         Seconds that a first call may take whatever the model.
     closing : float
@@ -48,11 +56,14 @@ class TimeGuess:
         Seconds by which the time limit may be overrun knowingly.
     """
 
+    ordering: float = 8e-7
+    filling: float = 4e-9
     step: float = 2.0
     check: float = 5.0
     labels: float = 6.0
     brief: float = 2.0
     finish: float = 0.7
+    moves: float = 8.0
     warm_up: float = 0.02
     closing: float = 0.4
     overrun: float = 0.05
@@ -161,6 +172,8 @@ class _Timings:
         return task in self._each
 
     def note(self, task: Task, seconds: float) -> None:
+        if task is Task.READ:
+            self._each[Task.MOVES] = GUESS.moves * seconds
         if task is Task.STEP and self._step_is_guess:
             # the first step also fetches memory for the first time
             seconds, self._step_is_guess = min(seconds, self._each[task]), False
@@ -259,6 +272,11 @@ class Budget:
         return Status.TIME_LIMIT if self.left <= 0 else None
 
     @property
+    def limits_setup(self) -> bool:
+        """Whether the time limit holds for set-up, too."""
+        return self.time_limit is not None and self._setup_counts
+
+    @property
     def unlimited(self) -> bool:
         """Whether neither time nor work is limited."""
         return self.time_limit is None and self.max_work is None
@@ -289,6 +307,12 @@ class Budget:
     def known(self, task: Task) -> bool:
         """Whether a task was timed or guessed before."""
         return self._timings.known(task)
+
+    def guess_setup(self, model: Model) -> None:
+        """Guess how long a method takes to set up for a model, by its size."""
+        numbers = model.nbytes // 8 + model.half_size
+        edges = 0 if model.graph.remembered else model.m
+        self.note(Task.SETUP, GUESS.ordering * edges + GUESS.filling * numbers)
 
     def guess(self, evaluate: Callable[[], object], steps: float, width: float) -> None:
         """Guess the cost of all tasks from one evaluation of the bound.

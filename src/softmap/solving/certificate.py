@@ -56,6 +56,11 @@ class Certificate(Gaps):
     projected: bool
     exact: bool
 
+    @property
+    def lp_gap(self) -> float:
+        """`primal - bound`, at least 0; 0 proves the point optimal for the LP relaxation."""
+        return max(0.0, self.primal - self.bound)
+
     @cached_property
     def edge_marginals(self) -> Floats:
         """Edge marginals of the point, flat over `model.edge_offset`; computed when asked for."""

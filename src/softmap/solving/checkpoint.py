@@ -24,7 +24,9 @@ __all__ = ["Checkpoint", "load", "save"]
 
 KIND, VERSION = "checkpoint", 9
 # options that are kept
-SETTINGS = ("method", "eta", "dtype", "seed", "updates", "lp_gap", "gap", "goal", "backend")
+SETTINGS = (
+    "method", "eta", "dtype", "seed", "updates", "lp_gap", "gap", "goal", "backend", "upper_bound",
+)  # fmt: skip
 MAY_BE_EMPTY = ("messages.prev",)  # parts of states that are made when they are needed
 
 
@@ -39,7 +41,8 @@ class Checkpoint:
     @property
     def settings(self) -> dict[str, Any]:
         """Options of the run that was stopped, those that a resumed run keeps."""
-        return {name: self.header["settings"][name] for name in SETTINGS}
+        stored = self.header["settings"]
+        return {name: stored[name] for name in SETTINGS if name in stored or name != "upper_bound"}
 
     def restore(self, relaxation: Relaxation) -> Trace:
         """Put a freshly begun relaxation where this one was; returns the trace."""

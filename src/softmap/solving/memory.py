@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 
 import numpy as np
@@ -13,7 +14,7 @@ from softmap.methods.sweeps.chains import CHAINS
 from softmap.model import Model
 from softmap.relaxation.point import needs_coupling
 
-__all__ = ["memory_needed", "require_memory"]
+__all__ = ["memory_needed", "require_memory", "room_beside"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -42,7 +43,7 @@ class MemoryEstimate:
     average : int
         Per node state, where marginals are averaged.
     small : int
-        What is always there.
+        What is there whatever the model: buffers, threads, parts of libraries.
     """
 
     messages: float = 2.0
@@ -97,11 +98,36 @@ def _in_tables(model: Model) -> int:
     return sum(a.nbytes for edges, a in arrays if a.ndim > 1 or a.size > edges)
 
 
-def require_memory(model: Model, dtype: str) -> None:
-    """Raise `NotEnoughMemory` where a run would take more than there is."""
-    needed = memory_needed(model, dtype) - model.nbytes
+def require_memory(model: Model, dtype: str, limit: int | None = None) -> None:
+    """Raise `NotEnoughMemory` where a run would take more than there is, or than is allowed."""
+    needed = memory_needed(model, dtype)
+    if limit is not None and needed + TAKES.small > limit:
+        raise NotEnoughMemory(
+            needed + TAKES.small, limit, _what_fits(model, dtype, limit - TAKES.small)
+        )
+    needed -= model.nbytes  # which is there already
     if needed <= TAKES.small:
         return
     available = available_memory()
     if available is not None and needed > available:
-        raise NotEnoughMemory(needed, available)
+        raise NotEnoughMemory(needed, available, _what_fits(model, dtype, available + model.nbytes))
+
+
+def room_beside(model: Model, dtype: str, limit: int | None) -> float:
+    """Bytes that stages after the relaxation may take; +inf without a limit."""
+    if limit is None:
+        return math.inf
+    return max(0.0, limit - TAKES.small - memory_needed(model, dtype))
+
+
+def _what_fits(model: Model, dtype: str, room: int) -> str:
+    """What would fit in so many bytes: single precision, or how much less of a model."""
+    single = memory_needed(model, "float32")
+    if dtype != "float32" and single <= room:
+        return f"dtype='float32' fits: about {single:,} bytes"
+    part = max(0, room) / min(single, memory_needed(model, dtype))
+    precision = " in dtype='float32'" if single < memory_needed(model, "float64") else ""
+    return (
+        f"a model of about {int(part * model.num_visible):,} of its {model.num_visible:,} "
+        f"variables fits{precision}; softmap.scale.distributed spreads a model over processes"
+    )

@@ -94,7 +94,8 @@ def _expand(problem: Problem, best: Best, budget: Budget) -> bool:
     model = problem.model
     if model.num_variables < TUNING.expanded or int(model.num_labels.max()) > TUNING.labels:
         return False
-    labels = np.ascontiguousarray(cheapest(model, model.unary))
+    start = best.labels.copy() if best.found else cheapest(model, model.unary)
+    labels = np.ascontiguousarray(start)
     seconds = min(1e9, TUNING.share * budget.left)
     Fusion(model, _barrier(problem)).expand(labels, rounds=TUNING.rounds, seconds=seconds)
     best.offer_labels(labels)

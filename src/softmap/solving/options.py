@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import inspect
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import wraps
 from pathlib import Path
@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, Concatenate, Literal, ParamSpec, TypeVar
 import numpy as np
 from numpy.typing import ArrayLike
 
-from softmap.arguments import count, flag, not_negative, positive, wrong
+from softmap.arguments import count, flag, not_negative, positive, real, wrong
 from softmap.errors import OptionError
 from softmap.methods.registry import find
 
@@ -49,12 +49,15 @@ class Options:
     lp_gap: float = 1e-4
     gap: float = 1e-6
     time_limit: float | None = None
+    memory_limit: int | None = None
     max_work: int | None = None
     updates: int | None = None
     threads: int | None = None
     dtype: str | None = None
     seed: int = 0
-    warm_start: ArrayLike | Result | None = None
+    warm_start: ArrayLike | Mapping[Any, Any] | Result | None = None
+    labels: ArrayLike | Mapping[Any, Any] | None = None
+    upper_bound: float | None = None
     checkpoint: str | Path | None = None
     proof: str | Path | None = None
     on_snapshot: Callable[[Snapshot], Any] | None = None
@@ -70,12 +73,14 @@ class Options:
             "lp_gap": not_negative("lp_gap", self.lp_gap),
             "gap": not_negative("gap", self.gap),
             "time_limit": _optional(not_negative, "time_limit", self.time_limit),
+            "memory_limit": _optional(count, "memory_limit", self.memory_limit),
             "max_work": _optional(count, "max_work", self.max_work),
             "updates": _optional(count, "updates", self.updates),
             "threads": _optional(_threads, "threads", self.threads),
             "seed": _seed("seed", self.seed),
             "dtype": BACKENDS[self.backend] if self.dtype is None else _dtype(self.dtype),
             "eta": _optional(positive, "eta", self.eta),
+            "upper_bound": _optional(real, "upper_bound", self.upper_bound),
             "checkpoint": _optional(_target, "checkpoint", self.checkpoint),
             "proof": _optional(_target, "proof", self.proof),
             "verbose": flag("verbose", self.verbose),
@@ -93,6 +98,11 @@ class Options:
     def precision(self) -> str:
         """The precision of the iterates: as asked for, or that of the backend."""
         return str(self.dtype)
+
+    @property
+    def whole_run(self) -> bool:
+        """Whether a method that was asked for by name makes all updates, whatever the gaps."""
+        return self.updates is not None and self.method != "anneal"
 
     def _check_method(self) -> None:
         if not isinstance(self.method, str):

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from softmap import core
 from softmap.errors import OptionError
 from softmap.model import Model
-from softmap.relaxation.consistency import tighten
+from softmap.relaxation.consistency import require_possible, tighten
 from softmap.relaxation.gaps import cost_step
 from softmap.relaxation.point import Beliefs
 from softmap.relaxation.scaling import largest_cost, scaled
@@ -69,8 +69,11 @@ class Problem:
                 f"dtype='float32': {largest_cost(model)} is too large beside the other costs for "
                 "single precision; use float64"
             )
+        tight = tighten(found.model)
+        if model.required and not found.model.required:  # other units leave them behind
+            require_possible(model, np.isfinite(tight.unary))
         return cls(
-            model, found.model, tighten(found.model), found.exponent, found.scale, found.width,
+            model, found.model, tight, found.exponent, found.scale, found.width,
             precision, threads,
         )  # fmt: skip
 
@@ -110,6 +113,11 @@ class Problem:
         """λ of the user, or of a tightened model, in the units of the problem."""
         with np.errstate(over="ignore", under="ignore"):
             return np.ldexp(lam, self.exponent)
+
+    def cost(self, value: float) -> float:
+        """A cost of the user in the units of the problem."""
+        with np.errstate(over="ignore", under="ignore"):
+            return float(np.ldexp(value - self.given.constant, self.exponent))
 
     # --- and back ---------------------------------------------------------------------------------
 

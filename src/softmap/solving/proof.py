@@ -50,6 +50,13 @@ class Proof:
     nodes: int = 0
     beliefs: Beliefs | None = None
 
+    def __repr__(self) -> str:
+        """One line: arrays and clusters of a large proof would fill many pages."""
+        parts = [self.kind.name]
+        parts += [f"{len(self.clusters):,} clusters"] if self.clusters else []
+        parts += [f"{self.nodes:,} nodes"] if self.nodes else []
+        return f"Proof({', '.join(parts)}: {self.kind})"
+
     @property
     def stated(self) -> bool:
         """Whether the bound is only stated: `softmap.verify` repeats a search from a proof only."""

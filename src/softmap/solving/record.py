@@ -10,7 +10,7 @@ import math
 import time
 import warnings
 from collections.abc import Callable
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -18,8 +18,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from softmap import core
-from softmap.errors import CheckpointWarning
+from softmap.errors import CheckpointWarning, OptionError
 from softmap.later import made, unmade
+from softmap.model import Model
 from softmap.model.layout import layout
 from softmap.relaxation.gaps import relative_gap
 from softmap.relaxation.point import PrimalPoint
@@ -32,7 +33,21 @@ from softmap.solving.relax import TUNING, Check, Relaxation
 from softmap.solving.result import Result
 from softmap.solving.trace import PROVED, Row, Snapshot, StageName, Status, Trace
 
-__all__ = ["LOG", "Checkpoints", "Record", "cautious", "finished", "watcher"]
+__all__ = [
+    "LOG", "Checkpoints", "Record", "Watcher", "by_relaxation", "cautious", "claims", "finished",
+    "watcher",
+]  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Credit:
+    """When a bound is said to be proved by a search."""
+
+    negligible: float = 1e-3
+    """Part of the relaxation's gap below which what a search has added is not mentioned."""
+
+
+CREDIT = Credit()
 
 LOG = logging.getLogger("softmap")
 LOG.addHandler(logging.NullHandler())
@@ -45,19 +60,24 @@ class Record:
     ----------
     trace : Trace
         In the user's units.
+    labels, energy
+        The best labelling and its energy in the user's units. Where these round costs (near the
+        least numbers), labels that the run takes for better may cost more: then others are kept.
     """
 
     def __init__(self, problem: Problem, best: Best, budget: Budget, trace: Trace) -> None:
         self.trace = trace
+        self.labels, self.energy = best.labels, math.inf
         self._problem, self._best, self._budget = problem, best, budget
-        self._priced: tuple[Any, float] = (None, math.inf)
+        self._priced: Any = None
 
     def note(
         self, relaxation: Relaxation, stage: StageName, check: Check | None = None
     ) -> Snapshot:
         """Add a row about where the run stands."""
         problem, best, check = self._problem, self._best, check or Check()
-        energy = self.energy(best.labels, best.energy)
+        self.price()
+        energy = self.energy
         primal = primal_back(problem, best.primal, best.energy, energy)
         if len(self.trace):  # the user's units may have rounded an earlier one down
             primal = min(primal, self.trace[-1].primal)
@@ -72,18 +92,37 @@ class Record:
             energy=energy,
             slack=check.slack,
             stage=stage,
+            lp_bound=problem.bound_back(best.lp_bound),
         )
         self.trace.rows.append(row)
         LOG.debug("%s", row)
-        return Snapshot(problem.given, row, best.labels)
+        return Snapshot(problem.given, row, self.labels, _current_lam(problem, relaxation))
 
-    def energy(self, labels: NDArray[np.int64], energy: float) -> float:
-        """The energy of labels in the user's units, given that in the units of the problem."""
-        if not math.isfinite(energy) or self._problem.given is self._problem.scaled:
-            return energy
-        if labels is not self._priced[0]:  # the best labels stay the same for many checks
-            self._priced = labels, float(self._problem.given.energy(labels))
-        return self._priced[1]
+    def price(self) -> None:
+        """Price the best labels in the user's units; they stay the same for many checks."""
+        best, given = self._best, self._problem.given
+        if best.labels is self._priced:
+            return
+        self._priced = best.labels
+        same = given is self._problem.scaled or not best.found
+        energy = best.energy if same else float(given.energy(best.labels))
+        if energy <= self.energy or not math.isfinite(self.energy):
+            self.labels, self.energy = best.labels, energy
+
+
+def _current_lam(problem: Problem, relaxation: Relaxation) -> Callable[[], NDArray[np.float64]]:
+    """The function that makes λ of the method, in the user's units, as long as it stands there."""
+    done = relaxation.at.done
+
+    def make() -> NDArray[np.float64]:
+        if relaxation.at.done != done:
+            raise OptionError(
+                "λ of a snapshot can be had until the run goes on: ask for it in on_snapshot, or "
+                "before the next step of iterate"
+            )
+        return problem.lam_back(relaxation.restart_point()).copy()
+
+    return make
 
 
 def primal_back(problem: Problem, primal: float, energy: float, energy_back: float) -> float:
@@ -150,15 +189,20 @@ class Checkpoints:
 class Watcher:
     """Shows a run to a person who asked for it."""
 
-    def __init__(self, show: Callable[[Snapshot], Any], end: Callable[[Result], Any]) -> None:
-        self.show, self.end = show, end
+    def __init__(
+        self,
+        show: Callable[[Snapshot], Any],
+        end: Callable[[Result], Any],
+        close: Callable[[], Any],
+    ) -> None:
+        self.show, self.end, self.close = show, end, close
 
 
-def watcher(problem: Problem, options: Options) -> Watcher:
+def watcher(model: Model, options: Options) -> Watcher:
     """Log that a run begins, and make what shows it: a progress bar, lines, or nothing."""
-    LOG.info("solving %r by %s, goal %s", problem.given, options.method, options.goal)
+    LOG.info("solving %r by %s, goal %s", model, options.method, options.goal)
     if not options.verbose and not options.progress:
-        return Watcher(lambda snapshot: None, _log_end)
+        return Watcher(lambda snapshot: None, _log_end, lambda: None)
     from softmap.views.watching import Watching
 
     limits = {"time_limit": options.time_limit, "gap": options.gap}
@@ -168,7 +212,7 @@ def watcher(problem: Problem, options: Options) -> Watcher:
         _log_end(result)
         watching.end(result)
 
-    return Watcher(watching, end)
+    return Watcher(watching, end, watching.close)
 
 
 def _log_end(result: Result) -> None:
@@ -179,18 +223,19 @@ def finished(relaxation: Relaxation, record: Record, status: Status) -> Result:
     """Assemble the result of a run."""
     best, budget, problem = relaxation.best, relaxation.budget, relaxation.problem
     _last_labels(relaxation, record, status)
-    point = best.point or PrimalPoint(problem.model, labels=best.labels)
+    record.price()
+    labels, energy = record.labels, record.energy
+    point = best.point or PrimalPoint(problem.model, labels=labels)
     lam: Any = best.unmade_lam()
     messages: Any = relaxation.restart_point
     if problem.model.half_size <= TUNING.lazy:  # else they are made when somebody asks for them
         lam, messages = best.lam, relaxation.restart_point()
         made(point, "coupling")
-    energy = record.energy(best.labels, best.energy)
     result = Result(
         model=problem.given,
         method=relaxation.algorithm.name,
         status=status,
-        labels=best.labels[: problem.given.num_visible],
+        labels=labels[: problem.given.num_visible],
         energy=energy,
         primal=primal_back(problem, best.primal, best.energy, energy),
         lam=_lam_back(problem, lam),
@@ -204,16 +249,41 @@ def finished(relaxation: Relaxation, record: Record, status: Status) -> Result:
         threads=problem.threads,
         point=point,
         tolerances=(relaxation.options.lp_gap, relaxation.options.gap),
+        upper_bound=_infinite(relaxation.options.upper_bound),
         **_bounds_back(problem, best),
     )
-    return result if problem.given is problem.scaled else cautious(result)
+    plain = by_relaxation(result)
+    return result if plain is result and problem.given is problem.scaled else cautious(plain)
+
+
+def by_relaxation(result: Result) -> Result:
+    """The result with the relaxation's own bound, where a search has added next to nothing.
+
+    What the relaxation proves can be checked, and a search should not have the credit for it. The
+    bound must still prove what the status says.
+    """
+    if result.proof.kind is not ProofKind.SEARCH or not result.found:
+        return result
+    gained = result.bound - result.lp_bound
+    if not gained <= CREDIT.negligible * (result.energy - result.lp_bound):
+        known = {Status.OPTIMAL: PROVED, Status.GAP: result.tolerances[1]}
+        if result.status not in known:
+            return result
+    large = {name: unmade(result, name) for name in ("lam", "messages")}
+    plain = replace(result, bound=result.lp_bound, proof=Proof(), **large)
+    most = claims(plain).get(result.status, math.inf)
+    return plain if plain.relative_gap(plain.claimed_gap) <= most else result
+
+
+def _infinite(upper_bound: float | None) -> float:
+    return math.inf if upper_bound is None else upper_bound
 
 
 def _last_labels(relaxation: Relaxation, record: Record, status: Status) -> None:
     """Labels that the background search or a device still has."""
     if relaxation.take_labels(wait=status is not Status.INTERRUPTED):
         record.note(relaxation, StageName.LABELS)
-    rounded = relaxation.algorithm.rounded(relaxation.state)
+    rounded = relaxation.algorithm.rounded(relaxation.state) if relaxation.begun else None
     if rounded is not None and not relaxation.best.found:
         relaxation.best.offer_labels(rounded)
         record.note(relaxation, StageName.LABELS)
@@ -247,12 +317,25 @@ def _bounds_back(problem: Problem, best: Best) -> dict[str, Any]:
     return {"bound": bound, "lp_bound": lower, "proof": proof}
 
 
+def claims(result: Result) -> dict[Status, float]:
+    """The relative gaps that statuses claim, each of the gap that it speaks of."""
+    lp_gap, gap = result.tolerances
+    return {
+        Status.LP_GAP: lp_gap, Status.GAP: gap, Status.NONE_BELOW: gap, Status.OPTIMAL: PROVED,
+    }  # fmt: skip
+
+
 def cautious(result: Result) -> Result:
     """A result whose trace and status say no more than its bounds prove."""
-    rows = [replace(row, bound=min(row.bound, result.bound)) for row in result.trace]
-    tolerances = dict(zip((Status.LP_GAP, Status.GAP), result.tolerances, strict=True))
-    most = (tolerances | {Status.OPTIMAL: PROVED}).get(result.status, math.inf)
-    gap = result.lp_gap if result.status is Status.LP_GAP else result.gap
+    rows = [
+        replace(
+            row,
+            bound=min(row.bound, result.bound),
+            lp_bound=min(row.lp_bound, result.lp_bound),
+        )
+        for row in result.trace
+    ]
+    most, gap = claims(result).get(result.status, math.inf), result.claimed_gap
     if math.isfinite(result.bound):
         gap -= 4 * math.ulp(result.bound)  # the constant was added, which may have rounded
     held = relative_gap(gap, result.unit) <= most

@@ -14,6 +14,7 @@ import time
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
+from functools import cached_property
 from typing import TYPE_CHECKING, Any, Generic, NamedTuple, TypeVar
 
 import numpy as np
@@ -22,6 +23,7 @@ from numpy.typing import NDArray
 from softmap import core
 from softmap.errors import InfeasibleModel
 from softmap.labels import LabelSearch, cheapest, round_nodes
+from softmap.labels.improving import best_labelling
 from softmap.labels.search import Priced, Readable, find_feasible
 from softmap.methods.base import Algorithm, Floats, Proposal, Verdict
 from softmap.methods.policy import Ask, Checks, Schedule
@@ -209,25 +211,61 @@ class Relaxation:
         if eta is None and warm is not None:
             eta = warm.eta(options.method)
         self.algorithm = _method(options, eta, problem.threads)
-        model = problem.model
-        self.state = self.algorithm.init(model, None if warm is None else warm.lam, options.seed)
-        self.judge: Judge = self.algorithm.judge_by(Judge(best))
-        if not model.cost_sizes.largest:  # nothing costs anything: λ = 0 proves all there is
+        if not problem.model.cost_sizes.largest:  # no cost is not 0: λ = 0 proves all there is
             best.offer_lam(best.lam)
-        self.labels = LabelSearch(model, self.algorithm.decode_order(model))
         self.at = Progress()
         self.at.next_check = self._interval()
-        self._warm = warm is not None
+        self._first = None if warm is None else warm.lam
+        self._hurried = False
         self._pending: Background[Priced] | None = None
         self._restart: tuple[int, Floats] | None = None
+
+    # --- set-up -----------------------------------------------------------------------------------
+
+    def set_up(self) -> None:
+        """Let the method begin, unless the time limit comes before its first pass has ended.
+
+        A run whose method has not begun ends with the labels of least cost, each variable by
+        itself, and the bound of λ = 0.
+        """
+        budget = self.budget
+        if budget.limits_setup:
+            self._guess_times()
+            needed = Task.SETUP, Task.STEP, Task.BRIEF, Task.FINISH
+            if budget.left <= 0 or not budget.fits(*needed):
+                return
+        self.state  # noqa: B018 - made here
+
+    @property
+    def begun(self) -> bool:
+        """Whether the method has begun."""
+        return "state" in self.__dict__
+
+    @cached_property
+    def state(self) -> Any:
+        """What the method carries on. To begin takes as long as several passes."""
+        state = self.algorithm.init(self.problem.model, self._first, self.options.seed)
         self._hand_back_memory()
+        return state
+
+    @cached_property
+    def judge(self) -> Judge:
+        """The judge of this run: that of the method, where it has one."""
+        found: Judge = self.algorithm.judge_by(Judge(self.best))
+        return found
+
+    @cached_property
+    def labels(self) -> LabelSearch:
+        """The search for labels."""
+        model = self.problem.model
+        return LabelSearch(model, self.algorithm.decode_order(model))
 
     # --- where it stands --------------------------------------------------------------------------
 
     @property
     def sweeps(self) -> float:
         """Work of the method in units of all half-edges."""
-        return float(self.state.work / max(1, 2 * self.problem.model.m))
+        return float(self.state.work / max(1, 2 * self.problem.model.m)) if self.begun else 0.0
 
     @property
     def tolerances(self) -> Tolerances:
@@ -236,7 +274,9 @@ class Relaxation:
 
     def closed(self) -> Status | None:
         """Whether a gap is small enough; the LP's counts unless passes may prove the labels."""
-        status = self.tolerances.met(self.best.gaps())
+        if self.options.whole_run:
+            return None
+        status = self.best.met(self.tolerances)
         return None if status is Status.LP_GAP and self._proving() else status
 
     def _proving(self) -> bool:
@@ -252,8 +292,7 @@ class Relaxation:
         sweeping = self.algorithm.sweeping
         passes = self.at.done if sweeping else int(self.sweeps)
         stalled = self.at.stalled(CHECKS, passes, *self.best.gaps())
-        asked = not sweeping and self.options.updates is not None
-        return Status.STALLED if stalled and not asked else None
+        return Status.STALLED if stalled and not self.options.whole_run else None
 
     def search_due(self) -> bool:
         """Whether to try an exact search now: after growing numbers of passes."""
@@ -276,8 +315,8 @@ class Relaxation:
     def restart_point(self) -> Floats:
         """λ where the method stands, computed once."""
         at, best = self.at, self.best
-        if not at.done and not self._warm:
-            return best.lam  # which is 0 still
+        if not self.begun or (not at.done and self._first is None):
+            return best.lam if self._first is None else self._first  # the former is 0 still
         if self._restart is None or self._restart[0] != at.done:
             lam = self.algorithm.restart_point(self.state)
             # a method of the paper that diverges may have overflowed
@@ -293,17 +332,29 @@ class Relaxation:
     def advance(self, trace: Trace) -> Status | None:
         """Go on to the next check, or to the first limit on the way."""
         at, budget = self.at, self.budget
-        if budget.left <= 0:  # there is no time even to find out how long a step takes
+        if budget.left <= 0 or not self.begun:
             return Status.TIME_LIMIT
         if budget.time_limit and not budget.known(Task.STEP) and not self.algorithm.frugal:
             self._guess_times()
-        if not self.state.work and not self._warm:
+        if not self.state.work and self._first is None:
             self._start_coarse()
         while at.done < at.next_check:
             if status := budget.stop(at.done) or self.switches(trace) or self._out_of_time():
                 return status
             self._step()
         return budget.stop(at.done)
+
+    def hurry(self) -> bool:
+        """Go on up to the time limit with brief checks; whether a pass and such a check fit.
+
+        What a thorough check is expected to take is left when it could not follow another pass.
+        """
+        self._hurried = True
+        return self.begun and not self.budget.stop(self.at.done) and not self._out_of_time()
+
+    def _closing(self) -> tuple[Task, ...]:
+        """What is to follow the last step."""
+        return (Task.BRIEF, Task.FINISH) if self._hurried else self.budget.closing()
 
     def _step(self) -> None:
         """As many steps as fit between two looks at limits."""
@@ -316,7 +367,7 @@ class Relaxation:
         dearest = 2 * self.problem.model.m if sweeping else int(graph.degree.max())
         count = budget.affordable(dearest, min(count, wanted))
         if budget.time_limit is not None:
-            fitting = budget.fitting(Task.STEP, budget.left, *budget.closing())
+            fitting = budget.fitting(Task.STEP, budget.left, *self._closing())
             count = max(1, min(count, fitting))
         before = self.state.work
         with budget.timed(Task.STEP, count):
@@ -327,23 +378,27 @@ class Relaxation:
     def _interval(self) -> int:
         """Steps until the next check."""
         options, at = self.options, self.at
+        if options.whole_run and options.updates:
+            return max(1, options.updates // 40)
         if self.algorithm.sweeping:
             asked = max(options.lp_gap, options.gap, 1e-12)
             return CHECKS.passes_to_next(at.done, self.best.gaps().lp / asked)
-        if options.updates:
-            return max(1, options.updates // 40)
         return max(2 * self.problem.model.m, at.done // 5)
 
     def _guess_times(self) -> None:
-        """Guess what steps and checks cost, before the first of them, from one bound.
+        """Guess what set-up, steps and checks cost, before the first of them, from one bound.
 
         If that leaves no time for any, a second try tells whether the machine was just busy.
         """
+        if not self.begun:
+            self.budget.guess_setup(self.problem.model)
         steps = 1 if self.algorithm.sweeping else 2 * self.problem.model.m
         width = _label_width(self.problem.model)
         for _ in range(2):
+            if self.budget.left <= 0:  # there is no time even to find out how long a step takes
+                return
             self.budget.guess(lambda: self.best.offer_lam(self.best.lam), steps, width)
-            if not self._out_of_time():
+            if not self._out_of_time() or self.budget.expected(Task.BOUND) > TUNING.responsive:
                 return
 
     def _start_coarse(self) -> None:
@@ -363,7 +418,7 @@ class Relaxation:
 
     def _out_of_time(self) -> Status | None:
         """Whether the next step, and what follows it, would take longer than the time limit."""
-        if self.budget.time_limit is None or self.budget.fits(Task.STEP, *self.budget.closing()):
+        if self.budget.time_limit is None or self.budget.fits(Task.STEP, *self._closing()):
             return None
         return Status.TIME_LIMIT
 
@@ -385,7 +440,7 @@ class Relaxation:
         if at.checked_at == at.done and (not thorough or at.decoded_at == at.done):
             return Check()  # nothing has changed
         before, at.checked_at = max(at.checked_at, 0), at.done
-        if not at.done and not thorough:
+        if not self.begun or (not at.done and not thorough):
             found = self._least_check()
         elif not thorough or (not last and self._hasty()):
             found = self._brief_check(thorough=thorough)
@@ -419,7 +474,7 @@ class Relaxation:
 
     def _hasty(self) -> bool:
         """Whether a point is not worth its price yet: labels give an upper value, too."""
-        early = self.algorithm.sweeping and self.at.done <= CHECKS.hasty and not self._warm
+        early = self.algorithm.sweeping and self.at.done <= CHECKS.hasty and self._first is None
         return early and self.options.goal == "lp" and not self.algorithm.frugal
 
     def _proposal(self, *, last: bool) -> Proposal:
@@ -455,8 +510,13 @@ class Relaxation:
         lam = self.restart_point() if done else best.lam
         if done or not math.isfinite(best.lp_bound):
             best.offer_lam(lam)
-        if not best.found:
+        if best.found:
+            return Check()
+        with self.budget.timed(Task.READ):
             self._read_labels(lam)
+        timed = self.budget.time_limit is not None  # else the run was interrupted
+        if timed and best.found and self.budget.fits(Task.MOVES, Task.FINISH):
+            best.offer_labels(*best_labelling(self.problem.model, [best.labels]))
         return Check()
 
     def _hands_over(self, before: int) -> bool:

@@ -15,7 +15,6 @@ from softmap.arguments import flag
 from softmap.errors import FormatError, ModelError, OptionError, shown
 from softmap.later import later, made
 from softmap.model import Model, checked_model
-from softmap.model.facts import html_table
 from softmap.relaxation.consistency import tighten
 from softmap.relaxation.gaps import Gaps
 from softmap.relaxation.point import PrimalPoint
@@ -40,7 +39,7 @@ __all__ = ["Result", "load_result", "point_arrays", "point_from_arrays", "stored
 KIND, VERSION = "result", 2
 NUMBERS = (
     "method", "energy", "bound", "primal", "eta", "work", "sweeps", "seconds", "setup_seconds",
-    "threads", "lp_bound", "tolerances",
+    "threads", "lp_bound", "upper_bound", "tolerances",
 )  # fmt: skip
 COUNTS = ("work", "threads")
 ARRAYS = ("labels", "lam", "messages")
@@ -75,8 +74,8 @@ class Result(Gaps):
         Half-edge messages sent, and the same in units of all half-edges.
     seconds, setup_seconds, threads
         Time in the loop, time before it, and threads used.
-    tolerances
-        The relative `lp_gap` and `gap` that were asked for.
+    tolerances, upper_bound
+        The relative `lp_gap` and `gap` that were asked for, and the upper bound that was given.
     point
         What the marginals are made from; its costs are in units of its own model.
     """
@@ -101,6 +100,7 @@ class Result(Gaps):
     lp_bound: float
     proof: Proof
     tolerances: tuple[float, float] = (1e-4, 1e-6)
+    upper_bound: float = math.inf
 
     def __post_init__(self) -> None:
         if self.model is not None and self.model.shape is not None:  # it may travel without one
@@ -138,6 +138,15 @@ class Result(Gaps):
     def lp_gap(self) -> float:
         """`primal - lp_bound`, at least 0; 0 proves the point optimal for the LP relaxation."""
         return max(0.0, self.primal - self.lp_bound)
+
+    @property
+    def claimed_gap(self) -> float:
+        """The gap that `status` speaks of: of the LP, the upper bound, or else the labelling."""
+        if self.status is Status.LP_GAP:
+            return self.lp_gap
+        if self.status is Status.NONE_BELOW:
+            return max(0.0, self.upper_bound - self.bound)
+        return self.gap
 
     @cached_property
     def node_marginals(self) -> Floats:
@@ -179,12 +188,21 @@ class Result(Gaps):
         self,
         path: str | Path = "softmap-report.html",
         *,
-        title: str = "softmap run",
+        title: str | None = None,
         picture: ArrayLike | None = None,
     ) -> Path:
-        """Write one self-contained HTML page about this run; returns its path.
+        """Write one self-contained HTML page about this run, and return its path.
 
-        `picture`, grey or in colours, is shown beside the labelling of a grid.
+        Parameters
+        ----------
+        path : str or Path
+            The file to write. An existing file is replaced.
+        title : str, optional
+            What was solved, for example the name of a file. The page adds how good the answer is.
+            By default the sizes of the model.
+        picture : array, optional
+            A grey (rows, columns) or colour (rows, columns, 3) image in 0..255, shown beside the
+            labelling.
         """
         from softmap.views import page
 
@@ -202,12 +220,9 @@ class Result(Gaps):
         return plotting.result_figure(self, None if path is None else checked_path(path))
 
     def _repr_html_(self) -> str:
-        from softmap.views.facts import result_facts
-        from softmap.views.words import certificate_sentences
+        from softmap.views.notebook import result_html
 
-        return html_table(
-            "softmap.Result", result_facts(self), " ".join(certificate_sentences(self))
-        )
+        return result_html(self)
 
     def save(self, path: str | Path, *, with_model: bool = True) -> None:
         """Write the result to a NumPy archive; see `softmap.load_result`.
@@ -297,6 +312,7 @@ def load_result(path: str | Path, model: Model | None = None) -> Result:
 
 def _restored(model: Model, header: dict[str, Any], arrays: Arrays) -> Result:
     """The result that a header and arrays describe, checked as far as its use needs it."""
+    header = {"upper_bound": math.inf} | header  # older files have none
     parts: dict[str, Any] = {name: _number(name, header[name]) for name in NUMBERS[1:-1]}
     lp_gap, gap = (float(value) for value in header["tolerances"])
     size = model.half_size

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 import warnings
 from collections.abc import Callable, Generator
 from contextlib import suppress
@@ -17,11 +18,11 @@ from softmap.machine import usable_cores
 from softmap.model import Model, checked_model
 from softmap.solving.archive import checked_path
 from softmap.solving.best import Best
-from softmap.solving.budget import Budget, Interrupts
+from softmap.solving.budget import Budget, Interrupts, Share, Task
 from softmap.solving.memory import require_memory
 from softmap.solving.options import Options, with_options
 from softmap.solving.problem import Problem
-from softmap.solving.record import Checkpoints, Record, finished, watcher
+from softmap.solving.record import Checkpoints, Record, Watcher, finished, watcher
 from softmap.solving.relax import Relaxation
 from softmap.solving.result import Result
 from softmap.solving.trace import Snapshot, StageName, Status, Trace
@@ -56,10 +57,15 @@ def solve(model: Model, options: Options) -> Result:
         Relative gap between labelling and bound that ends the run.
     time_limit : float, optional
         Stop after this many seconds. No limit if left out.
+    memory_limit : int, optional
+        Bytes that the run may take, the model included, Python and its libraries not. A run that
+        needs more is refused before it begins; stages after the relaxation that would need more
+        are left out. All memory of the machine if left out.
     max_work : int, optional
         Stop after this many messages along half-edges. No limit if left out.
     updates : int, optional
-        Stop after this many updates: passes, or single updates of a randomised method.
+        Stop after this many updates: passes, or single updates of a randomised method. A method
+        other than "anneal" makes all of them, also where the gaps are closed before.
     threads : int, optional
         Threads of the processor; all that this process may use if left out.
     dtype : "float64" or "float32", optional
@@ -67,8 +73,16 @@ def solve(model: Model, options: Options) -> Result:
         Bounds are always computed in float64.
     seed : int, default 0
         Seed of what is random.
-    warm_start : array or Result, optional
-        λ, or an earlier result, also of a model whose costs differ a little.
+    warm_start : array, mapping or Result, optional
+        An earlier result, also of a model whose costs differ a little; λ; or a labelling (integers,
+        or a mapping from names to states), which is what `labels` is.
+    labels : int array or mapping, optional
+        Initial labelling, by number or by name. Its cost is the first upper bound.
+    upper_bound : float, optional
+        Search only for labellings that cost less. The run stops when it has proved that there is
+        none (status NONE_BELOW), or for the same reasons as a run without an upper bound. All
+        bounds are bounds on the cost of every labelling, whether or not a labelling costs as little
+        as this number.
     checkpoint : str or Path, optional
         File to which the run is written at intervals, at the end and when it is interrupted;
         `softmap.resume` goes on from it.
@@ -99,7 +113,7 @@ def solve(model: Model, options: Options) -> Result:
     InfeasibleModel
         No labelling has finite cost.
     NotEnoughMemory
-        The run would need more memory than there is.
+        The run would need more memory than there is, or than `memory_limit`.
 
     Examples
     --------
@@ -152,6 +166,7 @@ def resume(  # noqa: PLR0913 - the limits of `solve`
     lp_gap: float | None = None,
     gap: float | None = None,
     time_limit: float | None = None,
+    memory_limit: int | None = None,
     max_work: int | None = None,
     updates: int | None = None,
     threads: int | None = None,
@@ -177,6 +192,8 @@ def resume(  # noqa: PLR0913 - the limits of `solve`
         Relative gap between labelling and bound that ends the run; as before if left out.
     time_limit : float, optional
         Stop after this many seconds, those of the stopped run included. No limit if left out.
+    memory_limit : int, optional
+        Bytes that the run may take, as for `solve`.
     max_work : int, optional
         Stop after this many messages in all. No limit if left out.
     updates : int, optional
@@ -219,8 +236,9 @@ def resume(  # noqa: PLR0913 - the limits of `solve`
     changed = {"lp_gap": lp_gap, "gap": gap, "updates": updates}
     kept = stored.settings | {name: v for name, v in changed.items() if v is not None}
     options = Options(
-        time_limit=time_limit, max_work=max_work, threads=threads, checkpoint=checkpoint,
-        proof=proof, on_snapshot=on_snapshot, verbose=verbose, progress=progress, **kept,
+        time_limit=time_limit, memory_limit=memory_limit, max_work=max_work, threads=threads,
+        checkpoint=checkpoint, proof=proof, on_snapshot=on_snapshot, verbose=verbose,
+        progress=progress, **kept,
     )  # fmt: skip
     interrupts = Interrupts()
     with interrupts:
@@ -238,6 +256,7 @@ class _Run:
     record: Record
     warm: WarmStart | None
     checkpoints: Checkpoints
+    watching: Watcher
     proof: ProofFile | None
 
     @cached_property
@@ -285,23 +304,38 @@ class _Run:
 
 
 def _begin(model: Model, options: Options, interrupts: Interrupts, stored: Any = None) -> _Run:
-    """Set a run up; a stored one goes on where it was."""
+    """Set a run up; a stored one goes on where it was. Who watches sees that from the start."""
+    watching = watcher(model, options)
+    try:
+        return _set_up(model, options, interrupts, stored, watching)
+    except BaseException:
+        watching.close()
+        raise
+
+
+def _set_up(
+    model: Model, options: Options, interrupts: Interrupts, stored: Any, watching: Watcher
+) -> _Run:
     on_cpu = options.backend == "cpu"
     budget = Budget(
         time_limit=options.time_limit, max_work=options.max_work, updates=options.updates,
         interrupts=interrupts, setup_counts=on_cpu,
     )  # fmt: skip
     if on_cpu:
-        require_memory(model, options.precision)
+        require_memory(model, options.precision, options.memory_limit)
     threads = options.threads or usable_cores()
     problem = Problem.of(model, precision=options.precision, threads=threads)
-    best = Best(problem)
-    warm = None
-    if options.warm_start is not None:
-        from softmap.solving.warm import warm_start  # most runs begin without one
+    best = Best(problem, options.upper_bound)
+    warm = labels = None
+    if options.warm_start is not None or options.labels is not None:
+        from softmap.solving.warm import start_labels, warm_start  # most runs begin without one
 
-        warm = warm_start(problem, options.warm_start)
+        labels = start_labels(problem.given, options.labels, options.warm_start)
+        warm = None if labels is not None else warm_start(problem, options.warm_start)
     relaxation = Relaxation(problem, options, best, budget, warm)
+    if labels is not None:
+        best.offer_labels(labels)
+    relaxation.set_up()
     trace = Trace()
     budget.start()
     if stored is not None:
@@ -313,7 +347,7 @@ def _begin(model: Model, options: Options, interrupts: Interrupts, stored: Any =
         from softmap.solving.prooffile import ProofFile  # few runs are proved to others
 
         proof = ProofFile(Path(options.proof))
-    return _Run(options, best, budget, relaxation, record, warm, checkpoints, proof)
+    return _Run(options, best, budget, relaxation, record, warm, checkpoints, watching, proof)
 
 
 def _steps(run: _Run) -> Generator[Snapshot, None, Result]:
@@ -322,7 +356,7 @@ def _steps(run: _Run) -> Generator[Snapshot, None, Result]:
     An exception, be it of a callback, carries the result so far as its attribute `result`; so does
     the KeyboardInterrupt of a second Ctrl-C within a second.
     """
-    watching, interrupts = watcher(run.relaxation.problem, run.options), run.budget.interrupts
+    watching, interrupts = run.watching, run.budget.interrupts
     try:
         try:
             status = yield from _shown(_stages(run), watching.show)
@@ -345,6 +379,7 @@ def _steps(run: _Run) -> Generator[Snapshot, None, Result]:
         _attach_result(run, error)
         raise
     finally:
+        watching.close()
         if run.proof is not None:
             run.proof.close()
 
@@ -355,13 +390,34 @@ def _stages(run: _Run) -> Generator[Snapshot, None, Status]:
     if run.options.goal != "lp" and status in OPEN:
         run.checkpoints.suspend()  # other stages are not stored: a resumed run begins them again
         status = yield from _take_turns(run)
+    elif status is Status.TIME_LIMIT and (snapshot := _use_rest(run)) is not None:
+        yield snapshot
+        stopped = Status.CALLBACK if run.asked_to_stop(snapshot) else status
+        status = run.relaxation.closed() or stopped
     return status
+
+
+def _use_rest(run: _Run) -> Snapshot | None:
+    """Look for better labels where the time limit leaves no time for anything else."""
+    from softmap.solving.stages import Improve
+
+    best, budget = run.best, run.budget
+    if run.options.goal == "lp" or not best.found or not budget.known(Task.BOUND):
+        return None
+    improve = Improve(run.relaxation.problem, run.options)
+    if not improve.active or not improve.fits(budget):
+        return None
+    with budget.interrupts:
+        # as long as it takes to begin it may take to end
+        seconds = budget.left - budget.expected(Task.FINISH) - improve.least(budget)
+        improve(best, Share(budget, time.perf_counter() + max(0.0, seconds)))
+        return run.note(improve.name)
 
 
 def _relax(run: _Run) -> Generator[Snapshot, None, Status]:
     """Advance, check and store until the LP is solved, or something else stops it."""
     relaxation, trace, interrupts = run.relaxation, run.record.trace, run.budget.interrupts
-    status = _ended_before(run)
+    status, hurried = _ended_before(run), False
     if status is None and run.warm is not None and run.warm.result is not None:
         with interrupts:
             snapshot, status = _recall(run, run.warm)
@@ -378,19 +434,21 @@ def _relax(run: _Run) -> Generator[Snapshot, None, Status]:
         with interrupts:
             run.checkpoints.suspend()
             status = limited = relaxation.advance(trace)
-            if limited:  # stored before this check: a run without this limit does not check here
+            if limited and not hurried:  # a run without this limit does not check here
                 run.checkpoints.save()
             check = relaxation.check(last=limited is not None)
             snapshot = run.note(StageName.RELAX, check)
             if status is None and _search_is_due(run):
                 snapshot = _search_early(run) or snapshot
+            if limited is Status.TIME_LIMIT and relaxation.hurry():
+                status, hurried = None, True
             status = relaxation.closed() or status or relaxation.stalled()
-            if limited is None:
+            if limited is None and not hurried:
                 run.checkpoints.allow()
         yield snapshot
         if run.asked_to_stop(snapshot) and status is None:
             status = Status.CALLBACK
-        if not limited:
+        if not limited and not hurried:
             run.checkpoints.save_if_due(at_end=status is not None)
     return status
 
@@ -417,7 +475,7 @@ def _recall(run: _Run, warm: WarmStart) -> tuple[Snapshot, Status | None]:
     """Begin with what an earlier result knows; it may be all that was asked for."""
     relaxation = run.relaxation
     lower = warm.recall(relaxation.judge, relaxation.labels, run.options.seed)
-    if lower > 1.0:
+    if lower > 1.0 and relaxation.begun:
         relaxation.algorithm.lower_eta(relaxation.state, lower)
     snapshot = run.note(StageName.RELAX)
     return snapshot, relaxation.closed() or warm.ended(run.best, run.options)
@@ -426,7 +484,7 @@ def _recall(run: _Run, warm: WarmStart) -> tuple[Snapshot, Status | None]:
 def _search_is_due(run: _Run) -> bool:
     """Whether an exact search is tried before the LP is solved."""
     warm = run.warm
-    if run.options.goal == "lp":
+    if run.options.goal == "lp" or run.options.whole_run:
         return False
     if warm is not None and warm.result is not None and not warm.searched:
         return False  # the relaxation will not take long

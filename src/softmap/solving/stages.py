@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 import time
 from abc import ABC, abstractmethod
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, ClassVar
 
@@ -19,10 +19,19 @@ from softmap import core
 from softmap.errors import InfeasibleModel
 from softmap.labels import neighbourhoods
 from softmap.labels.search import find_feasible
-from softmap.proof.search.exact import ExactResult, ExactSearch, FlatModel, flat_lam, flatten
+from softmap.model import Model
+from softmap.proof.search.exact import (
+    OPEN_NODE_BYTES,
+    ExactResult,
+    ExactSearch,
+    FlatModel,
+    flat_lam,
+    flatten,
+)
 from softmap.proof.search.partial import PartialSearch
 from softmap.solving.best import Best
 from softmap.solving.budget import Budget, Share, Task
+from softmap.solving.memory import memory_needed, room_beside
 from softmap.solving.options import Options
 from softmap.solving.problem import Problem
 from softmap.solving.proof import Proof, ProofKind
@@ -68,6 +77,17 @@ class StageTuning:
         Variables up to which the width of a model is computed.
     eliminated : float
         Table entries up to which variable elimination solves a model of small width.
+    entry_bytes, edge_bytes : int
+        Memory of a search, per table entry and per edge; the latter also of a search for labels.
+    dp_bytes : int
+        Of dynamic programming, per table entry, where memory is limited.
+    without_clusters : float
+        Memory of tightening before the first cluster, over that of the relaxation.
+    memory_share : float
+        Part of the memory beside the relaxation that one stage may take; what a search or
+        tightening holds stays there while others have their turns.
+    state_bytes : int
+        Memory of a joint state of clusters.
     """
 
     at_most: float = 0.5
@@ -84,9 +104,20 @@ class StageTuning:
     tight: float = 1e-10
     narrow: int = 3_000
     eliminated: float = 5e8
+    entry_bytes: int = 64
+    edge_bytes: int = 2000
+    dp_bytes: int = 32
+    without_clusters: float = 5.0
+    memory_share: float = 0.4
+    state_bytes: int = 1000
 
 
 TUNING = StageTuning()
+
+
+def _search_takes(model: Model, entries: int) -> float:
+    """Bytes of an exact search, open nodes and dynamic programming not counted."""
+    return float(TUNING.entry_bytes * entries + TUNING.edge_bytes * (model.n + model.m))
 
 
 class Stage(ABC):
@@ -103,6 +134,8 @@ class Stage(ABC):
     ----------
     active : bool
         Whether it may still achieve something.
+    room : float
+        Bytes that it may take.
     """
 
     name: ClassVar[StageName]
@@ -112,7 +145,9 @@ class Stage(ABC):
     def __init__(self, problem: Problem, options: Options, proof: ProofFile | None = None) -> None:
         self.problem, self.options = problem, options
         self.fresh_log = None if proof is None else proof.fresh
-        self.active = self.applies()
+        room = room_beside(problem.model, options.precision, options.memory_limit)
+        self.room = TUNING.memory_share * room
+        self.active = self.applies() and self.takes() <= self.room
 
     @abstractmethod
     def applies(self) -> bool:
@@ -122,9 +157,17 @@ class Stage(ABC):
     def __call__(self, best: Best, share: Share) -> None:
         """Go on for one turn, and offer what was found."""
 
+    def takes(self) -> float:
+        """Bytes that it takes at least, beside those of the relaxation."""
+        return 0.0
+
     def fits(self, budget: Budget) -> bool:
         """Whether a turn would end well before the time limit, and leave others theirs."""
-        return self.setup * budget.expected(Task.BOUND) <= TUNING.at_most * budget.left
+        return self.least(budget) <= TUNING.at_most * budget.left
+
+    def least(self, budget: Budget) -> float:
+        """Seconds that its shortest turn may take."""
+        return self.setup * budget.expected(Task.BOUND)
 
 
 class Search(Stage):
@@ -137,11 +180,15 @@ class Search(Stage):
         self._flat: FlatModel | None = None
         self._search: ExactSearch | None = None
         self._bound = -math.inf  # of the λ it started from, or of its root
+        self._beyond = 0.0  # by how much the labels it started from exceed the upper bound
         model = self.problem.model
         tied = model.edges[:, 0] >= model.num_variables
         pairs = np.diff(model.edge_offset)[~tied].sum() if model.m else 0
         self.entries = int(pairs) + model.unary.size
         return self.entries <= TUNING.entries
+
+    def takes(self) -> float:
+        return _search_takes(self.problem.model, self.entries)
 
     def __call__(self, best: Best, share: Share) -> None:
         if not share.timed and not self._promising(best):
@@ -182,16 +229,22 @@ class Search(Stage):
         """The search that goes on; a new one where λ has become much better."""
         bound, rest = best.lp_bound, best.energy - best.bound
         better = not bound - self._bound <= TUNING.fresh * rest
-        if self._search is None or better:
+        beyond = self._above(best)
+        if self._search is None or better or beyond != self._beyond:
+            self._beyond = beyond
             model = self.problem.model
             self._bound = bound
-            most = 1e9 if share.timed else float(TUNING.dp_entries * share.work)
+            spare = self.room - self.takes()  # half for tables, half for open nodes
+            tables = 1e9 if share.timed else float(TUNING.dp_entries * share.work)
+            tables = max(tables, TUNING.eliminated) if self.narrow else tables
             self._search = ExactSearch(
                 self._flattened(),
                 incumbent=best.labels if best.found else None,
                 lam=flat_lam(model, best.lam),
                 relative_gap=min(TUNING.tight, self.options.gap),
-                dp_limit=max(most, TUNING.eliminated) if self.narrow else most,
+                absolute_gap=beyond,
+                dp_limit=min(tables, spare / TUNING.dp_bytes),
+                open_bytes=min(OPEN_NODE_BYTES, spare / 2),
                 seconds=min(share.budget.left, 1e9),
                 log=None if self.fresh_log is None else self.fresh_log(),
             )
@@ -208,7 +261,13 @@ class Search(Stage):
         proof = Proof(ProofKind.SEARCH, nodes=found.nodes)
         best.offer_bound(found.lower_bound, proof, found.log)
         self._bound = max(self._bound, found.root_bound)
-        self.active = not found.complete
+        # better labels than those above the cutoff are to be proved in turn, by another search
+        again = self._beyond != self._above(best)
+        self.active = not found.complete or again
+
+    def _above(self, best: Best) -> float:
+        """By how much the labels exceed the upper bound: they must get better by that much."""
+        return max(0.0, best.energy - best.cutoff) if best.found else 0.0
 
 
 class Partial(Stage):
@@ -221,6 +280,11 @@ class Partial(Stage):
         self._search: PartialSearch | None = None
         model = self.problem.model
         return model.n > TUNING.partial_from and model.m > 0 and not len(model.auxiliaries)
+
+    def takes(self) -> float:
+        model = self.problem.model
+        entries = model.unary.size + int(model.edge_offset[-1])
+        return OPEN_NODE_BYTES + _search_takes(model, entries)
 
     def __call__(self, best: Best, share: Share) -> None:
         if not best.found:
@@ -253,12 +317,16 @@ class Improve(Stage):
     """Large neighbourhoods of the best labels, solved exactly; a feasible start where none is."""
 
     name = StageName.LABELS
-    setup = 2.0
+    setup = 8.0
     proves = False
 
     def applies(self) -> bool:
         self._turns = 0
         return True
+
+    def takes(self) -> float:
+        model = self.problem.model
+        return float(TUNING.edge_bytes * model.m / 10 + 8 * model.unary.size)
 
     def __call__(self, best: Best, share: Share) -> None:
         model = self.problem.model
@@ -289,6 +357,9 @@ class Tighten(Stage):
         model = self.problem.model
         return model.m > 0 and model.unary.size <= TUNING.clustered
 
+    def takes(self) -> float:
+        return TUNING.without_clusters * memory_needed(self.problem.model)
+
     def start_from(self, clusters: Clusters | None) -> None:
         """Begin with the clusters of an earlier proof."""
         self._clusters = clusters
@@ -296,10 +367,14 @@ class Tighten(Stage):
     def __call__(self, best: Best, share: Share) -> None:
         if not best.found:
             return
-        from softmap.solving.tighten import Tightening, TurnClock  # many runs end without it
+        from softmap.proof.tightening.clusters import Limits  # many runs end without it
+        from softmap.solving.tighten import Tightening, TurnClock
 
         if self._run is None:
-            self._run = Tightening(self.problem, best)
+            states = (self.room - self.takes()) / TUNING.state_bytes
+            limits = Limits()
+            limits = replace(limits, states=int(min(limits.states, states)))
+            self._run = Tightening(self.problem, best, limits)
             if self._clusters is not None:
                 self._run.adopt(self._clusters)
         run = self._run

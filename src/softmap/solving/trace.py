@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import math
+from collections.abc import Callable, Iterator
 from dataclasses import astuple, dataclass, field, fields
 from enum import Enum, IntEnum
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from softmap.errors import OptionError
 from softmap.model import Model
 from softmap.relaxation.gaps import Gaps
 
@@ -32,6 +35,7 @@ class Status(Enum):
     INTERRUPTED = "interrupted; this is the best found so far"
     STALLED = "neither gap has improved for long"
     OPTIMAL = "the labelling is proved optimal"
+    NONE_BELOW = "no labelling costs less than the upper bound, within the tolerance"
     RELAXED = "the relaxation had its share of the time"
     EFFORT = "the default effort is spent; a time limit or goal='optimal' goes on"
     EXHAUSTED = "no stage can do more"
@@ -66,7 +70,8 @@ class Row:
     eta, smoothed, slack
         Inverse temperature; value of the smoothed dual, NaN where it is not known; how much the
         marginals of edges and variables disagree.
-    stage : 0 the relaxation, 1 search, 2 tightening, 3 labels
+    stage : 0 the relaxation, 1 search, 2 tightening, 3 labels, 4 a minimum cut
+    lp_bound : the best bound on the LP optimum; the same as `bound` until another stage has more
     """
 
     work: int
@@ -79,6 +84,11 @@ class Row:
     energy: float
     slack: float
     stage: int = StageName.RELAX
+    lp_bound: float = math.nan
+
+    def __post_init__(self) -> None:
+        if math.isnan(self.lp_bound):  # the relaxation's own, where nothing else is known
+            object.__setattr__(self, "lp_bound", self.bound)
 
 
 @dataclass(eq=False)
@@ -112,7 +122,9 @@ class Trace:
     def from_array(cls, array: NDArray[np.float64]) -> Trace:
         """The trace that `array` came from."""
         counts = {"work", "stage"}
-        names = [f.name for f in fields(Row)]
+        names = [f.name for f in fields(Row)][: array.shape[1]]
+        if len(names) < len(fields(Row)) - 1 or array.shape[1] > len(names):
+            raise ValueError(f"a trace has {len(fields(Row))} columns, not {array.shape[1]}")
         return cls(
             [
                 Row(**{n: int(v) if n in counts else v for n, v in zip(names, line, strict=True)})
@@ -153,11 +165,26 @@ class Snapshot(Gaps):
     ----------
     model, labels : the model, and the best labelling so far
     row : the `Row`, whose columns are attributes of the snapshot, too
+    lam : λ where the method stands, in the units of the model
+        It is made when it is asked for, which has to be before the run goes on.
     """
 
     model: Model
     row: Row
     labels: NDArray[np.int64]
+    _lam: Callable[[], NDArray[np.float64]] | None = None
+
+    @cached_property
+    def lam(self) -> NDArray[np.float64]:
+        """λ where the method stands."""
+        if self._lam is None:
+            raise OptionError("this snapshot has no λ")
+        return self._lam()
+
+    @property
+    def lp_gap(self) -> float:
+        """`primal - lp_bound`, at least 0: how well the LP relaxation is solved."""
+        return max(0.0, self.row.primal - self.row.lp_bound)
 
     def __post_init__(self) -> None:
         own = self.labels[: self.model.num_visible].copy()  # a view could be made writeable again

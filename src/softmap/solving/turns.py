@@ -143,7 +143,7 @@ class Stages:
             for k in due:
                 self._take_turn(k, best, budget)
                 yield self.stages[k].name
-                if status := tolerances.labels_met(best.gaps()) or budget.stop():
+                if status := best.labels_met(tolerances) or budget.stop():
                     return status
             if not due:
                 continue  # all pause

@@ -1,4 +1,4 @@
-"""Warm starts: what an earlier result knows, in the units of a new run.
+"""Warm starts: what an earlier result knows, in the units of a new run; or a labelling.
 
 λ, η, labels, the primal point and the clusters of the proof are carried over, and each is judged
 by the costs of the new run: labels are priced, a bound is worked out from λ, the point is made and
@@ -10,6 +10,7 @@ tampered with, costs time and nothing else.
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
@@ -21,6 +22,7 @@ from softmap.labels import LabelSearch
 from softmap.methods.base import Floats, Proposal
 from softmap.methods.registry import find
 from softmap.model import Model
+from softmap.model.potentials.base import Ints, plain
 from softmap.relaxation.bounds import dual_bound
 from softmap.relaxation.dual import check_eta, check_lam
 from softmap.relaxation.point import Beliefs
@@ -34,7 +36,7 @@ from softmap.solving.proof import Proof, ProofKind
 from softmap.solving.result import Result
 from softmap.solving.trace import PROVED, Status
 
-__all__ = ["Clusters", "WarmStart", "warm_start"]
+__all__ = ["Clusters", "WarmStart", "start_labels", "warm_start"]
 
 KEPT = 30.0  # factor by which changed costs may raise the LP gap before η is lowered
 GIVEN_UP = (Status.EFFORT, Status.EXHAUSTED, Status.STALLED)
@@ -218,6 +220,34 @@ def _allowed(model: Model, nodes: Floats) -> Floats:
     return np.where(mass > 0, left / np.where(mass > 0, mass, 1.0), even)
 
 
+def start_labels(model: Model, labels: Any, warm: Any) -> Ints | None:
+    """The labelling that `labels=` or `warm_start=` of a run stands for, of all variables."""
+    name = "warm_start" if labels is None else "labels"
+    given = warm if labels is None else labels
+    if labels is None and not _is_labelling(model, warm):
+        return None
+    try:
+        found = model.complete(given)
+    except Exception as error:  # of any type: the value may bring its own conversion
+        raise OptionError(f"{name}: expected a labelling of this model ({error})") from error
+    if found.ndim != 1:
+        raise OptionError(f"{name}: expected one labelling, not an array of shape {found.shape}")
+    return found
+
+
+def _is_labelling(model: Model, given: Any) -> bool:
+    """Whether a warm start is labels: λ are real numbers, and as many as half-edge states."""
+    if isinstance(given, Mapping):
+        return True
+    if given is None or isinstance(given, Result):
+        return False
+    try:
+        array = np.asarray(plain(given))
+    except Exception:  # of any type: said to be no λ in a moment
+        return False
+    return array.dtype.kind in "iu" and array.size in (model.num_visible, model.num_variables)
+
+
 def warm_start(problem: Problem, given: Any) -> WarmStart | None:
     """What `warm_start=` of a run stands for: None, λ, or an earlier result."""
     if given is None:
@@ -228,7 +258,8 @@ def warm_start(problem: Problem, given: Any) -> WarmStart | None:
         flat = problem.lam(check_lam(problem.given, lam).copy())
     except (OptionError, ValueError, TypeError) as error:
         raise OptionError(
-            f"warm_start: expected a Result, or λ of this model as a flat array ({error})"
+            "warm_start: expected a Result, a labelling, or λ of this model as a flat array "
+            f"({error})"
         ) from error
     if result is None or not _fits(problem, result):
         return WarmStart(flat, problem)

@@ -425,12 +425,12 @@ def _order(result: Result) -> Statement:
 def _status(result: Result, *, stated: bool) -> Statement:
     status = result.status
     tolerances = {Status.LP_GAP: result.tolerances[0], Status.GAP: result.tolerances[1]}
-    tolerances[Status.OPTIMAL] = PROVED
+    tolerances |= {Status.OPTIMAL: PROVED, Status.NONE_BELOW: result.tolerances[1]}
     if status not in tolerances:
         return Statement("status", Verdict.CHECKED, f"{status.name} claims no gap")
     if abs(result.bound) < ALLOWED.least:
         return Statement("status", Verdict.STATED, f"{status.name}: {status}")
-    gap = result.lp_gap if status is Status.LP_GAP else result.gap
+    gap = result.claimed_gap
     # costs near the ends of the range, or beside a large constant, have been rounded on the way out
     rounded = 4 * _ulp(result.bound) + 2 * (result.model.n + result.model.m) * TINIEST
     relative = relative_gap(gap - rounded, result.unit) * (1.0 - ALLOWED.rounding)

@@ -18,34 +18,44 @@ from numpy.typing import NDArray
 from softmap import __version__
 from softmap.errors import OptionError, shown
 from softmap.io.atomic import replacing
+from softmap.model.drawn import is_image
 from softmap.model.facts import model_facts
 from softmap.relaxation.gaps import relative_gap
+from softmap.views.curves import cost_range
 from softmap.views.pictures import clusters, pictures
 from softmap.views.subject import STAGES, Subject
-from softmap.views.words import certificate_sentences
+from softmap.views.words import certificate_sentences, headline, percent, standing
 
 __all__ = ["likeliest", "payload", "render", "write"]
 
 
-def write(
-    result: Subject, path: Path | str, title: str = "softmap run", picture: Any = None
-) -> None:
+def write(result: Subject, path: Path | str, name: str | None = None, picture: Any = None) -> None:
     """Write one self-contained HTML page about a result."""
-    page = render(result, title, picture)
+    page = render(result, name, picture)
     with replacing(path) as file:
         file.write(page.encode())
 
 
-def render(result: Subject, title: str = "softmap run", picture: Any = None) -> str:
-    """The page as text; it needs nothing from the network."""
-    if not isinstance(title, str):
-        raise OptionError(f"title must be text, not {shown(title)}")
+def render(result: Subject, name: str | None = None, picture: Any = None) -> str:
+    """The page as text; it needs nothing from the network.
+
+    Parameters
+    ----------
+    result : Result
+    name : str, optional
+        What was solved, the first half of the title. By default the sizes of the model.
+    picture : array, optional
+        The image that was given, shown beside the labelling.
+    """
+    if name is not None and not isinstance(name, str):
+        raise OptionError(f"title must be text, not {shown(name)}")
     fields = {
-        "title": escape(title),
+        "title": escape(f"{_subject(result) if name is None else name}: {headline(result)}"),
         "style": _asset("page.css"),
         "status": escape(str(result.status)),
         "certificate": escape(" ".join(certificate_sentences(result))),
-        "numbers": _definitions(_numbers(result) | _proof(result)),
+        "numbers": _definitions(_numbers(result)),
+        "proof": _definitions(_proof(result)),
         "facts": _definitions(model_facts(result.model)),
         "picture": pictures(result, picture),
         "clusters": clusters(result),
@@ -55,6 +65,19 @@ def render(result: Subject, title: str = "softmap run", picture: Any = None) -> 
         "script": _asset("page.js"),
     }
     return re.sub(r"\{\{(\w+)\}\}", lambda place: fields[place[1]], _asset("page.html"))
+
+
+def _subject(result: Subject) -> str:
+    """What was solved: an image or a graph, and its size."""
+    model = result.model
+    counts = model.num_labels[: model.num_visible]
+    labels = (
+        f"{counts.max()} labels" if counts.min() == counts.max() else f"up to {counts.max()} labels"
+    )
+    if is_image(model):
+        assert model.shape is not None
+        return f"{model.shape[0]} × {model.shape[1]} pixels, {labels}"
+    return f"{model.num_visible:,} variables, {labels}"
 
 
 def _asset(name: str) -> str:
@@ -71,8 +94,8 @@ def _numbers(result: Subject) -> dict[str, str]:
         "energy": f"{result.energy:.10g}",
         "bound": f"{result.bound:.10g}",
         "primal": f"{result.primal:.10g}",
-        "relative gap": f"{relative_gap(result.gap, result.unit):.2g}",
-        "relative LP gap": f"{relative_gap(result.lp_gap, result.unit):.2g}",
+        "relative gap": percent(relative_gap(result.gap, result.unit)),
+        "relative LP gap": percent(relative_gap(result.lp_gap, result.unit)),
         "seconds": f"{result.seconds:.2f}",
     }
 
@@ -80,7 +103,7 @@ def _numbers(result: Subject) -> dict[str, str]:
 def _proof(result: Subject) -> dict[str, str]:
     """What the bound rests on, and how much of it there is."""
     proof = result.proof
-    facts = {"bound by": str(proof.kind), "the bound is": "stated" if proof.stated else "proved"}
+    facts = {"the bound rests on": f"{proof.kind} ({standing(result)})"}
     if proof.clusters:
         facts["clusters"] = f"{len(proof.clusters):,}"
     if proof.nodes:
@@ -123,7 +146,7 @@ def payload(result: Subject) -> dict[str, Any]:
     trace = _thinned(result.trace.columns())
     return {
         "trace": {name: _plain(column) for name, column in trace.items()},
-        "window": _window(trace),
+        "window": cost_range([trace]),
         "unit": float(result.unit) if 0 < result.unit < np.inf else 1.0,
         "stages": _stages(result.trace.columns()),
         "variables": _variables(result),
@@ -208,15 +231,3 @@ def _stages(columns: dict[str, NDArray[Any]]) -> list[dict[str, Any]]:
         }
         spells.append({"name": STAGES[int(stage[b])], **ends})
     return spells
-
-
-def _window(trace: dict[str, NDArray[Any]]) -> list[float] | None:
-    """A range of costs that leaves the first, far-off rows out of sight."""
-    late = len(trace["bound"]) // 4
-    values = np.concatenate([trace[name][late:] for name in ("bound", "primal", "energy")])
-    values = values[np.isfinite(values)]
-    if not values.size:
-        return None
-    low, high = float(values.min()), float(values.max())
-    margin = 0.08 * (high - low) or max(1.0, abs(high)) * 1e-3
-    return [low - margin, high + margin]

@@ -1,10 +1,7 @@
-"""What a page shows of a grid, as PNG files made by the standard library alone."""
+"""What a report shows of the answer: images of a grid, or the graph, and where the doubt is."""
 
 from __future__ import annotations
 
-import base64
-import struct
-import zlib
 from collections import Counter
 from dataclasses import dataclass
 from html import escape
@@ -13,111 +10,20 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from softmap.drawing.images import Colours, as_bytes, image_uri, reduced, tinted, washed
 from softmap.errors import ModelError
+from softmap.model.drawn import graph_drawing, is_image, label_colours, label_image
 from softmap.model.potentials.base import numbers
 from softmap.views.subject import Subject
 
-__all__ = [
-    "clusters",
-    "data_uri",
-    "nominal",
-    "palette",
-    "photo_uri",
-    "pictures",
-    "png",
-    "shade_uri",
-]
+__all__ = ["clusters", "doubt", "doubt_image", "pictures"]
 
-# From dark to bright without a turn, so that it reads the same in grey.
-STOPS = np.array(
-    [
-        (45, 10, 85),
-        (60, 70, 140),
-        (40, 115, 142),
-        (30, 155, 135),
-        (95, 195, 95),
-        (185, 220, 45),
-        (253, 235, 90),
-    ],
-    dtype=float,
-)
-
-
-def palette(count: int) -> NDArray[np.uint8]:
-    """Colours of labels 0..count-1, evenly spaced from dark to bright."""
-    at = np.linspace(0, len(STOPS) - 1, max(count, 2))
-    mixed = [np.interp(at, np.arange(len(STOPS)), STOPS[:, channel]) for channel in range(3)]
-    return np.stack(mixed, axis=1).round().astype(np.uint8)
-
-
-def nominal(count: int) -> NDArray[np.uint8]:
-    """Colours of labels that have no order: hues far apart, by turns bright and dark."""
-    k = np.arange(max(count, 2))
-    hue = (0.58 + 0.618034 * k) % 1.0
-    value = np.where(k % 3 == 0, 0.78, np.where(k % 3 == 1, 0.95, 0.58))
-    chroma = value * np.where(k % 2 == 0, 0.72, 0.52)
-    ramp = np.abs((hue[:, None] * 6 + np.array([0.0, 4.0, 2.0])) % 6 - 3) - 1
-    mixed = value[:, None] - chroma[:, None] * (1 - np.clip(ramp, 0, 1))
-    return np.round(255 * mixed).astype(np.uint8)
-
-
-def png(labels: NDArray[np.int64], num_labels: int, inks: NDArray[np.uint8] | None = None) -> bytes:
-    """The bytes of an 8-bit indexed PNG; beyond 256 labels neighbours share a colour."""
-    colours = min(max(num_labels, 2), 256)
-    index = labels if num_labels <= 256 else labels * 255 // (num_labels - 1)
-    rows, columns = labels.shape
-    inks = palette(colours) if inks is None else inks[:colours]
-    return _file(index.reshape(rows, columns, 1), 3, inks.tobytes())
-
-
-def _file(pixels: NDArray[np.integer], kind: int, inks: bytes = b"") -> bytes:
-    """A PNG of 8 bits per channel: grey (0), colour (2) or indexed (3)."""
-    rows, columns, channels = pixels.shape
-    # every row of a PNG starts with the number of its filter, 0: none
-    lines = np.zeros((rows, columns * channels + 1), dtype=np.uint8)
-    lines[:, 1:] = pixels.reshape(rows, -1)
-    header = struct.pack(">IIBBBBB", columns, rows, 8, kind, 0, 0, 0)
-    chunks = [(b"IHDR", header), (b"PLTE", inks), (b"IDAT", zlib.compress(lines.tobytes(), 9))]
-    kept = [(name, body) for name, body in [*chunks, (b"IEND", b"")] if body or name == b"IEND"]
-    return b"\x89PNG\r\n\x1a\n" + b"".join(_chunk(name, body) for name, body in kept)
-
-
-def _chunk(kind: bytes, body: bytes) -> bytes:
-    check = zlib.crc32(kind + body)
-    return struct.pack(">I", len(body)) + kind + body + struct.pack(">I", check)
-
-
-def _uri(content: bytes) -> str:
-    return "data:image/png;base64," + base64.b64encode(content).decode()
-
-
-def data_uri(
-    labels: NDArray[np.int64], num_labels: int, inks: NDArray[np.uint8] | None = None
-) -> str:
-    """A labelling, to be put into a page."""
-    return _uri(png(labels, num_labels, inks))
-
-
-def photo_uri(picture: NDArray[np.float64], longest: int = 640) -> str:
-    """A grey or colour picture in 0..255, made smaller by leaving out pixels where it is large."""
-    every = max(1, -(-max(picture.shape[:2]) // longest))
-    small = np.clip(np.round(picture[::every, ::every]), 0, 255).astype(np.uint8)
-    if small.ndim == 2 or small.shape[2] == 1:
-        return _uri(_file(small.reshape(*small.shape[:2], 1), 0))
-    return _uri(_file(small[..., :3], 2))
-
-
-def shade_uri(values: NDArray[np.float64]) -> str:
-    """Numbers between 0 and 1 as shades from white to dark red."""
-    part = np.clip(values, 0.0, 1.0)[..., None]
-    return _uri(
-        _file(np.round((1 - part) * 255 + part * np.array([140, 10, 30])).astype(np.uint8), 2)
-    )
+Floats = NDArray[np.float64]
 
 
 @dataclass(frozen=True)
 class PictureLimits:
-    """What pictures and lists of a page show."""
+    """What images and lists of a page show."""
 
     fractional: float = 1e-3
     """A variable whose largest LP value is further from 1 than this is in doubt."""
@@ -125,20 +31,40 @@ class PictureLimits:
     """Clusters named in the page."""
     named: int = 24
     """Labels that have a swatch of their own."""
+    side: int = 640
+    """Pixels of the longer side of a photograph in the page."""
 
 
 SHOWN = PictureLimits()
 
 
 def pictures(result: Subject, given: Any = None) -> str:
-    """The picture that was given, the labelling, and where the relaxation leaves doubt."""
-    shape = result.model.shape
+    """The image that was given, the labelling, and where the relaxation leaves doubt."""
     photo = None if given is None else _photo(given)
-    if shape is None or len(shape) != 2:
-        return "" if photo is None else _section([_figure(photo, "What was given", "")])
-    figures = [] if photo is None else [_figure(photo, "What was given", "")]
-    figures += [_labelling(result, shape), _doubt(result, shape)]
-    return _section([figure for figure in figures if figure])
+    figures = [] if photo is None else [_figure(_image(photo), "The image that was given")]
+    if is_image(result.model):
+        figures += [_labelling(result), _doubtful(result, photo)]
+    else:
+        figures.append(_graph(result))
+    shown = [figure for figure in figures if figure]
+    return _section(shown) if shown else ""
+
+
+def doubt(result: Subject) -> Floats:
+    """1 minus the largest LP value of each variable; 0 where the relaxation decides it."""
+    model = result.model
+    begin = model.node_offset[: model.num_visible + 1]
+    largest = np.maximum.reduceat(result.node_marginals[: begin[-1]], begin[:-1])
+    unsure = np.clip(1.0 - largest, 0.0, 1.0)
+    return np.where(unsure > SHOWN.fractional, unsure, 0.0)
+
+
+def doubt_image(result: Subject, unsure: Floats, photo: Colours | None = None) -> Colours:
+    """The image in pale grey, red where the relaxation is undecided."""
+    base = label_image(result.model, result.labels)
+    if photo is not None and photo.shape[:2] == base.shape[:2]:
+        base = photo
+    return tinted(washed(base), np.sqrt(unsure).reshape(base.shape[:2]))
 
 
 def _section(figures: list[str]) -> str:
@@ -148,14 +74,16 @@ def _section(figures: list[str]) -> str:
     )
 
 
-def _figure(uri: str, words: str, below: str) -> str:
-    return (
-        f'<figure class="labelling"><img alt="{escape(words)}" src="{uri}">'
-        f"<figcaption>{escape(words)}{below}</figcaption></figure>"
-    )
+def _figure(body: str, words: str, below: str = "", kind: str = "labelling") -> str:
+    return f'<figure class="{kind}">{body}<figcaption>{escape(words)}{below}</figcaption></figure>'
 
 
-def _photo(given: Any) -> str:
+def _image(colours: Colours) -> str:
+    # the caption below says what it is
+    return f'<img alt="" src="{image_uri(colours)}">'
+
+
+def _photo(given: Any) -> Colours:
     picture = numbers(given, "picture")
     if (
         picture.ndim not in (2, 3)
@@ -167,49 +95,57 @@ def _photo(given: Any) -> str:
         )
     if not np.isfinite(picture).all():
         raise ModelError("picture must be finite numbers")
-    return photo_uri(picture)
+    return as_bytes(reduced(picture, SHOWN.side))
 
 
-def _labelling(result: Subject, shape: tuple[int, ...]) -> str:
-    """Labels without an order have colours far apart; others run from dark to bright."""
-    model, labels = result.model, np.asarray(result.labels).reshape(shape)
-    count = int(model.num_labels[: model.num_visible].max())
-    ordered = any(p.family.startswith("truncated") for p in model.potentials)
-    words = f"The labelling, {shape[0]} rows by {shape[1]} columns"
-    if ordered or count > 256:
-        inks = palette(min(count, 32))
-        colours = ",".join(f"rgb({r},{g},{b})" for r, g, b in inks.tolist())
-        below = (
-            '<span class="scale"><span>label 0</span><span class="bar" '
-            f'style="background:linear-gradient(to right,{colours})"></span>'
-            f"<span>{count - 1}</span></span>"
-        )
-        return _figure(data_uri(labels, count), words, below)
-    inks = nominal(count)
-    swatches = "".join(
-        f'<span><i style="background:rgb({r},{g},{b})"></i>{k}</span>'
-        for k, (r, g, b) in enumerate(inks[: min(count, SHOWN.named)].tolist())
-    )
-    return _figure(
-        data_uri(labels, count, inks), words, f'<span class="swatches">{swatches}</span>'
-    )
-
-
-def _doubt(result: Subject, shape: tuple[int, ...]) -> str:
-    """Where the relaxation is fractional: 1 minus the largest LP value of each pixel."""
+def _labelling(result: Subject) -> str:
+    """Labels without an order have swatches; others a scale from dark to bright."""
     model = result.model
-    begin = model.node_offset[: model.num_visible + 1]
-    largest = np.maximum.reduceat(result.node_marginals[: begin[-1]], begin[:-1])
-    doubt = np.clip(1.0 - largest, 0.0, 1.0)
-    unsure = int((doubt > SHOWN.fractional).sum())
-    if not unsure:
+    assert model.shape is not None
+    rows, columns = model.shape
+    inks = label_colours(model).tolist()
+    words = f"The labelling, {rows} rows by {columns} columns"
+    ordered = any(p.family.startswith("truncated") for p in model.potentials) or len(inks) > 256
+    below = _scale(inks) if ordered else _swatches(inks)
+    return _figure(_image(label_image(model, result.labels)), words, below)
+
+
+def _scale(inks: list[list[int]]) -> str:
+    every = max(1, len(inks) // 32)
+    colours = ",".join(f"rgb({r},{g},{b})" for r, g, b in inks[::every])
+    return (
+        '<span class="scale"><span>label 0</span><span class="bar" '
+        f'style="background:linear-gradient(to right,{colours})"></span>'
+        f"<span>{len(inks) - 1}</span></span>"
+    )
+
+
+def _swatches(inks: list[list[int]]) -> str:
+    each = "".join(
+        f'<span><i style="background:rgb({r},{g},{b})"></i>{k}</span>'
+        for k, (r, g, b) in enumerate(inks[: SHOWN.named])
+    )
+    return f'<span class="swatches">{each}</span>'
+
+
+def _doubtful(result: Subject, photo: Colours | None) -> str:
+    unsure = doubt(result)
+    if not unsure.any():
         return ""
-    words = f"Doubt: the relaxation is fractional at {unsure:,} of {doubt.size:,} pixels"
-    return _figure(shade_uri(np.sqrt(doubt).reshape(shape)), words, "")
+    words = (
+        "Red: where the doubt is. The relaxation is fractional at "
+        f"{int((unsure > 0).sum()):,} of {unsure.size:,} pixels"
+    )
+    return _figure(_image(doubt_image(result, unsure, photo)), words)
+
+
+def _graph(result: Subject) -> str:
+    drawing = graph_drawing(result.model, np.asarray(result.labels).reshape(-1), doubt(result))
+    return "" if drawing is None else _figure(*drawing, kind="graph")
 
 
 def clusters(result: Subject) -> str:
-    """Which clusters the bound of a tightened run rests on, on the picture where there is one."""
+    """Which clusters the bound of a tightened run rests on, on the image where there is one."""
     scopes = result.proof.clusters
     if not scopes:
         return ""
@@ -226,13 +162,14 @@ def clusters(result: Subject) -> str:
 
 
 def _cover(result: Subject, scopes: tuple[tuple[int, ...], ...]) -> str:
-    shape = result.model.shape
-    if shape is None or len(shape) != 2:
+    model = result.model
+    if not is_image(model):
         return ""
     members = np.concatenate([np.asarray(scope, dtype=np.int64) for scope in scopes])
-    visible = result.model.num_visible
-    held: NDArray[np.int64] = np.bincount(members, minlength=visible)[:visible]
-    most = int(held.max())
-    uri = shade_uri(np.sqrt(held / max(1, most)).reshape(shape))
+    held: NDArray[np.int64] = np.bincount(members, minlength=model.num_visible)
+    covered = held[: model.num_visible].reshape(model.shape)
+    most = int(covered.max())
+    pale = washed(label_image(model, result.labels))
+    image = tinted(pale, np.sqrt(covered / max(1, most)))
     words = f"Where the clusters lie: up to {most} at one pixel"
-    return f'<div class="pictures">{_figure(uri, words, "")}</div>'
+    return f'<div class="pictures">{_figure(_image(image), words)}</div>'

@@ -11,8 +11,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from softmap.errors import FormatError, MissingExtra
+from softmap.errors import FormatError, MissingExtra, OptionError
 from softmap.io.atomic import replacing
+from softmap.views.curves import cost_range
 from softmap.views.subject import Subject
 
 __all__ = [
@@ -22,13 +23,16 @@ __all__ = [
     "drawing_for",
     "empty_figure",
     "figure",
+    "image_size",
     "load_image",
+    "pair_figure",
     "result_figure",
     "save_comparison",
     "save_convergence",
     "save_image",
     "save_labelling",
     "save_matching",
+    "write_picture",
 ]
 
 
@@ -103,12 +107,13 @@ def draw_convergence(trace: Columns, values: Any, gaps: Any) -> None:
     """Energy, primal and bound on one pair of axes, the gaps between them on another."""
     for name, style in STYLES.items():
         values.plot(trace["seconds"], trace[name], label=name, **_sparse(style, trace))
-    values.set_ylim(*_window([trace]))
+    values.set_ylim(cost_range([trace]))
     values.set(xlabel="seconds", ylabel="cost")
     values.ticklabel_format(axis="y", useOffset=False)
     scale = np.maximum(np.abs(trace["bound"]), np.finfo(float).tiny)
-    for name, label in (("energy", "gap"), ("primal", "LP gap")):
-        relative = (trace[name] - trace["bound"]) / scale
+    pairs = (("energy", "bound", "gap"), ("primal", "lp_bound", "LP gap"))
+    for name, below, label in pairs:
+        relative = (trace[name] - trace.get(below, trace["bound"])) / scale
         style = _sparse(STYLES[name], trace)
         gaps.plot(trace["seconds"], np.maximum(relative, 1e-12), label=label, **style)
     gaps.set(xlabel="seconds", ylabel="relative to the bound", yscale="log", title="gaps")
@@ -127,7 +132,7 @@ def save_comparison(traces: Mapping[str, Columns], path: Path | str) -> None:
                 x = np.maximum(trace[column], 1e-4 if column == "seconds" else 1.0)
                 panel.plot(x, trace["bound"], label=method, **style)
                 panel.plot(x, trace["energy"], linestyle=":", **style)
-            panel.set_ylim(*_window(list(traces.values())))
+            panel.set_ylim(cost_range(traces.values()))
             panel.ticklabel_format(axis="y", useOffset=False)
             panel.set(xlabel=column if column == "seconds" else "work (messages)", xscale="log")
             panel.grid(alpha=0.3)
@@ -140,23 +145,15 @@ def _sparse(style: Mapping[str, Any], trace: Columns) -> dict[str, Any]:
     return {**style, "markersize": 4, "markevery": max(1, len(trace["bound"]) // 10)}
 
 
-def _window(traces: list[Columns]) -> tuple[float, float]:
-    """A range of costs that leaves the first, far-off rows out of sight."""
-    bounds = [_settled(trace["bound"]) for trace in traces]
-    energies = [_settled(trace["energy"]) for trace in traces]
-    finite = [v[np.isfinite(v)] for v in bounds + energies]
-    shown = np.concatenate([v for v in finite if v.size] or [np.zeros(1)])
-    low, high = float(shown.min()), float(shown.max())
-    margin = 0.08 * (high - low) or max(1.0, abs(high)) * 1e-3
-    return low - margin, high + margin
-
-
-def _settled(column: NDArray[Any]) -> NDArray[Any]:
-    return column[min(len(column) - 1, len(column) // 4) :]
-
-
 Pixels = NDArray[np.uint8]
 Labels = NDArray[np.int64]
+
+
+def image_size(path: Path | str) -> tuple[int, int]:
+    """Rows and columns of a picture, without reading it."""
+    with _pillow().open(path) as image:
+        columns, rows = image.size
+    return rows, columns
 
 
 def load_image(path: Path | str, longest: int | None = None) -> Pixels:
@@ -183,6 +180,17 @@ def save_image(pixels: Pixels, path: Path | str, enlarge_to: int = 256) -> None:
         _pillow().fromarray(np.ascontiguousarray(enlarged)).save(file, format="PNG")
 
 
+def write_picture(picture: NDArray[Any], path: Path) -> None:
+    """Write a picture in 0..255 in the format that the suffix names."""
+    shown = np.clip(np.round(picture), 0, 255).astype(np.uint8)
+    image_module = _pillow()
+    form = image_module.registered_extensions().get(path.suffix.lower())
+    if form is None:
+        raise OptionError(f"{path}: expected the suffix of a picture, such as .png or .jpg")
+    with replacing(path) as file:
+        image_module.fromarray(np.ascontiguousarray(shown)).save(file, format=form)
+
+
 def save_labelling(labels: Labels, num_labels: int, path: Path | str, title: str = "") -> None:
     """A labelling of a grid, with a colour bar that is monotone in grey, too."""
     rows, columns = labels.shape
@@ -194,9 +202,14 @@ def save_labelling(labels: Labels, num_labels: int, path: Path | str, title: str
 
 def draw_labelling(labels: Labels, num_labels: int, axes: Any) -> None:
     """A labelling of a grid on a pair of axes."""
+    from matplotlib.ticker import MaxNLocator
+
     shown = axes.imshow(labels, cmap="viridis", vmin=0, vmax=max(1, num_labels - 1))
     axes.set(xticks=[], yticks=[])
-    axes.figure.colorbar(shown, ax=axes, label="label")
+    rows, columns = labels.shape
+    bar = axes.figure.colorbar(shown, ax=axes, label="label", shrink=min(1.0, rows / columns))
+    bar.locator = MaxNLocator(integer=True)
+    bar.update_ticks()
 
 
 def save_matching(
@@ -226,6 +239,19 @@ def _pillow() -> Any:
     return Image
 
 
+def pair_figure(given: NDArray[Any], found: NDArray[Any]) -> Any:
+    """Two pictures side by side, in 0..255."""
+    rows, columns = given.shape[:2]
+    figure = empty_figure(9.0, max(2.0, min(9.0, 4.4 * rows / columns + 0.4)))
+    for axes, picture, title in zip(
+        figure.subplots(1, 2), (given, found), ("given", "found"), strict=True
+    ):
+        shown = np.clip(np.round(picture), 0, 255).astype(np.uint8)
+        axes.imshow(shown, cmap="gray", vmin=0, vmax=255)
+        axes.set(title=title, xticks=[], yticks=[])
+    return figure
+
+
 def result_figure(result: Subject, path: Path | None = None) -> Any:
     """The labelling where the model is a picture, energy and bound, and the gaps."""
     shape = result.model.shape
@@ -234,8 +260,11 @@ def result_figure(result: Subject, path: Path | None = None) -> Any:
     axes = list(figure.subplots(1, 3 if picture else 2))
     if picture:
         count = int(result.model.num_labels[: result.model.num_visible].max())
+        axes[0].set(title="labelling")
         draw_labelling(np.asarray(result.labels).reshape(shape), count, axes.pop(0))
-    draw_convergence(result.trace.columns(), *axes)
+    values, gaps = axes
+    draw_convergence(result.trace.columns(), values, gaps)
+    values.set(title="energy, primal and bound")
     if path is not None:
         with replacing(path) as file:
             figure.savefig(file, format=path.suffix.lstrip(".") or "png")

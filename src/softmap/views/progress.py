@@ -6,6 +6,7 @@ All three are context managers that are called with each snapshot, so that comma
 from __future__ import annotations
 
 import sys
+import threading
 import time
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self, TextIO
@@ -16,6 +17,7 @@ from softmap.views.subject import STAGES
 
 if TYPE_CHECKING:
     from rich.console import Console
+    from rich.table import Table
 
 __all__ = ["Display", "LiveDisplay", "PlainLines", "Silent", "columns", "display"]
 
@@ -44,33 +46,53 @@ Display = Silent
 
 
 class PlainLines(Silent):
-    """One line now and then, for files and pipes."""
+    """One line now and then, for files and pipes; within a second, if only to say "setting up"."""
 
-    def __init__(self, stream: TextIO | Forgiving, every: float = 2.0) -> None:
+    def __init__(self, stream: TextIO | Forgiving, every: float = 2.0, first: float = 0.8) -> None:
         self._stream = stream
         self._every = every
         self._next = 0.0
+        self._timer = threading.Timer(first, self._line, (f"seconds {first:.1f}  setting up",))
+        self._timer.daemon = True
+
+    def __enter__(self) -> Self:
+        self._timer.start()
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self._timer.cancel()
 
     def __call__(self, snapshot: Snapshot) -> None:
         """Print a line, unless the last one is recent."""
+        self._timer.cancel()
         if snapshot.seconds < self._next:
             return
         self._next = snapshot.seconds + self._every
         shown = columns(snapshot, None)
-        line = "  ".join(f"{name} {value}" for name, value in shown.items())
-        self._stream.write(f"{line}\n")
+        self._line("  ".join(f"{name} {value}" for name, value in shown.items()))
+
+    def _line(self, text: str) -> None:
+        self._stream.write(f"{text}\n")
         self._stream.flush()
 
 
 class LiveDisplay(Silent):
-    """A line of numbers that stays in place, for terminals."""
+    """A line of numbers that stays in place, for terminals; its seconds go on between checks."""
 
     def __init__(self, console: Console, time_limit: float | None) -> None:
         from rich.live import Live
 
-        self._live = Live(console=console, refresh_per_second=8, transient=True)
         self._time_limit = time_limit
-        self._shown_at = 0.0
+        self._began = time.monotonic()
+        self._columns: dict[str, str] = {"seconds": "0.0", "stage": "setting up"}
+        self._live = Live(
+            console=console, refresh_per_second=8, transient=True, get_renderable=self._shown
+        )
 
     def __enter__(self) -> Self:
         self._live.__enter__()
@@ -85,19 +107,21 @@ class LiveDisplay(Silent):
         self._live.__exit__(kind, error, trace)
 
     def __call__(self, snapshot: Snapshot) -> None:
-        """Replace the numbers, as often as an eye can follow."""
-        now = time.monotonic()
-        if now - self._shown_at < 0.1:
-            return
-        self._shown_at = now
+        """Replace the numbers."""
+        self._columns = columns(snapshot, self._time_limit)
+
+    def _shown(self) -> Table:
         from rich.table import Table
 
         table = Table(box=None, pad_edge=False)
-        shown = columns(snapshot, self._time_limit)
+        seconds = time.monotonic() - self._began
+        shown = self._columns | {"seconds": f"{seconds:.1f}"}
+        if self._time_limit is not None:
+            shown["remaining"] = f"{max(0.0, self._time_limit - seconds):.0f} s"
         for name in shown:
             table.add_column(name, justify="right", header_style="dim", min_width=len(name))
         table.add_row(*shown.values())
-        self._live.update(table)
+        return table
 
 
 def columns(snapshot: Snapshot, time_limit: float | None) -> dict[str, str]:

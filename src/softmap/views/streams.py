@@ -6,7 +6,7 @@ import os
 import sys
 from typing import Any
 
-__all__ = ["Forgiving", "discard_output", "say"]
+__all__ = ["Forgiving", "discard_output", "interactive", "say"]
 
 
 class Forgiving:
@@ -26,6 +26,14 @@ class Forgiving:
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._stream, name)
+
+
+def interactive() -> bool:
+    """Whether a person watches standard error: a terminal, or a notebook."""
+    stream = sys.stderr
+    if stream is None:
+        return False
+    return bool(getattr(stream, "isatty", bool)()) or "ipykernel" in type(stream).__module__
 
 
 def say(sentence: str) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import sys
+import threading
 import time
 from dataclasses import dataclass
 from typing import Any
@@ -25,6 +26,8 @@ class Bar:
     """Characters."""
     every: float = 0.1
     """Seconds between two drawings."""
+    tick: float = 0.5
+    """Seconds after which the bar is drawn again while nothing new is known."""
 
 
 BAR = Bar()
@@ -33,49 +36,81 @@ BAR = Bar()
 class Watching:
     """Prints a line per check, or draws a bar that stays in its line; then what was found.
 
-    Lines go to standard output, the bar to standard error, so that both show in notebooks.
+    Lines go to standard output, the bar to standard error, so that both show in notebooks. The bar
+    is there from the beginning, and its seconds go on between two checks.
     """
 
     def __init__(self, *, verbose: bool, progress: bool, limits: dict[str, Any]) -> None:
         self.verbose, self.progress, self.limits = verbose, progress, limits
         self._drawn, self._length, self._first = 0.0, 0, math.nan
+        self._began, self._seen = time.monotonic(), None
+        self._lock, self._ended = threading.Lock(), threading.Event()
+        if progress:
+            self._draw()
+            threading.Thread(target=self._go_on, name="softmap-progress", daemon=True).start()
 
     def __call__(self, snapshot: Any) -> None:
         """Show one check."""
+        self._seen = snapshot
         if self.verbose:
             shown = columns(snapshot, None)
-            self._clear()
-            print("  ".join(f"{name} {value}" for name, value in shown.items()), flush=True)
+            with self._lock:
+                self._clear()
+                print("  ".join(f"{name} {value}" for name, value in shown.items()), flush=True)
         if self.progress:
             now = time.monotonic()
             if now - self._drawn >= BAR.every:
                 self._drawn = now
-                self._draw(snapshot, self._part(snapshot))
+                self._draw()
+
+    def close(self) -> None:
+        """Draw no more: the run has ended, or failed."""
+        with self._lock:
+            if self.progress and not self._ended.is_set():
+                self._ended.set()
+                if self._length:
+                    print(file=sys.stderr, flush=True)
+                self._length = 0
 
     def end(self, result: Any) -> None:
         """Show the result."""
         if self.progress:
-            sentence = f"{result.seconds:.1f} s: {result.status}"
-            self._write(f"[{BAR.width * '='}] {sentence}")
-            print(file=sys.stderr, flush=True)
-            self._length = 0
+            sentence = f"{time.monotonic() - self._began:.1f} s: {result.status}"
+            with self._lock:
+                self._write(f"[{BAR.width * '='}] {sentence}")
+        self.close()
         if self.verbose:
             for name, value in result_facts(result).items():
                 print(f"{name:8} {value}")
             print(" ".join(certificate_sentences(result)), flush=True)
 
-    def _draw(self, snapshot: Any, part: float) -> None:
+    def _go_on(self) -> None:
+        """Draw the bar again while nothing new is known."""
+        while not self._ended.wait(BAR.tick):
+            self._draw()
+
+    def _draw(self) -> None:
+        snapshot, seconds = self._seen, time.monotonic() - self._began
+        if snapshot is None:
+            part, words = self._spent(seconds), "setting up"
+        else:
+            part = max(self._part(snapshot), self._spent(seconds))
+            gap = ratio(snapshot.relative_gap(snapshot.gap))
+            words = f"{STAGES[int(snapshot.stage)]}  energy {number(snapshot.energy)}  gap {gap}"
         full = int(BAR.width * part)
         bar = "=" * full + (">" if full < BAR.width else "") + " " * (BAR.width - full - 1)
-        gap = ratio(snapshot.relative_gap(snapshot.gap))
-        self._write(
-            f"[{bar}] {snapshot.seconds:.1f} s  {STAGES[int(snapshot.stage)]}  "
-            f"energy {number(snapshot.energy)}  gap {gap}"
-        )
+        with self._lock:
+            if not self._ended.is_set():
+                self._write(f"[{bar}] {seconds:.1f} s  {words}")
+
+    def _spent(self, seconds: float) -> float:
+        """The part of the time limit that is over."""
+        limit = self.limits.get("time_limit")
+        return min(1.0, seconds / limit) if limit else 0.0
 
     def _part(self, snapshot: Any) -> float:
-        """How much is done: of the time, or of the way from the first gap to the one asked for."""
-        limit, wanted = self.limits.get("time_limit"), max(self.limits.get("gap") or 0.0, 1e-12)
+        """How much is done of the way from the first gap to the one asked for."""
+        wanted = max(self.limits.get("gap") or 0.0, 1e-12)
         gap = snapshot.relative_gap(snapshot.gap)
         way = 0.0
         if 0 < gap < math.inf:
@@ -83,8 +118,7 @@ class Watching:
                 self._first = gap
             whole = math.log(self._first / wanted)
             way = math.log(self._first / gap) / whole if whole > 0 else 1.0
-        spent = snapshot.seconds / limit if limit else 0.0
-        return min(1.0, max(0.0, way, spent))
+        return min(1.0, max(0.0, way))
 
     def _clear(self) -> None:
         if self._length:

@@ -7,20 +7,45 @@ import math
 from softmap.relaxation.gaps import relative_gap
 from softmap.views.subject import Subject
 
-__all__ = ["EXACT", "certificate_sentences"]
+__all__ = ["EXACT", "certificate_sentences", "headline", "percent", "standing"]
 
-# Up to this relative gap, bound and energy are said to agree.
+# Largest relative gap at which bound and energy count as equal.
 EXACT = 1e-9
+# Below this relative gap, a title counts digits: a percentage would be hard to read.
+TINY = 1e-6
+
+
+def headline(result: Subject) -> str:
+    """How good the labelling is and what proves it, as a title says it."""
+    gap = relative_gap(result.gap, result.unit)
+    how = f"{'stated' if result.proof.stated else 'proved'} by {result.proof.kind}"
+    if getattr(result.status, "name", "") == "NONE_BELOW":
+        return f"no labelling below the upper bound {result.upper_bound:.10g}, {how}"
+    if not math.isfinite(result.energy):
+        return "no labelling found that satisfies the hard constraints"
+    if not math.isfinite(gap):
+        return "a labelling without a lower bound"
+    if gap <= EXACT:
+        return f"optimal, {how}"
+    if gap < TINY:
+        return f"optimal to {math.floor(-math.log10(gap))} digits, {how}"
+    return f"within {percent(gap)} of the optimum, {how}"
+
+
+def standing(result: Subject) -> str:
+    """Whether the bound is checked or only stated by the solver."""
+    return "stated" if result.proof.stated else "checked"
 
 
 def certificate_sentences(result: Subject) -> list[str]:
     """Say in a few sentences what the numbers of a result prove."""
-    return [_labelling(result), _bound(result), _verdict(result), _relaxation(result)]
+    said = [_labelling(result), _bound(result), _cutoff(result), _verdict(result)]
+    return [sentence for sentence in [*said, _relaxation(result)] if sentence]
 
 
 def _labelling(result: Subject) -> str:
     if not math.isfinite(result.energy):
-        return "No labelling that obeys all hard constraints was found."
+        return "No labelling that satisfies all hard constraints was found."
     return f"A labelling of cost {result.energy:.10g} was found."
 
 
@@ -33,6 +58,18 @@ def _bound(result: Subject) -> str:
             f"{least}: that is stated by {_basis(result)}; softmap verify needs its proof for it."
         )
     return f"{least}: that is proved by {_basis(result)}."
+
+
+def _cutoff(result: Subject) -> str:
+    """What a run with an upper bound of the user's has found out."""
+    if not math.isfinite(result.upper_bound):
+        return ""
+    if result.energy <= result.upper_bound:
+        return f"It costs no more than the upper bound {result.upper_bound:.10g} that was given."
+    least = relative_gap(result.upper_bound - result.bound, result.unit)
+    if least <= max(EXACT, result.tolerances[1]):
+        return f"So no labelling costs less than the upper bound {result.upper_bound:.10g}."
+    return f"Whether a labelling costs less than the upper bound {result.upper_bound:.10g} is open."
 
 
 def _basis(result: Subject) -> str:
@@ -48,32 +85,35 @@ def _basis(result: Subject) -> str:
 def _verdict(result: Subject) -> str:
     gap = relative_gap(result.gap, result.unit)
     if not math.isfinite(result.energy):
-        return "That there is none is not proved, and the labels of this result are no answer."
+        return "This does not prove that there is none. Do not use the labels of this result."
     if not math.isfinite(gap):
-        return "How far the labelling is from the best is not known."
+        return "The distance of the labelling from the optimum is not known."
     if gap == 0:
         return "The two agree, so the labelling is optimal."
     if gap <= EXACT:
         return f"The two agree to {result.gap:.1g}: to that precision, the labelling is optimal."
     return (
         f"So the labelling costs at most {result.gap:.3g} more than the best one "
-        f"({_percent(gap)} of the bound)."
+        f"({percent(gap)} of the bound)."
     )
 
 
 def _relaxation(result: Subject) -> str:
     gap = relative_gap(result.lp_gap, result.unit)
     if not math.isfinite(gap):
-        return "The linear relaxation has no feasible point yet."
-    within = f"to within {result.lp_gap:.3g} ({_percent(gap)})" if gap > EXACT else "exactly"
+        return "No feasible point of the linear relaxation was found."
+    within = f"to within {result.lp_gap:.3g} ({percent(gap)})" if gap > EXACT else "exactly"
     sentence = f"The linear relaxation is solved {within}"
     if relative_gap(result.energy - result.primal, result.unit) > 10 * max(gap, EXACT):
         return (
-            f"{sentence}, at {result.primal:.10g}: it is loose here, so that a better bound has to "
-            "come from clusters or from a search."
+            f"{sentence}, at {result.primal:.10g}. It cannot raise the bound above that: the rest "
+            "of the gap needs a better labelling, clusters or an exact search."
         )
     return f"{sentence}."
 
 
-def _percent(fraction: float) -> str:
-    return f"{100 * fraction:.2g}\u00a0%"
+def percent(fraction: float) -> str:
+    """A relative gap in percent, with two digits."""
+    if not math.isfinite(fraction):
+        return "not known"
+    return f"{100 * fraction:.2g}".replace("e-0", "e-") + "\u00a0%"

@@ -34,7 +34,8 @@ def infeasible(tmp_path):
 def test_help_fits_on_a_screen(capsys):
     assert main(["--help"]) == 0
     shown = capsys.readouterr().out
-    assert len(shown.splitlines()) <= 24
+    assert len(shown.splitlines()) <= 26
+    assert "Exit codes: 0 done" in shown
     assert max(len(line) for line in shown.splitlines()) <= 80
     for command in ("solve", "verify", "info", "convert", "demo", "compare", "doctor", "reproduce"):
         assert f"\n  {command} " in shown
@@ -142,9 +143,23 @@ def test_info_says_when_nothing_satisfies_the_constraints(infeasible, capsys):
     assert "no labelling satisfies the hard constraints" in capsys.readouterr().out
 
 
-def test_solve_refuses_the_infeasible(infeasible, capsys):
-    assert main(["solve", str(infeasible), "--no-progress"]) == 2
-    assert capsys.readouterr().err.startswith("softmap: ")
+def test_infeasible_is_an_answer(infeasible, capsys):
+    """It has its own exit code, a sentence on standard output, and an object of its own."""
+    assert main(["solve", str(infeasible), "--no-progress"]) == 4
+    assert capsys.readouterr().out.startswith("Infeasible: no labelling has finite cost")
+    assert main(["solve", str(infeasible), "--json"]) == 4
+    answer = json.loads(capsys.readouterr().out)
+    assert (answer["found"], answer["status"], answer["labels"]) == (False, "infeasible", None)
+    assert answer["variable"] == 1
+    assert "+inf" in answer["reason"]
+    assert main(["solve", str(infeasible), "--mbest", "2"]) == 4
+
+
+@pytest.mark.parametrize("command", ["solve", "solve-many", "verify", "energy", "demo"])
+def test_help_names_the_exit_codes(command, capsys):
+    assert main([command, "-h"]) == 0
+    words = " ".join(capsys.readouterr().out.split())
+    assert "4 infeasible: it is proved that there is none" in words
 
 
 def test_convert_writes_programs(uai, tmp_path, capsys):

@@ -35,6 +35,7 @@ FIELDS = [
     "relative_lp_gap",
     "proof",
     "stated",
+    "upper_bound",
     "labels",
 ]
 
@@ -121,7 +122,8 @@ def test_the_best_labellings(triangle, tmp_path, capsys):
     every = sorted(model.energy(np.array(list(np.ndindex(2, 2, 2)))))
     assert [entry["energy"] for entry in found] == pytest.approx(every[:3])
     assert all(entry["proved"] for entry in found)
-    assert path.read_text().split()[2:] == [str(x) for x in found[0]["labels"]]
+    kept = softmap.io.read_labellings(path)
+    assert [row.tolist() for row in kept] == [entry["labels"] for entry in found]
     assert main(["solve", str(triangle), "--mbest", "2"]) == 0
     assert "yes" in capsys.readouterr().out
 
@@ -146,6 +148,18 @@ def test_evidence_fixes_variables(grid, tmp_path, capsys):
     words = labels.read_text().split()
     assert (words[2], words[7]) == ("1", "2")
     assert "energy" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("size", ["1K", "1024", "1kib", "0.5 K"])
+def test_a_memory_limit_has_units(size, grid, capsys):
+    assert main(["solve", str(grid), "--memory-limit", size, "--no-progress"]) != 0
+    said = capsys.readouterr().err
+    assert f"{512 if '5' in size else 1024:,} are available" in " ".join(said.split())
+
+
+def test_a_memory_limit_that_is_none_is_refused(grid, capsys):
+    assert main(["solve", str(grid), "--memory-limit", "much"]) == 2
+    assert "number of bytes" in " ".join(capsys.readouterr().err.split())
 
 
 def test_a_time_limit_is_a_success(grid, capsys):
@@ -179,7 +193,10 @@ def test_interrupted_writes_the_best_first(tmp_path):
     )
     # the first line of progress says that the solver, not the import, will be interrupted
     assert process.stderr is not None
-    assert "bound" in process.stderr.readline()
+    first = process.stderr.readline()
+    if "setting up" in first:  # on a busy machine
+        first = process.stderr.readline()
+    assert "bound" in first
     time.sleep(0.2)
     process.send_signal(signal.SIGINT)
     out, err = process.communicate(timeout=60)

@@ -7,7 +7,8 @@ import numpy as np
 import pytest
 
 from softmap.app.experiments import claims
-from softmap.app.experiments.claims import Claim, Outcome, Shares, overview, write_claims
+from softmap.app.experiments.claims import MAIN, Claim, Outcome, Shares, overview, write_claims
+from softmap.app.experiments.settings import settings_for
 from softmap.app.experiments.tables import Curve, Table, curve, first_below, log_ratio
 from softmap.errors import FormatError
 from support.data import ROOT
@@ -199,3 +200,16 @@ def test_the_page_is_built_from_the_tables(monkeypatch):
     build = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(build)
     assert (DOCS / "index.md").read_text(encoding="utf-8") == build.page()
+
+
+def test_a_short_run_decides_nothing():
+    """5,000 updates say nothing about sentences on 100,000 of them."""
+    claim = Claim("It is faster.", MAIN, "it is", {"standard": Outcome(False, "numbers")})
+    short = write_claims([claim], settings_for(quick=True))
+    assert "does not hold" not in short
+    assert "not seen in this run" in short
+    assert "3 trials of 5,000 updates" in short
+    assert "without `--quick`" in short
+    whole = write_claims([claim], settings_for())
+    assert "**does not hold**" in whole
+    assert "short run" not in whole

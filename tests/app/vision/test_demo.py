@@ -85,7 +85,11 @@ def test_own_pictures_are_taken_and_made_smaller(name, tmp_path):
     pixels = np.random.default_rng(0).integers(0, 255, (40, 60, 3), dtype=np.uint8)
     image_module.fromarray(pixels).save(tmp_path / "own.png")
     options = demos.DemoOptions(image=tmp_path / "own.png", size=30, labels=3)
-    assert demos.build(name, options).model.shape == (20, 30)
+    demo = demos.build(name, options)
+    channels = 3 if name == "denoise" else 1
+    assert demo.model.num_variables == 20 * 30 * channels
+    assert "made smaller, from 40 × 60: --size 60 keeps" in demo.story
+    demo.draw_labelling(np.zeros(demo.model.num_variables, int), tmp_path / "x.png")
 
 
 def test_stereo_wants_two_pictures_of_one_size(tmp_path):

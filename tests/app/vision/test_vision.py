@@ -1,10 +1,14 @@
 """One call each: segments, less noise, depth."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
 import softmap
+from softmap.app.vision import picture
 from softmap.app.vision.scenes import regions, stereo_pair
+from softmap.views.plotting import load_image
 
 RNG = np.random.default_rng(3)
 TRUTH = regions(RNG, 24, 4, 2)
@@ -29,7 +33,8 @@ def test_segments_are_found_in_any_kind_of_picture(kind):
     assert found.image.shape == image.shape
     assert found.image.dtype == np.uint8
     assert found.energy == found.result.model.energy(found.labels)
-    assert 0 <= found.gap <= 1e-3
+    assert 0 <= found.relative_gap <= 1e-3
+    assert found.gap == found.result.gap
 
 
 def test_seeds_are_kept():
@@ -63,3 +68,81 @@ def test_pictures_report_themselves(tmp_path):
     page = path.read_text("utf-8")
     assert "Two halves" in page
     assert page.count("<img") >= 2
+
+
+def test_a_picture_is_worked_on_as_long_as_a_person_waits(monkeypatch):
+    seen = []
+    monkeypatch.setattr(picture, "solve", lambda model, **options: seen.append(options) or STOP())
+    for given in ({}, {"max_work": 5}, {"time_limit": None}, {"goal": "optimal"}):
+        with pytest.raises(Stopped):
+            softmap.segment(halves(30), 2, **given)
+    assert [options.get("time_limit") for options in seen] == [8.0, None, None, None]
+    assert all(options["gap"] == 1e-3 and options["progress"] is False for options in seen)
+
+
+class Stopped(Exception):
+    pass
+
+
+def STOP():
+    raise Stopped
+
+
+def test_a_stopped_picture_says_how_to_go_on():
+    first = softmap.denoise(halves(40), max_work=1)
+    assert "improve(60) continues" in repr(first)
+    assert first.relative_gap > 1e-3
+    second = first.improve(30)
+    assert second.relative_gap <= 1e-3 < first.relative_gap
+    assert second.advice == ""
+    assert second.image.shape == first.image.shape
+    assert second.energy <= first.energy
+
+
+def test_pictures_are_saved_and_shown(tmp_path):
+    found = softmap.segment(halves(30), 2)
+    path = found.save(tmp_path / "x.png")
+    assert path.read_bytes()[:4] == b"\x89PNG"
+    html = found._repr_html_()
+    assert html.count("data:image/png;base64,") == 2
+    assert "relative" in html
+    pytest.importorskip("matplotlib")
+    assert (load_image(path) == found.image[..., None]).all()
+    assert len(found.show().axes) == 2
+    found.save(tmp_path / "x.jpg")
+    assert (tmp_path / "x.jpg").read_bytes()[:2] == b"\xff\xd8"
+    with pytest.raises(softmap.OptionError, match="suffix of a picture"):
+        found.save(tmp_path / "x.what")
+
+
+def test_colours_are_denoised_channel_by_channel():
+    noisy = np.stack([halves(25), 250 - halves(25), np.full(TRUTH.shape, 90.0)], axis=2)
+    clean = np.stack([np.where(TRUTH == 0, 60.0, 190.0), np.where(TRUTH == 0, 190.0, 60.0)], axis=2)
+    found = softmap.denoise(noisy, levels=16)
+    assert found.image.shape == found.labels.shape == noisy.shape
+    before = np.abs(noisy[..., :2] - clean).mean()
+    assert np.abs(found.image[..., :2] - clean).mean() < 0.5 * before
+    assert found.energy == found.result.model.energy(found.result.labels)
+    assert softmap.verify(found.result).holds
+    grey = softmap.denoise(noisy, levels=16, colour=False)
+    assert grey.image.shape == TRUTH.shape
+    assert softmap.denoise(np.repeat(noisy[..., :1], 3, axis=2), levels=8).image.ndim == 2
+
+
+def test_disparities_at_the_end_of_the_range_are_reported():
+    right = np.random.default_rng(0).uniform(0, 255, (16, 40))
+    left = np.roll(right, 7, axis=1)
+    with pytest.warns(UserWarning, match="largest disparity, 3: give more"):
+        softmap.stereo(left, right, 4, smoothness=0.1)
+    assert np.median(softmap.stereo(left, right, 12).image) == 7
+
+
+def test_a_large_picture_begins_with_labels_of_smoothed_costs(monkeypatch):
+    """Whatever stops the run, there is a labelling that is worth looking at."""
+    monkeypatch.setattr(picture, "EFFORT", replace(picture.EFFORT, large=1))
+    noisy = halves(60)
+    for found in (softmap.segment(noisy, 2, time_limit=0), softmap.denoise(noisy, time_limit=0)):
+        model = found.result.model
+        alone = model.unary.reshape(model.n, -1).argmin(axis=1)
+        assert found.energy < 0.8 * model.energy(alone)
+        assert found.bound <= found.energy

@@ -39,6 +39,23 @@ def test_elimination_is_enumeration(model):
     assert np.abs(exact.edges - edges).max(initial=0) < 1e-9
 
 
+@pytest.mark.parametrize("offset", [1e12, 1e14, -1e15])
+def test_marginals_keep_their_digits_beside_large_costs(offset):
+    rng = np.random.default_rng(0)
+    whole = rng.integers(-8, 9, (3, 3)) / 8.0  # added to an offset, none of them is rounded
+    tables = rng.integers(-8, 9, (3, 3, 3)) / 8.0
+    edges = [[0, 1], [1, 2], [0, 2]]
+    plain = softmap.exact_marginals(softmap.Model(whole, edges, tables), 2.0)
+    moved, other = whole.copy(), tables.copy()
+    moved[1] += offset
+    other[0] += offset
+    model = softmap.Model(moved, edges, other, constant=offset)
+    exact = softmap.exact_marginals(model, 2.0)
+    assert np.abs(exact.nodes - plain.nodes).max() < 1e-12
+    assert np.abs(exact.edges - plain.edges).max() < 1e-12
+    assert exact.log_partition == pytest.approx(plain.log_partition - 6.0 * offset, rel=1e-15)
+
+
 @settings(max_examples=25)
 @given(models(max_n=5, max_d=3))
 def test_bounds_hold(model):

@@ -34,7 +34,7 @@ class Fake:
     def __init__(self, script):
         self.script, self.client, self.ready = list(script), self, True
         self.handed: list[list[str]] = []
-        self.restorations = 0
+        self.restorations = self.threads = 0
 
     def __enter__(self):
         return self

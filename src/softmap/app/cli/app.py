@@ -13,7 +13,9 @@ import typer
 from typer.core import TyperGroup
 
 from softmap import __version__
-from softmap.errors import OptionError, SoftmapError
+from softmap.app.cli.exits import HELP, SHORT, Exit
+from softmap.app.cli.options import as_typed
+from softmap.errors import InfeasibleModel, OptionError, SoftmapError
 from softmap.views.streams import discard_output, say
 
 __all__ = ["Exit", "app", "main"]
@@ -23,18 +25,13 @@ DEBUG = "SOFTMAP_DEBUG"
 OUTPUT_FULL = (errno.ENOSPC, errno.EFBIG, errno.EIO, errno.EBADF)
 
 
-class Exit:
-    """Exit codes: a limit the user set is a success, an interruption has its own code."""
-
-    OK, FAILURE, BAD_INPUT, NOTHING_FOUND, INTERRUPTED = 0, 1, 2, 3, 130
-
-
 # Name -> where its function lies.
 COMMANDS = {
     "solve": "softmap.app.cli.solve:solve_command",
     "solve-many": "softmap.app.cli.many:solve_many_command",
     "solve-large": "softmap.app.cli.large:solve_large_command",
     "verify": "softmap.app.cli.files:verify_command",
+    "energy": "softmap.app.cli.files:energy_command",
     "info": "softmap.app.cli.files:info_command",
     "convert": "softmap.app.cli.files:convert_command",
     "demo": "softmap.app.cli.demo:demo_command",
@@ -54,7 +51,9 @@ class Commands(TyperGroup):
         if cmd_name in COMMANDS and cmd_name not in self.commands:
             module, _, function = COMMANDS[cmd_name].partition(":")
             alone = typer.Typer(add_completion=False, rich_markup_mode=None)
-            alone.command(name=cmd_name)(getattr(import_module(module), function))
+            settings = {"help_option_names": ["-h", "--help"]}
+            command = alone.command(name=cmd_name, epilog=HELP, context_settings=settings)
+            command(getattr(import_module(module), function))
             self.commands[cmd_name] = typer.main.get_command(alone)
         return self.commands.get(cmd_name)
 
@@ -69,7 +68,7 @@ app = typer.Typer(
     name="softmap",
     cls=Commands,
     help="Find the best labelling of a Markov random field, and prove how good it is.",
-    epilog="Start with: softmap demo",
+    epilog=f"Start with: softmap demo. {SHORT}",
     no_args_is_help=True,
     pretty_exceptions_enable=False,
     rich_markup_mode=None,  # plain help fits on a screen
@@ -121,8 +120,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 def _explain(error: Exception) -> tuple[str, int]:
     """One sentence and an exit code for an error."""
+    if isinstance(error, InfeasibleModel):
+        return str(error), Exit.INFEASIBLE
     if isinstance(error, OptionError):
-        return _as_option(str(error)), Exit.BAD_INPUT
+        return as_typed(str(error)), Exit.BAD_INPUT
     if isinstance(error, SoftmapError):
         return str(error), Exit.BAD_INPUT
     if hasattr(error, "format_message"):  # raised by typer: wrong usage
@@ -139,11 +140,3 @@ def _explain(error: Exception) -> tuple[str, int]:
     first = next(iter(str(error).splitlines()), "")
     kind = type(error).__name__
     return f"an error inside softmap, {kind}: {first}; set {DEBUG}=1 to see where", Exit.FAILURE
-
-
-def _as_option(sentence: str) -> str:
-    """Names of Python's options as the command line has them: `lp_gap=-1` is `--lp-gap -1`."""
-    name, equals, rest = sentence.partition("=")
-    if equals and name.isidentifier():
-        return f"--{name.replace('_', '-')} {rest}"
-    return sentence

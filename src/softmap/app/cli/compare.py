@@ -46,11 +46,15 @@ def compare_command(
         ),
     ] = "anneal,trws,smp",
     evidence: Annotated[Path | None, typer.Option(help="Variables to fix (.evid).")] = None,
-    time_limit: Annotated[float, typer.Option(help="Seconds for each method.")] = 10.0,
+    time_limit: Annotated[
+        float, typer.Option("--time-limit", "-t", help="Seconds for each method.")
+    ] = 10.0,
     lp_gap: Annotated[float, typer.Option(help="Stop at this relative LP gap.")] = 1e-4,
     eta: Annotated[float, typer.Option(help="η of the methods that keep it fixed.")] = 1000.0,
     seed: Annotated[int, typer.Option(help="Seed of what is random.")] = 0,
-    threads: Annotated[int | None, typer.Option(help="Threads; all by default.")] = None,
+    threads: Annotated[
+        int | None, typer.Option("--threads", "-j", help="Threads; all by default.")
+    ] = None,
     values: ValuesOption = None,
     plot: Annotated[Path | None, typer.Option(help="Draw the runs into this picture.")] = None,
     no_progress: Annotated[bool, typer.Option("--no-progress", help="Be quiet.")] = False,

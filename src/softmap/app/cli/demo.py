@@ -38,8 +38,10 @@ def demo_command(
     size: Annotated[int | None, typer.Option(help="Longest side, or number of points.")] = None,
     seed: Annotated[int, typer.Option(help="Seed of the synthetic data.")] = 0,
     lp_gap: Annotated[float, typer.Option(help="Stop at this relative LP gap.")] = 1e-6,
-    time_limit: Annotated[float, typer.Option(help="Stop after so many seconds.")] = 30.0,
-    out: Annotated[Path, typer.Option(help="Folder for the pictures.")] = Path(),
+    time_limit: Annotated[
+        float, typer.Option("--time-limit", "-t", help="Stop after this many seconds.")
+    ] = 8.0,
+    out: Annotated[Path, typer.Option("--out", "-o", help="Folder for the pictures.")] = Path(),
     report: Annotated[Path | None, typer.Option(help="Write a page about the run (.html).")] = None,
     no_progress: Annotated[bool, typer.Option("--no-progress", help="Be quiet.")] = False,
 ) -> None:
@@ -66,11 +68,11 @@ def demo_command(
         result = softmap.solve(
             demo.model, lp_gap=lp_gap, time_limit=time_limit, seed=seed, on_snapshot=show
         )
-    _tell(name, demo, result, targets)
+    _tell(name, demo, result, targets, time_limit)
     raise typer.Exit(targets.exit_code(exit_code(result)))
 
 
-def _tell(name: str, demo: Demo, result: Result, targets: Targets) -> None:
+def _tell(name: str, demo: Demo, result: Result, targets: Targets, time_limit: float) -> None:
     """Print what was found, then draw it."""
     from softmap.app.cli.summary import print_result, remark
     from softmap.views.console import results
@@ -81,6 +83,10 @@ def _tell(name: str, demo: Demo, result: Result, targets: Targets) -> None:
         print_result(results(), result)
         if demo.score is not None:
             print(f"Against the truth: {demo.score(labels)}.")
+        if demo.remark is not None and (said := demo.remark(labels)) is not None:
+            print(f"{said}.")
+        if result.status.name == "TIME_LIMIT":
+            print(f"Stopped after {time_limit:g} s; --time-limit {8 * time_limit:g} goes further.")
     targets.write("input", demo.draw_input)
     targets.write("labelling", partial(demo.draw_labelling, labels))
     targets.write("convergence", partial(save_convergence, result.trace.columns(), title=name))

@@ -1,4 +1,4 @@
-"""softmap info, convert and verify: what files hold, and whether it is true."""
+"""softmap info, convert, energy and verify: what files hold, and whether it is true."""
 
 from __future__ import annotations
 
@@ -8,27 +8,36 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from softmap.app.cli.options import FormatOption, JsonOption, ModelArgument, ValuesOption
+from softmap.app.cli.exits import Exit
+from softmap.app.cli.options import (
+    BlockOption,
+    EvidenceOption,
+    FormatOption,
+    JsonOption,
+    ModelArgument,
+    ValuesOption,
+)
+from softmap.app.cli.reading import evidence_file, labellings, read_model
 from softmap.app.cli.targets import Targets, check_folder
 from softmap.views.console import facts_table, messages, results
 
 if TYPE_CHECKING:
     from softmap.model import Model
 
-__all__ = ["convert_command", "info_command", "verify_command"]
+__all__ = ["convert_command", "energy_command", "info_command", "verify_command"]
 
 
 def info_command(
     model: ModelArgument,
     values: ValuesOption = None,
     form: FormatOption = None,
+    block: BlockOption = None,
     as_json: JsonOption = False,
 ) -> None:
     """Describe a model: sizes, families, structure."""
-    import softmap
     from softmap.model.facts import model_facts
 
-    loaded = softmap.read(str(model), values=values, format=form)
+    loaded = read_model(model, values=values, form=form, block=block)
     if as_json:
         print(json.dumps(_object(loaded)))
         return
@@ -39,6 +48,7 @@ def info_command(
 def _object(model: Model) -> dict[str, Any]:
     """The fields of `--json`."""
     from softmap.model.facts import arity_counts, families
+    from softmap.solving.memory import memory_needed
 
     counts = model.num_labels[: model.num_visible]
     consistent = _consistent(model)
@@ -54,6 +64,7 @@ def _object(model: Model) -> dict[str, Any]:
         "components": int(model.graph.components().max()) + 1,
         "colours": int(model.graph.colouring().max()) + 1,
         "bytes": int(model.nbytes),
+        "bytes_to_solve": int(memory_needed(model)),
         "arc_consistent": isinstance(consistent, int),
         "states_removed": consistent if isinstance(consistent, int) else None,
     }
@@ -67,9 +78,9 @@ def _structure(model: Model) -> dict[str, str]:
     return {
         "connected components": f"{int(components.max()) + 1:,}",
         "colours": f"{int(colours.max()) + 1}",
-        "memory": _memory(model.nbytes),
-        "memory to solve": f"about {_memory(memory_needed(model))} "
-        f"({_memory(memory_needed(model, 'float32'))} in float32)",
+        "memory of the model": _memory(model.nbytes),
+        "memory of a run": f"about {_memory(memory_needed(model))} at its peak, the model included "
+        f"({_memory(memory_needed(model, 'float32'))} in float32), besides the program itself",
         "arc consistency": _consistency(model),
     }
 
@@ -109,48 +120,76 @@ def convert_command(
     target: Annotated[Path, typer.Argument(help="The file to write; its suffix names the format.")],
     values: ValuesOption = None,
     form: FormatOption = None,
+    block: BlockOption = None,
+    evidence: EvidenceOption = None,
     scale: Annotated[
-        float | None, typer.Option(help="Costs of a .wcsp are these times a scale, rounded.")
+        float | None,
+        typer.Option(help="Formats of whole numbers (.wcsp, .wcnf, .opb): costs times this."),
     ] = None,
     integer: Annotated[
         bool, typer.Option("--integer", help="For .lp and .mps: the integer program.")
     ] = False,
     parts: Annotated[
-        int | None, typer.Option(help="Cut it into so many parts; TARGET is a folder.")
+        int | None, typer.Option(help="Cut it into this many parts; TARGET is a folder.")
     ] = None,
     partition: Annotated[str, typer.Option(help="How: auto, grid, metis or own.")] = "auto",
 ) -> None:
     """Convert a model to the format that a suffix names, or into parts for solve-large."""
     import softmap
-    from softmap.io.streams import bare_suffixes
 
     if parts is None:
-        Targets({"TARGET": target}, {"the model": source})
+        Targets({"TARGET": target}, {"the model": source, "the evidence": evidence_file(evidence)})
     else:
         check_folder("TARGET", target, [source], ("part-*", "model.json"))
-    program = bare_suffixes(target)[-1:] in ([".lp"], [".mps"])
-    if scale is not None and (program or softmap.io.format_of(target) != "wcsp"):
-        raise softmap.OptionError(f"--scale is for .wcsp files, which hold whole numbers: {target}")
-    if integer and not program:
+    written = softmap.io.format_of(target)
+    if scale is not None and written not in ("wcsp", "wcnf", "opb"):
+        raise softmap.OptionError(
+            f"--scale is for .wcsp, .wcnf and .opb files, which hold whole numbers: {target}"
+        )
+    if integer and written not in ("lp", "mps"):
         raise softmap.OptionError("--integer is for .lp and .mps files")
-    model = softmap.read(str(source), values=values, format=form)
+    model = read_model(source, values=values, form=form, block=block, evidence=evidence)
     if parts is not None:
         from softmap.scale.distributed import write_parts
 
         write_parts(model, target, parts, partition=partition)
-    elif program:
-        softmap.lp.write(model, target, integer=integer)
     else:
         options: dict[str, Any] = {} if scale is None else {"scale": scale}
+        options |= {"integer": True} if integer else {}
         softmap.write(model, target, **options)
     messages().print(f"wrote {target}: {model.num_visible:,} variables, {model.m:,} edges")
+
+
+def energy_command(
+    model: ModelArgument,
+    labels: Annotated[Path, typer.Argument(help="A labelling: .MPE, .sol, .json or a result.")],
+    values: ValuesOption = None,
+    form: FormatOption = None,
+    block: BlockOption = None,
+    evidence: EvidenceOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Print what a labelling costs; of several in a file, the cost of each."""
+    import math
+
+    loaded = read_model(model, values=values, form=form, block=block, evidence=evidence)
+    energies = [float(loaded.energy(one)) for one in labellings(labels, loaded)]
+    finite = [energy if math.isfinite(energy) else None for energy in energies]
+    if as_json:
+        print(json.dumps({"energies": finite, "energy": finite[-1]}))
+    else:
+        for energy in energies:
+            print("inf (a hard constraint is broken)" if energy == math.inf else f"{energy:.17g}")
+    raise typer.Exit(Exit.OK if None not in finite else Exit.NOTHING_FOUND)
 
 
 def verify_command(
     result: Annotated[Path, typer.Argument(help="A result written by --save or Result.save.")],
     model: ModelArgument,
-    evidence: Annotated[Path | None, typer.Option(help="Variables to fix (.evid).")] = None,
+    evidence: EvidenceOption = None,
     values: ValuesOption = None,
+    form: FormatOption = None,
+    block: BlockOption = None,
     proof: Annotated[
         Path | None, typer.Option(help="The proof that softmap solve --proof wrote.")
     ] = None,
@@ -165,7 +204,7 @@ def verify_command(
     import softmap
     from softmap.views.console import results
 
-    loaded = softmap.read(str(model), values=values, evidence=evidence)
+    loaded = read_model(model, values=values, form=form, block=block, evidence=evidence)
     report = softmap.verify(result, loaded, proof=proof)
     if as_json:
         print(json.dumps(report.as_dict()))

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from softmap.app.cli.options import ModelArgument, ValuesOption
+from softmap.app.cli.options import ModelArgument, TimeOption, ValuesOption
 from softmap.app.cli.targets import Targets, check_folder
 
 if TYPE_CHECKING:
@@ -44,14 +44,16 @@ LARGE = Large()
 
 def solve_large_command(
     model: ModelArgument,
-    out: Annotated[Path, typer.Option(help="The folder for the result.")],
+    out: Annotated[Path, typer.Option("--out", "-o", help="The folder for the result.")],
     parts: Annotated[int | None, typer.Option(help="Parts to cut it into [8 a process].")] = None,
     partition: Annotated[str, typer.Option(help="auto, grid, metis or own.")] = "auto",
     lp_gap: Annotated[float, typer.Option(help="Stop at this relative LP gap.")] = 1e-4,
     gap: Annotated[float, typer.Option(help="Stop at this relative gap.")] = 1e-6,
-    time_limit: Annotated[float | None, typer.Option(help="Stop after so many seconds.")] = None,
+    time_limit: TimeOption = None,
     max_passes: Annotated[int | None, typer.Option(help="Stop after so many passes.")] = None,
-    threads: Annotated[int | None, typer.Option(help="Threads of each process.")] = None,
+    threads: Annotated[
+        int | None, typer.Option("--threads", "-j", help="Threads of each process.")
+    ] = None,
     checkpoint_every: Annotated[float, typer.Option(help="Seconds between checkpoints.")] = 30.0,
     resume: Annotated[bool, typer.Option("--resume", help="Go on where it was stopped.")] = False,
     values: ValuesOption = None,

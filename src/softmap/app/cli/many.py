@@ -2,24 +2,34 @@
 
 from __future__ import annotations
 
+import os
 import time
 from collections import Counter
 from contextlib import AbstractContextManager, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from glob import escape
 from pathlib import Path
 from types import TracebackType
-from typing import TYPE_CHECKING, Annotated, Any, Literal, Self
+from typing import TYPE_CHECKING, Annotated, Any, Self
 
 import typer
 from rich.console import Console
 from rich.live import Live
 from rich.table import Table
 
-from softmap.app.cli.options import ValuesOption
+from softmap.app.cli.exits import Exit
+from softmap.app.cli.options import (
+    EtaOption,
+    GapOption,
+    GoalOption,
+    LPGapOption,
+    SeedOption,
+    ValuesOption,
+)
 from softmap.app.cli.targets import check_folder
-from softmap.errors import WriteError
+from softmap.errors import InfeasibleModel, WriteError
 from softmap.views.console import messages, ratio
+from softmap.views.streams import say
 
 if TYPE_CHECKING:
     from softmap.scale.many.folder import Answer, Folder
@@ -44,55 +54,64 @@ class Rhythm:
 
 
 RHYTHM = Rhythm()
-FAILED = 1  # the exit code when some model has no result
 
 
 def solve_many_command(
-    files: Annotated[list[Path], typer.Argument(help="Model files.")],
-    out: Annotated[Path, typer.Option(help="The folder for results.")],
+    files: Annotated[list[Path], typer.Argument(help="Model files, or folders of them.")],
+    out: Annotated[Path, typer.Option("--out", "-o", help="The folder for results.")],
     cluster: Annotated[str | None, typer.Option(help="Address of a Dask scheduler.")] = None,
-    workers: Annotated[int | None, typer.Option(help="Processes here [one per core].")] = None,
-    time_limit: Annotated[float | None, typer.Option(help="Seconds for each model.")] = None,
+    workers: Annotated[
+        int | None, typer.Option("--workers", "-j", help="Models at the same time [one per core].")
+    ] = None,
+    time_limit: Annotated[
+        float | None, typer.Option("--time-limit", "-t", help="Seconds for each model.")
+    ] = None,
+    evidence: Annotated[
+        bool, typer.Option(help="Read X.uai with the evidence X.uai.evid, where that exists.")
+    ] = True,
     checkpoints: Annotated[
         Path | None, typer.Option(help="A folder that all workers see, to go on from.")
     ] = None,
     method: Annotated[str | None, typer.Option(help="The algorithm [anneal].")] = None,
-    goal: Annotated[
-        Literal["map", "lp", "labels", "optimal"] | None,
-        typer.Option(help="What to go on for after the relaxation [map]."),
-    ] = None,
-    gap: Annotated[float | None, typer.Option(help="Stop at this relative gap [1e-6].")] = None,
-    lp_gap: Annotated[float | None, typer.Option(help="The relaxation's gap [1e-4].")] = None,
-    eta: Annotated[float | None, typer.Option(help="Inverse temperature (for smp etc.).")] = None,
-    seed: Annotated[int | None, typer.Option(help="Seed of what is random [0].")] = None,
+    goal: GoalOption = None,
+    gap: GapOption = None,
+    lp_gap: LPGapOption = None,
+    eta: EtaOption = None,
+    seed: SeedOption = None,
     threads: Annotated[int | None, typer.Option(help="Threads of a large model.")] = None,
     values: ValuesOption = None,
     no_progress: Annotated[bool, typer.Option("--no-progress", help="Be quiet.")] = False,
 ) -> None:
     """Solve many models; what has been solved already is left alone."""
     from softmap.scale.many.folder import Folder
+    from softmap.scale.many.items import files_in
 
     options = {
         "method": method, "goal": goal, "gap": gap, "lp_gap": lp_gap, "time_limit": time_limit,
         "eta": eta, "seed": seed,
     }  # fmt: skip
     given = {name: value for name, value in options.items() if value is not None}
+    paths = files_in(files)
     folder = Folder(out, given | ({"values": values} if values else {}))
-    failed = _run(folder, files, given, threads, values, checkpoints, cluster, workers, no_progress)
-    raise typer.Exit(FAILED if failed else 0)
+    setting = _Setting(given, threads, values, checkpoints, cluster, workers, evidence)
+    failed = _run(folder, paths, setting, no_progress)
+    raise typer.Exit(Exit.FAILURE if failed else Exit.OK)
 
 
-def _run(
-    folder: Folder,
-    files: list[Path],
-    options: dict[str, Any],
-    threads: int | None,
-    values: str | None,
-    checkpoints: Path | None,
-    cluster: str | None,
-    workers: int | None,
-    quiet: bool,
-) -> int:
+@dataclass(frozen=True)
+class _Setting:
+    """What was asked for, besides the files."""
+
+    options: dict[str, Any]
+    threads: int | None
+    values: str | None
+    checkpoints: Path | None
+    cluster: str | None
+    workers: int | None
+    evidence: bool
+
+
+def _run(folder: Folder, files: list[Path], asked: _Setting, quiet: bool) -> int:
     """Solve and store; how many models failed."""
     from softmap.arguments import count
     from softmap.scale.many.cluster import Connection
@@ -101,22 +120,28 @@ def _run(
     from softmap.scale.many.work import Settings
     from softmap.solving.batch import checked_options
 
+    options, workers, checkpoints = asked.options, asked.workers, asked.checkpoints
     checked_options("softmap solve-many", options)
     if workers is not None:
         workers = count("workers", workers, 1)
-    if threads is not None:
-        options = options | {"threads": count("threads", threads, 1)}
-    items = listed([path.absolute() for path in files])
+    if asked.threads is not None:
+        options = options | {"threads": count("threads", asked.threads, 1)}
+    items = listed([path.absolute() for path in files], evidence=asked.evidence)
     names = [f"{escape(item.name)}.{kind}" for item in items for kind in ("json", "MPE")]
     check_folder("--out", folder.path, files, ["summary.csv", *names])
     if checkpoints is not None:
         stored = [f"{escape(item.name)}.checkpoint.npz" for item in items]
         check_folder("--checkpoints", checkpoints, files, stored)
-    settings = Settings(options, values, shared_folder(checkpoints), pick)
+    settings = Settings(options, asked.values, shared_folder(checkpoints), pick)
+    known = {item.name: _shown_path(item.source) for item in items}
+    with_evidence = sum(item.evidence is not None for item in items)
+    if with_evidence and not quiet:
+        say(f"{with_evidence} of {len(items)} models have evidence (X.evid beside X)")
     written = time.monotonic()
     with many_display(not quiet, len(items), folder.rows) as show:
-        for outcome in outcomes(folder.with_known(items), settings, Connection(cluster, workers)):
-            _keep(folder, outcome)
+        connection = Connection(asked.cluster, workers)
+        for outcome in outcomes(folder.with_known(items), settings, connection):
+            _keep(folder, outcome, known[outcome.name], show)
             show()
             if time.monotonic() - written > RHYTHM.summary:
                 with suppress(WriteError):  # the last summary says why, if it still cannot be
@@ -126,10 +151,24 @@ def _run(
     return sum(row["state"] == "failed" for row in folder.rows.values())
 
 
-def _keep(folder: Folder, outcome: Outcome) -> None:
+def _shown_path(source: Any) -> str:
+    """A file as people type it from here."""
+    path = str(source)
+    near = os.path.relpath(path)
+    return path if near.startswith("..") else near
+
+
+def _keep(folder: Folder, outcome: Outcome, file: str, show: ManyDisplay) -> None:
     """Store what came of a model; one that cannot be written is noted, and others go on."""
+    if isinstance(outcome.error, InfeasibleModel):
+        from softmap.app.cli.summary import infeasible_object
+        from softmap.scale.many.folder import Answer
+
+        answer = Answer(infeasible_object(outcome.error), None)
+        outcome = replace(outcome, value=answer, error=None, unchanged=False)
     if outcome.error is not None:
         folder.keep_error(outcome.name, outcome.error)
+        show.error(file, outcome.error)
     elif outcome.unchanged:
         folder.keep_old(outcome.name)
     else:
@@ -137,6 +176,7 @@ def _keep(folder: Folder, outcome: Outcome) -> None:
             folder.keep(outcome.name, outcome.fingerprint, outcome.value)
         except WriteError as error:
             folder.keep_error(outcome.name, error)
+            show.error(file, error)
 
 
 def pick(result: Result) -> Answer:
@@ -203,13 +243,21 @@ class ManyDisplay(AbstractContextManager["ManyDisplay"]):
         else:
             self._console.print(self._line())
 
+    def error(self, file: str, error: Exception) -> None:
+        """Say at once which file has no result, and why; also where progress is not shown."""
+        words = " ".join(str(error).split()) or type(error).__name__
+        named = words.startswith((file, os.path.abspath(file)))
+        self._console.print(f"softmap: {words}" if named else f"softmap: {file}: {words}")
+
     def totals(self) -> str:
         """One sentence over all models."""
         states = Counter(row["state"] for row in self._rows.values())
+        infeasible = sum(row.get("status") == "infeasible" for row in self._rows.values())
         proved = sum(row.get("status") in ("optimal", "gap") for row in self._rows.values())
         return (
             f"{len(self._rows)} of {self._total} models: {states['solved']} solved, "
-            f"{states['unchanged']} unchanged, {states['failed']} failed; {proved} proved optimal; "
+            f"{states['unchanged']} unchanged, {states['failed']} failed; {proved} proved optimal"
+            f"{f', {infeasible} infeasible' if infeasible else ''}; "
             f"{time.monotonic() - self._began:.1f} s"
         )
 

@@ -2,16 +2,37 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 from typing import Annotated, Literal
 
 import typer
 
 __all__ = [
+    "BackendOption",
+    "BestOption",
+    "BlockOption",
+    "DiversityOption",
+    "DtypeOption",
+    "EtaOption",
+    "EvidenceOption",
     "FormatOption",
+    "GapOption",
+    "GoalOption",
+    "InitialOption",
     "JsonOption",
+    "LPGapOption",
+    "MemoryOption",
+    "MethodOption",
     "ModelArgument",
+    "OutputOption",
+    "QuietOption",
+    "SeedOption",
+    "ThreadsOption",
+    "TimeOption",
+    "UpperBoundOption",
     "ValuesOption",
+    "as_typed",
     "complete_demo",
     "complete_format",
     "complete_method",
@@ -60,6 +81,25 @@ def complete_demo(incomplete: str) -> list[str]:
     return _beginning(list(NAMES), incomplete)
 
 
+def _bytes(text: str) -> int:
+    """A number of bytes: 500000000, 500M, 2G, 1.5GiB; units are powers of 1024."""
+    import math
+
+    word = text.strip().upper().removesuffix("B").removesuffix("I")
+    unit = "KMGT".find(word[-1:]) + 1 if word else 0
+    try:
+        number = float(word[:-1] if unit else word)
+    except ValueError:
+        number = math.nan
+    if not 0 <= number < math.inf:
+        raise typer.BadParameter(f"{text!r} is no number of bytes; such as 500M or 2G is one")
+    return int(number * 1024**unit)
+
+
+MemoryOption = Annotated[
+    int | None, typer.Option(help="Bytes that the run may take: 500M, 2G.", parser=_bytes)
+]
+
 ModelArgument = Annotated[Path, typer.Argument(help="A model file, or - for standard input.")]
 
 FormatOption = Annotated[
@@ -71,8 +111,84 @@ FormatOption = Annotated[
     ),
 ]
 
+EvidenceOption = Annotated[
+    str | None, typer.Option(help="Variables to fix: a file (.evid), or 0=3,x7=1.")
+]
+
+BlockOption = Annotated[
+    int | None, typer.Option(help="Of .dd files with several problems: which one, from 0.")
+]
+
+InitialOption = Annotated[
+    Path | None, typer.Option(help="Start from this labelling (.MPE, .sol, .json, result).")
+]
+
+UpperBoundOption = Annotated[
+    float | None, typer.Option("--upper-bound", "-ub", help="Search only for cheaper labellings.")
+]
+
+MethodOption = Annotated[
+    str | None,
+    typer.Option(help="anneal (default), trws, mplp, smp, ...", autocompletion=complete_method),
+]
+
+BestOption = Annotated[int | None, typer.Option("--mbest", help="Find this many best labellings.")]
+
+DiversityOption = Annotated[
+    int | None, typer.Option(help="With --mbest: any two differ in this many variables.")
+]
+
+TimeOption = Annotated[
+    float | None, typer.Option("--time-limit", "-t", help="Stop after this many seconds.")
+]
+
+ThreadsOption = Annotated[int | None, typer.Option("--threads", "-j", help="Threads [all].")]
+
+DtypeOption = Annotated[str | None, typer.Option(help="float32 or float64 [by backend].")]
+
+BackendOption = Annotated[str | None, typer.Option(help="cpu or cuda [cpu].")]
+
+OutputOption = Annotated[
+    Path | None,
+    typer.Option(
+        "--output", "-o", help="Write the labelling (.MPE, .sol, .json); - prints it alone."
+    ),
+]
+
+QuietOption = Annotated[bool, typer.Option("--no-progress", help="Be quiet.")]
+
+GoalOption = Annotated[
+    Literal["map", "lp", "labels", "optimal"] | None,
+    typer.Option(help="What to do once the LP is solved [map: a smaller gap, within reason]."),
+]
+
+GapOption = Annotated[float | None, typer.Option(help="Stop at this relative gap [1e-6].")]
+
+LPGapOption = Annotated[
+    float | None, typer.Option(help="Relative gap at which the LP is solved [1e-4].")
+]
+
+EtaOption = Annotated[float | None, typer.Option(help="Inverse temperature (for smp etc.).")]
+
+SeedOption = Annotated[int | None, typer.Option(help="Seed of what is random [0].")]
+
 JsonOption = Annotated[bool, typer.Option("--json", help="Print one JSON object.")]
 
 ValuesOption = Annotated[
     Literal["potential", "log", "cost"] | None, typer.Option(help="What UAI tables hold.")
 ]
+
+_ARGUMENT = re.compile(r"\b([a-z]+(?:_[a-z]+)*)=('[^']*'|\.\.\.|[^\s,;:()]+)")
+
+
+def as_typed(sentence: str) -> str:
+    """A sentence about Python's arguments in the words of the command line.
+
+    `lp_gap=-1` becomes `--lp-gap -1`, and `give eta=..., for example` `give --eta, for example`.
+    """
+
+    def typed(match: re.Match[str]) -> str:
+        name, value = match[1].replace("_", "-"), match[2].strip("'")
+        return f"--{name}" if value == "..." else f"--{name} {value}"
+
+    return _ARGUMENT.sub(typed, sentence)

@@ -19,38 +19,44 @@ if TYPE_CHECKING:
 
 __all__ = ["solve_ranked"]
 
-TAKEN = ("gap", "time_limit", "threads", "seed")
+TAKEN = ("gap", "time_limit", "threads", "seed", "diversity")
 
 
 def solve_ranked(
     model: Model, most: int, options: dict[str, Any], targets: Targets, as_json: bool
 ) -> int:
-    """Find the best labellings, print a row for each, write the best one; the exit code."""
+    """Find the best labellings, print a row for each, write all of them; the exit code."""
     import softmap
 
     given = {name: value for name, value in options.items() if value is not None}
-    if other := [f"--{name.replace('_', '-')}" for name in given if name not in TAKEN]:
+    names = {
+        name: "--initial" if name == "labels" else f"--{name.replace('_', '-')}" for name in given
+    }
+    if other := [names[name] for name in given if name not in TAKEN]:
         raise OptionError(f"--mbest searches until each labelling is proved: no {', '.join(other)}")
     found = softmap.solve_mbest(model, most, **given)
-    from softmap.io.results import format_labels, write_labels
+    from softmap.io.results import format_labellings, write_labellings
 
+    labellings = [entry.labels for entry in found]
     alone = targets.path("--output") == STANDARD
     with targets.printing():
         if alone and found:
-            print(format_labels(found[0].labels), end="")
+            print(format_labellings(labellings), end="")
         elif as_json:
-            print(json.dumps([_as_object(entry) for entry in found]))
+            print(json.dumps([_as_object(entry, model) for entry in found], default=str))
         else:
             results().print(_table(found))
     if found and not alone:
-        targets.write("--output", partial(write_labels, found[0].labels))
+        targets.write("--output", partial(write_labellings, labellings, model=model))
     return targets.exit_code()
 
 
-def _as_object(entry: RankedLabelling) -> dict[str, Any]:
+def _as_object(entry: RankedLabelling, model: Model) -> dict[str, Any]:
     """JSON knows no infinity: a bound that is not finite is null."""
+    from softmap.io.results import labelling_object
+
     return {
-        "labels": entry.labels.reshape(-1).tolist(),
+        **labelling_object(entry.labels.reshape(-1).tolist(), model),
         "energy": entry.energy,
         "bound": entry.bound if math.isfinite(entry.bound) else None,
         "proved": entry.proved,

@@ -5,17 +5,37 @@ from __future__ import annotations
 from collections.abc import Mapping
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from softmap.app.cli.exits import Exit
 from softmap.app.cli.options import (
+    BackendOption,
+    BestOption,
+    BlockOption,
+    DiversityOption,
+    DtypeOption,
+    EtaOption,
+    EvidenceOption,
     FormatOption,
+    GapOption,
+    GoalOption,
+    InitialOption,
     JsonOption,
+    LPGapOption,
+    MemoryOption,
+    MethodOption,
     ModelArgument,
+    OutputOption,
+    QuietOption,
+    SeedOption,
+    ThreadsOption,
+    TimeOption,
+    UpperBoundOption,
     ValuesOption,
-    complete_method,
 )
+from softmap.app.cli.reading import best_labels, evidence_file, read_model
 from softmap.app.cli.targets import STANDARD, Targets, same_file
 from softmap.errors import OptionError
 
@@ -28,29 +48,26 @@ __all__ = ["solve_command"]
 
 def solve_command(
     model: ModelArgument,
-    evidence: Annotated[Path | None, typer.Option(help="Variables to fix (.evid).")] = None,
-    method: Annotated[
-        str | None,
-        typer.Option(help="anneal (default), trws, mplp, smp, ...", autocompletion=complete_method),
-    ] = None,
-    goal: Annotated[
-        Literal["map", "lp", "labels", "optimal"] | None,
-        typer.Option(help="What to go on for after the relaxation [map]."),
-    ] = None,
-    mbest: Annotated[int | None, typer.Option(help="Find so many best labellings.")] = None,
-    gap: Annotated[float | None, typer.Option(help="Stop at this relative gap [1e-6].")] = None,
-    lp_gap: Annotated[float | None, typer.Option(help="The relaxation's gap [1e-4].")] = None,
-    time_limit: Annotated[float | None, typer.Option(help="Stop after so many seconds.")] = None,
-    eta: Annotated[float | None, typer.Option(help="Inverse temperature (for smp etc.).")] = None,
-    seed: Annotated[int | None, typer.Option(help="Seed of what is random [0].")] = None,
-    threads: Annotated[int | None, typer.Option(help="Threads [all].")] = None,
-    dtype: Annotated[str | None, typer.Option(help="float32 or float64 [by backend].")] = None,
-    backend: Annotated[str | None, typer.Option(help="cpu or cuda [cpu].")] = None,
+    evidence: EvidenceOption = None,
+    initial: InitialOption = None,
+    upper_bound: UpperBoundOption = None,
+    method: MethodOption = None,
+    goal: GoalOption = None,
+    mbest: BestOption = None,
+    diversity: DiversityOption = None,
+    gap: GapOption = None,
+    lp_gap: LPGapOption = None,
+    time_limit: TimeOption = None,
+    memory_limit: MemoryOption = None,
+    eta: EtaOption = None,
+    seed: SeedOption = None,
+    threads: ThreadsOption = None,
+    dtype: DtypeOption = None,
+    backend: BackendOption = None,
     values: ValuesOption = None,
     form: FormatOption = None,
-    output: Annotated[
-        Path | None, typer.Option(help="Write the labelling (.MPE); - prints it alone.")
-    ] = None,
+    block: BlockOption = None,
+    output: OutputOption = None,
     trace: Annotated[Path | None, typer.Option(help="Write the run, a row per check.")] = None,
     report: Annotated[Path | None, typer.Option(help="Write a page about the run (.html).")] = None,
     save: Annotated[Path | None, typer.Option(help="Write the result, for softmap verify.")] = None,
@@ -60,29 +77,36 @@ def solve_command(
     checkpoint: Annotated[Path | None, typer.Option(help="Save the run here as it goes.")] = None,
     resume: Annotated[Path | None, typer.Option(help="Go on from a checkpoint.")] = None,
     as_json: JsonOption = False,
-    no_progress: Annotated[bool, typer.Option("--no-progress", help="Be quiet.")] = False,
+    no_progress: QuietOption = False,
 ) -> None:
     """Solve a model and certify the answer."""
     import softmap
-    from softmap.app.cli.summary import exit_code
+    from softmap.app.cli.summary import exit_code, show_infeasible
     from softmap.views.progress import display
 
     targets = _targets(locals())
-    if as_json and output == STANDARD:
-        raise softmap.OptionError("--json holds the labels: leave out --output -")
-    loaded = softmap.read(str(model), values=values, evidence=evidence, format=form)
     options: dict[str, Any] = {
         "method": method, "goal": goal, "gap": gap, "lp_gap": lp_gap, "time_limit": time_limit,
         "eta": eta, "seed": seed, "threads": threads, "dtype": dtype, "backend": backend,
-        "checkpoint": checkpoint, "proof": proof,
+        "checkpoint": checkpoint, "proof": proof, "upper_bound": upper_bound,
+        "memory_limit": memory_limit,
     }  # fmt: skip
-    if mbest is not None:
-        from softmap.app.cli.ranked import solve_ranked
+    try:
+        loaded = read_model(model, values=values, form=form, block=block, evidence=evidence)
+        if initial is not None:
+            options["labels"] = best_labels(initial, loaded)
+        if mbest is not None:
+            from softmap.app.cli.ranked import solve_ranked
 
-        other = {"trace": trace, "report": report, "save": save, "resume": resume}
-        raise typer.Exit(solve_ranked(loaded, mbest, options | other, targets, as_json))
-    with display(not no_progress, time_limit) as show:
-        result = _run(loaded, resume, on_snapshot=show, **options)
+            options |= {"trace": trace, "report": report, "save": save, "resume": resume}
+            options |= {"diversity": diversity}
+            raise typer.Exit(solve_ranked(loaded, mbest, options, targets, as_json))
+        with display(not no_progress, time_limit) as show:
+            result = _run(loaded, resume, on_snapshot=show, **options)
+    except softmap.InfeasibleModel as error:
+        with targets.printing():
+            show_infeasible(error, as_json=as_json)
+        raise typer.Exit(targets.exit_code(Exit.INFEASIBLE)) from None
     _tell(result, targets, as_json, model.name)
     raise typer.Exit(targets.exit_code(exit_code(result)))
 
@@ -98,7 +122,7 @@ def _tell(result: Result, targets: Targets, as_json: bool, title: str) -> None:
             print(format_labels(result.labels), end="")
         show_result(result, as_json=as_json, quiet=alone)
     if result.found and not alone:
-        targets.write("--output", partial(write_labels, result.labels))
+        targets.write("--output", partial(write_labels, result.labels, model=result.model))
     targets.write("--trace", result.trace.to_csv)
     targets.write("--report", partial(result.report, title=title))
     targets.write("--save", partial(result.save, with_model=False))
@@ -106,6 +130,10 @@ def _tell(result: Result, targets: Targets, as_json: bool, title: str) -> None:
 
 def _targets(given: Mapping[str, Any]) -> Targets:
     """The files of a run; a checkpoint may go on in the file it is resumed from."""
+    if given["as_json"] and given["output"] == STANDARD:
+        raise OptionError("--json holds the labels: leave out --output -")
+    if given["diversity"] is not None and given["mbest"] is None:
+        raise OptionError("--diversity is for --mbest: how many labellings?")
     for name in ("report", "save", "proof", "checkpoint"):
         if given[name] == STANDARD:
             raise OptionError(f"--{name} - cannot be standard output; name a file")
@@ -116,7 +144,8 @@ def _targets(given: Mapping[str, Any]) -> Targets:
         {f"--{name}": given[name] for name in names},
         {
             "the model": given["model"],
-            "the evidence": given["evidence"],
+            "the evidence": evidence_file(given["evidence"]),
+            "the first labelling": given["initial"],
             "the checkpoint": None if goes_on else resume,
         },
     )
@@ -130,8 +159,8 @@ def _run(model: Model, resume: Path | None, **options: Any) -> Result:
     if resume is None:
         return softmap.solve(model, **given)
     if fixed := [
-        f"--{name}"
-        for name in ("method", "goal", "eta", "dtype", "seed", "backend")
+        "--initial" if name == "labels" else f"--{name.replace('_', '-')}"
+        for name in ("method", "goal", "eta", "dtype", "seed", "backend", "upper_bound", "labels")
         if name in given
     ]:
         raise softmap.OptionError(

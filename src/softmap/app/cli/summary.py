@@ -7,17 +7,27 @@ import math
 from typing import TYPE_CHECKING, Any
 
 from softmap import __version__
+from softmap.app.cli.exits import Exit
+from softmap.app.cli.options import as_typed
+from softmap.io.results import labelling_object
 from softmap.model.facts import arity_max
 from softmap.views.streams import say
 
 if TYPE_CHECKING:
     from rich.console import Console
 
+    from softmap.errors import InfeasibleModel
     from softmap.solving.result import Result
 
-__all__ = ["NOTHING_FOUND", "as_object", "exit_code", "print_result", "remark", "show_result"]
-
-NOTHING_FOUND = 3  # the exit code when no labelling obeys the hard constraints
+__all__ = [
+    "as_object",
+    "exit_code",
+    "infeasible_object",
+    "print_result",
+    "remark",
+    "show_infeasible",
+    "show_result",
+]
 
 
 def as_object(result: Result) -> dict[str, Any]:
@@ -46,8 +56,30 @@ def as_object(result: Result) -> dict[str, Any]:
         "relative_lp_gap": _finite(result.relative_gap(result.lp_gap)),
         "proof": result.proof.kind.name.lower(),
         "stated": result.proof.stated,
-        "labels": result.labels.reshape(-1).tolist() if result.found else None,
+        "upper_bound": _finite(result.upper_bound),
+        **(
+            labelling_object(result.labels.reshape(-1).tolist(), model)
+            if result.found
+            else {"labels": None}
+        ),
     }
+
+
+def infeasible_object(error: InfeasibleModel) -> dict[str, Any]:
+    """The fields of `--json` where it is proved that no labelling obeys the hard constraints."""
+    numbers = dict.fromkeys(("energy", "bound", "primal", "gap", "lp_gap"))
+    return {
+        "found": False, **numbers, "status": "infeasible", "reason": str(error),
+        "variable": error.variable, "labels": None, "version": __version__,
+    }  # fmt: skip
+
+
+def show_infeasible(error: InfeasibleModel, *, as_json: bool) -> None:
+    """Print the answer that there is no labelling."""
+    if as_json:
+        print(json.dumps(infeasible_object(error)))
+    else:
+        print(f"Infeasible: {error}.")
 
 
 def _finite(value: float) -> float | None:
@@ -55,12 +87,15 @@ def _finite(value: float) -> float | None:
 
 
 def print_result(console: Console, result: Result) -> None:
-    """Numbers, then what they prove."""
-    from softmap.views.console import facts_table  # JSON needs no words
+    """The labelling if it is small or an image, the numbers, and what they prove."""
+    from softmap.views.answer import print_answer  # JSON needs no words
+    from softmap.views.console import facts_table
     from softmap.views.facts import result_facts
     from softmap.views.words import certificate_sentences
 
-    console.print(facts_table(result_facts(result)))
+    print_answer(console, result)
+    facts = {name: as_typed(words) for name, words in result_facts(result).items()}
+    console.print(facts_table(facts))
     console.print(" ".join(certificate_sentences(result)))
 
 
@@ -79,12 +114,12 @@ def remark(result: Result) -> None:
     """Say on standard error what a reader of the output alone might miss."""
     if result.status.name == "INTERRUPTED":
         say("interrupted; this is the best found so far")
-    if not result.found:
+    if not result.found and result.status.name != "NONE_BELOW":
         say("no labelling that obeys all hard constraints was found")
 
 
 def exit_code(result: Result) -> int:
     """The exit code for why it stopped: 130 if interrupted, 3 if no labelling was found."""
     if result.status.name == "INTERRUPTED":
-        return 130
-    return 0 if result.found else NOTHING_FOUND
+        return Exit.INTERRUPTED
+    return Exit.OK if result.found or result.status.name == "NONE_BELOW" else Exit.NOTHING_FOUND

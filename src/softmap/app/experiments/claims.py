@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
+from softmap.app.experiments.settings import Settings
 from softmap.app.experiments.tables import Curve, Table, curve, first_below, ratio_curve
 from softmap.app.experiments.trials import FORMS
 from softmap.relaxation import theory
@@ -344,37 +345,57 @@ accelerated one), positive where the accelerated one is ahead.
 """
 
 
-def write_claims(claims: Sequence[Claim]) -> str:
-    """The whole page."""
-    return "\n".join([INTRODUCTION, overview(claims), "", details(claims)])
+@dataclass(frozen=True)
+class Words:
+    """What a decided claim is said to be."""
+
+    yes: str = "holds"
+    no: str = "does not hold"
 
 
-def overview(claims: Sequence[Claim]) -> str:
+SHORT = Words("seen in this run", "not seen in this run")
+
+
+def write_claims(claims: Sequence[Claim], settings: Settings | None = None) -> str:
+    """The whole page. A run shorter than the paper's says what it saw, and decides nothing."""
+    words, introduction = Words(), INTRODUCTION
+    full = Settings()
+    if settings is not None and (settings.updates < full.updates or settings.trials < full.trials):
+        words = SHORT
+        introduction += f"""
+**This was a short run**: {settings.trials} trials of {settings.updates:,} updates, in place of
+{full.trials} trials of {full.updates:,}. The sentences are about the long run: this page says what
+was seen and decides none of them; `softmap reproduce all` without `--quick` does.
+"""
+    return "\n".join([introduction, overview(claims, words), "", details(claims, words)])
+
+
+def overview(claims: Sequence[Claim], words: Words | None = None) -> str:
     """A table with one line per claim."""
     lines = ["| | claim | as printed | as proved |", "| --- | --- | --- | --- |"]
     for k, claim in enumerate(claims, 1):
-        cells = " | ".join(_word(claim.outcomes, form) for form in FORMS)
+        cells = " | ".join(_word(claim.outcomes, form, words or Words()) for form in FORMS)
         lines.append(f"| {k} | {claim.says} | {cells} |")
     return "\n".join(lines)
 
 
-def details(claims: Sequence[Claim]) -> str:
+def details(claims: Sequence[Claim], words: Words | None = None) -> str:
     """Where each claim stands in the paper, how it was decided, and by which numbers."""
-    return "\n".join(_section(k, claim) for k, claim in enumerate(claims, 1))
+    return "\n".join(_section(k, claim, words or Words()) for k, claim in enumerate(claims, 1))
 
 
-def _word(outcomes: dict[str, Outcome], form: str) -> str:
+def _word(outcomes: dict[str, Outcome], form: str, words: Words) -> str:
     outcome = outcomes.get(form, outcomes.get("standard"))
     if outcome is None:
         return "–"
-    return "holds" if outcome.holds else "**does not hold**"
+    return words.yes if outcome.holds else f"**{words.no}**"
 
 
-def _section(k: int, claim: Claim) -> str:
+def _section(k: int, claim: Claim, words: Words) -> str:
     lines = [f"## {k}. {claim.says}", "", f"From the {claim.where}. Holds if: {claim.rule}.", ""]
     for form, outcome in claim.outcomes.items():
         name = "standard methods" if form == "standard" else f"as {form}"
-        word = "holds" if outcome.holds else "does not hold"
+        word = words.yes if outcome.holds else words.no
         lines.append(f"- *{name}*: **{word}**. {_capital(outcome.numbers)}.")
     return "\n".join([*lines, ""])
 

@@ -52,7 +52,7 @@ def reproduce(
     written = _write_tables(plan, results, folder)
     tables = read_tables(folder, [path.stem for path in written])
     claims = folder / "claims.md"
-    write_text(claims, [write_claims(decide(tables))])
+    write_text(claims, [write_claims(decide(tables), plan.settings)])
     if draw or (draw is None and find_spec("matplotlib")):
         written += draw_all(tables, folder)
     written.append(claims)

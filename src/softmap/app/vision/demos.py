@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from softmap.app.vision.depth import stereo_model
-from softmap.app.vision.noise import grey_model, grey_of
+from softmap.app.vision.depth import at_the_end, stereo_model
+from softmap.app.vision.noise import colour_model, grey_model, has_colours
 from softmap.app.vision.picture import Image
 from softmap.app.vision.regions import cluster, region_model
 from softmap.app.vision.scenes import regions, stereo_pair
@@ -19,7 +19,13 @@ from softmap.errors import OptionError
 from softmap.generators import grid_edges
 from softmap.model import Model
 from softmap.model.potentials import Potts
-from softmap.views.plotting import load_image, save_image, save_labelling, save_matching
+from softmap.views.plotting import (
+    image_size,
+    load_image,
+    save_image,
+    save_labelling,
+    save_matching,
+)
 
 __all__ = ["NAMES", "Demo", "DemoOptions", "build"]
 
@@ -51,6 +57,7 @@ class Demo:
     draw_labelling: Callable[[Labels, Path], None]
     score: Callable[[Labels], str] | None = None
     picture: NDArray[Any] | None = None  # what was given, where it is a picture
+    remark: Callable[[Labels], str | None] | None = None  # on the answer, where one is due
 
 
 def build(name: str, options: DemoOptions | None = None) -> Demo:
@@ -112,7 +119,13 @@ def _stereo(options: DemoOptions) -> Demo:
         ),
         picture=left,
         score=None if truth is None else _bad_pixels(truth),
+        remark=lambda x: _more_labels(left, right, x, labels),
     )
+
+
+def _more_labels(left: Image, right: Image, found: Labels, labels: int) -> str | None:
+    remark = at_the_end(left, right, found, labels)
+    return None if remark is None else f"{remark}: --labels {2 * labels} allows for nearer things"
 
 
 def _pair(options: DemoOptions) -> tuple[Image, Image, Image | None]:
@@ -159,32 +172,53 @@ def _bad_pixels(truth: Image) -> Callable[[Labels], str]:
 
 
 def _denoise(options: DemoOptions) -> Demo:
-    """A picture of grey levels; differences are smoothed, steps are kept."""
+    """A picture of some levels per channel; differences are smoothed, steps are kept."""
     levels = options.labels or 32
-    clean, noisy = _noisy(options)
-    rows, columns = noisy.shape
+    clean, noisy, shrunk = _noisy(options)
     grey = np.linspace(0, 255, levels)
-    model = grey_model(noisy, grey, 2.0)
+    coloured = has_colours(noisy)
+    model = (colour_model if coloured else grey_model)(noisy, grey, 2.0)
+    what = "grey levels" if not coloured else "levels in each of three channels"
+    rows, columns = noisy.shape[:2]
     return Demo(
-        story=f"Each of {rows} × {columns} pixels has one of {levels} grey levels.",
+        story=f"Each of {rows} × {columns} pixels has one of {levels} {what}.{shrunk}",
         model=model,
         draw_input=lambda path: save_image(_bytes(noisy), path),
-        draw_labelling=lambda x, path: save_image(_bytes(grey[x].reshape(noisy.shape)), path),
+        draw_labelling=lambda x, path: save_image(_bytes(_unflat(grey[x], noisy)), path),
         picture=noisy,
         score=None if clean is None else _error(clean, noisy, grey),
     )
 
 
-def _noisy(options: DemoOptions) -> tuple[Image | None, Image]:
-    """The clean picture where it is known, and the noisy one."""
+def _unflat(values: Image, picture: Image) -> Image:
+    """Values by pixel; those of a colour picture come channel by channel."""
+    if picture.ndim == 2:
+        return values.reshape(picture.shape)
+    rows, columns, channels = picture.shape
+    return values.reshape(channels, rows, columns).transpose(1, 2, 0)
+
+
+def _noisy(options: DemoOptions) -> tuple[Image | None, Image, str]:
+    """The clean picture where it is known, the noisy one, and whether it was made smaller."""
     if options.image is not None:
-        colour = load_image(options.image, options.size or 256)
-        return None, grey_of(colour.astype(float))
+        picture, shrunk = _loaded(options.image, options.size or 256)
+        return None, picture if has_colours(picture) else picture[..., 0], shrunk
     size = options.size or 96
     rng = np.random.default_rng(options.seed)
     shade = np.linspace(0, 60, size)[:, None] + np.linspace(0, 40, size)[None, :]
     clean = rng.permutation(np.linspace(20, 150, 9))[regions(rng, size, 9, 9)] + shade
-    return clean, np.clip(clean + rng.normal(0, 25, clean.shape), 0, 255)
+    return clean, np.clip(clean + rng.normal(0, 25, clean.shape), 0, 255), ""
+
+
+def _loaded(path: Path, longest: int) -> tuple[Image, str]:
+    """A picture with a longest side, and a sentence where that has made it smaller."""
+    picture = load_image(path, longest).astype(float)
+    rows, columns = image_size(path)
+    if max(rows, columns) <= longest:
+        return picture, ""
+    largest = max(rows, columns)
+    sentence = f" It was made smaller, from {rows} × {columns}: --size {largest} keeps its size."
+    return picture, sentence
 
 
 def _error(clean: Image, noisy: Image, grey: Image) -> Callable[[Labels], str]:
@@ -206,12 +240,12 @@ def _bytes(picture: Image) -> NDArray[np.uint8]:
 def _segment(options: DemoOptions) -> Demo:
     """Each pixel belongs to one of a few colours; borders are cheap where the colour changes."""
     labels = options.labels or 6
-    picture, truth, palette = _painted(options, labels)
+    picture, truth, palette, shrunk = _painted(options, labels)
     rows, columns = picture.shape[:2]
     centres = cluster(picture.reshape(-1, 3), labels, options.seed) if palette is None else palette
     model = region_model(picture, centres, connectivity=4)
     return Demo(
-        story=f"Each of {rows} × {columns} pixels belongs to one of {labels} colours.",
+        story=f"Each of {rows} × {columns} pixels belongs to one of {labels} colours.{shrunk}",
         model=model,
         draw_input=lambda path: save_image(picture.astype(np.uint8), path),
         draw_labelling=lambda x, path: save_image(
@@ -222,15 +256,16 @@ def _segment(options: DemoOptions) -> Demo:
     )
 
 
-def _painted(options: DemoOptions, labels: int) -> tuple[Image, Labels | None, Image | None]:
+def _painted(options: DemoOptions, labels: int) -> tuple[Image, Labels | None, Image | None, str]:
     if options.image is not None:
-        return load_image(options.image, options.size or 200).astype(float), None, None
+        picture, shrunk = _loaded(options.image, options.size or 200)
+        return picture, None, None, shrunk
     size = options.size or 96
     rng = np.random.default_rng(options.seed)
     truth = regions(rng, size, 3 * labels, labels)
     palette = rng.uniform(40, 215, (labels, 3))
     picture = np.clip(palette[truth] + rng.normal(0, 45, (size, size, 3)), 0, 255)
-    return picture, truth, palette
+    return picture, truth, palette, ""
 
 
 def _matching(options: DemoOptions) -> Demo:

@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
+import warnings
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from softmap.app.vision.picture import Image, Picture, pixels, solved
+from softmap.app.vision.picture import Image, Picture, pixels
 from softmap.arguments import count, not_negative
 from softmap.errors import ModelError
 from softmap.model import Model
 from softmap.model.graph import neighbours
 from softmap.model.potentials import TruncatedLinear
 
-__all__ = ["matching_cost", "stereo", "stereo_model"]
+__all__ = ["at_the_end", "matching_cost", "stereo", "stereo_model"]
 
 
 def stereo(
@@ -27,13 +29,16 @@ def stereo(
 ) -> Picture:
     """How far each pixel of the left picture is shifted in the right one: near things more.
 
+    A warning says where many pixels have the largest disparity, and so may need more of them.
+
     Parameters
     ----------
     left, right : arrays of one shape, or names of files; rows must belong to each other
     disparities : int, shifts 0 .. disparities - 1 are tried
     smoothness : float
         What a change of disparity by one costs; halved across visible edges.
-    options : those of `solve`; a gap of 0.1 % ends the run unless you say otherwise
+    options : those of `solve`; a gap of 0.1 % or 8 seconds end the run unless you say otherwise,
+        and `Picture.improve` continues it
 
     Examples
     --------
@@ -48,8 +53,36 @@ def stereo(
         raise ModelError(f"the pictures differ in shape: {first.shape} and {second.shape}")
     labels = count("disparities", disparities, 2, 1 << 16)
     weight = not_negative("smoothness", smoothness)
-    result = solved(stereo_model(first, second, labels, weight), options)
-    return Picture(result.labels, result.labels, first, result)
+    model = stereo_model(first, second, labels, weight)
+    found = Picture.of(model, first, lambda found: found, options, 255 / (labels - 1))
+    if (remark := at_the_end(first, second, found.labels, labels)) is not None:
+        warnings.warn(f"{remark}: give more disparities", stacklevel=2)
+    return found
+
+
+@dataclass(frozen=True)
+class Saturation:
+    """When disparities at the end of the range count as cut off."""
+
+    share: float = 0.02
+    """Part of the pixels that has the largest disparity."""
+    better: float = 0.7
+    """Larger disparities fit these pixels at less than this part of the cost."""
+
+
+def at_the_end(
+    left: Image, right: Image, found: NDArray[np.int64], labels: int, rule: Saturation | None = None
+) -> str | None:
+    """A remark where many pixels have the largest disparity, and larger ones would fit better."""
+    rule = rule or Saturation()
+    last = found.reshape(left.shape[:2]) == labels - 1
+    if last.mean() < rule.share:
+        return None
+    cost = matching_cost(left, right, 2 * labels)[last]
+    here, further = cost[:, labels - 1].mean(), cost[:, labels:].min(axis=1).mean()
+    if further >= rule.better * here:
+        return None
+    return f"{100 * last.mean():.0f} % of the pixels have the largest disparity, {labels - 1}"
 
 
 def stereo_model(left: Image, right: Image, labels: int, weight: float = 6.0) -> Model:

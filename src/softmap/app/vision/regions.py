@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from softmap.app.vision.picture import Image, Picture, pixels, solved
+from softmap.app.vision.picture import Image, Picture, pixels
 from softmap.arguments import count, not_negative
 from softmap.errors import ModelError
 from softmap.model import Model
@@ -40,7 +40,8 @@ def segment(
         Pixels whose label is known, for example from a mouse; -1 where it is not.
     connectivity : 4 or 8 neighbours of a pixel
     seed : int, of the clustering
-    options : those of `solve`; a gap of 0.1 % ends the run unless you say otherwise
+    options : those of `solve`; a gap of 0.1 % or 8 seconds end the run unless you say otherwise,
+        and `Picture.improve` continues it
 
     Examples
     --------
@@ -57,9 +58,12 @@ def segment(
     centres = cluster(flat, number, seed) if known is None else _marked(flat, known, number, seed)
     weight = not_negative("smoothness", smoothness)
     model = region_model(given, centres, weight, connectivity=connectivity, known=known)
-    result = solved(model, options)
-    shown = centres[result.labels].reshape(given.shape)
-    return Picture(np.clip(np.round(shown), 0, 255).astype(np.uint8), result.labels, given, result)
+
+    def paint(found: NDArray[np.int64]) -> NDArray[Any]:
+        shown = centres[found].reshape(given.shape)
+        return np.clip(np.round(shown), 0, 255).astype(np.uint8)
+
+    return Picture.of(model, given, paint, options)
 
 
 def region_model(

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from softmap import core
 from softmap.arguments import count, positive
 from softmap.errors import InfeasibleModel, OptionError
 from softmap.model import Model, checked_model
@@ -142,13 +143,22 @@ class _Elimination:
             for i, scope in scopes.items()
         }
         self.home = [min(ends, key=place.__getitem__) for ends in model.edges.tolist()]
-        self.table = {i: self._shaped(-eta * model.unary_of(i), (i,), i) for i in scopes}
+        self._taken = [model.constant]  # off tables: what they have in common is of no account
+        self.table = {i: self._shaped(self._logs(model.unary_of(i)), (i,), i) for i in scopes}
         for e, (i, j) in enumerate(model.edges.tolist()):
             cost = model.table(e)
             ends, cost = ((i, j), cost) if i < j else ((j, i), cost.T)
             self.table[self.home[e]] = self.table[self.home[e]] + self._shaped(
-                -eta * cost, ends, self.home[e]
+                self._logs(cost), ends, self.home[e]
             )
+
+    def _logs(self, costs: Floats) -> Floats:
+        """-η times costs above the least one, which is taken off: the rest keeps its digits."""
+        least = float(costs.min())
+        if not math.isfinite(least):
+            return -self.eta * costs
+        self._taken.append(least)
+        return -self.eta * (costs - least)
 
     def _shaped(self, table: Floats, scope: Scope, bucket: int) -> Floats:
         """A table with axes for all variables of a bucket, of length 1 where it has none."""
@@ -178,7 +188,7 @@ class _Elimination:
             parent = self.parent[i]
             if parent is not None:
                 self._receive(i, parent, *sent[i])
-        return self._read(total - self.eta * self.model.constant)
+        return self._read(total - self.eta * float(core.careful_sum(np.array(self._taken))))
 
     def _receive(self, i: int, parent: int, message: Floats, rest: Scope) -> None:
         """Multiply a bucket by what its parent knows besides the bucket's own message."""

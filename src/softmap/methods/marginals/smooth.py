@@ -46,6 +46,8 @@ class SmoothLimits:
         Products with the Hessian at most, for a gradient.
     adjoint : float
         Relative accuracy of the adjoint solve, in the norm of its preconditioner.
+    nothing : float
+        Right-hand sides that are smaller than this, relative to what they are sums of, are 0.
     """
 
     tol: float = 1e-10
@@ -56,6 +58,7 @@ class SmoothLimits:
     rounds: int = 3
     products: int = 4000
     adjoint: float = 1e-11
+    nothing: float = 1e-14
 
 
 SMOOTHING = SmoothLimits()
@@ -219,6 +222,9 @@ def adjoint(
     node_w = point.node_covariance(nodes)
     table_w = point.table_covariance([edges[batch.entries] for batch in point.frame.batches])
     rhs = node_w[point.frame.states] - point.sides(table_w)
+    sizes = [np.abs(part).max(initial=0.0) for part in (nodes, edges)]
+    if np.abs(rhs).max(initial=0.0) <= SMOOTHING.nothing * soft.eta * max(sizes):
+        rhs = np.zeros_like(rhs)  # what rounding has left of sums that vanish
     solved = point.solve(rhs, tol, SMOOTHING.products)
     if not solved.done:
         warnings.warn(

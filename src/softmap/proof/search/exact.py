@@ -128,11 +128,12 @@ class ExactSearch:
     presolve : whether variables and labels are taken out first; only tests leave it away
     ascent : whether the bound of the root is raised by message passing
     dp_limit : table entries of dynamic programming, at most
+    open_bytes : memory for open nodes; beyond it the search goes on depth first
     seconds : what there is over all calls, by which dynamic programming is planned
     log : where the names of files with proofs of the bound begin (docs/proofs.md)
     """
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 - one search has many limits
         self,
         model: Model | FlatModel,
         *,
@@ -143,6 +144,7 @@ class ExactSearch:
         presolve: bool = True,
         ascent: bool = True,
         dp_limit: float = 1e9,
+        open_bytes: float = OPEN_NODE_BYTES,
         seconds: float = 1e9,
         log: str | Path | None = None,
     ) -> None:
@@ -150,7 +152,7 @@ class ExactSearch:
         self._native = core.ExactSearch(
             flat.num_labels, flat.unary, flat.scope_start, flat.scope, flat.tables, flat.constant,
             np.zeros(0) if lam is None else lam, _labels(incumbent), relative_gap, absolute_gap,
-            OPEN_NODE_BYTES, presolve, ascent, dp_limit, seconds, "" if log is None else str(log),
+            open_bytes, presolve, ascent, dp_limit, seconds, "" if log is None else str(log),
         )  # fmt: skip
 
     def go_on(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from dataclasses import dataclass
+from functools import cached_property
 from types import TracebackType
 from typing import Any
 
@@ -56,14 +57,23 @@ class Connection:
     patience = Patience()
 
     def __init__(self, given: Any = None, workers: int | None = None) -> None:
-        self._dask = distributed_module()
-        if given is not None and not isinstance(given, str | self._dask.Client):
+        if given is not None and not isinstance(given, str | distributed_module().Client):
             raise OptionError(f"client={shown(given)}: expected a dask Client or an address")
         if getattr(given, "asynchronous", False):
             raise OptionError("client: expected a dask Client that is not asynchronous")
         self._given, self._workers = given, workers
         self._cluster: Any = None
         self.client: Any = None
+
+    @property
+    def threads(self) -> int:
+        """Threads of this process that may begin before a cluster of our own is started."""
+        return 0 if self._given is not None else self._workers or usable_cores()
+
+    @cached_property
+    def _dask(self) -> Any:
+        """Dask, which takes a second to load: not where threads do all there is to do."""
+        return distributed_module()
 
     def __enter__(self) -> Connection:
         if self._given is None:

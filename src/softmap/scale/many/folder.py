@@ -5,7 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import json
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -54,7 +54,7 @@ class Folder:
 
     def with_known(self, items: list[Item]) -> list[Item]:
         """The items, with the fingerprint of the model that each stored result belongs to."""
-        return [Item(item.name, item.source, self._known(item.name)) for item in items]
+        return [replace(item, known=self._known(item.name)) for item in items]
 
     def _known(self, name: str) -> str | None:
         facts = self._stored(name)

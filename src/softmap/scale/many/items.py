@@ -13,7 +13,9 @@ from softmap.io.formats import FORMATS
 from softmap.io.streams import COMPRESSED
 from softmap.model import Model
 
-__all__ = ["Batching", "Item", "batches", "listed", "names_of"]
+__all__ = [
+    "Batching", "Item", "batches", "evidence_beside", "files_in", "listed", "names_of",
+]  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -42,12 +44,13 @@ class Item:
     """One thing to solve: a model, or the path of a file that the workers can read.
 
     `known` is the fingerprint of the model that a stored result belongs to: where the model has
-    not changed, it is not solved again.
+    not changed, it is not solved again. `evidence` is the file of its observed labels.
     """
 
     name: str
     source: Model | str
     known: str | None = None
+    evidence: str | None = None
     batching: ClassVar[Batching] = Batching()
 
     @property
@@ -61,7 +64,32 @@ class Item:
             return False
 
 
-def listed(given: Any) -> list[Item]:
+def files_in(paths: Iterable[Path]) -> list[Path]:
+    """The files named, and of each folder named all files in it whose suffix is one of a model."""
+    found: list[Path] = []
+    for path in paths:
+        if not path.is_dir():
+            found.append(path)
+            continue
+        inside = sorted(p for p in path.iterdir() if p.is_file() and _has_model_suffix(p))
+        if not inside:
+            raise OptionError(f"{path}: there is no model file in this folder")
+        found += inside
+    return found
+
+
+def evidence_beside(path: str) -> str | None:
+    """The evidence of a model file as toulbar2 names it, `X.uai.evid` for X.uai, if it exists."""
+    unpacked = Path(path)
+    while unpacked.suffix.lower() in COMPRESSED:
+        unpacked = unpacked.with_suffix("")
+    for stem in (path, str(unpacked)):
+        if os.path.isfile(f"{stem}.evid"):
+            return f"{stem}.evid"
+    return None
+
+
+def listed(given: Any, *, evidence: bool = False) -> list[Item]:
     """Items from a list of models and paths, or a mapping from names to them."""
     if isinstance(given, Model | str | bytes | os.PathLike):
         raise OptionError(f"expected a list of models or paths, not a {type(given).__name__}")
@@ -79,10 +107,12 @@ def listed(given: Any) -> list[Item]:
             raise OptionError("expected names of models as text")
     else:
         names = names_of(sources)
-    return [
-        Item(name, source if isinstance(source, Model) else os.fspath(source))
-        for name, source in zip(names, sources, strict=True)
-    ]
+    items = []
+    for name, source in zip(names, sources, strict=True):
+        path = None if isinstance(source, Model) else os.fspath(source)
+        observed = evidence_beside(path) if evidence and path is not None else None
+        items.append(Item(name, source if path is None else path, evidence=observed))
+    return items
 
 
 def _is_path(source: Any) -> bool:
@@ -124,8 +154,15 @@ def _stem(source: str | os.PathLike[str]) -> str:
     path = Path(source)
     while path.suffix.lower() in COMPRESSED:
         path = path.with_suffix("")
-    known = {suffix for form in FORMATS.values() for suffix in form.suffixes}
-    return path.stem if path.suffix.lower() in known else path.name
+    return path.stem if _has_model_suffix(path) else path.name
+
+
+def _has_model_suffix(path: Path) -> bool:
+    """Whether a name ends as that of a model that can be read does, packed or not."""
+    while path.suffix.lower() in COMPRESSED:
+        path = path.with_suffix("")
+    known = {suffix for form in FORMATS.values() if form.reader for suffix in form.suffixes}
+    return path.suffix.lower() in known
 
 
 def _parts(path: Path) -> list[str]:

@@ -7,10 +7,11 @@ import os
 import queue
 import time
 from collections.abc import Iterator
+from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass, replace
 from typing import Any
 
-from softmap.arguments import count
+from softmap.arguments import count, flag
 from softmap.errors import OptionError, SoftmapError
 from softmap.model import Model
 from softmap.scale.many.cluster import Connection, distributed_module
@@ -36,11 +37,15 @@ class Flow:
         Seconds between two counts of the workers.
     tick : float
         Longest wait for a result, in seconds, before the connection is tested.
+    alone : float
+        Seconds for which small models are solved by threads of this process, before a cluster of
+        processes is started for what is left. To start one takes about as long.
     """
 
     ahead: int = 3
     recount: float = 1.0
     tick: float = 0.2
+    alone: float = 2.0
 
 
 def solve_many(
@@ -50,6 +55,7 @@ def solve_many(
     checkpoints: str | os.PathLike[str] | None = None,
     workers: int | None = None,
     threads: int | None = None,
+    evidence: bool = False,
     **options: Any,
 ) -> Iterator[tuple[str, Result | Exception]]:
     """Solve many models on a Dask cluster; results come as they finish.
@@ -63,7 +69,8 @@ def solve_many(
         Paths are read by the workers. Without names, a file is called by its name without
         suffixes, a model by its place in the list.
     client : dask.distributed.Client or str, optional
-        A client or the address of a scheduler; a cluster of processes on this machine if left out
+        A client or the address of a scheduler. If left out, small models are solved by threads of
+        this process, and what is left after two seconds by a cluster of processes on this machine
         (scripts then need `if __name__ == "__main__":`).
     checkpoints : folder that all workers see, optional
         Models of a lost worker go on from their checkpoints in it.
@@ -71,6 +78,8 @@ def solve_many(
         Processes of a cluster on this machine; one per core if left out.
     threads : int
         Threads for each model that is solved alone; those the worker has to spare if left out.
+    evidence : bool
+        Whether a model X.uai is read with the evidence X.uai.evid where that file exists.
     **options
         Those of `solve` that may hold for many models; limits hold for each model by itself.
 
@@ -78,7 +87,7 @@ def solve_many(
     -------
     iterator of (name, Result or exception)
     """
-    items = listed(models_or_paths)
+    items = listed(models_or_paths, evidence=flag("evidence", evidence))
     checked_options("solve_many", options)
     if workers is not None:
         workers = count("workers", workers, 1, MOST_THREADS)
@@ -112,15 +121,61 @@ def _results(
 
 
 def outcomes(items: list[Item], settings: Settings, connection: Connection) -> Iterator[Outcome]:
-    """What comes of each item, exactly once, in the order in which workers finish."""
-    if not items:
+    """What comes of each item, exactly once, in the order in which workers finish.
+
+    Where no cluster was given, threads of this process begin.
+    """
+    left = items
+    if connection.threads and settings.checkpoints is None:
+        alone = _Threads(items, settings, connection.threads)
+        yield from alone
+        left = alone.left
+    if not left:
         return
     with connection:
-        stream = _Stream(items, settings, connection)
+        stream = _Stream(left, settings, connection)
         try:
             yield from stream
         finally:
             stream.cancel()
+
+
+class _Threads:
+    """Small items, solved by threads of this process for a short while.
+
+    Attributes
+    ----------
+    left : list of Item
+        What was not begun: large items, and small ones when the time was over.
+    """
+
+    def __init__(self, items: list[Item], settings: Settings, threads: int) -> None:
+        self._items = [item for item in items if item.small]
+        self.left = [item for item in items if not item.small]
+        self._threads = max(1, min(threads, len(self._items)))
+        self._stopped = False
+        options = {"threads": 1 if len(self._items) > 1 else None} | settings.options
+        options |= {"on_snapshot": lambda snapshot: not self._stopped}
+        self._settings = replace(settings, options=options)
+
+    def __iter__(self) -> Iterator[Outcome]:
+        if not self._items:
+            return
+        end = time.monotonic() + Flow.alone
+        waiting = self._items[::-1]
+        running: set[Future[list[Outcome]]] = set()
+        pool = ThreadPoolExecutor(self._threads)
+        try:
+            while running or (waiting and time.monotonic() < end):
+                while waiting and len(running) < self._threads and time.monotonic() < end:
+                    running.add(pool.submit(work, [waiting.pop()], self._settings))
+                done, running = wait(running, return_when=FIRST_COMPLETED)
+                for future in done:
+                    yield from future.result()
+        finally:
+            self._stopped = True  # a run ends at its next check where nobody waits for it any more
+            pool.shutdown(wait=False)
+        self.left += waiting[::-1]
 
 
 class _Stream:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import pickle
+import sys
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -87,6 +88,8 @@ def work(items: list[Item], settings: Settings) -> list[Outcome]:
 
 def _worker(settings: Settings) -> tuple[int, int | None]:
     """Threads for this batch, and the memory of this worker if it has a limit."""
+    if "distributed" not in sys.modules:  # no worker of Dask: it takes a second to load
+        return settings.options.get("threads") or usable_cores(), None
     from distributed import get_worker
 
     try:
@@ -106,7 +109,7 @@ def _model(item: Item, settings: Settings, limit: int | None) -> Model:
         if limit is not None and os.path.getsize(item.source) > limit:
             raise MemoryError(f"{item.source}: larger than a worker's memory, {human(limit)}")
         try:
-            model = read(item.source, values=settings.values)
+            model = read(item.source, values=settings.values, evidence=item.evidence)
         except OSError as error:
             raise FormatError(error.strerror or str(error), item.source) from error
     need = memory_needed(model, settings.options.get("dtype") or "float64")

@@ -19,11 +19,31 @@ const softmapChart = (() => {
     return { found, digits: Math.max(0, -Math.floor(Math.log10(step) + 1e-9)) };
   }
 
-  function powers(low, high) {
-    const first = Math.ceil(low - 1e-9), last = Math.floor(high + 1e-9), every = Math.max(1, Math.ceil((last - first) / 5));
-    const found = [];
-    for (let k = first; k <= last; k += every) found.push(k);
-    return found.length > 1 ? found : [low, high];
+  // Ticks of a logarithmic axis between 10^low and 10^high: powers of ten, at most six of them;
+  // within fewer than two decades also 2 and 5 times a power; within less, round numbers.
+  function logTicks(low, high) {
+    const first = Math.ceil(low - 1e-9), last = Math.floor(high + 1e-9), found = [];
+    const every = Math.max(1, Math.ceil((last - first) / 5));
+    for (let k = first; k <= last; k += every) found.push(10 ** k);
+    if (found.length > 2) return found;
+    const finer = [];
+    for (let k = Math.floor(low); k <= last; k++)
+      for (const m of [1, 2, 5]) if (Math.log10(m) + k >= low - 1e-9 && Math.log10(m) + k <= high + 1e-9) finer.push(m * 10 ** k);
+    return finer.length > 2 ? finer : ticks(10 ** low, 10 ** high, 4).found;
+  }
+
+  // A value of a logarithmic axis, short: with as many digits as its neighbours need to differ.
+  function logLabels(values, percent) {
+    const scale = percent ? 100 : 1, unit = percent ? "\u00a0%" : "";
+    const word = (v, digits) => {
+      const rounded = Number((v * scale).toPrecision(digits)), size = Math.abs(rounded);
+      return (size >= 1e-4 && size < 1e6 ? String(rounded) : rounded.toExponential().replace("e+", "e")) + unit;
+    };
+    for (let digits = 1; digits < 12; digits++) {
+      const words = values.map((v) => word(v, digits));
+      if (new Set(words).size === words.length && (digits > 1 || values.every((v) => Math.abs(Number(v.toPrecision(1)) / v - 1) < 1e-9))) return words;
+    }
+    return values.map((v) => word(v, 12));
   }
 
   const label = (v, digits) => {
@@ -40,7 +60,7 @@ const softmapChart = (() => {
   // spec: { lines: [{name, y, colour, dash, mark}], x, xlabel, log, window, bands, zoom }
   return function draw(host, spec) {
     const width = Math.max(260, host.clientWidth || 520), height = 300;
-    const box = { left: 78, right: 10, top: 12, bottom: 62 };
+    const box = { left: 72, right: 12, top: 12, bottom: 62 };
     const inner = { w: width - box.left - box.right, h: height - box.top - box.bottom };
     const lines = spec.lines.filter((l) => l.y.filter((v, k) => Number.isFinite(v) && Number.isFinite(spec.x[k]) && v !== null).length > 1);
     host.replaceChildren();
@@ -62,21 +82,23 @@ const softmapChart = (() => {
 
     const svg = element("svg", { viewBox: `0 0 ${width} ${height}`, width: "100%", height, "aria-hidden": "true" }, host);
     const clip = `clip-${host.id}`;
-    element("rect", { x: box.left, y: box.top, width: inner.w, height: inner.h }, element("clipPath", { id: clip }, element("defs", {}, svg)));
+    // markers at either end of the time axis are shown whole
+    element("rect", { x: box.left - 5, y: box.top, width: inner.w + 10, height: inner.h }, element("clipPath", { id: clip }, element("defs", {}, svg)));
     const plot = element("g", { "clip-path": `url(#${clip})` }, svg);
     for (const band of spec.bands)
       element("rect", { x: px(band.from), y: box.top, width: Math.max(0, px(band.to) - px(band.from)), height: inner.h, fill: band.colour, class: "band" }, plot);
     const text = (x, y, words, anchor, name) => { element("text", { x, y, "text-anchor": anchor, class: name ?? "tick" }, svg).textContent = words; };
-    const across = ticks(x0, x1, Math.max(2, inner.w / 90));
+    const across = ticks(x0, x1, Math.max(3, inner.w / 55));
     for (const t of across.found) {
       element("line", { x1: px(t), x2: px(t), y1: box.top, y2: box.top + inner.h, class: "grid" }, svg);
       text(px(t), box.top + inner.h + 16, label(t, across.digits), "middle", "tick x");
     }
-    const up = spec.log ? { found: powers(low, high).map((k) => 10 ** k), digits: 0 } : ticks(low, high, 5);
-    for (const t of up.found) {
+    const up = spec.log ? { found: logTicks(low, high), digits: 0 } : ticks(low, high, 5);
+    const words = spec.log ? logLabels(up.found, spec.percent) : up.found.map((t) => label(t, up.digits));
+    up.found.forEach((t, n) => {
       element("line", { x1: box.left, x2: box.left + inner.w, y1: py(t), y2: py(t), class: "grid" }, svg);
-      text(box.left - 6, py(t) + 4, spec.log ? t.toExponential(0).replace("e+", "e") : label(t, up.digits), "end", "tick y");
-    }
+      text(box.left - 6, py(t) + 4, words[n], "end", "tick y");
+    });
     text(box.left + inner.w / 2, box.top + inner.h + 34, spec.xlabel, "middle", "title");
 
     lines.forEach((l, n) => {
@@ -85,7 +107,7 @@ const softmapChart = (() => {
       element("path", { d: path, fill: "none", stroke: l.colour, "stroke-width": 2, "stroke-dasharray": DASHES[l.dash], class: "line" }, plot);
       const every = Math.max(1, Math.ceil(points.length / 14));
       points.forEach(([x, v], k) => { if (k % every === 0 || k === points.length - 1) marker(l.mark, px(x), py(v), l.colour, plot); });
-      const at = box.left + n * Math.min(120, inner.w / lines.length), base = height - 10;
+      const at = box.left + n * Math.min(100, inner.w / lines.length), base = height - 10;
       element("line", { x1: at, x2: at + 26, y1: base - 4, y2: base - 4, stroke: l.colour, "stroke-width": 2, "stroke-dasharray": DASHES[l.dash] }, svg);
       marker(l.mark, at + 13, base - 4, l.colour, svg);
       text(at + 32, base, l.name, "start", "key");

@@ -8,8 +8,8 @@
   const line = (name, y, ink, dash, symbol) => ({ name, y, ink, dash, symbol });
   const trace = data.trace;
   // a gap of zero has no logarithm: it is drawn where floating point ends
-  const gap = (upper) => upper.map((u, k) =>
-    u === null || trace.bound[k] === null ? null : Math.max((u - trace.bound[k]) / data.unit, 1e-12));
+  const gap = (upper, lower) => upper.map((u, k) =>
+    u === null || lower[k] === null ? null : Math.max((u - lower[k]) / data.unit, 1e-12));
   const charts = {
     "chart-values": { lines: [
       line("energy", trace.energy, "--energy", "solid", "circle"),
@@ -17,9 +17,9 @@
       line("bound", trace.bound, "--bound", "dashdot", "triangle"),
     ], window: data.window },
     "chart-gaps": { lines: [
-      line("gap", gap(trace.energy), "--energy", "solid", "circle"),
-      line("LP gap", gap(trace.primal), "--primal", "dash", "square"),
-    ], log: true },
+      line("gap", gap(trace.energy, trace.bound), "--energy", "solid", "circle"),
+      line("LP gap", gap(trace.primal, trace.lp_bound), "--primal", "dash", "square"),
+    ], log: true, percent: true },
     "chart-eta": { lines: [
       line("η", trace.eta, "--bound", "solid", "circle"),
       line("slack", trace.slack, "--energy", "dash", "square"),
@@ -29,7 +29,9 @@
   // bands behind the curves: what the run was doing; a line of words names them as well
   const inks = { relaxation: "--relaxation", search: "--search", tightening: "--tightening", labels: "--labels" };
   const bands = (axis) => data.stages.map((s) => ({ from: s[axis][0], to: s[axis][1], colour: colour(inks[s.name]) }));
-  for (const name of new Set(data.stages.map((s) => s.name))) {
+  const stages = new Set(data.stages.map((s) => s.name));
+  byId("stages").hidden = stages.size < 2;
+  for (const name of stages) {
     const key = document.createElement("span"), swatch = document.createElement("i");
     swatch.style.background = `var(${inks[name]})`;
     key.append(swatch, name);
@@ -43,28 +45,36 @@
     for (const [id, chart] of Object.entries(charts)) {
       const lines = chart.lines.map((l) => ({ name: l.name, y: l.y, colour: colour(l.ink), dash: l.dash, mark: l.symbol }));
       drawn += softmapChart(byId(id), {
-        lines, x: trace[axis], xlabel: axis === "work" ? "work (messages)" : "seconds", log: chart.log,
+        lines, x: trace[axis], xlabel: axis === "work" ? "work (messages)" : "seconds", log: chart.log, percent: chart.percent,
         window: chart.window, bands: bands(axis), zoom, onzoom: (range) => { zoom = range; draw(); },
       });
     }
     byId("charts").hidden = drawn === 0;
     byId("short").hidden = drawn !== 0;
+    byId("hint").hidden = byId("against").hidden = drawn === 0;
   }
   document.querySelectorAll("input[name=axis]").forEach((radio) => radio.addEventListener("change", () => { zoom = null; draw(); }));
   matchMedia("(prefers-color-scheme: dark)").addEventListener("change", draw);
   matchMedia("print").addEventListener("change", draw);
-  new ResizeObserver(() => draw()).observe(byId("charts"));
+  // text below a chart changes its height: only another width calls for another drawing
+  let drawnWidth = 0;
+  new ResizeObserver(() => {
+    if (byId("charts").clientWidth === drawnWidth) return;
+    drawnWidth = byId("charts").clientWidth;
+    draw();
+  }).observe(byId("charts"));
   draw();
 
   // --- tables -----------------------------------------------------------------------------------
-  function cells(tag, values) {
+  function cells(tag, values, names = []) {
     const row = document.createElement("tr");
-    for (const value of values) {
+    values.forEach((value, k) => {
       const cell = document.createElement(tag);
       if (tag === "th") cell.scope = "col";
+      if (names[k] === "row" || names[k] === "column") cell.className = "place";
       cell.append(value);
       row.append(cell);
-    }
+    });
     return row;
   }
 
@@ -118,7 +128,7 @@
         });
         return button;
       });
-      const row = cells("th", titles);
+      const row = cells("th", titles, names);
       names.forEach((name, k) => {
         if (name === sorted.key) row.children[k].setAttribute("aria-sort", sorted.down ? "descending" : "ascending");
       });
@@ -145,7 +155,7 @@
       const size = Number(byId("f-rows").value), pages = Math.max(1, Math.ceil(found.length / size));
       page = Math.min(Math.max(0, page), pages - 1);
       const rows = Array.from(found.slice(page * size, (page + 1) * size), (i) =>
-        cells("td", [called ? `${i} ${called[i]}` : String(i), ...place(i), stateOf(i, label[i]), (chance[i] / 65535).toFixed(3), largest(i)]));
+        cells("td", [called ? `${i} ${called[i]}` : String(i), ...place(i), stateOf(i, label[i]), (chance[i] / 65535).toFixed(3), largest(i)], names));
       byId("table").tBodies[0].replaceChildren(...rows);
       byId("found").textContent = `${found.length.toLocaleString("en")} of ${count.toLocaleString("en")} variables`;
       byId("p-where").textContent = `page ${page + 1} of ${pages.toLocaleString("en")}`;

@@ -1,0 +1,83 @@
+"""What a notebook shows of a result: the labelling, energy and bound over time, the certificate."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from html import escape
+
+import numpy as np
+
+from softmap.drawing.images import image_uri, reduced
+from softmap.model.drawn import (
+    figure,
+    graph_drawing,
+    html_table,
+    is_image,
+    label_image,
+    state_name,
+    variable_name,
+)
+from softmap.views.curves import curves_svg
+from softmap.views.facts import result_facts
+from softmap.views.pictures import doubt, doubt_image
+from softmap.views.subject import Subject
+from softmap.views.words import certificate_sentences, headline
+
+__all__ = ["result_html"]
+
+
+@dataclass(frozen=True)
+class NotebookSizes:
+    """How much of a result a notebook shows."""
+
+    side: int = 320
+    """Pixels of an image's longer side."""
+    curves: int = 460
+    """Pixels of the chart's width."""
+    listed: int = 24
+    """Variables whose states are listed by name."""
+
+
+SIZES = NotebookSizes()
+
+
+def result_html(result: Subject) -> str:
+    """The labelling, the curves of energy and bound, and what they prove."""
+    figures = "".join([*_labelling(result), _curves(result)])
+    sentences = escape(" ".join(certificate_sentences(result)))
+    return (
+        f"<div><b>softmap.Result: {escape(headline(result))}</b><div>{figures}</div>"
+        f"<p>{sentences}</p><details><summary>Numbers</summary>"
+        f"{html_table(result_facts(result))}</details></div>"
+    )
+
+
+def _labelling(result: Subject) -> list[str]:
+    if not np.isfinite(result.energy):
+        return []  # the labels are no answer
+    model, labels = result.model, np.asarray(result.labels).reshape(-1)
+    unsure = doubt(result)
+    if is_image(model):
+        shown = [_image(label_image(model, labels), "The labelling")]
+        if unsure.any():
+            words = f"Red: the relaxation is fractional at {int((unsure > 0).sum()):,} pixels"
+            shown.append(_image(doubt_image(result, unsure), words))
+        return shown
+    drawing = graph_drawing(model, labels, unsure)
+    shown = [] if drawing is None else [figure(*drawing, width=2 * SIZES.side)]
+    if len(labels) <= SIZES.listed:
+        states = {
+            variable_name(model, i): state_name(model, i, int(x)) for i, x in enumerate(labels)
+        }
+        shown.append(f'<div style="display:inline-block">{html_table(states)}</div>')
+    return shown
+
+
+def _image(colours: np.ndarray, words: str) -> str:
+    return figure(image_uri(reduced(colours, SIZES.side)), words)
+
+
+def _curves(result: Subject) -> str:
+    drawn = curves_svg(result.trace.columns())
+    words = "Energy and bound: the optimum lies between them"
+    return figure(drawn, words, width=SIZES.curves) if drawn else ""

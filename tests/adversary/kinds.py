@@ -1,0 +1,349 @@
+"""More kinds of trials: larger factors, warm starts, offsets, and files of the command line.
+
+Each is a function of a seed that says in a few words which promise was broken; None if none was.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import itertools
+import math
+import os
+import tempfile
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from fractions import Fraction
+from pathlib import Path
+from typing import Any
+from unittest import mock
+
+import numpy as np
+
+import softmap
+from adversary.making import spec as random_spec
+from adversary.promises import numbers_broken, optimum
+from adversary.specs import Spec
+from softmap.app.cli.app import main
+from softmap.model import chains, many
+
+__all__ = ["KINDS", "tried"]
+
+GOALS = ("map", "lp", "labels", "optimal")
+
+
+def tried(kind: str, seed: int) -> str | None:
+    """The first promise that a trial of a kind breaks; an exception breaks one."""
+    try:
+        problem = KINDS[kind](np.random.default_rng([seed, len(kind)]))
+    except Exception as error:
+        problem = f"raised: {type(error).__name__}: {str(error)[:120]}"
+    return None if problem is None else f"{kind}: {problem}"
+
+
+def _limits(rng: np.random.Generator) -> dict[str, Any]:
+    """A limit of any kind, or none."""
+    some: list[dict[str, Any]] = [
+        {"time_limit": float(rng.choice([0.0, 0.005, 0.05]))},
+        {"max_work": int(10 ** rng.uniform(0, 4.5))},
+        {"on_snapshot": lambda _: False},
+        {"gap": 0.0, "lp_gap": 0.0, "max_work": 20_000},
+        {"max_work": 20_000, "memory_limit": 1 << 25},
+        {"max_work": 20_000},
+    ]
+    chosen = some[rng.integers(len(some))]
+    return {"goal": str(rng.choice(GOALS)), "threads": int(rng.integers(1, 3)), **chosen}
+
+
+# --- factors over many variables ------------------------------------------------------------------
+
+
+@contextlib.contextmanager
+def _written_out(rng: np.random.Generator) -> Iterator[None]:
+    """Small factors become chains, or are counted in digits, as large ones are."""
+    small = replace(
+        chains.SIZES, dense=int(rng.choice([1, 8, 64])), states=int(rng.choice([2, 64])),
+        convex_states=int(rng.choice([2, 12])), base=int(rng.integers(2, 5)),
+        few_labels=int(rng.choice([1, 3])),
+    )  # fmt: skip
+    with mock.patch.object(chains, "SIZES", small):
+        yield
+
+
+def _factor(rng: np.random.Generator, scope: list[int], sizes: list[int]) -> many.Many:
+    """A factor of some family; hard, or with a penalty."""
+    k = len(scope)
+    penalty = float(rng.choice([math.inf, 1.5]))
+    costs = np.where(rng.random(k + 1) < 0.3, math.inf, rng.integers(0, 5, k + 1).astype(float))
+    if rng.random() < 0.5:
+        costs = (np.arange(k + 1) - rng.uniform(0, k)) ** 2
+    label = int(rng.integers(0, 2))
+    made: list[Callable[[], many.Many]] = [
+        lambda: many.Cardinality(scope, label, costs),
+        lambda: many.Among(scope, [rng.integers(0, d, 2).tolist() for d in sizes], costs),
+        lambda: many.AtMostOne(scope, label, penalty),
+        lambda: many.ExactlyOne(scope, label, penalty),
+        lambda: many.Or(scope, label, penalty),
+        lambda: many.Parity(scope, bool(rng.integers(2)), penalty=penalty),
+        lambda: many.Max(scope, rng.normal(size=max(sizes))),
+        lambda: many.Linear(
+            scope, rng.integers(-2, 4, k).tolist(), low=float(rng.integers(-2, 3)),
+            high=float(rng.integers(2, 6)), penalty=penalty,
+        ),
+        lambda: many.AllDifferent(scope),
+    ]  # fmt: skip
+    return made[rng.integers(len(made))]()
+
+
+def _chained(rng: np.random.Generator) -> str | None:
+    """Factors over many variables kept as chains, with evidence, under every limit."""
+    n = int(rng.integers(2, 8))
+    sizes = rng.integers(2, 4, n).tolist()
+    unary = [
+        np.where(rng.random(d) < 0.1, math.inf, rng.normal(size=d) * 10.0 ** rng.integers(-2, 3))
+        for d in sizes
+    ]
+    factors = []
+    for _ in range(int(rng.integers(1, 3))):
+        scope = rng.permutation(n)[: int(rng.integers(2, n + 1))].tolist()
+        factors.append(_factor(rng, scope, [sizes[i] for i in scope]))
+    evidence = {int(i): int(rng.integers(sizes[i])) for i in rng.permutation(n)[: rng.integers(3)]}
+
+    def cost(labels: tuple[int, ...]) -> float:
+        paid = [float(u[x]) for u, x in zip(unary, labels, strict=True)]
+        own = [[labels[i] for i in f.variables] for f in factors]
+        counts = [[sizes[i] for i in f.variables] for f in factors]
+        paid += [f.cost(x, d) for f, x, d in zip(factors, own, counts, strict=True)]
+        return math.inf if math.inf in paid else math.fsum(paid)
+
+    left = [[evidence[i]] if i in evidence else range(d) for i, d in enumerate(sizes)]
+    least = min(map(cost, itertools.product(*left)))
+    possible = min(map(cost, itertools.product(*map(range, sizes)))) < math.inf
+    try:
+        with _written_out(rng):
+            parts = [((i,), u) for i, u in enumerate(unary)]
+            model = softmap.Model.from_factors(sizes, [*parts, *factors])
+    except softmap.InfeasibleModel:
+        return "a feasible model called infeasible" if possible else None
+    model = model.condition(evidence)
+    try:
+        result = softmap.solve(model, **_limits(rng))
+    except softmap.InfeasibleModel:
+        return None if least == math.inf else "a feasible model called infeasible"
+    labels = tuple(result.labels.tolist())
+    if any(labels[i] != x for i, x in evidence.items()) and result.found:
+        return "labels are not those of the evidence"
+    slack = 1e-9 * (1.0 + abs(least)) if math.isfinite(least) else 0.0
+    if result.energy != model.energy(result.labels):
+        return "the energy is not that of the labels"
+    if result.energy != cost(labels) and not math.isclose(
+        result.energy, cost(labels), rel_tol=1e-12, abs_tol=1e-12
+    ):
+        return "the energy is not the sum of the costs"
+    if result.bound > least + slack or result.lp_bound > result.bound:
+        return "the bound is above the optimum"
+    if result.primal > result.energy:
+        return "the primal is above the energy"
+    return None if softmap.verify(result) else "verify rejects"
+
+
+# --- warm starts ----------------------------------------------------------------------------------
+
+
+def _known(rng: np.random.Generator, model: softmap.Model) -> softmap.Result:
+    """A result with a proof of some kind, on its way over a file now and then."""
+    some: list[dict[str, Any]] = [
+        {"goal": "lp", "max_work": 2_000},
+        {"goal": "labels", "max_work": 100_000, "gap": 0.0, "lp_gap": 1e-2},
+        {"goal": "optimal", "max_work": 50_000},
+        {"time_limit": 0.0},
+        {"goal": "map", "max_work": 1},
+        {"goal": "map", "max_work": 30_000, "gap": 0.0, "lp_gap": 0.0},
+    ]
+    found = softmap.solve(model, threads=1, **some[rng.integers(len(some))])
+    if rng.random() < 0.3:
+        with tempfile.TemporaryDirectory() as folder:
+            found.save(Path(folder) / "known.npz")
+            found = softmap.load_result(Path(folder) / "known.npz")
+    return found
+
+
+def _warmed(rng: np.random.Generator) -> str | None:
+    """Runs that begin with results of every kind of proof, of this model or one near it."""
+    first = random_spec(rng)
+    second = first
+    if rng.random() < 0.7:
+        size = float(np.median(np.abs([v for v in first.numbers() if v] or [1.0])))
+        unary = [
+            [c + size * float(rng.normal()) * 0.1 if abs(c) < 1e299 else c for c in u]
+            for u in first.unary
+        ]
+        constant = first.constant if rng.random() < 0.5 else 1e6 / 3 * size
+        second = Spec(unary, first.edges, constant if abs(constant) < 1e299 else 0.0)
+    best, exact = optimum(second)
+    try:
+        known = _known(rng, first.model())
+        result = softmap.solve(second.model(), warm_start=known, **_limits(rng))
+        if rng.random() < 0.3:
+            result = softmap.solve(second.model(), warm_start=result, **_limits(rng))
+    except softmap.InfeasibleModel:
+        infeasible = math.inf in (best, optimum(first)[0])
+        return None if infeasible else "a feasible model called infeasible"
+    problem = numbers_broken(second, result, best, exact)
+    report = softmap.verify(result)
+    wrong = [one.name for one in report.statements if one.verdict.value == "false"]
+    return problem or (None if report else f"verify rejects: {', '.join(wrong)}")
+
+
+# --- offsets --------------------------------------------------------------------------------------
+
+
+def _log_partition(spec: Spec, eta: float) -> tuple[Fraction, float]:
+    """The least energy in real numbers, and log of the sum of exp(-η (energy - least))."""
+    energies = [
+        sum(spec.exact_terms(labels), Fraction(0))
+        for labels in spec.labellings()
+        if math.inf not in spec.terms(labels)
+    ]
+    least = min(energies)
+    return least, math.log(math.fsum(math.exp(-eta * float(e - least)) for e in energies))
+
+
+def _marginals(spec: Spec, eta: float) -> np.ndarray:
+    """Node marginals of the Gibbs distribution, by enumeration."""
+    labellings = list(spec.labellings())
+    energies = [sum(spec.exact_terms(labels), Fraction(0)) for labels in labellings]
+    least = min(energies)
+    weights = np.array([math.exp(-eta * float(e - least)) for e in energies])
+    at = np.cumsum([0, *map(len, spec.unary)])
+    found = np.zeros(at[-1])
+    for labels, weight in zip(labellings, weights / weights.sum(), strict=True):
+        found[at[:-1] + labels] += weight
+    return found
+
+
+def _offset(rng: np.random.Generator) -> str | None:
+    """Every public function, where all costs of a variable or the constant are near 1e12–1e15."""
+    n = int(rng.integers(2, 5))
+    counts = rng.integers(2, 4, n).tolist()
+    shift = float(rng.choice([-1.0, 1.0])) * 10.0 ** rng.uniform(12, 15)
+    unary = [
+        (rng.normal(size=d) + (shift if i % 2 else 0.0)).tolist() for i, d in enumerate(counts)
+    ]
+    pairs = [p for p in itertools.combinations(range(n), 2) if rng.random() < 0.8]
+    base = Spec(unary, [], float(rng.choice([0.0, shift, -shift])))
+    edges = [_table(rng, (i, j), counts, shift if rng.random() < 0.2 else 0.0) for i, j in pairs]
+    spec = replace(base, edges=edges)
+    model = spec.model()
+    best, exact = optimum(spec)
+    assert exact is not None
+    result = softmap.solve(model, **_limits(rng))
+    problem = numbers_broken(spec, result, best, exact)
+    if problem or not softmap.verify(result):
+        return problem or "verify rejects"
+    return _others(rng, spec, model, result, exact)
+
+
+def _table(rng: np.random.Generator, ends: tuple[int, int], counts: list[int], shift: float) -> Any:
+    from adversary.specs import Edge
+
+    i, j = ends
+    return Edge(ends, "tables", (rng.normal(size=(counts[i], counts[j])) + shift).tolist())
+
+
+def _others(
+    rng: np.random.Generator, spec: Spec, model: softmap.Model, known: softmap.Result, exact: Any
+) -> str | None:
+    """The functions beside `solve`."""
+    lam = rng.normal(size=model.half_size)
+    eta = float(10.0 ** rng.uniform(-1, 2))
+    found = softmap.certificate(model, lam, eta, exact=bool(rng.integers(2)))
+    if Fraction(found.bound) > exact or found.energy != model.energy(found.labels):
+        return "certificate: a bound above the optimum, or an energy that is not the labels'"
+    if not softmap.arc_consistency(model).all():
+        return "arc_consistency: a state that nothing forbids"
+    least, rest = _log_partition(spec, eta)
+    for entries in (1 << 20, 1):
+        low, high = softmap.log_partition_bounds(model, eta, entries=entries, rounds=5)
+        true = rest - Fraction(eta) * least
+        if Fraction(low) > true + Fraction(1e-9) or Fraction(high) < true - Fraction(1e-9):
+            return f"log_partition_bounds (entries={entries}): {low!r} {high!r} {float(true)!r}"
+    if np.abs(softmap.exact_marginals(model, eta).nodes - _marginals(spec, eta)).max() > 1e-6:
+        return "exact_marginals: other marginals"
+    ranked = sorted(sum(spec.exact_terms(x), Fraction(0)) for x in spec.labellings())
+    for place, entry in enumerate(softmap.solve_mbest(model, 3, threads=1)):
+        if Fraction(entry.bound) > ranked[place] or entry.energy != model.energy(entry.labels):
+            return f"solve_mbest: a false bound, or energy, at place {place}"
+    together = softmap.solve_batch([model, model], threads=1, goal="lp", max_work=2000)
+    for one in together:
+        if Fraction(one.bound) > exact or one.energy != model.energy(one.labels):
+            return "solve_batch: a false bound, or energy"
+    parts = softmap.distributed.solve(model, parts=2, max_passes=10, threads=1)
+    labels = np.zeros(model.num_variables, dtype=np.int64)
+    for variables, own in parts.labels.values():
+        labels[variables] = own
+    if Fraction(parts.bound) > exact or parts.energy != model.energy(labels):
+        return "distributed.solve: a false bound, or energy"
+    optimum_of_lp = softmap.lp.solve(model, threads=1)
+    if optimum_of_lp.value > float(exact) + 1e-6 * max(abs(v) for v in spec.numbers()):
+        return "lp.solve: above the optimum"
+    buffer = io.BytesIO()
+    softmap.write(model, buffer, format="npz")
+    buffer.seek(0)
+    if softmap.read(buffer).energy(known.labels) != known.energy:
+        return "write and read: another energy"
+    return None
+
+
+# --- files of the command line --------------------------------------------------------------------
+
+
+def _aliased(rng: np.random.Generator) -> str | None:
+    """Targets that are inputs, or each other, by whatever name: no input is ever changed."""
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        model = random_spec(rng).model()
+        softmap.write(model, folder / "m.npz")
+        softmap.write(softmap.generators.random_tree(5, seed=1), folder / "other.npz")
+        (folder / "e.evid").write_text("0\n")
+        os.link(folder / "m.npz", folder / "hard.npz")
+        (folder / "soft.npz").symlink_to("m.npz")
+        (folder / "loop.npz").symlink_to("soft.npz")
+        (folder / "sub").mkdir()
+        (folder / "sub" / "up").symlink_to("..")
+        inputs = [folder / "m.npz"]
+        names = [
+            "m.npz", "./m.npz", "sub/../m.npz", "sub/up/m.npz", "hard.npz", "soft.npz", "loop.npz",
+            "e.evid", "sub/up/e.evid", "new.npz", "./new.npz", "other.npz", "sub", "missing/x",
+        ]  # fmt: skip
+        options = ["--output", "--save", "--trace", "--report", "--checkpoint"]
+        words = ["solve", str(folder / "m.npz"), "--no-progress", "--time-limit", "0.02"]
+        if rng.random() < 0.4:
+            words += ["--evidence", str(folder / "e.evid")]
+            inputs.append(folder / "e.evid")
+        before = {path: path.read_bytes() for path in inputs}
+        for option in options:
+            if rng.random() < 0.5:
+                words += [option, str(folder / str(rng.choice(names)))]
+        text = io.StringIO()
+        with contextlib.redirect_stdout(text), contextlib.redirect_stderr(text):
+            code = main(words)
+        said = " ".join(w.removeprefix(name) for w in words[2:])
+        for path, content in before.items():
+            if path.read_bytes() != content:
+                return f"an input was changed by {said}"
+        if "inside softmap" in text.getvalue():
+            return f"an error inside softmap by {said}: {text.getvalue()[-200:]}"
+        if code == 0:
+            for option, target in itertools.pairwise(words):
+                if option in options and option != "--output" and not Path(target).is_file():
+                    return f"{option} was not written by {said}"
+    return None
+
+
+KINDS: dict[str, Callable[[np.random.Generator], str | None]] = {
+    "chains": _chained,
+    "warm starts": _warmed,
+    "offsets": _offset,
+    "files": _aliased,
+}

@@ -1,0 +1,51 @@
+"""What a snapshot hands out, and methods that run as long as they are asked to."""
+
+import numpy as np
+import pytest
+
+import softmap
+
+CYCLE = softmap.Model(
+    [[0.0, 0.3], [0.2, 0.0], [0.1, 0.0]], [[0, 1], [1, 2], [0, 2]], softmap.Potts([0.5, 0.4, 0.6])
+)
+
+
+@pytest.mark.parametrize("method", ["anneal", "trws", "smp", "emp"])
+def test_lam_of_each_snapshot_proves_a_bound(method):
+    """The bound of λ is one on the LP optimum, and no better than the best so far."""
+    options = {"method": method, "updates": 12, "goal": "lp", "lp_gap": 0, "gap": 0}
+    if softmap.METHODS[method].fixed_eta:
+        options["eta"] = 5.0
+    best = softmap.lp.solve(CYCLE).value
+    seen = []
+    for snapshot in softmap.iterate(CYCLE, **options):
+        assert snapshot.lam.shape == (CYCLE.half_size,)
+        bound = softmap.certificate(CYCLE, snapshot.lam, eta=5.0).bound
+        assert bound <= best + 1e-9
+        assert bound <= snapshot.bound + 1e-9
+        seen.append(snapshot.lam)
+    assert len(seen) > 1
+    if method not in ("trws", "anneal"):  # these may solve it in one pass
+        assert any(not np.array_equal(a, seen[0]) for a in seen)
+
+
+def test_lam_is_gone_when_the_run_has_gone_on():
+    run = softmap.iterate(CYCLE, method="trws", updates=8, goal="lp")
+    first, second = next(run), next(run)
+    kept = second.lam
+    with pytest.raises(softmap.OptionError, match="until the run goes on"):
+        _ = first.lam
+    next(run)
+    assert second.lam is kept
+
+
+@pytest.mark.parametrize("method", ["trws", "mplp", "smp", "emp"])
+def test_a_method_asked_for_by_name_makes_all_its_updates(method):
+    """A tiny model is proved optimal long before; a teacher wants to see the method run."""
+    options = {"eta": 10.0} if softmap.METHODS[method].fixed_eta else {}
+    result = softmap.solve(CYCLE, method=method, updates=30, **options)
+    assert result.status is softmap.Status.UPDATES
+    assert len(result.trace) > 3
+    assert {row.stage for row in result.trace} == {0}
+    assert softmap.verify(result).holds
+    assert softmap.solve(CYCLE, method=method, **options).status is softmap.Status.OPTIMAL
