@@ -10,6 +10,9 @@ PIP := $(BIN)/python -m pip --disable-pip-version-check
 INSTALL := $(PIP) install --quiet
 CORE := CMakeLists.txt $(shell find src/core -type f)
 STUB := src/softmap/core/_native.pyi
+ifeq ($(MAKELEVEL),0)
+MAKEFLAGS += --jobs=2 # libraries are installed while the core is compiled
+endif
 
 # STRICT=1 takes warnings in src/core for errors; LEVELS=all compiles the inner loops for every
 # instruction set. Both choices are remembered in the build folder.
@@ -33,14 +36,22 @@ endif
 
 $(BIN)/python:
 	@$(PYTHON) -c 'import sys; sys.exit(None if sys.version_info >= (3, 11) else "softmap needs Python 3.11 or newer: make PYTHON=python3.12")'
-	$(PYTHON) -m venv $(VENV)
+	$(PYTHON) -m venv --without-pip $(VENV)
+	@# Where this interpreter has a pip, that one installs another: faster than ensurepip.
+	@$(PYTHON) -m pip --python $@ install --quiet --no-compile pip 2> $(VENV)/pip.log || \
+	  $(BIN)/python -m ensurepip --default-pip > $(VENV)/pip.log
 
-# What the build and the demo need, in one call of pip. The tools of the build lie in the
-# environment, so that a second build compiles only what has changed. Modules are compiled to
-# bytecode when they are first imported: most never are.
+# The tools of the build lie in the environment, so that a second build compiles only what has
+# changed. Modules are compiled to bytecode when they are first imported: most never are.
 $(VENV)/tools: pyproject.toml tools/requirements.py | $(BIN)/python
-	@$(BIN)/python tools/requirements.py plot > $(VENV)/requirements.txt
-	$(INSTALL) --no-compile -r $(VENV)/requirements.txt
+	@$(BIN)/python tools/requirements.py tools > $@.txt
+	$(INSTALL) --no-compile -r $@.txt
+	@touch $@
+
+# What softmap and its demo need, installed while the core is compiled.
+$(VENV)/libraries: pyproject.toml tools/requirements.py | $(VENV)/tools
+	@$(BIN)/python tools/requirements.py libraries plot > $@.txt
+	$(INSTALL) --no-compile -r $@.txt
 	@touch $@
 
 ifdef ZIG
@@ -60,15 +71,15 @@ $(sort $(VENV)/built $(BUILT)): pyproject.toml $(CORE) | $(VENV)/tools $(if $(ZI
 	@touch $(VENV)/built $@
 
 # One stamp per extra, so that each target installs what it needs, once per change of pyproject.toml.
-$(VENV)/installed-%: pyproject.toml | $(BUILT)
+$(VENV)/installed-%: pyproject.toml | $(BUILT) $(VENV)/libraries
 	$(INSTALL) "softmap[$*]"
 	@touch $@
 
-demo: $(BUILT)
+demo: $(BUILT) $(VENV)/libraries
 	$(BIN)/softmap demo --out demo
 
 # The kernels of the CUDA backend, compiled for the host.
-$(VENV)/device: $(CORE) | $(BUILT)
+$(VENV)/device: $(CORE) | $(BUILT) $(VENV)/libraries
 	$(CMAKE) --build $(VENV)/build --target _device
 	cp $(VENV)/build/_device.* \
 	  "$$($(BIN)/python -c 'from softmap import core; print(core.native.__file__.rpartition("/")[0])')"
@@ -82,6 +93,7 @@ test: $(BUILT) $(VENV)/device $(VENV)/installed-test
 
 # On a machine with a CUDA device; CUDA=cuda12 for drivers of that series.
 CUDA ?= cuda13
+$(VENV)/installed-$(CUDA): | $(VENV)/installed-test
 test-gpu: $(BUILT) $(VENV)/device $(VENV)/installed-test $(VENV)/installed-$(CUDA)
 	$(BIN)/python -m pytest -m gpu tests/methods/cuda
 

@@ -34,9 +34,7 @@ def measure(model, eta):
         return point.hessian(v)
 
     def with_cg(precondition):
-        return conjugate_gradients(
-            product, precondition, rhs, frame.part, frame.parts, tol=1e-9, limit=LIMIT
-        ).x
+        return conjugate_gradients(product, precondition, rhs, frame, tol=1e-9, limit=LIMIT).x
 
     operator = LinearOperator((rhs.size, rhs.size), product, dtype=float)
     solvers = {

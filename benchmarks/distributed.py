@@ -21,7 +21,7 @@ def main(side: int = 400, labels: int = 8, parts: int = 16, passes: int = 10) ->
     from mpi4py import MPI
 
     from softmap import generators
-    from softmap.scale.distributed.partition import cut_size, partition
+    from softmap.model.partition import cut_size, partition
     from softmap.scale.distributed.parts import cut_model
     from softmap.scale.distributed.passes import Passes
     from softmap.scale.distributed.team import Team

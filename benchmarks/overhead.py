@@ -17,7 +17,7 @@ import typer
 def main(side: int = 600, labels: int = 8, turns: int = 9, eta: float = 100.0) -> None:
     from softmap import generators
     from softmap.methods.sweeps.chains import Chains
-    from softmap.scale.distributed.partition import partition
+    from softmap.model.partition import partition
     from softmap.scale.distributed.parts import cut_model
     from softmap.scale.distributed.passes import Passes
     from softmap.scale.distributed.team import Team

@@ -1,7 +1,7 @@
-"""Print what pip installs before the core is built, for one call of pip: the tools of the build,
-the dependencies of softmap, and the extras that are named: requirements.py [EXTRA ...].
+"""Print what pip is to install, one requirement per line.
 
-CMake and Ninja are listed only where the machine has none that will do.
+requirements.py tools: what builds the core; CMake and Ninja only where the machine has none that
+will do. requirements.py libraries [EXTRA ...]: what softmap and the named extras need.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ import sys
 import tomllib
 from pathlib import Path
 
-OLDEST_CMAKE = (3, 26)  # as in CMakeLists.txt
+OLDEST_CMAKE = (3, 26) if sys.version_info >= (3, 12) else (3, 25)  # as in pyproject.toml
 
 
 def build_tools(required: list[str]) -> list[str]:
@@ -34,16 +34,18 @@ def _cmake_will_do() -> bool:
     return version is not None and tuple(map(int, version.groups())) >= OLDEST_CMAKE
 
 
-def main() -> None:
-    """Print one requirement per line."""
+def main(kind: str, *extras: str) -> None:
+    """Print the requirements of one kind."""
     text = (Path(__file__).resolve().parent.parent / "pyproject.toml").read_text("utf-8")
     said = tomllib.loads(text)
     project = said["project"]
-    wanted = [*build_tools(said["build-system"]["requires"]), *project["dependencies"]]
-    for extra in sys.argv[1:]:
-        wanted += project["optional-dependencies"][extra]
+    if kind == "tools":
+        wanted = build_tools(said["build-system"]["requires"])
+    else:
+        named = (project["optional-dependencies"][extra] for extra in extras)
+        wanted = sum(named, project["dependencies"])
     print("\n".join(wanted))
 
 
 if __name__ == "__main__":
-    main()
+    main(*sys.argv[1:])

@@ -268,7 +268,7 @@ def test_threads_change_no_bit():
     found = []
     for threads in (1, 2, 3):
         out = np.empty((3, model.m))
-        core.projected_costs(held, lam, 7.0, nodes, out, threads)
+        core.couple(held, lam, 7.0, nodes, None, None, *out, threads)
         found.append(out)
     np.testing.assert_array_equal(found[0], found[1])
     np.testing.assert_array_equal(found[0], found[2])

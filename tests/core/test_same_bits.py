@@ -72,7 +72,7 @@ def digest_of(family: str, threads: int) -> str:
     for eta in (4.0, 60.0, math.inf):
         chains.passes(state, 5, eta, momentum=eta < math.inf)
         lam = chains.bounding(state.msg)
-        digest.update(chains.lam(state.msg).tobytes())
+        digest.update(chains.loops.lam(state.msg).tobytes())
         digest.update(float(dual_bound(model, lam)).hex().encode())
     labels = np.empty(model.n, dtype=np.int64)
     core.read_labels(layout(model), chains.plan.native, state.msg, DECODING.tie, labels, threads)

@@ -101,7 +101,7 @@ def test_what_is_left_at_nodes_is_not_above_the_truth(seed):
     chains = Chains(model, 1)
     plan, shift = chains.plan, np.zeros(len(chains.plan.edge))
     theta = rng.normal(size=plan.cost_size) * 10.0 ** rng.integers(-3, 4)
-    found = core.chain_bound(chains._layout, plan.native, theta, shift, 0.0, 1)
+    found = core.chain_bound(chains.loops.layout, plan.native, theta, shift, 0.0, 1)
     exact = Fraction(0)
     for k, i in enumerate(plan.nodes):
         part = Fraction(plan.share[k])
@@ -182,7 +182,7 @@ def test_a_price_is_that_of_the_coupling(name, seed, dtype, eta):
                 chains.prove(state, 1)
                 chains.resend(state, eta)
             found = chains.marginals(state, eta)
-            kappa = chains._coupling(state.msg)
+            kappa = chains.loops.couplings(state.msg, chains.loops.by_node())
             if len(model.auxiliaries):
                 continue
             prices = []
@@ -302,7 +302,7 @@ def test_places_of_messages():
     for h in range(2 * model.m):
         own = lam[model.half_slice(h)]
         np.testing.assert_array_equal(messages[at[h] + step[h] * np.arange(len(own))], -own)
-    np.testing.assert_array_equal(chains.lam(messages), lam)
+    np.testing.assert_array_equal(chains.loops.lam(messages), lam)
 
 
 def test_what_is_made_later_is_made_once():

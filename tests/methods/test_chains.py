@@ -96,7 +96,7 @@ def test_a_pass_is_the_recursion(name, seed, eta):
         chains.passes(state, 1, eta, momentum=False)
         expected = plain_half_pass(model, lam, eta, forward=True)
         expected = plain_half_pass(model, expected, eta, forward=False)
-        np.testing.assert_allclose(chains.lam(state.msg), expected, rtol=1e-9, atol=1e-8)
+        np.testing.assert_allclose(chains.loops.lam(state.msg), expected, rtol=1e-9, atol=1e-8)
 
 
 @pytest.mark.parametrize("name", FAMILIES)
@@ -130,7 +130,7 @@ def test_threads_do_not_change_a_bit(seed):
         chains = Chains(model, threads)
         state = chains.start(None)
         chains.passes(state, 7, 50.0, momentum=True)
-        results.append(chains.lam(state.msg))
+        results.append(chains.loops.lam(state.msg))
     np.testing.assert_array_equal(results[0], results[1])
     np.testing.assert_array_equal(results[0], results[2])
 

@@ -114,12 +114,12 @@ def test_what_is_spread_must_be_there():
     state = chains.start(None)
     with pytest.raises(ValueError, match="source names half-edges past the end of lam"):
         core.spread(
-            chains._layout, chains.plan.native, np.zeros(8), np.full(halves, 4), np.ones(halves),
-            state.msg,
+            chains.loops.layout, chains.plan.native, np.zeros(8), np.full(halves, 4),
+            np.ones(halves), state.msg,
         )  # fmt: skip
     with pytest.raises(ValueError, match="part"):
         core.spread(
-            chains._layout, chains.plan.native, np.zeros(8), np.zeros(halves, dtype=np.int64),
+            chains.loops.layout, chains.plan.native, np.zeros(8), np.zeros(halves, dtype=np.int64),
             np.ones(1), state.msg,
         )  # fmt: skip
 

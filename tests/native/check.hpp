@@ -41,6 +41,7 @@ void check_rounding();
 void check_lanes();
 void check_messages();
 void check_bounds();
+void check_prices();
 void check_threads();
 void check_bits(bool print); // print: the digests, in the form of digests.hpp
 

@@ -16,6 +16,7 @@ int main(int count, char **words) {
         checks::check_lanes();
         checks::check_messages();
         checks::check_bounds();
+        checks::check_prices();
         checks::check_threads();
     }
     checks::check_bits(print);

@@ -25,7 +25,9 @@
 
 #ifdef SOFTMAP_DEVICE
 #include "cuda/numbers.hpp" // the scalar number types of the GPU kernels
+#define SOFTMAP_IN_LINE     // the GPU compiler decides what is inlined
 #else
+#define SOFTMAP_IN_LINE [[gnu::always_inline]]
 
 #include <bit>
 #include <cstdint>

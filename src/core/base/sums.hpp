@@ -50,7 +50,7 @@ inline double lower(double total, double errors, double sizes, Index terms) {
 
 // Σ values, rounded once. Keeps a list of partial sums that do not overlap, in ascending order of
 // magnitude (Shewchuk 1997). Slow.
-inline double exact_sum(const double *values, Index count) {
+[[gnu::noinline]] inline double exact_sum(const double *values, Index count) {
     std::vector<double> parts;
     for (Index k = 0; k < count; ++k) {
         double value = values[k];
@@ -88,7 +88,7 @@ inline bool rounds_to(double sum, double rest, double slack) {
 }
 
 // Σ values, rounded once: the result does not depend on the order of the values.
-inline double careful_sum(const double *values, Index count) {
+[[gnu::noinline]] inline double careful_sum(const double *values, Index count) {
     double total = 0.0, errors = 0.0, sizes = 0.0;
     for (Index k = 0; k < count; ++k) {
         const double sum = total + values[k];

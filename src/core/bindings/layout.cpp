@@ -7,7 +7,7 @@
 namespace softmap {
 namespace {
 
-template <class S> void fill(HeldLayout<S> *self, nb::dict arrays) {
+template <class S> void fill_layout(HeldLayout<S> *self, nb::dict arrays) {
     new (self) HeldLayout<S>();
     Layout<S> &v = self->view;
     const auto take = [&]<class T>(const char *name, const T *&place) {
@@ -50,7 +50,7 @@ template <class S> void fill(HeldLayout<S> *self, nb::dict arrays) {
 
 template <class S> void bind_one(nb::module_ &m, const char *name) {
     nb::class_<HeldLayout<S>>(m, name, "The flat arrays of a model that every kernel reads.")
-        .def("__init__", &fill<S>, nb::arg("arrays"))
+        .def("__init__", &fill_layout<S>, nb::arg("arrays"))
         .def_prop_ro("widest", [](const HeldLayout<S> &self) { return self.view.widest; });
 }
 

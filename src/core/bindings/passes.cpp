@@ -10,7 +10,7 @@ namespace {
 constexpr Index block_columns = sizeof(Block) / sizeof(Index);
 constexpr Index row_columns = sizeof(Row) / sizeof(Index);
 
-template <class S> void fill(HeldSchedule<S> *self, nb::dict arrays) {
+template <class S> void fill_schedule(HeldSchedule<S> *self, nb::dict arrays) {
     new (self) HeldSchedule<S>();
     Schedule<S> &v = self->view;
     const auto take = [&]<class T>(const char *name, const T *&place) {
@@ -51,7 +51,7 @@ template <class S> void fill(HeldSchedule<S> *self, nb::dict arrays) {
                 "unknown kind of potential in block ", b);
 }
 
-template <class S> struct Calls {
+template <class S> struct ChainCalls {
     using Lay = const HeldLayout<S> &;
     using Plan = const HeldSchedule<S> &;
 
@@ -258,7 +258,7 @@ template <class S> struct Calls {
 
     static void bind(nb::module_ &m, const char *schedule) {
         nb::class_<HeldSchedule<S>>(m, schedule, "What one pass over the graph does.")
-            .def("__init__", &fill<S>, nb::arg("arrays"));
+            .def("__init__", &fill_schedule<S>, nb::arg("arrays"));
         m.def("pack_lanes", &pack_all, arg("layout"), arg("blocks"), arg("edge"), arg("weight"),
               arg("truncation"), arg("table"), Unlocked());
         m.def("to_messages", &to_messages, arg("layout"), arg("schedule"), arg("lam"), arg("msg"),
@@ -326,8 +326,8 @@ void arrange(const HeldLayout<double> &lay, In<Index> nodes, In<Index> at, In<In
 } // namespace
 
 void bind_passes(nb::module_ &m) {
-    Calls<double>::bind(m, "Schedule");
-    Calls<float>::bind(m, "SingleSchedule");
+    ChainCalls<double>::bind(m, "Schedule");
+    ChainCalls<float>::bind(m, "SingleSchedule");
     m.attr("RELAX") = chain_momentum.relax;
     m.def("by_strip", &arrange, arg("layout"), arg("nodes"), arg("at"), arg("step"), arg("out"),
           Unlocked(), "Costs of the nodes in the order of strips.");

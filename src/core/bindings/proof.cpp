@@ -57,16 +57,11 @@ std::vector<Index> plan_offsets(const Layout<double> &v, const EdgeList &list) {
     return at;
 }
 
-void couple_all(const Layout<double> &v, const EdgeList &list, const Couplings &ask, int threads) {
-    require(ask.eta > 0.0, "eta must be positive");
-    split_by_lanes(threads, list.count,
-                   [&](Index first, Index last) { kernels->couple(v, list, ask, first, last); });
-}
-
 void couple_of(const Lay &lay, In<double> coupling, double eta, In<double> nodes,
                std::optional<In<Index>> edges, Maybe<double> plan, Out<double> cost,
                Maybe<double> entropy, Maybe<double> slack, int threads) {
     const Layout<double> &v = lay.view;
+    require(eta > 0.0, "eta must be positive");
     require_lam(v, coupling, "coupling");
     require_size(nodes, v.node_offset[v.n], "nodes");
     const EdgeList list{edges ? edges->data() : nullptr, edges ? Index(edges->size()) : v.m};
@@ -91,19 +86,8 @@ void couple_of(const Lay &lay, In<double> coupling, double eta, In<double> nodes
                         place(slack, "slack"),
                         plan ? plan->data() : nullptr,
                         plan_at.data()};
-    couple_all(v, list, ask, threads);
-}
-
-void projected_costs(const Lay &lay, In<double> coupling, double eta, In<double> nodes,
-                     OutMatrix<double> out, int threads) {
-    const Layout<double> &v = lay.view;
-    require_lam(v, coupling, "coupling");
-    require_size(nodes, v.node_offset[v.n], "nodes");
-    require(Index(out.shape(0)) == 3 && Index(out.shape(1)) == v.m, "out must be 3 by edges");
-    double *rows = out.data();
-    const Couplings ask{coupling.data(), nodes.data(),   eta,     rows,
-                        rows + v.m,      rows + 2 * v.m, nullptr, nullptr};
-    couple_all(v, EdgeList{nullptr, v.m}, ask, threads);
+    split_by_lanes(threads, list.count,
+                   [&](Index first, Index last) { kernels->couple(v, list, ask, first, last); });
 }
 
 void soft_nodes_of(const Lay &lay, In<Index> at, In<Index> step, In<double> share, double eta,
@@ -197,9 +181,6 @@ void bind_proof(nb::module_ &m) {
           arg("edges").none(), arg("plan").none(), arg("cost"), arg("entropy").none(),
           arg("slack").none(), nb::arg("threads") = 1, Unlocked(),
           "Couplings of node marginals along edges (all, if None), and what they cost.");
-    m.def("projected_costs", &projected_costs, arg("layout"), arg("coupling"), nb::arg("eta"),
-          arg("nodes"), arg("out"), nb::arg("threads") = 1, Unlocked(),
-          "Cost, entropy and slack of every edge's coupling, in the rows of `out`.");
     m.def("soft_nodes", &soft_nodes_of, arg("layout"), arg("at"), arg("step"), arg("share"),
           nb::arg("eta"), arg("out"), arg("entropy"), arg("minimum"), nb::arg("threads") = 1,
           Unlocked(), "Soft marginals of nodes, their entropies and their soft minima.");

@@ -6,7 +6,7 @@
 namespace softmap {
 namespace {
 
-template <class S> struct Calls {
+template <class S> struct StarCalls {
     using Lay = const HeldLayout<S> &;
     using Plan = const HeldSchedule<S> &;
 
@@ -71,8 +71,8 @@ template <class S> struct Calls {
 } // namespace
 
 void bind_stars(nb::module_ &m) {
-    Calls<double>::bind(m);
-    Calls<float>::bind(m);
+    StarCalls<double>::bind(m);
+    StarCalls<float>::bind(m);
 }
 
 } // namespace softmap

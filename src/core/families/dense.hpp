@@ -16,7 +16,7 @@ inline constexpr double trace =
 // contributes exactly 1 to the shifted sum, so its exponential is not computed. `work` has `count`
 // packs. N > 0 fixes the count at compile time.
 template <int N, int W, class Value>
-inline Pack<W> soft_minimum(Index count, Value value, Pack<W> *work, double eta) {
+SOFTMAP_IN_LINE inline Pack<W> soft_minimum(Index count, Value value, Pack<W> *work, double eta) {
     const Pack<W> cold(-eta);
     Pack<W> low = value(0), mass(1.0);
     const auto gather = [&](Pack<W> *room, Index number) {

@@ -34,10 +34,22 @@ template <int W> class LineTransport {
           excess_(high_ + labels), place_(excess_ + labels) {}
     static constexpr Index room(Index labels) { return 4 * labels; }
 
-    // The transport cost at `weight` per step and `ceiling` through the hub, an upper bound also
-    // with rounding: all terms are nonnegative, so each of the at most labels_ + 5 operations on
-    // the way to the result loses at most 2^-53 of it, and the last factor allows for 8 labels_
-    // such losses.
+    // An upper bound on the cost of the cheapest coupling, at `weight` per step and `ceiling`
+    // through the hub.
+    //
+    // Let u = 2^-53 and let D be the mass that must move, half of Σ |p - q|. Moving it costs at
+    // least D · min(weight, ceiling). Each difference p - q is rounded by at most u times itself,
+    // and `find` carries the rounding errors of its sums along, so each B is wrong by at most 3 u D,
+    // plus terms in u². The hub masses are values of B: they are compared, never computed with.
+    //
+    // - T >= 1: the same hub masses are feasible for the exact B, and cost more by at most the
+    //   error of B at each label: 3 u D labels_ weight in total.
+    // - T < 1: the hub masses equal B. The difference of two neighbours is wrong by at most 6 u D,
+    //   at half of `ceiling`: 3 u D labels_ ceiling in total.
+    //
+    // Both are at most 3 u labels_ times the cost. The sums below have nonnegative terms, so each
+    // of at most labels_ + 5 successive operations loses at most u times the cost. The last factor
+    // adds 8 u labels_, which is more than all losses together.
     P price(const P *p, const P *q, const P &weight, const P &ceiling) const {
         find(p, q);
         P steps(0.0), visits(0.0), before(0.0);

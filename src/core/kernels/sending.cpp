@@ -3,28 +3,37 @@
 
 namespace softmap {
 
+// A message by itself: what does not depend on the precision of messages is compiled once.
+template <int W, class Edges>
+[[gnu::noinline]] static void answer(const Edges &edges, const Pack<W> *a, Pack<W> *out,
+                                     double *room, double eta) {
+    edges.message(a, out, room, eta);
+}
+
 template <class S>
 void send_blocks(const Layout<S> &lay, const Schedule<S> &plan, const Index *listed, Index first,
                  Index last, bool forward, const Traffic<S> &traffic, const Scratch &room) {
+    // make(a, out): the messages of a block from what its senders send.
+    const auto send = [&]<int W>(const Block &b, double &dot, auto make) {
+        const Direction d(plan, b, forward);
+        const auto a = reinterpret_cast<Pack<W> *>(room.a),
+                   out = reinterpret_cast<Pack<W> *>(room.out);
+        stage<W>(d, b, traffic.theta, traffic.msg, a);
+        Families::visit(b.kind,
+                        [&](auto family) { answer(make(family), a, out, room.work, traffic.eta); });
+        dot = write<W>(d, b, out, traffic.msg, traffic.momentum, traffic.shift);
+    };
     for (Index k = first; k < last; ++k) {
         const Block &b = plan.blocks[listed[k]];
-        const Direction d(plan, b, forward);
-        const auto answer = [&]<int W>(const auto &edges) {
-            const auto a = reinterpret_cast<Pack<W> *>(room.a);
-            const auto out = reinterpret_cast<Pack<W> *>(room.out);
-            stage<W>(d, b, traffic.theta, traffic.msg, a);
-            edges.message(a, out, room.work, traffic.eta);
-            traffic.dot[listed[k]] =
-                write<W>(d, b, out, traffic.msg, traffic.momentum, traffic.shift);
-        };
-        Families::visit(b.kind, [&](auto family) {
-            const int receiver = int(forward ? 1 - b.orientation : b.orientation);
-            if (b.count)
-                answer.template operator()<lanes>(family.tile(lay, plan, b, forward));
-            else
-                answer.template operator()<1>(
-                    family.template at<1>(lay, b.group, plan.edge + b.lane, receiver));
-        });
+        double &dot = traffic.dot[listed[k]];
+        const int receiver = int(forward ? 1 - b.orientation : b.orientation);
+        if (b.count)
+            send.template operator()<lanes>(
+                b, dot, [&](auto family) { return family.tile(lay, plan, b, forward); });
+        else
+            send.template operator()<1>(b, dot, [&](auto family) {
+                return family.template at<1>(lay, b.group, plan.edge + b.lane, receiver);
+            });
     }
 }
 
@@ -33,9 +42,8 @@ void send_one(const Layout<double> &lay, Index g, Index h, const double *a, doub
     static_assert(sizeof(Pack<1>) == sizeof(double));
     const Index e = h >> 1;
     Families::visit(lay.kind[g], [&](auto family) {
-        family.template at<1>(lay, g, &e, int(h & 1))
-            .message(reinterpret_cast<const Pack<1> *>(a), reinterpret_cast<Pack<1> *>(out), room,
-                     eta);
+        answer(family.template at<1>(lay, g, &e, int(h & 1)), reinterpret_cast<const Pack<1> *>(a),
+               reinterpret_cast<Pack<1> *>(out), room, eta);
     });
 }
 

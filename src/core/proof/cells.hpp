@@ -39,10 +39,8 @@ template <int W> class Cells {
         spare = at;
     }
 
-    // Also loads κ and the marginals from arrays in model order.
-    Cells(double *room, const Layout<double> &lay, const Run &run, const Couplings &ask,
-          bool tables)
-        : Cells(room, run, tables) {
+    // Loads κ and the marginals from arrays in model order.
+    void load(const Layout<double> &lay, const Run &run, const Couplings &ask) const {
         load(Side<W>(lay, run, 0), lay, ask, row, p);
         load(Side<W>(lay, run, 1), lay, ask, col, q);
         pad();

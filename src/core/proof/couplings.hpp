@@ -259,11 +259,14 @@ template <int W> bool are_numbers(const Pack<W> &a) {
     return largest(size_of(a)) < infinity && total(a) == total(a);
 }
 
+// A function that reads κ and the marginals into cells.
+template <int W> using Load = Task<const Cells<W> &>;
+
 // Stores entropy and slack of the soft masses for edges whose coupling does not depend on them.
 // Uses full tables if the family's closed form gives a number that is not finite.
-template <int W, class Edges, class Make>
+template <int W, class Edges>
 void answer_softly(const Cells<W> &t, const Edges &edges, const Run &run, const Couplings &ask,
-                   Make make) {
+                   const Load<W> &load) {
     const Answers<W> answers{run, ask};
     Softened<W> soft{Pack<W>(0.0), Pack<W>(0.0)};
     if (ask.eta < infinity)
@@ -274,7 +277,8 @@ void answer_softly(const Cells<W> &t, const Edges &edges, const Run &run, const 
         return;
     }
     Room own(Cells<W>::room_for(run.rows, run.cols, true));
-    const Cells<W> tables = make(own.numbers(), true);
+    const Cells<W> tables(own.numbers(), run, true);
+    load(tables);
     fill_costs(tables, edges);
     const Soft<W> anew = soften(tables, ask.eta);
     answers.put(ask.entropy, anew.entropy);
@@ -337,17 +341,19 @@ template <class Edges> Way way_of(const Edges &edges, const Run &run, double eta
     return Way::general;
 }
 
-// Couplings of the edges of a run; make(room, tables) returns Cells with their κ and marginals.
-template <int W, class Edges, class Make>
-void couple_run(double *room, const Edges &edges, const Run &run, const Couplings &ask,
-                Transport &solve, Make make) {
+// Couplings of the edges of a run; load(cells) reads κ and the marginals. Not inlined, so that it
+// is compiled once per kind of edges and not once per caller.
+template <int W, class Edges>
+[[gnu::noinline]] void couple_run(double *room, const Edges &edges, const Run &run,
+                                  const Couplings &ask, Transport &solve, const Load<W> &load) {
     const Way way = way_of(edges, run, ask.eta);
-    const Cells<W> cells = make(room, way == Way::general);
+    const Cells<W> cells(room, run, way == Way::general);
+    load(cells);
     if constexpr (Edges::closed_transport) {
         if (way == Way::closed) {
             couple_in_closed_form(cells, edges, run, ask);
             if (ask.entropy || ask.slack)
-                answer_softly(cells, edges, run, ask, make);
+                answer_softly(cells, edges, run, ask, load);
             return;
         }
     } else if constexpr (Edges::banded) {
@@ -355,7 +361,8 @@ void couple_run(double *room, const Edges &edges, const Run &run, const Coupling
             if (couple_in_bands(cells, edges, run, ask))
                 return;
             Room own(Cells<W>::room_for(run.rows, run.cols, true));
-            const Cells<W> tables = make(own.numbers(), true);
+            const Cells<W> tables(own.numbers(), run, true);
+            load(tables);
             return couple_generally(tables, edges, run, ask, solve);
         }
     }
@@ -385,7 +392,7 @@ inline void couple(const Layout<double> &lay, const EdgeList &list, const Coupli
     each_run(lay, list, first, last, 1, [&](const auto &edges, const Run &run) {
         constexpr int W = std::decay_t<decltype(edges)>::width;
         couple_run<W>(room.numbers(), edges, run, ask, solve,
-                      [&](double *at, bool tables) { return Cells<W>(at, lay, run, ask, tables); });
+                      [&](const Cells<W> &cells) { cells.load(lay, run, ask); });
     });
 }
 

@@ -12,6 +12,10 @@ struct Prices {
     double cost, entropy, slack;
 };
 
+inline Prices added(const double *cost, const double *entropy, const double *slack, Index count) {
+    return {careful_sum(cost, count), careful_sum(entropy, count), careful_sum(slack, count)};
+}
+
 // The data from which couplings are computed: messages `msg`, shares `theta` (by strip), and node
 // marginals `nodes` (in model order).
 template <class S> struct ChainPoint {
@@ -32,16 +36,14 @@ template <class S> class Pricing {
     explicit Pricing(const ChainPoint<S> &point) : at_(point), room_(lanes), size_(lanes) {}
 
     Prices operator()(Index first, Index last) {
-        double sums[3][portion];
+        double cost[portion], entropy[portion], slack[portion];
         for (Index k = first; k < last; ++k) {
             const Prices found = block(at_.plan.blocks[k]);
-            sums[0][k - first] = found.cost;
-            sums[1][k - first] = found.entropy;
-            sums[2][k - first] = found.slack;
+            cost[k - first] = found.cost;
+            entropy[k - first] = found.entropy;
+            slack[k - first] = found.slack;
         }
-        const Index count = last - first;
-        return {careful_sum(sums[0], count), careful_sum(sums[1], count),
-                careful_sum(sums[2], count)};
+        return added(cost, entropy, slack, last - first);
     }
 
   private:
@@ -87,13 +89,12 @@ template <class S> class Pricing {
                             nullptr};
         reserve(room_of<W>(edges, run, at_.eta));
         couple_run<W>(room_.numbers(), edges, run, ask, solve_,
-                      [&](double *at, bool tables) { return cells<W>(at, run, b, tables); });
-        return {careful_sum(cost, run.count), careful_sum(entropy, run.count),
-                careful_sum(slack, run.count)};
+                      [&](const Cells<W> &cells) { load(cells, run, b); });
+        return added(cost, entropy, slack, run.count);
     }
 
-    template <int W> Cells<W> cells(double *room, const Run &run, const Block &b, bool tables) {
-        const Cells<W> t(room, run, tables);
+    template <int W>
+    [[gnu::noinline]] void load(const Cells<W> &t, const Run &run, const Block &b) const {
         const bool forward = b.orientation == 0; // the first endpoint is the early one
         stage<W>(Direction(at_.plan, b, forward), b, at_.theta, at_.msg,
                  reinterpret_cast<Pack<W> *>(t.row));
@@ -102,7 +103,6 @@ template <class S> class Pricing {
         Side<W>(at_.costs, run, 0).take(at_.nodes, t.p);
         Side<W>(at_.costs, run, 1).take(at_.nodes, t.q);
         t.pad();
-        return t;
     }
 
     void reserve(Index numbers) {

@@ -1064,22 +1064,6 @@ def couple(
     Couplings of node marginals along edges (all, if None), and what they cost.
     """
 
-def projected_costs(
-    layout: Layout,
-    coupling: Annotated[
-        NDArray[numpy.float64], dict(shape=(None,), order="C", device="cpu", writable=False)
-    ],
-    eta: float,
-    nodes: Annotated[
-        NDArray[numpy.float64], dict(shape=(None,), order="C", device="cpu", writable=False)
-    ],
-    out: Annotated[NDArray[numpy.float64], dict(shape=(None, None), order="C", device="cpu")],
-    threads: int = 1,
-) -> None:
-    """
-    Cost, entropy and slack of every edge's coupling, in the rows of `out`.
-    """
-
 def soft_nodes(
     layout: Layout,
     at: Annotated[

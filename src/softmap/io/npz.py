@@ -5,8 +5,10 @@ from __future__ import annotations
 import io
 import json
 import math
+import mmap
 import re
 import zipfile
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -21,7 +23,7 @@ from softmap.model.names import Names
 from softmap.model.potentials import FAMILIES, Potential, Projection, SharedTables, Tables
 from softmap.model.running import NO_RUNNING, Running
 
-__all__ = ["array_of", "format_npz", "model_arrays", "model_from_arrays", "parse_npz"]
+__all__ = ["format_npz", "mapped", "model_arrays", "model_from_arrays", "parse_npz"]
 
 FORMAT = "softmap-model-1"
 _HEADER = re.compile(
@@ -98,7 +100,7 @@ def _load(content: Content) -> dict[str, NDArray[Any]]:
                 raise FormatError(message, content.name)
             check_entries(total // 8, content.size, content.name)
             return {
-                m.filename.removesuffix(".npy"): array_of(archive.read(m), m.filename, content.name)
+                m.filename.removesuffix(".npy"): _array(archive.read(m), m.filename, content.name)
                 for m in members
             }
     except FormatError:
@@ -107,7 +109,7 @@ def _load(content: Content) -> dict[str, NDArray[Any]]:
         raise FormatError(f"not a sound archive: {error}", content.name) from error
 
 
-def array_of(raw: bytes | memoryview, member: str, name: object) -> NDArray[Any]:
+def _array(raw: bytes | memoryview, member: str, name: object) -> NDArray[Any]:
     """The array that a member of an archive holds, without a copy.
 
     NumPy's own reader would evaluate the header and allocate what it says.
@@ -216,3 +218,34 @@ def _with_names(model: Model, text: str) -> Model:
         return model.with_names(held["variables"], held["states"])
     except (ValueError, KeyError, TypeError, RecursionError) as error:
         raise ValueError(f"names: {error}") from error
+
+
+def mapped(path: Path) -> dict[str, NDArray[Any]]:
+    """The arrays of an archive that is not packed, mapped into memory and read when looked at."""
+    try:
+        with open(path, "rb") as file, zipfile.ZipFile(file) as archive:
+            whole = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
+            view = memoryview(whole)
+            return {
+                member.filename.removesuffix(".npy"): _array(
+                    view[slice(*_extent(view, member, path))], member.filename, path
+                )
+                for member in archive.infolist()
+            }
+    except FormatError:
+        raise
+    except FileNotFoundError as error:
+        raise FormatError("there is no such part", path) from error
+    except Exception as error:  # zipfile has many words for damaged files
+        raise FormatError(f"not a sound archive: {error}", path) from error
+
+
+def _extent(view: memoryview, member: zipfile.ZipInfo, path: Path) -> tuple[int, int]:
+    """Where the bytes of a member begin and end."""
+    if member.compress_type != zipfile.ZIP_STORED:
+        raise FormatError(f"{member.filename} is packed; expected one that can be mapped", path)
+    at = member.header_offset
+    names = int.from_bytes(view[at + 26 : at + 28], "little")
+    extra = int.from_bytes(view[at + 28 : at + 30], "little")
+    begin = at + 30 + names + extra
+    return begin, begin + member.file_size

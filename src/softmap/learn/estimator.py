@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import inspect
+from dataclasses import dataclass
 from typing import Any, Self
 
 import numpy as np
+from numpy.typing import NDArray
 
 from softmap.arguments import count, positive
 from softmap.errors import ModelError, OptionError, shown
@@ -19,6 +21,16 @@ from softmap.solving.result import Result
 __all__ = ["StructuredClassifier"]
 
 INFERENCE: dict[str, Any] = {"goal": "lp", "lp_gap": 1e-3, "gap": 1e-4}
+
+
+@dataclass(frozen=True, eq=False)
+class Fitted:
+    """What `fit` has learned: the classes, how weights become costs, the weights, a log."""
+
+    classes: NDArray[Any]
+    linear: LinearModel
+    weights: NDArray[np.float64]
+    log: tuple[Round, ...]
 
 
 class StructuredClassifier:
@@ -124,29 +136,53 @@ class StructuredClassifier:
         """Learn the weights from samples X and their labels y."""
         samples, flat = self._samples(X)
         truth = _labels(y, samples, flat)
-        self.classes_ = np.unique(np.concatenate(truth))
-        if len(self.classes_) < 2:
-            raise ModelError(
-                f"y has {len(self.classes_)} class: a classifier needs two or more classes"
-            )
-        self._flat = flat
-        self.n_features_in_ = np.asarray(samples[0].nodes).shape[1] - bool(self.fit_intercept)
-        self.linear_ = LinearModel(
+        classes = np.unique(np.concatenate(truth))
+        if len(classes) < 2:
+            raise ModelError(f"y has {len(classes)} class: a classifier needs two or more classes")
+        linear = LinearModel(
             np.asarray(samples[0].nodes).shape[1],
             max(np.asarray(s.pairs).shape[1] for s in samples),
-            len(self.classes_),
+            len(classes),
             self.pairwise,
         )
-        self._check_features(samples)
+        self._check_features(samples, linear)
         if self.loss not in LOSSES:
             raise OptionError(f"loss={shown(self.loss)}: expected one of {', '.join(LOSSES)}")
         fit = self._options()
-        data = Data(self.linear_, samples, [np.searchsorted(self.classes_, t) for t in truth])
-        self.weights_ = LOSSES[self.loss](data, fit)
-        self.coef_, self.pairwise_coef_ = self.linear_.split(self.weights_)
-        self.log_: tuple[Round, ...] = tuple(fit.log)
-        self.n_iter_ = len(fit.log)
+        data = Data(linear, samples, [np.searchsorted(classes, t) for t in truth])
+        weights = LOSSES[self.loss](data, fit)
+        self.fitted_ = Fitted(classes, linear, weights, tuple(fit.log))
         return self
+
+    @property
+    def classes_(self) -> NDArray[Any]:
+        """The labels that occur in y."""
+        return self.fitted_.classes
+
+    @property
+    def coef_(self) -> NDArray[np.float64]:
+        """Weights of variables: (features, labels)."""
+        return self.fitted_.linear.split(self.fitted_.weights)[0]
+
+    @property
+    def pairwise_coef_(self) -> NDArray[np.float64]:
+        """Weights of edges."""
+        return self.fitted_.linear.split(self.fitted_.weights)[1]
+
+    @property
+    def log_(self) -> tuple[Round, ...]:
+        """The rounds, with the certified gap of every inference."""
+        return self.fitted_.log
+
+    @property
+    def n_iter_(self) -> int:
+        """Rounds."""
+        return len(self.fitted_.log)
+
+    @property
+    def n_features_in_(self) -> int:
+        """Features of a variable."""
+        return self.fitted_.linear.features - bool(self.fit_intercept)
 
     def _options(self) -> Fit:
         batch = None if self.batch_size is None else count("batch_size", self.batch_size, 1)
@@ -180,10 +216,12 @@ class StructuredClassifier:
 
     def models(self, X: Any) -> list[Model]:
         """The models that the weights make of samples."""
-        self._check_fitted()
+        if not hasattr(self, "fitted_"):
+            raise not_fitted(type(self).__name__)
         samples, _ = self._samples(X)
-        self._check_features(samples)
-        return [self.linear_.model(sample, self.weights_) for sample in samples]
+        linear, weights = self.fitted_.linear, self.fitted_.weights
+        self._check_features(samples, linear)
+        return [linear.model(sample, weights) for sample in samples]
 
     def score(self, X: Any, y: Any) -> float:
         """The fraction of variables that get their true label."""
@@ -194,10 +232,6 @@ class StructuredClassifier:
         return float((guess == truth).mean())
 
     # --- checks ---------------------------------------------------------------------------------
-
-    def _check_fitted(self) -> None:
-        if not hasattr(self, "weights_"):
-            raise not_fitted(type(self).__name__)
 
     def _is_flat(self, X: Any) -> bool:
         return not isinstance(X, list | tuple) or _rectangular(X)
@@ -221,20 +255,20 @@ class StructuredClassifier:
             raise ModelError("X has no samples")
         return ([_with_one(s) for s in listed] if self.fit_intercept else listed), flat
 
-    def _check_features(self, samples: list[Sample]) -> None:
+    def _check_features(self, samples: list[Sample], linear: LinearModel) -> None:
         """All samples have as many features as the model has weights for."""
         for sample in samples:
             width = np.asarray(sample.nodes).shape[1]
-            if width != self.linear_.features:
+            if width != linear.features:
                 one = bool(self.fit_intercept)
                 raise ModelError(
                     f"X has {width - one} features, but {type(self).__name__} is expecting "
-                    f"{self.linear_.features - one} features as input"
+                    f"{linear.features - one} features as input"
                 )
             pairs = np.asarray(sample.pairs)
-            if len(pairs) and pairs.shape[1] != self.linear_.edge_features:
+            if len(pairs) and pairs.shape[1] != linear.edge_features:
                 raise ModelError(
-                    f"edges have {pairs.shape[1]} features, expected {self.linear_.edge_features}"
+                    f"edges have {pairs.shape[1]} features, expected {linear.edge_features}"
                 )
 
 

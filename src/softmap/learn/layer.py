@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from softmap.errors import MissingExtra, ModelError
 from softmap.methods.marginals import SoftMarginals, adjoint, smoothed_optimum
 from softmap.methods.marginals.curvature import Curvature, Frame
-from softmap.methods.marginals.smooth import SMOOTHING
+from softmap.methods.marginals.newton import SMOOTHING
 from softmap.model import Model
 from softmap.model.potentials import Potential, Potts, Tables
 from softmap.model.potentials.base import integers, numbers, single

@@ -12,7 +12,7 @@ from torch.utils.dlpack import from_dlpack
 from softmap.learn import device
 from softmap.learn.layer import Beliefs, Problem, _edges
 from softmap.methods.cuda import cupy_or_none
-from softmap.methods.marginals.smooth import SMOOTHING
+from softmap.methods.marginals.newton import SMOOTHING
 
 __all__ = ["soft_map"]
 

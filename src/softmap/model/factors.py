@@ -100,6 +100,38 @@ class _SharedUses:
         self.index.append(number)
 
 
+class _RunningVariables:
+    """Running variables of factors over many variables: their costs, and how labels follow."""
+
+    def __init__(self) -> None:
+        self.unary: list[Costs] = []
+        self.follow: list[tuple[Scope, Ints]] = []
+        self.required: list[Many] = []  # factors that their chains do not decide by themselves
+
+    def add(self, factor: Many, num_labels: Ints) -> Iterable[tuple[Scope, Costs]]:
+        """The factors that a factor over many variables becomes."""
+        sizes = num_labels[list(factor.variables)].tolist()
+        chain = chains(factor, sizes, len(num_labels) + len(self.unary))
+        if not chain.tree:
+            self.required.append(factor)
+        self.unary += [np.zeros(d) for d in chain.num_labels]
+        self.follow += chain.running
+        return chain.factors
+
+    def extend(self, follow: list[tuple[Scope, Ints]], labels: int) -> None:
+        """Add variables with this number of labels, and how their labels follow."""
+        self.follow += follow
+        self.unary += list(np.zeros((len(follow), labels)))
+
+    def add_unary(self, variable: int, costs: Costs) -> None:
+        """Add the costs of one running variable's labels."""
+        self.unary[variable] += costs
+
+    def num_labels(self) -> Ints:
+        """Label counts."""
+        return np.array([len(row) for row in self.unary], dtype=np.int64)
+
+
 class Assembly:
     """Collects factors and turns them into the pieces of a model.
 
@@ -122,9 +154,7 @@ class Assembly:
         self._families: list[tuple[Ints, Potential]] = []
         self._larger: dict[Scope, tuple[Scope, Costs]] = {}
         self._alike: list[tuple[Ints, Costs]] = []
-        self._running_unary: list[Costs] = []
-        self._follow: list[tuple[Scope, Ints]] = []
-        self._required: list[Many] = []
+        self._running = _RunningVariables()
 
     def add_constant(self, value: float) -> None:
         """Add to every energy."""
@@ -134,7 +164,7 @@ class Assembly:
         """Add the costs of one variable's labels."""
         own = variable - len(self.num_labels)
         if own >= 0:
-            self._running_unary[own] += costs
+            self._running.add_unary(own, costs)
         else:
             self._unary[self._offset[variable] : self._offset[variable + 1]] += costs
 
@@ -192,13 +222,7 @@ class Assembly:
 
     def add_many(self, factor: Many) -> None:
         """Add a factor over many variables."""
-        sizes = self.num_labels[list(factor.variables)].tolist()
-        chain = chains(factor, sizes, len(self.num_labels) + len(self._running_unary))
-        if not chain.tree:
-            self._required.append(factor)
-        self._running_unary += [np.zeros(d) for d in chain.num_labels]
-        self._follow += chain.running
-        for scope, costs in chain.factors:
+        for scope, costs in self._running.add(factor, self.num_labels):
             self.add_factor(scope, costs)
 
     def add_parities(self, members: Ints, start: Ints, odd: Ints) -> None:
@@ -217,7 +241,7 @@ class Assembly:
         tables = count[long] - 2  # of each chain; one fewer are its running variables
         owner = np.repeat(long, tables)
         place = np.arange(len(owner)) - np.repeat(np.cumsum(tables) - tables, tables)
-        free = len(self.num_labels) + len(self._running_unary)
+        free = len(self.num_labels) + len(self._running.unary)
         running = free + np.arange(len(owner)) - np.repeat(np.arange(len(long)), tables)
         begins, ends = place == 0, place == count[owner] - 3
         scopes = np.column_stack([
@@ -230,8 +254,7 @@ class Assembly:
         self.add_alike(scopes, np.stack([even, even[::-1]])[ends * odd[owner]])
         follows = (np.arange(2)[:, None] + np.arange(2)) % 2
         before = scopes[~ends, :2].tolist()
-        self._follow += [(tuple(scope), follows) for scope in before]
-        self._running_unary += list(np.zeros((len(before), 2)))
+        self._running.extend([(tuple(scope), follows) for scope in before], 2)
 
     def _add_larger(self, scope: Scope, costs: Costs) -> None:
         key = tuple(sorted(scope))
@@ -246,16 +269,16 @@ class Assembly:
 
         Raises `InfeasibleModel`, with `names`, where variables that must all differ cannot.
         """
-        for factor in self._required:
+        for factor in self._running.required:
             if isinstance(factor, AllDifferent):
                 ends = ((self._offset[i], self._offset[i + 1]) for i in factor.variables)
                 allowed = [np.isfinite(self._unary[begin:end]) for begin, end in ends]
                 factor.require(allowed, None if names is None else names.variables)
         if not np.isfinite(self._constant):
             raise ModelError(f"the factors without variables add up to {self._constant}")
-        sizes = [len(row) for row in self._running_unary]
-        counts = np.concatenate([self.num_labels, np.array(sizes, dtype=np.int64)])
-        unary = np.concatenate([self._unary, *self._running_unary]) if sizes else self._unary
+        counts = np.concatenate([self.num_labels, self._running.num_labels()])
+        more = self._running.unary
+        unary = np.concatenate([self._unary, *more]) if more else self._unary
         edges = [*self._edge_groups(len(counts)), *groups]
         larger = [*_stacked(self._larger.values()), *self._alike]
         aux = NO_AUXILIARIES
@@ -265,8 +288,8 @@ class Assembly:
             joint = [np.full(len(c), c[0].size) for _, c in larger]
             unary = np.concatenate([unary, *(c.ravel() for _, c in larger)])
             counts = np.concatenate([counts, *joint])
-        running = running_of(self._follow)
-        required = tuple(self._required)
+        running = running_of(self._running.follow)
+        required = tuple(self._running.required)
         return Pieces(FlatUnary(unary, counts), edges, self._constant, aux, running, required)
 
     def _edge_groups(self, n: int) -> list[Group]:

@@ -15,7 +15,9 @@ import numpy as np
 from softmap.model import Model
 from softmap.model.potentials.base import Costs, least_steps
 
-__all__ = ["Gaps", "cost_step", "gap_unit", "model_unit", "relative_gap", "stated_primal"]
+__all__ = [
+    "Gaps", "cost_step", "cost_steps", "gap_unit", "model_unit", "relative_gap", "stated_primal",
+]  # fmt: skip
 
 
 class Gaps:
@@ -74,21 +76,21 @@ def cost_step(model: Model) -> float:
     """
     cache = model.__dict__
     if "_cost_step" not in cache:
-        cache["_cost_step"] = _harmonic_mean(_steps(model))
+        cache["_cost_step"] = _harmonic_mean(cost_steps(model))
     step: float = cache["_cost_step"]
     return step
 
 
-def _steps(model: Model) -> list[Costs]:
+def cost_steps(model: Model) -> Costs:
+    """The difference between the two lowest costs of every node, then of every edge."""
     found = [least_steps(model.unary, model.node_offset[:-1])]
     for first, last, potential in model.groups():
         if last > first:
             found.append(potential.steps(*model.end_labels(first, last)))
-    return found
+    return np.concatenate(found)
 
 
-def _harmonic_mean(parts: list[Costs]) -> float:
-    steps = np.concatenate(parts)
+def _harmonic_mean(steps: Costs) -> float:
     steps = steps[(steps > 0) & np.isfinite(steps)]
     if not steps.size:
         return 0.0

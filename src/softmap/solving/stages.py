@@ -144,9 +144,9 @@ class Stage(ABC):
 
     def __init__(self, problem: Problem, options: Options, proof: ProofFile | None = None) -> None:
         self.problem, self.options = problem, options
-        self.fresh_log = None if proof is None else proof.fresh
         room = room_beside(problem.model, options.precision, options.memory_limit)
         self.room = TUNING.memory_share * room
+        self.fresh_log = None if proof is None else proof.fresh
         self.active = self.applies() and self.takes() <= self.room
 
     @abstractmethod

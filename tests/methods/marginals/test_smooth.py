@@ -1,13 +1,14 @@
 """Marginals of the smoothed relaxation and their derivatives, against independent oracles."""
 
 from dataclasses import replace
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
 from hypothesis import given, settings
 
 import softmap
-from softmap.methods.marginals import adjoint, smooth, smoothed_optimum
+from softmap.methods.marginals import adjoint, newton, smooth, smoothed_optimum
 from softmap.methods.marginals.curvature import Curvature, Frame
 from softmap.methods.marginals.newton import conjugate_gradients
 from softmap.relaxation import polytope
@@ -145,7 +146,10 @@ def test_the_preconditioner_inverts_the_block_of_a_star():
 def test_parts_of_a_system_are_solved_each_by_its_own_steps():
     scale, part = np.array([1.0, 2.0, 1e6, 3e6, 0.0]), np.array([0, 0, 1, 1, 2])
     rhs = np.array([1.0, 1.0, 1.0, 1.0, 0.0])
-    found = conjugate_gradients(lambda v: scale * v, lambda r: r, rhs, part, 3, tol=1e-12, limit=10)
+    parts = SimpleNamespace(
+        xp=np, dot=lambda a, b: np.bincount(part, a * b), each=lambda values: values[part]
+    )
+    found = conjugate_gradients(lambda v: scale * v, lambda r: r, rhs, parts, tol=1e-12, limit=10)
     assert found.done
     assert found.products == 2
     assert np.allclose(scale * found.x, rhs)
@@ -162,7 +166,7 @@ def test_a_result_has_soft_marginals_beside_its_point():
 
 
 def test_what_is_not_accurate_is_said(monkeypatch):
-    monkeypatch.setattr(smooth, "SMOOTHING", replace(smooth.SMOOTHING, rounds=0))
+    monkeypatch.setattr(newton, "SMOOTHING", replace(newton.SMOOTHING, rounds=0))
     with pytest.warns(softmap.ConvergenceWarning, match="smaller eta"):
         soft = smoothed_optimum(GRID, 20.0)
     assert soft.slack > 1e-6

@@ -8,7 +8,8 @@ import pytest
 import softmap
 from softmap import CheckpointError, FormatError, Model, Potts, distributed, generators
 from softmap.app.cli.app import main
-from softmap.scale.distributed.storage import mapped, read_parts, read_whole
+from softmap.io.npz import mapped
+from softmap.scale.distributed.storage import read_parts, read_whole
 from support.whole_runs import check, numbers
 
 OPTIONS = {"threads": 1, "lp_gap": 0.0, "gap": 0.0, "max_passes": 60}

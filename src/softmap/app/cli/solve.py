@@ -86,8 +86,8 @@ def solve_command(
     options: dict[str, Any] = {
         "method": method, "goal": goal, "gap": gap, "lp_gap": lp_gap, "time_limit": time_limit,
         "eta": eta, "seed": seed, "threads": threads, "dtype": dtype, "backend": backend,
-        "checkpoint": checkpoint, "proof": proof, "upper_bound": upper_bound,
-        "memory_limit": memory_limit,
+        "checkpoint": checkpoint, "upper_bound": upper_bound, "memory_limit": memory_limit,
+        "proof": proof,
     }  # fmt: skip
     try:
         loaded = read_model(model, values=values, form=form, block=block, evidence=evidence)

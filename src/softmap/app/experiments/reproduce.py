@@ -6,6 +6,7 @@ import hashlib
 import json
 import platform
 from collections.abc import Iterable
+from dataclasses import asdict
 from importlib import metadata
 from importlib.util import find_spec
 from pathlib import Path
@@ -133,7 +134,7 @@ def write_manifest(
     """Write settings, versions and a digest of every file that another run must repeat."""
     content = {
         "what": what,
-        "settings": settings.as_dict(),
+        "settings": asdict(settings),
         "versions": versions(),
         "code": code,
         "files": {

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -56,10 +56,6 @@ class Settings:
     def messages(self) -> int:
         """Work of each run of Figure 3."""
         return 4 * self.updates
-
-    def as_dict(self) -> dict[str, Any]:
-        """For the manifest."""
-        return asdict(self)
 
 
 def settings_for(

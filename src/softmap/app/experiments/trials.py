@@ -15,7 +15,7 @@ import numpy as np
 from softmap import generators
 from softmap.errors import OptionError, SoftmapError
 from softmap.labels import LabelSearch
-from softmap.methods.base import Algorithm, Floats, Proposal
+from softmap.methods.base import Algorithm, Proposal
 from softmap.methods.paper import methods as paper
 from softmap.methods.paper.methods import StandardState
 from softmap.methods.registry import make
@@ -271,7 +271,8 @@ def _look(
     judge, search = lookers
     proposal = algorithm.propose(state)
     if isinstance(state, StandardState):
-        now = judge.look(Proposal(current(state), proposal.eta))
+        # λ^(k), where `propose` gives the iterate of least slack
+        now = judge.look(Proposal(state.current(), proposal.eta))
         return now.primals[0], judge.look(proposal).primals[0], now.bound
     verdict = judge.look(proposal)
     primal = min(verdict.primals)
@@ -285,8 +286,3 @@ def _look(
         *search.look(known, proposal.lam, verdict.nodes[0], best.lp_bound, best.point_cost, 0)
     )
     return primal, best.point_cost, verdict.bound
-
-
-def current(state: StandardState) -> Floats:
-    """λ^(k), where `propose` gives the iterate of least slack."""
-    return state.current()

@@ -7,8 +7,8 @@ CuPy brings along, for the shape of the model at hand. The same text is compiled
 
 from __future__ import annotations
 
+from softmap.methods.cuda.cupy_device import cupy_or_none, describe, find_device
 from softmap.methods.cuda.devices import Device, HostDevice
 from softmap.methods.cuda.engine import Engine
-from softmap.methods.cuda.finding import cupy_or_none, describe, find_device
 
 __all__ = ["Device", "Engine", "HostDevice", "cupy_or_none", "describe", "find_device"]

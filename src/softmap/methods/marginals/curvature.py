@@ -7,6 +7,7 @@ the gradient of L is Mᵀ μ = -ν, and its Hessian is η Mᵀ Cov(μ) M, which 
 from __future__ import annotations
 
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -29,18 +30,28 @@ class Frame:
     model : Model, as `tighten` leaves it
     batches : tuple of EdgeBatch
     states : for each entry of a half-edge array, that of a node array with the same label
-    part, parts
-        Connected component of each entry of a half-edge array, and how many there are.
+
+    Its parts are the connected components.
     """
+
+    xp: Any = np
 
     def __init__(self, model: Model) -> None:
         self.model = model
         self.batches: tuple[EdgeBatch, ...] = tuple(edge_batches(model))
         self.states: Ints = half_states(model)
         component = model.graph.components() if model.m else np.arange(model.n, dtype=np.int32)
-        self.parts = int(component.max()) + 1
+        self._parts = int(component.max()) + 1
         node = model.edges.reshape(-1)
-        self.part = np.repeat(component[node], model.num_labels[node])
+        self._part = np.repeat(component[node], model.num_labels[node])
+
+    def dot(self, a: Floats, b: Floats) -> Floats:
+        """The product of half-edge arrays, one number per component."""
+        return np.asarray(np.bincount(self._part, a * b, self._parts), dtype=np.float64)
+
+    def each(self, values: Floats) -> Floats:
+        """One number per component, for every half-edge of it."""
+        return values[self._part]
 
     def gather(self, half: Floats) -> Floats:
         """Σ_{e∈N_i} of a half-edge array, flat over node states."""
@@ -104,7 +115,7 @@ class Curvature:
         """The Hessian's inverse times `rhs`, by conjugate gradients."""
         frame = self.frame
         return conjugate_gradients(
-            self.hessian, self.precondition, rhs, frame.part, frame.parts, tol=tol, limit=limit
+            self.hessian, self.precondition, rhs, frame, tol=tol, limit=limit
         )
 
     def node_covariance(self, v: Floats) -> Floats:

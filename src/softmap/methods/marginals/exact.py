@@ -16,7 +16,7 @@ from softmap.model import Model, checked_model
 from softmap.relaxation.consistency import tighten
 from softmap.relaxation.dual import Floats
 
-__all__ = ["ExactMarginals", "exact_marginals", "narrow"]
+__all__ = ["ExactMarginals", "exact_marginals", "log_sum", "narrow"]
 
 
 @dataclass(frozen=True)
@@ -174,7 +174,7 @@ class _Elimination:
         """Up, down, and read off."""
         total, sent = 0.0, {}
         for i, scope in self.scopes.items():
-            message = _log_sum(self._full(i), (scope.index(i),))
+            message = log_sum(self._full(i), (scope.index(i),))
             parent = self.parent[i]
             if parent is None:
                 total += float(message)
@@ -193,7 +193,7 @@ class _Elimination:
     def _receive(self, i: int, parent: int, message: Floats, rest: Scope) -> None:
         """Multiply a bucket by what its parent knows besides the bucket's own message."""
         gone = tuple(k for k, v in enumerate(self.scopes[parent]) if v not in rest)
-        known = _log_sum(self._full(parent), gone)
+        known = log_sum(self._full(parent), gone)
         with np.errstate(invalid="ignore"):
             more = np.where(np.isneginf(message), -np.inf, known - message)
         self.table[i] = self.table[i] + self._shaped(more, rest, i)
@@ -212,13 +212,13 @@ class _Elimination:
 
     def _marginal(self, bucket: int, kept: Scope) -> Floats:
         gone = tuple(k for k, v in enumerate(self.scopes[bucket]) if v not in kept)
-        table = _log_sum(self._full(bucket), gone)
+        table = log_sum(self._full(bucket), gone)
         weight = np.exp(table - table.max())
         mu: Floats = weight / weight.sum()
         return mu
 
 
-def _log_sum(table: Floats, axes: tuple[int, ...]) -> NDArray[np.float64]:
+def log_sum(table: Floats, axes: tuple[int, ...]) -> NDArray[np.float64]:
     """Logarithm of the sum of exponentials over some axes."""
     if not axes:
         return table

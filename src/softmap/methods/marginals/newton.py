@@ -1,4 +1,4 @@
-"""Newton steps towards the smoothed optimum, by conjugate gradients."""
+"""The way to the smoothed optimum: smaller η first, sweeps, Newton steps by conjugate gradients."""
 
 from __future__ import annotations
 
@@ -10,47 +10,86 @@ from typing import Any, Protocol, Self, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["Smoothed", "Solved", "conjugate_gradients", "newton"]
+__all__ = ["SMOOTHING", "Parts", "Smoothed", "Solved", "approach", "conjugate_gradients", "newton"]
 
 
 @dataclass(frozen=True)
-class NewtonLimits:
-    """How long Newton's method goes on.
+class SmoothLimits:
+    """How the smoothed optimum is approached, and how accurate it is.
 
     Attributes
     ----------
+    tol : float
+        Largest |ν| of marginals that count as consistent.
+    mild : float
+        η from which it is approached in steps, in units of 1 / scale of the costs.
+    coarse : float
+        |ν| that suffices on the way.
+    local : float
+        |ν| from which Newton's method needs no sweeps before it.
+    sweeps : int
+        Sweeps before the first Newton step; more of them in every round that follows.
+    rounds : int
+        Rounds of sweeps and Newton steps at most.
     steps : int
-        Steps in one round.
+        Newton steps in one round.
+    step_products : int
+        Products with the Hessian at most, for one Newton step.
     products : int
-        Products with the Hessian at most, for one step.
+        Products with the Hessian at most, for a gradient.
+    adjoint : float
+        Relative accuracy of the adjoint solve, in the norm of its preconditioner.
+    nothing : float
+        Right-hand sides that are smaller than this, relative to what they are sums of, are 0.
     """
 
+    tol: float = 1e-10
+    mild: float = 8.0
+    coarse: float = 1e-3
+    local: float = 0.1
+    sweeps: int = 24
+    rounds: int = 3
     steps: int = 12
-    products: int = 400
+    step_products: int = 400
+    products: int = 4000
+    adjoint: float = 1e-11
+    nothing: float = 1e-14
 
 
-NEWTON = NewtonLimits()
+SMOOTHING = SmoothLimits()
 
 
 Floats = NDArray[np.float64]
-Product = Callable[[Floats], Floats]
 
 
 @dataclass(frozen=True)
 class Solved:
     """A solution, the products it took, and whether every part reached its tolerance."""
 
-    x: Floats
+    x: Any
     products: int
     done: bool
 
 
+class Parts(Protocol):
+    """Arrays of which parts take steps of their own; `xp` is the module that they belong to."""
+
+    xp: Any
+
+    def dot(self, a: Any, b: Any) -> Any:
+        """The product of two arrays, one number per part."""
+        ...
+
+    def each(self, values: Any) -> Any:
+        """One number per part, for every entry of the part."""
+        ...
+
+
 def conjugate_gradients(
-    matrix: Product,
-    precondition: Product,
-    rhs: Floats,
-    part: NDArray[np.int32],
-    parts: int,
+    matrix: Callable[[Any], Any],
+    precondition: Callable[[Any], Any],
+    rhs: Any,
+    parts: Parts,
     *,
     tol: float,
     limit: int,
@@ -61,31 +100,28 @@ def conjugate_gradients(
     product serves all, and no part waits for the slowest one's step. What the matrix maps to 0 may
     be anything in x.
     """
-
-    def dot(a: Floats, b: Floats) -> Floats:
-        return np.asarray(np.bincount(part, a * b, parts), dtype=np.float64)
-
-    x, r = np.zeros_like(rhs), rhs.copy()
+    xp = parts.xp
+    x, r = xp.zeros_like(rhs), rhs.copy()
     z = precondition(r)
-    direction, rho = z.copy(), dot(r, z)
+    direction, rho = z.copy(), parts.dot(r, z)
     goal = tol**2 * rho
     for products in range(limit):
         active = rho > goal
-        if not active.any():
+        if not bool(active.any()):
             return Solved(x, products, True)
         image = matrix(direction)
-        curve = dot(direction, image)
+        curve = parts.dot(direction, image)
         moving = active & (curve > 0)
-        if not moving.any():  # only rounding is left
+        if not bool(moving.any()):  # only rounding is left
             return Solved(x, products + 1, bool((rho <= 1e4 * goal).all()))
-        step = np.divide(rho, curve, out=np.zeros(parts), where=moving)[part]
+        step = parts.each(xp.where(moving, rho / xp.where(moving, curve, 1.0), 0.0))
         x += step * direction
         r -= step * image
         z = precondition(r)
-        new = dot(r, z)
-        keep = np.divide(new, rho, out=np.zeros(parts), where=moving)[part]
+        new = parts.dot(r, z)
+        keep = parts.each(xp.where(moving, new / xp.where(moving, rho, 1.0), 0.0))
         direction = z + keep * direction
-        rho = np.where(moving, new, np.minimum(rho, goal))
+        rho = xp.where(moving, new, xp.minimum(rho, goal))
     return Solved(x, limit, bool((rho <= goal).all()))
 
 
@@ -117,12 +153,12 @@ class Smoothed(Protocol):
 P = TypeVar("P", bound=Smoothed)
 
 
-def newton(point: P, tol: float, steps: int = NEWTON.steps) -> P:
+def newton(point: P, tol: float, steps: int = SMOOTHING.steps) -> P:
     """Newton steps with backtracking, as long as they help."""
     for _ in range(steps):
         if point.worst <= tol:
             break
-        step = point.solve(point.slack, min(0.1, math.sqrt(point.worst)), NEWTON.products).x
+        step = point.solve(point.slack, min(0.1, math.sqrt(point.worst)), SMOOTHING.step_products).x
         better = _along(point, step)
         if better is None:
             break
@@ -140,3 +176,44 @@ def _along(point: P, step: Any) -> P | None:
             return new
         length /= 4
     return None
+
+
+def approach(
+    at: Callable[[Any, float], P],
+    sweep: Callable[[P, int], P],
+    lam: Any,
+    eta: float,
+    tol: float,
+    *,
+    halvings: int,
+    growth: int,
+) -> P:
+    """The smoothed optimum at η, or as near as sweeps and Newton steps lead.
+
+    Parameters
+    ----------
+    at : function from λ and η to a point
+    sweep : function from a point and a number of sweeps to the point after these
+    lam : λ to begin with
+    halvings : int
+        How often η is halved for the first point; the way leads over all of them.
+    growth : int
+        Factor on the number of sweeps from one round to the next.
+    """
+    for k in range(halvings, 0, -1):
+        point = _swept(sweep, at(lam, eta / 2**k), SMOOTHING.sweeps)
+        lam = newton(point, SMOOTHING.coarse, steps=4).lam
+    point = at(lam, eta)
+    if point.worst <= SMOOTHING.local:
+        point = newton(point, tol)
+    for round in range(SMOOTHING.rounds):
+        if point.worst <= tol:
+            break
+        point = newton(_swept(sweep, point, SMOOTHING.sweeps * growth**round), tol)
+    return point
+
+
+def _swept(sweep: Callable[[P, int], P], point: P, count: int) -> P:
+    """After `count` sweeps; where that is worse, as it was."""
+    swept = sweep(point, count)
+    return swept if swept.value <= point.value or swept.worst < point.worst else point

@@ -9,13 +9,13 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from softmap.arguments import count, positive
-from softmap.methods.marginals.exact import ELIMINATION, exact_marginals, narrow
+from softmap.methods.marginals.exact import ELIMINATION, exact_marginals, log_sum, narrow
 from softmap.model import Model, checked_model
 from softmap.model.graph import spanning_forest
 from softmap.relaxation.consistency import tighten
 from softmap.relaxation.dual import Floats
 
-__all__ = ["Forest", "Padded", "PartitionBounds", "cover", "log_partition_bounds", "log_sum"]
+__all__ = ["Forest", "Padded", "PartitionBounds", "cover", "log_partition_bounds"]
 
 Ints = NDArray[np.int64]
 
@@ -71,27 +71,17 @@ class Forest:
         belief, messages = nodes.copy(), []
         for level in reversed(self.levels):
             table = level.tables(tables)
-            message = log_sum(table + belief[level.child][:, None, :], 2)
+            message = log_sum(table + belief[level.child][:, None, :], (2,))
             np.add.at(belief, level.parent, message)
             messages.append((table, message))
-        total = float(log_sum(belief[self.roots], 1).sum())
+        total = float(log_sum(belief[self.roots], (1,)).sum())
         for level, (table, message) in zip(self.levels, reversed(messages), strict=True):
             with np.errstate(invalid="ignore"):
                 known = np.where(np.isneginf(message), -np.inf, belief[level.parent] - message)
-            belief[level.child] += log_sum(table + known[:, :, None], 1)
+            belief[level.child] += log_sum(table + known[:, :, None], (1,))
         top = belief.max(axis=1, keepdims=True)
         weight = np.exp(belief - top)
         return total, weight / weight.sum(axis=1, keepdims=True)
-
-
-def log_sum(table: Floats, axis: int) -> Floats:
-    """Logarithm of the sum of exponentials along one axis; -inf where all are."""
-    top = table.max(axis=axis, keepdims=True)
-    top = np.where(np.isfinite(top), top, 0.0)
-    with np.errstate(divide="ignore"):
-        sums = np.log(np.exp(table - top).sum(axis=axis)) + np.squeeze(top, axis=axis)
-    result: Floats = sums
-    return result
 
 
 def cover(n: int, pairs: Ints) -> list[Forest]:

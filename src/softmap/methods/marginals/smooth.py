@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import warnings
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -13,7 +13,7 @@ from numpy.typing import ArrayLike
 from softmap.arguments import positive
 from softmap.errors import ConvergenceWarning
 from softmap.methods.marginals.curvature import Curvature, Frame
-from softmap.methods.marginals.newton import newton
+from softmap.methods.marginals.newton import SMOOTHING, approach
 from softmap.methods.sweeps.messages import Messages
 from softmap.methods.sweeps.stars import Stars
 from softmap.model import Model
@@ -22,46 +22,6 @@ from softmap.relaxation.consistency import tighten
 from softmap.relaxation.dual import Floats, check_lam, cost_scale
 
 __all__ = ["SoftMarginals", "adjoint", "approached", "smoothed_optimum"]
-
-
-@dataclass(frozen=True)
-class SmoothLimits:
-    """How the smoothed optimum is approached, and how accurate it is.
-
-    Attributes
-    ----------
-    tol : float
-        Largest |ν| of marginals that count as consistent.
-    mild : float
-        η from which it is approached in steps, in units of 1 / scale of the costs.
-    coarse : float
-        |ν| that suffices on the way.
-    local : float
-        |ν| from which Newton's method needs no sweeps before it.
-    sweeps : int
-        Sweeps before the first Newton step; more of them in every round that follows.
-    rounds : int
-        Rounds of sweeps and Newton steps at most.
-    products : int
-        Products with the Hessian at most, for a gradient.
-    adjoint : float
-        Relative accuracy of the adjoint solve, in the norm of its preconditioner.
-    nothing : float
-        Right-hand sides that are smaller than this, relative to what they are sums of, are 0.
-    """
-
-    tol: float = 1e-10
-    mild: float = 8.0
-    coarse: float = 1e-3
-    local: float = 0.1
-    sweeps: int = 24
-    rounds: int = 3
-    products: int = 4000
-    adjoint: float = 1e-11
-    nothing: float = 1e-14
-
-
-SMOOTHING = SmoothLimits()
 
 
 @dataclass(frozen=True, eq=False)
@@ -168,27 +128,14 @@ def approached(
     frame = Frame(tighten(model))
     tol = max(tol, _reach(frame.model, eta))
     if lam is None:
-        start = _warmed(frame, np.zeros(int(frame.model.half_offset[-1])), eta, threads)
+        mild = SMOOTHING.mild / cost_scale(frame.model)
+        halvings = math.ceil(math.log2(max(1.0, eta / mild)))
+        start = np.zeros(int(frame.model.half_offset[-1]))
     else:
-        start = check_lam(frame.model, lam)
-    point = Curvature(frame, start, eta)
-    if point.worst <= SMOOTHING.local:
-        point = newton(point, tol)
-    for round in range(SMOOTHING.rounds):
-        if point.worst <= tol:
-            break
-        point = newton(_swept(point, SMOOTHING.sweeps * 8**round, threads), tol)
+        start, halvings = check_lam(frame.model, lam), 0
+    sweep, at = partial(_swept, threads), partial(Curvature, frame)
+    point = approach(at, sweep, start, eta, tol, halvings=halvings, growth=8)
     return SoftMarginals(frame.model, eta, point.lam, point)
-
-
-def _warmed(frame: Frame, lam: Floats, eta: float, threads: int) -> Floats:
-    """λ near the optimum of half of η, reached over smaller ones where η is large."""
-    mild = SMOOTHING.mild / cost_scale(frame.model)
-    halvings = math.ceil(math.log2(max(1.0, eta / mild)))
-    for k in range(halvings, 0, -1):
-        point = _swept(Curvature(frame, lam, eta / 2**k), SMOOTHING.sweeps, threads)
-        lam = newton(point, SMOOTHING.coarse, steps=4).lam
-    return lam
 
 
 def _reach(model: Model, eta: float) -> float:
@@ -200,14 +147,12 @@ def _reach(model: Model, eta: float) -> float:
     return 16 * float(np.finfo(np.float64).eps) * (1.0 + eta * float(max(costs)))
 
 
-def _swept(point: Curvature, count: int, threads: int) -> Curvature:
-    """After `count` accelerated sweeps over the stars; where that is worse, as it was."""
-    frame = point.frame
-    stars = Stars(frame.model, threads)
+def _swept(threads: int, point: Curvature, count: int) -> Curvature:
+    """After `count` accelerated sweeps over the stars."""
+    stars = Stars(point.frame.model, threads)
     messages: Messages = stars.start(point.lam)
     stars.passes(messages, count, point.eta, momentum=True)
-    swept = Curvature(frame, stars.lam(messages.msg), point.eta)
-    return swept if swept.value <= point.value or swept.worst < point.worst else point
+    return point.at(stars.lam(messages.msg))
 
 
 def adjoint(

@@ -9,16 +9,14 @@ from __future__ import annotations
 
 import math
 import warnings
-from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any
 
 import numpy as np
 
 from softmap.errors import ConvergenceWarning
 from softmap.methods.marginals.curvature import LEAST
-from softmap.methods.marginals.newton import newton
-from softmap.methods.marginals.smooth import SMOOTHING
+from softmap.methods.marginals.newton import SMOOTHING, Solved, approach, conjugate_gradients
 from softmap.model.graph import Graph
 
 __all__ = ["Costs", "Point", "optimum", "pulled_back"]
@@ -82,12 +80,6 @@ class Costs:
         return max(float(self.xp.abs(a).max()) for a in (self.unary, self.tables) if a.size)
 
 
-@dataclass(frozen=True)
-class _Solved:
-    x: Any
-    done: bool
-
-
 class Point:
     """μ at λ and η, and products with covariances and the Hessian; see `curvature.Curvature`."""
 
@@ -140,30 +132,11 @@ class Point:
         """The same for another λ."""
         return Point(self.costs, lam, self.eta)
 
-    def solve(self, rhs: Any, tol: float, limit: int) -> _Solved:
-        """Conjugate gradients, each member with its own steps; see `conjugate_gradients`."""
-        costs, xp = self.costs, self.costs.xp
-        x, r, z = xp.zeros_like(rhs), rhs.copy(), self.precondition(rhs)
-        direction, rho = z.copy(), costs.dot(rhs, z)
-        goal = tol**2 * rho
-        for _ in range(limit):
-            active = rho > goal
-            if not bool(active.any()):
-                return _Solved(x, True)
-            image = self.hessian(direction)
-            curve = costs.dot(direction, image)
-            moving = active & (curve > 0)
-            if not bool(moving.any()):  # only rounding is left
-                return _Solved(x, bool((rho <= 1e4 * goal).all()))
-            step = costs.each(xp.where(moving, rho / xp.where(moving, curve, 1.0), 0.0))
-            x += step * direction
-            r -= step * image
-            z = self.precondition(r)
-            new = costs.dot(r, z)
-            keep = xp.where(moving, new / xp.where(moving, rho, 1.0), 0.0)
-            direction = z + costs.each(keep) * direction
-            rho = xp.where(moving, new, xp.minimum(rho, goal))
-        return _Solved(x, bool((rho <= goal).all()))
+    def solve(self, rhs: Any, tol: float, limit: int) -> Solved:
+        """The Hessian's inverse times `rhs`, each member with its own steps."""
+        return conjugate_gradients(
+            self.hessian, self.precondition, rhs, self.costs, tol=tol, limit=limit
+        )
 
 
 def _softened(cost: Any, eta: float, xp: Any) -> tuple[Any, Any]:
@@ -193,8 +166,7 @@ def _swept(point: Point, count: int) -> Point:
             change[star] = soft
             theta = costs.unary - costs.gather(lam) + costs.gather(change)
             flat[star] += theta[node] / (costs.degree[node] + 1)[:, None] - soft
-    swept = Point(costs, lam, eta)
-    return swept if swept.value <= point.value or swept.worst < point.worst else point
+    return point.at(lam)
 
 
 def optimum(costs: Costs, eta: float, tol: float) -> Point:
@@ -202,17 +174,7 @@ def optimum(costs: Costs, eta: float, tol: float) -> Point:
     lam = costs.xp.zeros((*costs.node.shape, costs.labels))
     tol = max(tol, 16 * float(np.finfo(np.float64).eps) * (1.0 + eta * costs.largest))
     halvings = math.ceil(math.log2(max(1.0, eta * costs.scale / SMOOTHING.mild)))
-    for k in range(halvings, 0, -1):
-        lam = newton(
-            _swept(Point(costs, lam, eta / 2**k), SMOOTHING.sweeps), SMOOTHING.coarse, steps=4
-        ).lam
-    point = Point(costs, lam, eta)
-    if point.worst <= SMOOTHING.local:
-        point = newton(point, tol)
-    for round in range(SMOOTHING.rounds):
-        if point.worst <= tol:
-            return point
-        point = newton(_swept(point, SMOOTHING.sweeps * 4**round), tol)
+    point = approach(partial(Point, costs), _swept, lam, eta, tol, halvings=halvings, growth=4)
     if not point.worst <= tol:
         warnings.warn(
             f"marginals at eta={eta:g} agree to {point.worst:.1g} only, not to {tol:.1g}; "

@@ -27,6 +27,7 @@ __all__ = [
     "decoding_order",
     "level_schedule",
     "pass_order",
+    "surpluses",
 ]
 
 Ints = NDArray[np.int64]
@@ -165,24 +166,29 @@ class Schedule:
         step[half] = step[half ^ 1] = of[:, Column.STEP]
         return at, step
 
-    @property
+    @cached_property
     def cost_size(self) -> int:
         """Length of an array of costs by strip, with a spare 0 that idle lanes look at."""
         rows = self.rows
         ends = rows[:, RowColumn.PLACE] + rows[:, RowColumn.LABELS] * rows[:, RowColumn.STEP]
         return int(ends.max()) + 1 + core.LANES
 
-    @property
+    @cached_property
     def message_size(self) -> int:
         """Length of an array of messages, with room for a vector that begins at the last one."""
         blocks = self.blocks
         ends = blocks[:, Column.LATE_AT] + blocks[:, Column.LATE] * blocks[:, Column.STEP]
         return int(ends.max(initial=0)) + core.LANES
 
-    @property
+    @cached_property
     def back_size(self) -> int:
         """Length of the part that holds the messages into early ends."""
         return int(self.blocks[:, Column.LATE_AT].min()) if len(self.blocks) else 0
+
+    @cached_property
+    def idle(self) -> Ints:
+        """Lanes without an edge."""
+        return np.flatnonzero(self.edge < 0)
 
 
 def _lanes_of(blocks: Ints, lanes: int) -> Ints:
@@ -283,6 +289,13 @@ def colour_schedule(model: Model, dtype: DTypeLike = np.float64) -> Schedule:
 def level_schedule(model: Model, rank: Ints, level: Ints, dtype: DTypeLike) -> Schedule:
     """Chains in the order `rank`, for nodes in levels that no edge stays within."""
     return _plan(model, rank, level).filled(model, dtype)
+
+
+def surpluses(model: Model, plan: Schedule) -> Floats:
+    """How often H_i is taken off Σ_e H_e in the entropy that belongs to chains: |N_i| - n_i."""
+    surplus = model.graph.degree.astype(np.float64)
+    surplus[plan.nodes] -= 1.0 / plan.share[: model.n]
+    return surplus
 
 
 @dataclass(frozen=True)

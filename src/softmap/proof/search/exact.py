@@ -133,7 +133,7 @@ class ExactSearch:
     log : where the names of files with proofs of the bound begin (docs/proofs.md)
     """
 
-    def __init__(  # noqa: PLR0913 - one search has many limits
+    def __init__(  # noqa: PLR0913 - what a search may depend on
         self,
         model: Model | FlatModel,
         *,

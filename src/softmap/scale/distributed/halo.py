@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
@@ -101,8 +101,8 @@ class Boundary:
 
     def __init__(self, team: Team, parts: Iterable[Part]) -> None:
         by_number = {part.number: part for part in parts}
-        cuts = [_CutEdges(part) for part in by_number.values()]
-        shared, halo = _merged(cut.shared() for cut in cuts), _merged(cut.halo() for cut in cuts)
+        cuts = [_CutEdges(part).nodes() for part in by_number.values()]
+        shared, halo = (_merged(cut[side] for cut in cuts) for side in (0, 1))
         self._nodes = Exchange(team, shared, halo, np.int64)
 
         def states(pairs: Pairs, side: int) -> Pairs:
@@ -125,24 +125,19 @@ def _states(part: Part, nodes: Ints) -> Ints:
     return np.repeat(part.model.node_offset[nodes], labels) + spread(labels)
 
 
-class HasMessages(Protocol):
-    """A part, and where its messages into half-edges are, label by label."""
-
-    part: Part
-
-    def places(self, halves: Ints) -> Ints: ...
-
-
 def message_exchanges(
-    team: Team, chains: Iterable[HasMessages], phases: int
+    team: Team, places: Iterable[tuple[Part, Callable[[Ints], Ints]]], phases: int
 ) -> dict[tuple[bool, int], Exchange]:
-    """By direction (whether forward) and phase: what its nodes have sent to other parts."""
-    cuts = [(_CutEdges(each.part), each.places) for each in chains]
+    """By direction (whether forward) and phase: what its nodes have sent to other parts.
+
+    `places` are parts, and where each has its messages into half-edges, label by label.
+    """
+    cuts = [(_CutEdges(part), at) for part, at in places]
     return {
         (forward, phase): Exchange(
             team,
-            _merged(cut.sends(forward, phase, places) for cut, places in cuts),
-            _merged(cut.receives(forward, phase, places) for cut, places in cuts),
+            _merged(cut.sends(forward, phase, at) for cut, at in cuts),
+            _merged(cut.receives(forward, phase, at) for cut, at in cuts),
         )
         for forward in (True, False)
         for phase in range(phases)
@@ -178,19 +173,16 @@ class _CutEdges:
             for other, chosen in self._by_other(theirs)
         }
 
-    def shared(self) -> Pairs:
-        """Own nodes that others have in their halo, by (this, other), in the order of the model."""
-        return {
-            (self.part.number, other): np.unique(self.own[chosen]).astype(np.int64)
-            for other, chosen in self._by_other(np.ones(len(self.own), dtype=bool))
-        }
+    def nodes(self) -> tuple[Pairs, Pairs]:
+        """Own nodes in the halos of others, by (this, other), and theirs in this, by (other, this).
 
-    def halo(self) -> Pairs:
-        """Nodes of others in the halo, by (other, this), in the order of the model."""
-        return {
-            (other, self.part.number): np.unique(self.far[chosen]).astype(np.int64)
-            for other, chosen in self._by_other(np.ones(len(self.own), dtype=bool))
-        }
+        Both in the order of the model.
+        """
+        shared, halo, me = {}, {}, self.part.number
+        for other, chosen in self._by_other(np.ones(len(self.own), dtype=bool)):
+            shared[me, other] = np.unique(self.own[chosen]).astype(np.int64)
+            halo[other, me] = np.unique(self.far[chosen]).astype(np.int64)
+        return shared, halo
 
     def _by_other(self, mask: NDArray[np.bool_]) -> list[tuple[int, Ints]]:
         found = np.unique(self.other[mask])

@@ -17,7 +17,7 @@ from softmap.errors import InfeasibleModel, ModelError
 from softmap.methods.policy import Ask
 from softmap.methods.sweeps.anneal import easily_coupled
 from softmap.model.layout import layout
-from softmap.model.potentials.base import least_steps
+from softmap.relaxation.gaps import cost_steps
 from softmap.scale.distributed.halo import Boundary
 from softmap.scale.distributed.parts import Part
 from softmap.scale.distributed.passes import Passes
@@ -65,25 +65,14 @@ def survey(team: Team, parts: list[Part]) -> Survey:
 
 def _row(part: Part) -> list[float]:
     """Ranges and steps of the tables that count as this part's, and whether edges are easy."""
-    model, own = part.model, part.own
-    states = int(model.node_offset[own])
-    start, unary = model.node_offset[:own], model.unary[:states]
-    finite = np.where(np.isfinite(unary), unary, np.nan)
-    low, high = np.fmin.reduceat(finite, start), np.fmax.reduceat(finite, start)
-    widths, sizes = [np.nan_to_num(high - low)], [np.nan_to_num(np.maximum(abs(low), abs(high)))]
-    steps = [least_steps(unary, start)]
-    counted = part.ends[0] < own
-    for first, last, potential in model.groups():
-        mine, ends = counted[first:last], model.end_labels(first, last)
-        least, greatest = potential.extremes(*ends)
-        widths.append((greatest - least)[mine])
-        sizes.append(np.maximum(np.abs(least), np.abs(greatest))[mine])
-        steps.append(potential.steps(*ends)[mine])
-    width, step = np.concatenate(widths), np.concatenate(steps)
+    model = part.model
+    mine = np.concatenate([np.arange(model.n) < part.own, part.counted])
+    (low, high), step = model.extremes(), cost_steps(model)[mine]
+    width, size = (high - low)[mine], np.maximum(np.abs(low), np.abs(high))[mine]
     width, step = width[width > 0], step[(step > 0) & np.isfinite(step)]
     edges = float(model.m > 0)
     return [
-        float(width.sum()), float(len(width)), float(np.concatenate(sizes).max()),
+        float(width.sum()), float(len(width)), float(size.max()),
         float((1 / step).sum()), float(len(step)), edges, edges * easily_coupled(model),
     ]  # fmt: skip
 
@@ -197,13 +186,13 @@ def _points(
     if averaged:
         for number, chains in passes.chains.items():
             means[number] = np.zeros(chains.part.model.unary.size)
-            means[number][: chains.own_states] = chains.mean
+            means[number][: chains.part.own_states] = chains.mean
         passes.boundary.states(means)
     rows, nodes = {}, {}
     for number, chains in passes.chains.items():
         share = shares.pop(number)
         nodes[number], entropy, minima = chains.soft_nodes(share, eta)
-        coupling = chains.couplings(share)
+        coupling = chains.loops.couplings(chains.msg, share)
         del share
         row = chains.point_terms(coupling, eta, nodes[number])
         row.append(chains.point_terms(coupling, eta, means.pop(number))[0] if averaged else np.nan)

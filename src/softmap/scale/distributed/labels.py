@@ -14,8 +14,8 @@ from numpy.typing import NDArray
 from softmap.labels import best_labelling, decode, forests, round_nodes
 from softmap.model import Model
 from softmap.model.sums import exact_terms
-from softmap.scale.distributed.parts import piece, spread
-from softmap.scale.distributed.passes import PartChains, Passes
+from softmap.scale.distributed.parts import Part, piece, spread
+from softmap.scale.distributed.passes import Passes
 
 __all__ = ["LabelsByParts"]
 
@@ -56,7 +56,7 @@ class LabelsByParts:
         for step in range(self.rounds):
             for turn in self._turns():
                 for number in turn:
-                    inner = _Inner(self._passes.chains[number])
+                    inner = _Inner(self._passes.chains[number].part)
                     found[number][: inner.own] = inner.improved(found[number], seed + step)
                 self._passes.boundary.nodes(found)
         self._offer(found)
@@ -69,7 +69,9 @@ class LabelsByParts:
         # last part first: λ is as a forward pass has left it
         for turn in reversed(self._turns()):
             for number in turn:
-                inner = _Inner(self._passes.chains[number])  # as large as the part: one at a time
+                inner = _Inner(
+                    self._passes.chains[number].part
+                )  # as large as the part: one at a time
                 labels = inner.decoded(found[number], lam[number], nodes[number])
                 found[number][: inner.own] = labels
             self._passes.boundary.nodes(found)
@@ -99,7 +101,7 @@ class LabelsByParts:
     def _energy(self, labels: dict[int, Ints]) -> float:
         """Cost of a whole labelling: the exact sum, rounded once, as `Model.energy` has it."""
         chains, team = self._passes.chains, self._passes.team
-        own = [term for k, x in labels.items() for term in exact_terms(_costs(chains[k], x))]
+        own = [term for k, x in labels.items() for term in exact_terms(_costs(chains[k].part, x))]
         told: list[list[float]] = team.comm.allgather(own)
         return math.fsum([self._passes.whole.constant, *(term for one in told for term in one)])
 
@@ -107,8 +109,8 @@ class LabelsByParts:
 class _Inner:
     """The own variables of one part, with edges among them only."""
 
-    def __init__(self, chains: PartChains) -> None:
-        self._chains, self._part = chains, chains.part
+    def __init__(self, part: Part) -> None:
+        self._part = part
         model, self.own = self._part.model, self._part.own
         self._inside = (model.edges < self.own).all(axis=1)
         everyone = np.arange(model.n)
@@ -121,8 +123,8 @@ class _Inner:
         model = self._part.model
         # a byte per entry of λ: this is made where memory is needed most
         inside = np.repeat(np.repeat(self._inside, 2), model.num_labels[model.edges.reshape(-1)])
-        order = np.argsort(self._chains.rank[: self.own])[::-1]  # last of a pass first
-        rounded = round_nodes(given, nodes[: self._chains.own_states])
+        order = np.argsort(self._part.rank[: self.own])[::-1]  # last of a pass first
+        rounded = round_nodes(given, nodes[: self._part.own_states])
         return best_labelling(given, [rounded, decode(given, lam[inside], order)])[0]
 
     def improved(self, labels: Ints, seed: int) -> Ints:
@@ -135,7 +137,7 @@ class _Inner:
 
         An open neighbour adds the message that λ stands for, to the variable that receives it.
         """
-        model, total = self._part.model, self._part.model.unary[: self._chains.own_states].copy()
+        model, total = self._part.model, self._part.model.unary[: self._part.own_states].copy()
         for first, last, potential in model.groups():
             ends = model.edges[first:last].astype(np.int64)
             for side in (0, 1):
@@ -155,12 +157,12 @@ class _Inner:
         return self._model.replace(unary=total)
 
 
-def _costs(chains: PartChains, labels: Ints) -> Floats:
+def _costs(part: Part, labels: Ints) -> Floats:
     """The costs of own variables and own edges in a labelling; all labels are known."""
-    model, own = chains.part.model, chains.part.own
+    model, own = part.model, part.own
     terms = [model.unary[model.node_offset[:own] + labels[:own]]]
     for first, last, potential in model.groups():
-        k = np.flatnonzero(chains.owned[first:last])
+        k = np.flatnonzero(part.counted[first:last])
         ends = model.edges[first:last][k]
         terms.append(potential.value(k, labels[ends[:, 0]], labels[ends[:, 1]]))
     return np.concatenate(terms).astype(np.float64)

@@ -10,6 +10,7 @@ by phase, then by part, then by number.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
@@ -75,6 +76,11 @@ class Part:
     phase: Ints
 
     @property
+    def own_states(self) -> int:
+        """States of the own nodes, which come first."""
+        return int(self.model.node_offset[self.own])
+
+    @cached_property
     def rank(self) -> Ints:
         """Place of each node in the order of a pass, among the nodes of this part."""
         order = np.lexsort([self.nodes, self.home, self.phase])
@@ -88,6 +94,11 @@ class Part:
         rank, (first, second) = self.rank, self.model.edges.T.astype(np.int64)
         swapped = rank[first] > rank[second]
         return np.where(swapped, second, first), np.where(swapped, first, second)
+
+    @cached_property
+    def counted(self) -> NDArray[np.bool_]:
+        """Edges whose early end is own, which count as the part's."""
+        return self.ends[0] < self.own
 
     def levels(self) -> tuple[Ints, list[tuple[int, int]]]:
         """Levels of the nodes, phase after phase, the halo last, and the levels of each phase."""

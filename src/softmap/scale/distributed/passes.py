@@ -10,9 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from softmap import core
-from softmap.methods.sweeps.messages import CLOCK
-from softmap.methods.sweeps.planning import Schedule, aligned, level_schedule
-from softmap.model.layout import layout
+from softmap.methods.sweeps.messages import CLOCK, ChainLoops
+from softmap.methods.sweeps.planning import Schedule, aligned, level_schedule, surpluses
 from softmap.scale.distributed.halo import Boundary, message_exchanges
 from softmap.scale.distributed.parts import Part, Whole, spread
 from softmap.scale.distributed.team import Team
@@ -32,50 +31,36 @@ class PartChains:
 
     Attributes
     ----------
-    owned, late : bool
-        Edges whose early end is own, which count as the part's; edges whose late end is.
-    own_states : int
-        States of the own nodes, which come first.
     msg, prev : float64
         Messages, and what momentum compares them with (those into early ends only).
-    shift, dot : float64
-        By lane and by block, of the last half pass.
+    shift : float64
+        What the last half pass took off each lane.
     mean : float64
         Running average of the own nodes' marginals.
     """
 
     def __init__(self, part: Part, threads: int) -> None:
-        self.part, self.rank, self.threads = part, part.rank, threads
-        model, own = part.model, part.own
-        early, late = part.ends
-        self.owned, self.late = early < own, late < own
-        self.own_states = int(model.node_offset[own])
-        self._layout: Any = layout(model)
+        self.part = part
         level, phases = part.levels()
-        self.plan = level_schedule(model, self.rank, level, np.float64)
-        self._phases = [_slice(self.plan, first, last) for first, last in phases]
-        self.surplus: Floats = model.graph.degree.astype(np.float64)
-        self.surplus[self.plan.nodes] -= 1.0 / self.plan.share[: model.n]
-        self.msg, self.prev = aligned(self.plan.message_size), aligned(self.plan.back_size)
-        self.shift = aligned(len(self.plan.edge))
-        self.dot = np.zeros(len(self.plan.blocks))
-        self.mean = np.zeros(self.own_states)
-        self._theta = aligned(self.plan.cost_size)
+        plan = level_schedule(part.model, part.rank, level, np.float64)
+        self.loops = ChainLoops(part.model, plan, threads)
+        self._phases = [_slice(plan, first, last) for first, last in phases]
+        self.msg, self.prev = aligned(plan.message_size), aligned(plan.back_size)
+        self.shift = aligned(len(plan.edge))
+        self.mean = np.zeros(part.own_states)
 
     # --- passes ---
 
     def extrapolate(self, clock: Floats) -> None:
         """Momentum, before a pass."""
-        core.extrapolate(self.msg, self.prev, clock.copy(), self.threads)
+        core.extrapolate(self.msg, self.prev, clock.copy(), self.loops.threads)
 
     def half_pass(self, phase: int, forward: bool, eta: float, momentum: bool, msg: Floats) -> None:
         """Let the own nodes of one phase send, forward or backward."""
-        if phase < len(self._phases) and self._phases[phase] is not None:
-            prev = self.prev if momentum else msg
-            core.half_pass(
-                self._layout, self._phases[phase], forward, msg, prev, self._theta, eta, momentum,
-                self.shift, self.dot, self.threads,
-            )  # fmt: skip
+        levels = self._phases[phase] if phase < len(self._phases) else None
+        if levels is not None:
+            prev = self.prev if momentum else None
+            self.loops.half_pass(forward, msg, eta, prev=prev, shift=self.shift, levels=levels)
 
     def receive(self, places: Ints, values: Floats, *, early: bool, msg: Floats) -> None:
         """Messages from another part; those into early ends take part in momentum."""
@@ -85,65 +70,58 @@ class PartChains:
 
     def sample(self, eta: float, weight: float) -> None:
         """Let the node marginals enter their running average."""
-        nodes = self.soft_nodes(self.shares(self.msg), eta)[0][: self.own_states]
+        nodes = self.soft_nodes(self.shares(self.msg), eta)[0][: self.part.own_states]
         self.mean += weight * (nodes - self.mean)
 
     def places(self, halves: Ints) -> Ints:
         """Where the messages into half-edges are, label by label."""
         model = self.part.model
         labels = model.num_labels[model.edges.reshape(-1)[halves]]
-        place, step = self.plan.half_places
+        place, step = self.loops.plan.half_places
         return np.repeat(place[halves], labels) + spread(labels) * np.repeat(step[halves], labels)
 
     # --- what messages stand for ---
 
     def shares(self, msg: Floats) -> Floats:
         """θ̂_i / n_i by node, after a pass; the halo's have to be filled in."""
-        core.shares(self.plan.native, msg, self._theta, self.threads)
-        out = np.empty(self.part.model.unary.size)
-        core.by_node(self._layout, self.plan.native, self._theta, out, self.threads)
-        return out
+        self.loops.make_shares(msg)
+        return self.loops.by_node()
 
     def soft_nodes(self, shares: Floats, eta: float) -> tuple[Floats, Floats, Floats]:
         """Marginals, entropies and soft minima of all nodes, from their shares."""
-        model = self.part.model
+        model, loops = self.part.model, self.loops
         nodes, entropy, minima = np.empty(model.unary.size), np.empty(model.n), np.empty(model.n)
         core.soft_nodes(
-            self._layout, model.node_offset[:-1], np.ones(model.n, dtype=np.int64), shares, eta,
-            nodes, entropy, minima, self.threads,
+            loops.layout, model.node_offset[:-1], np.ones(model.n, dtype=np.int64), shares, eta,
+            nodes, entropy, minima, loops.threads,
         )  # fmt: skip
         return nodes, entropy, minima
 
-    def couplings(self, shares: Floats) -> Floats:
-        """κ of the edge marginals, from the shares of both ends."""
-        out = np.empty(int(self.part.model.half_offset[-1]))
-        core.couplings(self._layout, self.plan.native, self.msg, shares, out, self.threads)
-        return out
-
     def point_terms(self, coupling: Floats, eta: float, nodes: Floats) -> list[float]:
         """Cost, edge entropy and slack of the part's share of a point of the polytope."""
-        model, own = self.part.model, np.flatnonzero(self.owned)
+        part, loops = self.part, self.loops
+        own = np.flatnonzero(part.counted)
         cost, entropy, slack = np.empty((3, len(own)))
         core.couple(
-            self._layout, coupling, eta, nodes, own, None, cost, entropy, slack, self.threads
+            loops.layout, coupling, eta, nodes, own, None, cost, entropy, slack, loops.threads
         )
-        mu = nodes[: self.own_states]
-        unary = np.multiply(model.unary[: self.own_states], mu, where=mu != 0, out=mu * 0.0)
+        mu = nodes[: part.own_states]
+        unary = np.multiply(part.model.unary[: len(mu)], mu, where=mu != 0, out=mu * 0.0)
         total = core.careful_sum(np.concatenate([unary, cost]))
         return [float(total), *(float(core.careful_sum(each)) for each in (entropy, slack))]
 
     def smoothed(self, minima: Floats) -> float:
         """The part's share of the smoothed dual, after a whole pass."""
-        lanes = self.plan.edge >= 0
-        lanes[lanes] = self.late[self.plan.edge[lanes]]
-        own = slice(0, self.part.own)
-        terms = [self.shift[lanes], self.plan.backward_ends[own] * minima[own]]
+        plan, own = self.loops.plan, self.part.own
+        lanes = plan.edge >= 0
+        lanes[lanes] = (self.part.ends[1] < own)[plan.edge[lanes]]
+        terms = [self.shift[lanes], plan.backward_ends[:own] * minima[:own]]
         return float(core.careful_sum(np.concatenate(terms)))
 
     def node_entropy(self, entropy: Floats) -> float:
         """The part's share of the node entropies, each as often as it is counted."""
-        own = self.part.own
-        return float((self.surplus[:own] * entropy[:own]).sum())
+        surplus, own = surpluses(self.part.model, self.loops.plan), self.part.own
+        return float((surplus[:own] * entropy[:own]).sum())
 
     def lam(self, msg: Floats) -> Floats:
         """λ whose plain bound is the chain bound, right at own nodes and own edges.
@@ -151,17 +129,15 @@ class PartChains:
         The share of an edge's early end goes to that edge, and the early end of an own edge is
         own; at the late end λ is the message, which both parts hold.
         """
-        shares, lam = self.shares(msg), np.empty(int(self.part.model.half_offset[-1]))
-        core.cut_chains(self._layout, self.plan.native, self.rank, msg, shares, lam, self.threads)
-        return lam
+        return self.loops.cut_with(msg, self.shares(msg))
 
     def bound(self, lam: Floats) -> float:
         """The part's share of the bound that λ proves, rounded down."""
-        nodes, edges = np.empty(self.part.model.n), np.empty(self.part.model.m)
-        core.node_minima(self._layout, lam, nodes, self.threads)
-        core.edge_minima(self._layout, lam, edges, self.threads)
-        least = np.concatenate([nodes[: self.part.own], edges[self.owned]])
-        return float(core.lower_sum(least))
+        part, loops = self.part, self.loops
+        nodes, edges = np.empty(part.model.n), np.empty(part.model.m)
+        core.node_minima(loops.layout, lam, nodes, loops.threads)
+        core.edge_minima(loops.layout, lam, edges, loops.threads)
+        return float(core.lower_sum(np.concatenate([nodes[: part.own], edges[part.counted]])))
 
     def stored(self) -> dict[str, Floats]:
         """The arrays that a run goes on from."""
@@ -198,7 +174,8 @@ class Passes:
         self.team, self.whole = team, whole
         self.chains = {part.number: PartChains(part, threads) for part in parts}
         self.boundary = Boundary(team, parts)
-        self._exchanges = message_exchanges(team, self.chains.values(), whole.phases)
+        places = [(chains.part, chains.places) for chains in self.chains.values()]
+        self._exchanges = message_exchanges(team, places, whole.phases)
         self.halo_bytes = sum(exchange.sent_bytes for exchange in self._exchanges.values())
         self.clock = np.array(CLOCK)
         self._product: Callable[[], Floats] | None = None
@@ -210,7 +187,7 @@ class Passes:
             self._extrapolate()
             self._half(True, eta, True, messages)
             self._half(False, eta, True, messages)
-            sums = [[chains.dot.sum()] for chains in self.chains.values()]
+            sums = [[chains.loops.product] for chains in self.chains.values()]
             self._product = self.team.begin(sums, 1)  # on its way until the next pass
 
     def settle(self) -> None:
@@ -246,11 +223,6 @@ class Passes:
         for half in range(2 * count + 1):
             self._half(half % 2 == 0, np.inf, False, arrays)
         return arrays
-
-    def sample(self, eta: float, weight: float) -> None:
-        """Let the node marginals enter their running average."""
-        for chains in self.chains.values():
-            chains.sample(eta, weight)
 
     def shorten_memory(self, longest: float) -> None:
         """Let Nesterov's t be at most `longest`."""

@@ -134,7 +134,9 @@ class PartsRun:
         self.passes.shorten_memory(self.annealing.longest_momentum(eta, self.survey.scale))
         if self.survey.averaging:
             state.samples += 1
-            self.passes.sample(eta, (AVERAGING.recent + 1.0) / (state.samples + AVERAGING.recent))
+            weight = (AVERAGING.recent + 1.0) / (state.samples + AVERAGING.recent)
+            for chains in self.passes.chains.values():
+                chains.sample(eta, weight)
 
     # --- checks ---
 

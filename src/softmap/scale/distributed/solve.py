@@ -16,8 +16,8 @@ from softmap.arguments import count, not_negative, positive
 from softmap.errors import OptionError, shown
 from softmap.machine import usable_cores
 from softmap.model import Model
+from softmap.model.partition import partition as partitioned
 from softmap.scale.distributed import checkpoint as storage
-from softmap.scale.distributed.partition import partition as partitioned
 from softmap.scale.distributed.parts import Part, Whole, cut_model
 from softmap.scale.distributed.run import PartsLimits, PartsRun
 from softmap.scale.distributed.storage import read_parts, read_whole
@@ -118,7 +118,7 @@ def solve(  # noqa: PLR0913 - one keyword per thing a user may want to say
         blocks of a grid, one for a process alone.
         Runs with equally many parts give the same result on any number of processes.
     partition : "auto", "grid", "metis" or "own"
-        How they are cut: see `softmap.scale.distributed.partition`.
+        How they are cut: see `softmap.model.partition`.
     lp_gap, gap, time_limit, threads, eta
         As in `softmap.solve`; threads are those of each process.
     max_passes : int, stop after so many

@@ -8,9 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-import mmap
 import os
-import zipfile
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
@@ -21,9 +19,9 @@ from numpy.typing import NDArray
 from softmap.arguments import count, real
 from softmap.errors import FormatError, OptionError, WriteError, shown
 from softmap.io.atomic import replacing, write_text
-from softmap.io.npz import array_of, model_arrays, model_from_arrays
+from softmap.io.npz import mapped, model_arrays, model_from_arrays
 from softmap.model import Model, Potts, checked_model
-from softmap.scale.distributed.partition import partition as partitioned
+from softmap.model.partition import partition as partitioned
 from softmap.scale.distributed.parts import Part, Whole, cut_model, part_nodes
 
 __all__ = ["read_parts", "read_whole", "write_folder", "write_grid", "write_parts"]
@@ -158,7 +156,7 @@ def write_parts(
     folder : path; made if it is not there
     parts : int
     partition : "auto", "grid", "metis" or "own"
-        How to cut: see `softmap.scale.distributed.partition.partition`.
+        How to cut: see `softmap.model.partition.partition`.
     """
     part = partitioned(checked_model(model), count("parts", parts, 1), partition)
     whole, pieces = cut_model(model, part)
@@ -246,34 +244,3 @@ def _sound(part: Part, whole: Whole) -> bool:
         and bool(own[: part.own].all() and not own[part.own :].any())
         and bool((part.model.edges < part.own).any(axis=1).all())
     )
-
-
-def mapped(path: Path) -> dict[str, NDArray[Any]]:
-    """The arrays of an archive that is not packed, mapped into memory and read when looked at."""
-    try:
-        with open(path, "rb") as file, zipfile.ZipFile(file) as archive:
-            whole = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
-            view = memoryview(whole)
-            return {
-                member.filename.removesuffix(".npy"): array_of(
-                    view[slice(*_extent(view, member, path))], member.filename, path
-                )
-                for member in archive.infolist()
-            }
-    except FormatError:
-        raise
-    except FileNotFoundError as error:
-        raise FormatError("there is no such part", path) from error
-    except Exception as error:  # zipfile has many words for damaged files
-        raise FormatError(f"not a sound archive: {error}", path) from error
-
-
-def _extent(view: memoryview, member: zipfile.ZipInfo, path: Path) -> tuple[int, int]:
-    """Where the bytes of a member begin and end."""
-    if member.compress_type != zipfile.ZIP_STORED:
-        raise FormatError(f"{member.filename} is packed; expected one that can be mapped", path)
-    at = member.header_offset
-    names = int.from_bytes(view[at + 26 : at + 28], "little")
-    extra = int.from_bytes(view[at + 28 : at + 30], "little")
-    begin = at + 30 + names + extra
-    return begin, begin + member.file_size
