@@ -71,9 +71,7 @@ def solve_command(
     trace: Annotated[Path | None, typer.Option(help="Write the run, a row per check.")] = None,
     report: Annotated[Path | None, typer.Option(help="Write a page about the run (.html).")] = None,
     save: Annotated[Path | None, typer.Option(help="Write the result, for softmap verify.")] = None,
-    proof: Annotated[
-        Path | None, typer.Option(help="Write a proof of the bound, for softmap verify.")
-    ] = None,
+    proof: Annotated[Path | None, typer.Option(help="Write a proof, for softmap verify.")] = None,
     checkpoint: Annotated[Path | None, typer.Option(help="Save the run here as it goes.")] = None,
     resume: Annotated[Path | None, typer.Option(help="Go on from a checkpoint.")] = None,
     as_json: JsonOption = False,
