@@ -39,8 +39,8 @@ template <int W> class LineTransport {
     //
     // Let u = 2^-53 and let D be the mass that must move, half of Σ |p - q|. Moving it costs at
     // least D · min(weight, ceiling). Each difference p - q is rounded by at most u times itself,
-    // and `find` carries the rounding errors of its sums along, so each B is wrong by at most 3 u D,
-    // plus terms in u². The hub masses are values of B: they are compared, never computed with.
+    // and `find` carries the rounding errors of its sums along, so each B is wrong by at most 3 u
+    // D, plus terms in u². The hub masses are values of B: they are compared, never computed with.
     //
     // - T >= 1: the same hub masses are feasible for the exact B, and cost more by at most the
     //   error of B at each label: 3 u D labels_ weight in total.
