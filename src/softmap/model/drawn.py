@@ -8,8 +8,8 @@ from html import escape
 import numpy as np
 from numpy.typing import NDArray
 
-from softmap.drawing.graphs import Dot, graph_svg
-from softmap.drawing.images import Colours, image_uri, nominal, palette, reduced
+from softmap.model.drawing.graphs import Dot, graph_svg
+from softmap.model.drawing.images import Colours, image_uri, nominal, palette, reduced
 from softmap.model.facts import model_facts
 from softmap.model.structure import Structure
 

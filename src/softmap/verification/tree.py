@@ -65,19 +65,20 @@ class Factor:
         return table
 
 
-class Tree:
-    """The nodes of one search.
+class Network:
+    """Costs and labels of one component, and how to undo what was done to them.
 
     Parameters
     ----------
-    unary : list of lists, the costs of each variable's labels
-    factors : list of scopes, in the tree's own numbers, and tables
+    unary : list of lists
+        The costs of each variable's labels.
+    factors : list of (scope, table)
+        Scopes are in the numbers of this component.
 
     Attributes
     ----------
-    cut, lower : int
-    leaves : int
-        Nodes that were closed.
+    lower : int
+        What was moved to the bound.
     """
 
     def __init__(self, unary: list[list[int]], factors: list[tuple[list[int], Ints]]) -> None:
@@ -89,39 +90,20 @@ class Tree:
         self._factors: list[Factor] = []
         self._of: list[list[Factor]] = [[] for _ in unary]
         self._words: list[tuple[Factor, int, int]] = []  # factor, axis and label
-        self.cut, self.lower, self.leaves = HALF, 0, 0
+        self.lower = 0
+        self._undo: list[Callable[[], None]] = []
         for scope, table in factors:
             self._add_factor(Factor(scope, table))
-        self._undo: list[Callable[[], None]] = []
-        self._levels: list[tuple[int, Decision, int, Path]] = []
-        self._path: Path = None
-        self._diving, self._node_bound = False, 0
-        self._open: dict[int, tuple[int, Path]] = {0: (0, None)}
-        self._opened = 0
-
-    @property
-    def steps(self) -> dict[Op, Callable[..., None]]:
-        """What each record does."""
-        return {
-            Op.MOVE: self.move, Op.REMOVE: self.remove, Op.COMBINE: self.combine,
-            Op.CUT: self.set_cut, Op.DIVE: self.dive, Op.BRANCH: self.branch,
-            Op.CLOSE: self.close, Op.LEAVE: self.leave,
-        }  # fmt: skip
-
-    def bound(self) -> int:
-        """What every labelling of the component costs at least, as far as the search has come."""
-        if self._diving:
-            raise Rejected("the search ends within a dive")
-        least = self.cut
-        if not self._empty:
-            least = min([least, *(max(bound, self.lower) for bound, _ in self._open.values())])
-        return max(0, least)  # no cost is less than 0
 
     def _add_factor(self, factor: Factor) -> None:
         self._factors.append(factor)
         for axis, v in enumerate(factor.scope):
             self._of[v].append(factor)
             self._words += [(factor, axis, a) for a in range(factor.table.shape[axis])]
+
+    def _back_to(self, mark: int) -> None:
+        while len(self._undo) > mark:
+            self._undo.pop()()
 
     # --- costs ------------------------------------------------------------------------------------
 
@@ -199,24 +181,6 @@ class Tree:
         return inside
 
     # --- labels -----------------------------------------------------------------------------------
-
-    def remove(self, plain: Numbers, reasons: Numbers) -> None:
-        """Labels go whose own cost reaches the cut, or with what a factor costs beside it."""
-        room = self.cut - self.lower
-        own = list_of(plain)
-        out = [(self._variable(x), a) for x, a in zip(own[::2], own[1::2], strict=True)]
-        for x, a in out:
-            if not 0 <= a < len(self._unary[x]):
-                raise Rejected(f"there is no label {a} of variable {x}")
-            if self._unary[x][a] < room:
-                raise Rejected("a label goes whose cost does not reach the cut")
-        for w in list_of(reasons):
-            factor, axis, a = self._word(w)
-            x = factor.scope[axis]
-            if self._least(factor, axis, a, with_own=True) + self._unary[x][a] < room:
-                raise Rejected("a label goes whose costs do not reach the cut")
-            out.append((x, a))
-        self._take_out(out)
 
     def _take_out(self, out: Iterable[tuple[int, int]]) -> None:
         before: dict[int, list[int]] = {}
@@ -351,6 +315,70 @@ class Tree:
             table[b] = list(map(_capped, row_b))
         return table
 
+
+class Tree(Network):
+    """The nodes of one search.
+
+    Parameters
+    ----------
+    unary : list of lists
+        The costs of each variable's labels.
+    factors : list of (scope, table)
+        Scopes are in the numbers of this component.
+
+    Attributes
+    ----------
+    cut : int
+        Labellings that cost this much are not looked for.
+    leaves : int
+        Nodes that were closed.
+    """
+
+    def __init__(self, unary: list[list[int]], factors: list[tuple[list[int], Ints]]) -> None:
+        super().__init__(unary, factors)
+        self.cut, self.leaves = HALF, 0
+        self._levels: list[tuple[int, Decision, int, Path]] = []
+        self._path: Path = None
+        self._diving, self._node_bound = False, 0
+        self._open: dict[int, tuple[int, Path]] = {0: (0, None)}
+        self._opened = 0
+
+    @property
+    def steps(self) -> dict[Op, Callable[..., None]]:
+        """What each record does."""
+        return {
+            Op.MOVE: self.move, Op.REMOVE: self.remove, Op.COMBINE: self.combine,
+            Op.CUT: self.set_cut, Op.DIVE: self.dive, Op.BRANCH: self.branch,
+            Op.CLOSE: self.close, Op.LEAVE: self.leave,
+        }  # fmt: skip
+
+    def bound(self) -> int:
+        """What every labelling of the component costs at least, as far as the search has come."""
+        if self._diving:
+            raise Rejected("the search ends within a dive")
+        least = self.cut
+        if not self._empty:
+            least = min([least, *(max(bound, self.lower) for bound, _ in self._open.values())])
+        return max(0, least)  # no cost is less than 0
+
+    def remove(self, plain: Numbers, reasons: Numbers) -> None:
+        """Labels go whose own cost reaches the cut, or with what a factor costs beside it."""
+        room = self.cut - self.lower
+        own = list_of(plain)
+        out = [(self._variable(x), a) for x, a in zip(own[::2], own[1::2], strict=True)]
+        for x, a in out:
+            if not 0 <= a < len(self._unary[x]):
+                raise Rejected(f"there is no label {a} of variable {x}")
+            if self._unary[x][a] < room:
+                raise Rejected("a label goes whose cost does not reach the cut")
+        for w in list_of(reasons):
+            factor, axis, a = self._word(w)
+            x = factor.scope[axis]
+            if self._least(factor, axis, a, with_own=True) + self._unary[x][a] < room:
+                raise Rejected("a label goes whose costs do not reach the cut")
+            out.append((x, a))
+        self._take_out(out)
+
     # --- nodes ------------------------------------------------------------------------------------
 
     def set_cut(self, which: Numbers) -> None:
@@ -421,7 +449,3 @@ class Tree:
         self._levels = []
         self._back_to(0)
         self._diving = False
-
-    def _back_to(self, mark: int) -> None:
-        while len(self._undo) > mark:
-            self._undo.pop()()

@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from softmap.drawing.images import Colours, as_bytes, image_uri, reduced, tinted, washed
 from softmap.errors import ModelError
+from softmap.model.drawing.images import Colours, as_bytes, image_uri, reduced, tinted, washed
 from softmap.model.drawn import graph_drawing, is_image, label_colours, label_image
 from softmap.model.potentials.base import numbers
 from softmap.views.subject import Subject

@@ -10,10 +10,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from softmap.drawing.images import as_bytes, image_uri, png, reduced
 from softmap.errors import FormatError, ModelError, SoftmapError
 from softmap.io.atomic import write_bytes
 from softmap.model import Model
+from softmap.model.drawing.images import as_bytes, image_uri, png, reduced
 from softmap.model.drawn import figure, html_table
 from softmap.model.potentials.base import numbers
 from softmap.solving.archive import checked_path

@@ -15,6 +15,7 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -153,6 +154,13 @@ class _Piece:
     log: Log | None = None
 
 
+class _Minima(NamedTuple):
+    """The least reduced cost of every node and of every edge."""
+
+    nodes: Costs
+    edges: Costs
+
+
 class PartialSearch:
     """A loose part that grows, and what is known about its pieces.
 
@@ -176,9 +184,9 @@ class PartialSearch:
         self.labels = np.asarray(labels, np.int64).ravel()
         self.energy = float(self.model.energy(self.labels))
         self.bound, self.nodes = -math.inf, 0
-        self._node_low, self._edge_low = np.empty(self.model.n), np.empty(self.model.m)
-        core.node_minima(layout(self.model), self.lam, self._node_low, 1)
-        core.edge_minima(layout(self.model), self.lam, self._edge_low, 1)
+        self._least = _Minima(np.empty(self.model.n), np.empty(self.model.m))
+        core.node_minima(layout(self.model), self.lam, self._least.nodes, 1)
+        core.edge_minima(layout(self.model), self.lam, self._least.edges, 1)
         self.choice = self.labels
         self.loose = _beyond_least(self.model, self.lam, self.choice)
         self.loose[self.model.edges[self._missed(self.choice)]] = True
@@ -219,7 +227,7 @@ class PartialSearch:
     def _closed(self) -> bool:
         if not (math.isfinite(self.energy) and math.isfinite(self.bound)):
             return False
-        sizes = float(np.abs(self._node_low).sum() + np.abs(self._edge_low).sum())
+        sizes = float(np.abs(self._least.nodes).sum() + np.abs(self._least.edges).sum())
         return (
             self.energy - self.bound <= PARTIAL.proved * abs(self.energy) + PARTIAL.rounding * sizes
         )
@@ -251,7 +259,7 @@ class PartialSearch:
             each = np.arange(b - a)
             cost[a:b] = potential.value(each, x[ends[a:b, 0]], x[ends[a:b, 1]])
         size = np.abs(cost) + np.abs(first) + np.abs(second)
-        over = cost + first + second - self._edge_low
+        over = cost + first + second - self._least.edges
         missed: NDArray[np.bool_] = ~np.isfinite(cost) | (over > PARTIAL.rounding * size)
         return missed
 
@@ -314,7 +322,7 @@ class PartialSearch:
         known = self._known.get(key)
         if known is not None and known.complete:
             return known
-        terms = np.concatenate([self._node_low[nodes], self._edge_low[edges]])
+        terms = np.concatenate([self._least.nodes[nodes], self._least.edges[edges]])
         if known is None:
             known = _Piece(nodes, edges, _lower_sum(terms), None, None, complete=False)
         if budget.spent:
@@ -363,7 +371,7 @@ class PartialSearch:
         for e in self._border(nodes).tolist():
             i, j = model.edges[e].tolist()
             first, second = (self.lam[model.half_slice(2 * e + side)] for side in (0, 1))
-            reduced = model.table(e) + first[:, None] + second - self._edge_low[e]
+            reduced = model.table(e) + first[:, None] + second - self._least.edges[e]
             inner, costs = (i, reduced[:, x[j]]) if i in member else (j, reduced[x[i]])
             out[model.node_slice(inner)] += np.maximum(costs, 0.0)
         return out
@@ -416,7 +424,7 @@ class PartialSearch:
         for piece in pieces:
             rest[piece.edges] = False
         more = np.array([self.model.constant, *(piece.bound for piece in pieces)])
-        parts = [self._node_low[~self.loose], self._edge_low[rest], more]
+        parts = [self._least.nodes[~self.loose], self._least.edges[rest], more]
         return _lower_sum(np.concatenate(parts))
 
 
