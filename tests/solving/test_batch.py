@@ -43,7 +43,7 @@ def test_limits_hold_for_each_model_by_itself():
     found = solve_batch(listed, max_work=limits, lp_gap=0.0, gap=0.0, goal="lp")
     assert [result.work for result in found] == limits
     assert {result.status for result in found} == {Status.WORK_LIMIT}
-    with pytest.raises(OptionError, match="or 3 of them"):
+    with pytest.raises(OptionError, match="or a list of 3 numbers"):
         solve_batch(listed, max_work=[1])
 
 

@@ -293,7 +293,7 @@ def test_nothing_found_is_said():
     found = solve(infeasible_looking(), goal="lp", max_work=100, threads=1)
     assert not found.found
     assert exit_code(found) == 3
-    assert "No labelling that obeys" in certificate_sentences(found)[0]
+    assert "No labelling that satisfies" in certificate_sentences(found)[0]
 
 
 def test_killed_runs_end_as_if_never_killed(tmp_path):
