@@ -140,6 +140,28 @@ def test_solve_proves_submodular_models_by_one_cut(goal):
     assert result.energy == pytest.approx(softmap.solve(model, goal="lp", lp_gap=1e-9).primal)
 
 
+@pytest.mark.parametrize("exponent", [-40, 0, 7])
+def test_hard_constraints_beside_large_costs_are_cut_in_any_units(exponent):
+    """The finite cost that stands for +inf was smaller than the costs."""
+    tables = np.ldexp([[[1000.0, np.inf], [1001.0, 999.5]]], exponent)
+    model = softmap.Model(np.ldexp([[0.0, 0.75], [0.25, 0.0]], exponent), [[0, 1]], tables)
+    result = softmap.solve(model)
+    assert result.labels.tolist() == [1, 1]
+    assert result.status is softmap.Status.OPTIMAL
+    assert [row.stage.word for row in result.trace] == ["minimum cut"]
+
+
+def test_a_run_that_a_cut_ends_is_stored(tmp_path):
+    """No checkpoint was written."""
+    model = softmap.Model(np.eye(2), [[0, 1]], softmap.Potts(0.5))
+    path = tmp_path / "run.npz"
+    first = softmap.solve(model, checkpoint=path)
+    again = softmap.resume(path, model)
+    assert again.status is first.status is softmap.Status.OPTIMAL
+    assert again.energy == first.energy
+    assert again.bound == first.bound
+
+
 def test_an_infinite_gap_meets_no_tolerance():
     """Labels without any bound were called optimal within the tolerance."""
     assert Tolerances(1e-4, 1e-6).met(RelativeGaps(math.nan, math.nan)) is None

@@ -7,12 +7,14 @@ long before the relaxation does.
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 
 import numpy as np
 
 from softmap.labels import cheapest
 from softmap.labels.cuts import Fusion, solve_binary
+from softmap.model import Model
 from softmap.solving.best import Best
 from softmap.solving.budget import Budget
 from softmap.solving.options import Options
@@ -73,14 +75,22 @@ def open_run(problem: Problem, options: Options, best: Best, budget: Budget) -> 
     return StageName.LABELS if _expand(problem, best, budget) else None
 
 
-def _barrier(problem: Problem) -> float:
-    """A finite cost above all others together, which stands for +inf."""
-    return 2.0 * problem.width + 1.0 if problem.model.has_forbidden else np.inf
+def _barrier(model: Model) -> float:
+    """The finite cost that stands for +inf: above all differences of costs together.
+
+    It is a multiple of the costs, so that units change nothing. +inf if no cost is infinite.
+    """
+    if not model.has_forbidden:
+        return math.inf
+    sizes = model.cost_sizes
+    return math.ldexp(2.0 * (sizes.largest + sizes.width), sizes.exponent) or 1.0
 
 
 def _cut(problem: Problem, best: Best, budget: Budget) -> bool:
     """Solve a submodular model of two labels; whether it is one."""
-    found = solve_binary(problem.model, barrier=_barrier(problem), seconds=min(budget.left, 1e9))
+    found = solve_binary(
+        problem.model, barrier=_barrier(problem.model), seconds=min(budget.left, 1e9)
+    )
     if found is None:
         return False
     labels, lam = found
@@ -97,7 +107,7 @@ def _expand(problem: Problem, best: Best, budget: Budget) -> bool:
     start = best.labels.copy() if best.found else cheapest(model, model.unary)
     labels = np.ascontiguousarray(start)
     seconds = min(1e9, TUNING.share * budget.left)
-    Fusion(model, _barrier(problem)).expand(labels, rounds=TUNING.rounds, seconds=seconds)
+    Fusion(model, _barrier(model)).expand(labels, rounds=TUNING.rounds, seconds=seconds)
     best.offer_labels(labels)
     best.offer_lam(best.lam)
     return True

@@ -430,6 +430,8 @@ def _relax(run: _Run) -> Generator[Snapshot, None, Status]:
             yield opened
             if run.asked_to_stop(opened) and status is None:
                 status = Status.CALLBACK
+            if status is not None:
+                run.checkpoints.save()
     while status is None:
         with interrupts:
             run.checkpoints.suspend()
