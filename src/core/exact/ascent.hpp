@@ -76,9 +76,8 @@ class Ascent {
   private:
     struct Use {
         int factor, position;
-        bool earlier, later; // whether the factor has variables before and after this one
-        std::vector<Cost>
-            moved; // [labels] costs moved from the factor to the variable, for the log
+        bool earlier, later;     // whether the factor has variables before and after this one
+        std::vector<Cost> moved; // [labels] from the factor to the variable, for the log
     };
     Work &w_;
     std::vector<int> order_;

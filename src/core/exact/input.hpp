@@ -80,9 +80,8 @@ struct Scale {
     double factor = 1.0; // the granule; 1 unless integral
     Cost steps = 1;      // integer cost of one granule
     bool integral = false;
-    double slack = 0.0; // largest decrease of an energy by rounding down
-    double spread =
-        0.0; // largest excess over the sum of minima that a labelling of interest can have
+    double slack = 0.0;  // largest decrease of an energy by rounding down
+    double spread = 0.0; // largest cost above the sum of minima of a labelling of interest
 
     // The integer cost, rounded down; finite values only.
     double units(double c) const { return std::floor(std::ldexp(c / factor, -exponent)); }
@@ -91,8 +90,8 @@ struct Scale {
 namespace detail {
 
 struct Survey {
-    long double lowest = 0.0,
-                sizes = 0.0; // sums over blocks of the smallest cost and of its absolute value
+    // Sums over blocks of the smallest cost and of its absolute value.
+    long double lowest = 0.0, sizes = 0.0;
     double ranges = 0.0, largest_min = 0.0;
     bool integers = true;
     std::uint64_t gcd = 0;

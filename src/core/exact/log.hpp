@@ -29,7 +29,7 @@ enum class Op : std::uint8_t {
     END,        // ends the search over a component
     CUT,        // sets the cost at which nodes are pruned
     DIVE,       // resumes an open node
-    BRANCH,     // a decision
+    BRANCH,     // makes a decision
     CLOSE,      // prunes the node: its bound reaches the cut, or a variable has no label
     LEAVE,      // ends the dive: its unexplored nodes become open nodes
     MOVE,       // moves costs within the search
@@ -166,8 +166,8 @@ class TreeLog {
     void remove(int x, int a, std::int64_t word) {
         write_moves();
         mixed_ = mixed_ || (last_removed_ >= 0 && last_removed_ != x);
-        if (word >= 0 &&
-            mixed_) // the reason may depend on labels of other variables removed before
+        // The reason may depend on labels of other variables that were removed before.
+        if (word >= 0 && mixed_)
             write_removals();
         last_removed_ = x;
         if (word >= 0)

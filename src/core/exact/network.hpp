@@ -24,8 +24,7 @@ struct Nary {
     std::vector<std::int64_t> delta;
     std::vector<std::int64_t> word; // for each axis, the number of its first word in the log
     std::int64_t table;
-    std::int64_t free; // index of the number of unassigned variables, which is -1 once an edge
-                       // replaces the factor
+    std::int64_t free; // index of the number of unassigned variables; 0 once replaced by an edge
     int factor = 0;    // the factor's number in the log
 };
 
@@ -42,8 +41,7 @@ class Network {
     std::vector<Edge> edges;
     std::vector<Nary> naries;
     std::vector<std::vector<int>> edges_of, naries_of;
-    std::vector<int>
-        support; // supports found last; a hint that may be stale, which affects speed only
+    std::vector<int> support; // supports found last: a hint, which may be stale
     std::vector<double> weight;
     Cost cut = HALF; // nodes whose bound reaches this are pruned
     TreeLog *log = nullptr;

@@ -22,8 +22,9 @@ class Search : public Propagator {
   public:
     using Propagator::Propagator;
     Cost best = HALF; // cost of the best labelling found
-    // Smallest improvement on `best` that is searched for, in units: the larger of `tolerance` and
-    // `relative` times the absolute value of the best energy, best + offset.
+    // Labellings are searched for only if they improve `best` by more than the larger of
+    // `tolerance` and `relative` times the absolute value of the best energy, which is best +
+    // offset in units.
     Cost tolerance = 0;
     double relative = 0.0, offset = 0.0;
     std::vector<int> incumbent; // labels of the best labelling; empty if there is none

@@ -18,15 +18,13 @@ namespace softmap::exact {
 struct Options {
     double relative_gap = 1e-9;
     double absolute_gap = 0.0;
-    bool presolve = true; // remove variables and labels before the search
-    bool ascent = true;   // raise the root bound by message passing
-    double max_dp_entries =
-        1e9;                  // largest number of table entries that dynamic programming may store
-    double dp_rate = 1.5e8;   // estimated table entries per second of dynamic programming
-    double ascent_rate = 4e8; // estimated table entries per second of message passing
-    double small_dp = 3e6;    // table entries up to which dynamic programming comes before search
-    double seconds =
-        1e9; // time for all calls; plans use it instead of the clock, to be reproducible
+    bool presolve = true;        // remove variables and labels before the search
+    bool ascent = true;          // raise the root bound by message passing
+    double max_dp_entries = 1e9; // limit on the table entries that dynamic programming stores
+    double dp_rate = 1.5e8;      // estimated table entries per second of dynamic programming
+    double ascent_rate = 4e8;    // estimated table entries per second of message passing
+    double small_dp = 3e6; // table entries up to which dynamic programming comes before search
+    double seconds = 1e9;  // time for all calls; plans depend on it, not on the clock
     std::int64_t probe_backtracks = 20;
     std::size_t split = 4096; // largest table of three or more variables that is split
     std::string log;          // prefix of the proof files, one per round; empty: no proof
@@ -91,7 +89,7 @@ class Solver {
     Options options_;
     Control &control_;
     std::unique_ptr<Log> log_;
-    double seconds_; // time at the start; decisions use it instead of the clock, to be reproducible
+    double seconds_; // time for all calls; decisions depend on it, not on the clock
     Result result_;
     Scale scale_;
     int round_ = 0;

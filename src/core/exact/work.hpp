@@ -31,8 +31,7 @@ struct Work {
     std::vector<std::vector<Cost>> unary;
     std::vector<std::vector<int>> label; // original number of each label kept
     std::vector<std::unique_ptr<Factor>> factors;
-    std::vector<std::vector<int>>
-        incident; // factors of each variable, possibly including removed ones
+    std::vector<std::vector<int>> incident; // factors of each variable, some of them removed
     std::vector<char> gone;
     std::map<std::vector<int>, int> by_scope;
     std::vector<Elimination> eliminated;
