@@ -47,7 +47,7 @@ inline void keep_labels(Work &w, int v, const std::vector<int> &kept) {
     w.label[v].resize(kept.size());
 }
 
-// Removes labels that are forbidden or have no support in some factor, until none is left.
+// Removes labels that are forbidden or have no support in some factor, to a fixpoint.
 inline void arc_consistency(Work &w, Control &control) {
     std::vector<int> queue(w.n());
     std::iota(queue.begin(), queue.end(), 0);

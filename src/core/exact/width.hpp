@@ -11,9 +11,9 @@
 
 namespace softmap::exact {
 
-// Returns the table entries of eliminating all variables, the one with the smallest table first;
-// +inf if there are more than `limit`. The variables of factor f are scope[start[f]], ...,
-// scope[start[f + 1] - 1].
+// Returns the number of table entries of eliminating all variables in the greedy order in which the
+// next variable has the smallest table; +inf if it exceeds `limit`. The variables of factor f are
+// scope[start[f]], ..., scope[start[f + 1] - 1].
 inline double elimination_entries(std::span<const std::int64_t> num_labels,
                                   std::span<const std::int64_t> start,
                                   std::span<const std::int64_t> scope, double limit) {
