@@ -26,7 +26,7 @@ def share(found, name):
 
 
 def passes_table(found):
-    yield "| model | pass | of the bandwidth of a copy | aim | judgement | in passes |"
+    yield "| model | pass | of the bandwidth of a copy | target | check | in passes |"
     yield "| --- | --- | --- | --- | --- | --- |"
     for name, words in NAMES.items():
         one = found[f"{name} pass"]
@@ -38,7 +38,7 @@ def passes_table(found):
 
 
 def certify_table(found):
-    yield "| model | relative LP gap | passes | loop | with set-up | aim (loop) | our passes on 2 cores |"
+    yield "| model | relative LP gap | passes | loop | with set-up | target (loop) | our passes on 2 cores |"
     yield "| --- | --- | --- | --- | --- | --- | --- |"
     rows = (
         ("potts", 1e-3, "0.12 s"), ("potts", 1e-4, "0.4 s"), ("linear", 1e-3, "–"),
@@ -77,37 +77,37 @@ def page(found):
     return f"""# How fast is a GPU?
 
 Measured on {facts["date"]} by `python -m benchmarks.gpu.run` (this page: `python -m benchmarks.gpu.page`, from `docs/benchmarks/gpu.json`): {facts["device"]}, softmap {facts["softmap"]}, Python {facts["python"]}, numpy {facts["numpy"]}.
-Medians of seven; kernels compiled before. A copy within the device moves {found["copy"]["bytes_per_s"] / 1e12:.2f} TB/s, bytes read and written.
+Medians of seven runs; kernels were compiled before. A copy within the device moves {found["copy"]["bytes_per_s"] / 1e12:.2f} TB/s, bytes read and written.
 
 ## A pass
 
 {chr(10).join(passes_table(found))}
 
-Bytes are those a pass has to move, each number once per half pass (`bytes_of_pass`). A judgement proves a bound and prices a point. At large η, where sums of exponentials leave the range of numbers, a truncated linear pass takes
-{1e3 * linear["pass_s_cold"]:.2f} ms. Potts passes are a little slower than aimed at. On random graphs messages lie by edge, sorted by the levels of both ends ([how, and what was tried](../decisions/0019-a-cuda-backend.md)).
+Bytes are those that a pass has to move, each array entry once per half pass (`bytes_of_pass`). A check computes a bound and a point with its cost. At large η, where sums of exponentials overflow or underflow, a truncated linear pass takes
+{1e3 * linear["pass_s_cold"]:.2f} ms. Potts passes are slightly slower than the target. On random graphs, messages are stored by edge, sorted by the levels of both endpoints ([how, and what was tried](../decisions/0019-a-cuda-backend.md)).
 
-![Share of the bandwidth of a copy that a pass reaches](../images/gpu-bandwidth.svg)
+![Fraction of the bandwidth of a copy that a pass reaches](../images/gpu-bandwidth.svg)
 
 ![Operations per second against operations per byte, below the roof that copying and arithmetic set](../images/gpu-roofline.svg)
 
-Operations are counted by `operations_of_pass`, an exponential as one. All passes are left of the edge of the roof by far: what counts is how fast numbers come from memory.
+Operations are counted by `operations_of_pass`; an exponential counts as one. All passes are far to the left of the ridge of the roofline: they are limited by memory bandwidth.
 
 ## Time to a certified gap
 
 {chr(10).join(certify_table(found))}
 
-*Loop* is everything between the first pass and the certificate: passes, judgements, and what the host does in between. *With set-up* adds what the host has to know about the costs (in numpy), their upload, tiles (made on the device) and the recording of launches.
+*Loop* is everything between the first pass and the certificate: passes, checks, and the work of the host between them. *With set-up* adds the statistics of the costs (computed by numpy on the host), their upload, the tiles (built on the device) and the recording of launches.
 The last column counts passes of the CPU solver on two cores of the same machine, as many as the device needed, and no checks; its loops were those for x86-64-{facts["loops"]}, messages in double precision.
 
 ## A batch
 
-{batch["models"]:,} of the paper's problems (n = 100), each to a certified 1e-3: {batch["seconds"]:.2f} s in all, of which {batch["loop_s"]:.2f} s are passes and judgements ({batch["passes_mean"]:.0f} passes on average, {batch["passes_most"]:.0f} at most), {batch["setup_s"]:.2f} s set-up; the models were new each time. One by one on one core: {1e3 * batch["cpu_each_s"]:.1f} ms
-each, {batch["ratio"]:.0f} times as long. A `Result` is made when it is first looked at; all of them, with their arrays on the host, are there after {batch["with_results_s"]:.2f} s{batch.get("note", "")}. The aim was 500 times; a third each goes into joining
-and looking over a thousand models, into tiles and uploads, and into passes with their judgements, of which the last few models need most. On the processor of the same machine the batch takes {cores_of(batch)}. Bounds are apart by {batch["bounds_apart"]:.1g} at most, within the gap asked for.
+{batch["models"]:,} of the paper's problems (n = 100), each to a certified 1e-3: {batch["seconds"]:.2f} s in all, of which {batch["loop_s"]:.2f} s are passes and checks ({batch["passes_mean"]:.0f} passes on average, {batch["passes_most"]:.0f} at most), {batch["setup_s"]:.2f} s set-up; each run had new models. One by one on one core: {1e3 * batch["cpu_each_s"]:.1f} ms
+each, {batch["ratio"]:.0f} times as long. A `Result` is lazily computed; all of them, with their arrays on the host, are available after {batch["with_results_s"]:.2f} s{batch.get("note", "")}. The target was 500 times. A third of the time each is spent on joining
+and validating a thousand models, on tiles and uploads, and on passes with their checks, of which the last few models need most. On the CPU of the same machine the batch takes {cores_of(batch)}. Bounds differ by {batch["bounds_apart"]:.1g} at most, within the requested gap.
 
 ## A layer
 
-`softmap.soft_map` and its gradient, PyTorch tensors in double precision, {layer["members"]} grids of {layer["side"]} × {layer["side"]} with {layer["labels"]} labels at η = {layer["eta"]:g}: {layer["cuda_s"]:.2f} s where the tensors are on the device, {layer["cpu_s"]:.1f} s on the processor (one thread). Marginals and
+`softmap.soft_map` and its gradient, PyTorch tensors in double precision, {layer["members"]} grids of {layer["side"]} × {layer["side"]} with {layer["labels"]} labels at η = {layer["eta"]:g}: {layer["cuda_s"]:.2f} s if the tensors are on the device, {layer["cpu_s"]:.1f} s on the CPU (one thread). Marginals and
 gradients agree to {layer["apart"]:.0e}.
 """
 

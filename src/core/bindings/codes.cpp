@@ -61,17 +61,19 @@ void cones(OutMatrix<double> values) {
 
 Code code_of(const In<Index> &start, const In<std::int32_t> &member, const In<Index> &degree) {
     const Index checks = Index(start.size()) - 1, bits = Index(degree.size());
-    require(checks >= 0 && bits > 0 && start.data()[0] == 0, "expected checks and bits");
+    require(checks >= 0 && bits > 0 && start.data()[0] == 0,
+            "start must begin with 0, and degree must not be empty");
     for (Index c = 0; c < checks; ++c)
         require(start.data()[c] < start.data()[c + 1], "a check needs a bit");
     require_size(member, start.data()[checks], "member");
     std::vector<Index> count(bits, 0);
     for (Index e = 0; e < Index(member.size()); ++e) {
         const std::int32_t i = member.data()[e];
-        require(0 <= i && i < bits, "a member is no bit");
+        require(0 <= i && i < bits, "member names a bit that does not exist");
         ++count[i];
     }
-    require(std::equal(count.begin(), count.end(), degree.data()), "a degree is wrong");
+    require(std::equal(count.begin(), count.end(), degree.data()),
+            "degree differs from the number of checks of a bit");
     return {bits, checks, start.data(), member.data(), degree.data()};
 }
 
@@ -119,19 +121,19 @@ double bound(In<Index> start, In<std::int32_t> member, In<Index> degree, In<doub
 
 void bind_codes(nb::module_ &m) {
     m.def("parity_messages", &messages, arg("values"), arg("odd"), nb::arg("eta"),
-          "Messages of parity factors, one per row, in place of the costs sent to them.");
+          "Replace the costs sent to parity factors, one per row, by the factors' messages.");
     m.def("parity_minima", &minima, arg("values"), arg("odd"), arg("out"),
-          "Numbers no larger than the least cost of a labelling of each row's parity.");
+          "Write a lower bound on the cost of all labellings of each row's parity to `out`.");
     m.def("parity_hulls", &hulls, arg("values"), arg("odd"),
-          "Projects rows to the convex hull of all labellings of their parity.");
+          "Project each row onto the convex hull of all labellings of its parity.");
     m.def("parity_cones", &cones, arg("values"),
-          "Projects rows to the costs at which no even labelling costs less than nothing.");
+          "Project each row onto the cone of costs at which no even labelling costs less than 0.");
     m.def("decode", &decode, arg("start"), arg("member"), arg("degree"), arg("costs"), arg("odd"),
           nb::arg("rounds"), nb::arg("steps"), nb::arg("sweeps"), arg("words"), arg("lam"),
           arg("found"), nb::arg("threads"),
-          "Decodes words; `found` gets cost, bound, whether it is proved, and the iterations.");
+          "Decode words; a row of `found` is cost, bound, whether proved optimal, iterations.");
     m.def("code_bound", &bound, arg("start"), arg("member"), arg("degree"), arg("costs"),
-          arg("odd"), arg("lam"), "A number no larger than the bound that λ proves.");
+          arg("odd"), arg("lam"), "Return the dual bound at λ, rounded down.");
 }
 
 } // namespace softmap

@@ -22,7 +22,7 @@ bool binary_cut(const Lay &held, double barrier, Out<Index> labels, Out<double> 
     return BinaryCut(lay, barrier).solve(labels.data(), lam.data(), budget);
 }
 
-// Moves over one model; the graph is set up once.
+// Fusion moves over one model, whose flow graph is built once.
 class Moves {
   public:
     Moves(nb::object layout, double barrier)
@@ -54,11 +54,12 @@ void bind_cuts(nb::module_ &m) {
           "Whether all nodes have at most two labels and all edges are submodular.");
     m.def("binary_cut", &binary_cut, arg("layout"), nb::arg("barrier"), arg("labels"), arg("lam"),
           nb::arg("seconds"), Unlocked(),
-          "Optimal labels and λ of a submodular model of two labels; False when time ran out.");
+          "Compute optimal labels and λ of a submodular model of two labels; False if time ran "
+          "out.");
     nb::class_<Moves>(m, "FusionMoves")
         .def(nb::init<nb::object, double>(), nb::arg("layout"), nb::arg("barrier"))
         .def("fuse", &Moves::fuse, arg("labels"), arg("proposal"), nb::arg("seconds"),
-             "Take labels of the proposal where a minimum cut says so; how many changed, or -1.");
+             "Fuse labels with a proposal by a minimum cut; return the number of changes, or -1.");
 }
 
 } // namespace softmap

@@ -21,7 +21,7 @@ template <class T, class A> std::span<const T> view(const A &array) {
     return {array.data(), array.size()};
 }
 
-// Set from another thread to end a search early.
+// A flag that another thread sets to stop a search.
 struct StopFlag {
     std::atomic<bool> value{false};
 };
@@ -125,11 +125,11 @@ void bind_exact(nb::module_ &m) {
                                            view<std::int64_t>(scope), limit);
         },
         nb::arg("num_labels"), nb::arg("scope_start"), nb::arg("scope"), nb::arg("limit"),
-        "Table entries of a greedy variable elimination; inf beyond the limit.");
+        "Return the table entries of a greedy variable elimination; inf above the limit.");
     nb::class_<StopFlag>(m, "StopFlag").def(nb::init<>()).def("set", [](StopFlag &f) {
         f.value = true;
     });
-    nb::class_<ExactSearch>(m, "ExactSearch", "A branch and bound over one model.")
+    nb::class_<ExactSearch>(m, "ExactSearch", "Branch and bound over one model.")
         .def(nb::init<Ints, Doubles, Ints, Ints, Doubles, double, Doubles, Ints, double, double,
                       double, bool, bool, double, double, const std::string &>(),
              nb::arg("num_labels"), nb::arg("unary"), nb::arg("scope_start"), nb::arg("scope"),
@@ -139,7 +139,8 @@ void bind_exact(nb::module_ &m) {
              nb::arg("log"))
         .def("go_on", &ExactSearch::go_on, nb::arg("incumbent"), nb::arg("time_limit"),
              nb::arg("end"), nb::arg("backtrack_limit"), nb::arg("stop").none() = nb::none(),
-             "Search on, for so many seconds and backtracks; what is known then.");
+             "Continue the search up to a limit of seconds or backtracks; return the result so "
+             "far.");
 }
 
 } // namespace softmap

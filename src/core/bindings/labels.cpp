@@ -218,47 +218,52 @@ void sort_keys(In<Index> key, Out<std::int32_t> order) {
 void bind_labels(nb::module_ &m) {
     m.def("sequential", &sequential, arg("layout"), arg("lam"), arg("reduced"), arg("order"),
           arg("num_variables"), arg("labels"), Unlocked(),
-          "Decide the nodes in an order, each given those before it.");
+          "Fix the nodes sequentially in an order, each given those before it.");
     m.def("iterated_modes", &iterated_modes, arg("layout"), arg("labels"), arg("stride"),
           arg("num_variables"), arg("max_sweeps"), Unlocked(),
-          "Coordinate descent in place: fewer broken constraints first, then less cost.");
+          "Run ICM in place: minimise the violated constraints first, then the cost.");
     m.def("forest_rounds", &forest_rounds, arg("layout"), arg("labels"), arg("words"), arg("count"),
           nb::arg("heat"), Unlocked(),
-          "Solve random forests in place, with noise that falls from heat to 0.");
+          "Run tree moves on random forests in place, with noise that decreases from heat to 0.");
     m.def("next_forest", &next_forest, arg("layout"), arg("words"), arg("nodes"), arg("links"),
-          arg("parent"), Unlocked(), "The first forest that forest_rounds solves; its size.");
+          arg("parent"), Unlocked(),
+          "Write the first forest that forest_rounds solves; return its number of nodes.");
     m.def("arc_consistency", &arc_consistency, arg("layout"), arg("allowed"), Unlocked(),
-          "Clear `allowed` in place; a node that ran out of states, or -1.");
+          "Remove unsupported states from `allowed`; return a node without states, or -1.");
     m.def("decide", &decide_labels, arg("layout"), arg("preference"), arg("allowed"), arg("order"),
-          arg("labels"), Unlocked(), "Labels one by one, arc consistency kept after each.");
+          arg("labels"), Unlocked(),
+          "Fix labels sequentially, maintaining arc consistency; return whether it succeeded.");
     m.def("improve", &improve, arg("layout"), arg("labels"), arg("stride"), arg("num_variables"),
           arg("words"), arg("work"), nb::arg("seconds"), nb::arg("heat") = 0.0,
           arg("max_entries") = 4096, arg("max_total") = Index(1) << 24, arg("rounds") = 3,
           arg("guide") = nb::none(), nb::arg("penalty") = infinity, arg("open") = nb::none(),
           Unlocked(),
-          "Large neighbourhoods solved exactly, in place; (work used, cycles, how often it fell).");
+          "Run a large-neighbourhood search in place; return (work, cycles, improvements).");
     m.def("feasible", &find_feasible, arg("layout"), arg("stride"), arg("num_variables"),
           arg("preference"), arg("allowed"), arg("labels"), arg("work"), nb::arg("seconds"),
           Unlocked(),
-          "Labels that obey all hard constraints: (0 none exists, 1 found or 2 unknown; work; "
-          "failures).");
+          "Search for labels that satisfy all hard constraints. Return (0 if none exists, 1 if "
+          "found, 2 if unknown; work; failures).");
     m.def("merge", &merge_labels, arg("layout"), arg("labels"), arg("other"), arg("stride"),
           arg("num_variables"), Unlocked(),
-          "Take the connected parts of `other` that do not raise the cost; whether it fell.");
+          "Take the connected components of the change to `other` that do not raise the cost; "
+          "return whether it fell.");
     m.def("sort_halves", &sort_half_edges, arg("node"), arg("start"), arg("half"), Unlocked(),
-          "The half-edges of each node, ascending, and where they begin.");
+          "Sort the half-edges by node; start[i] is the index of the first one of node i.");
     m.def("greedy_colouring", &colour_nodes, arg("node"), arg("start"), arg("half"), arg("colour"),
-          Unlocked(), "First-fit colours in node order.");
+          Unlocked(), "Compute a greedy (first-fit) colouring in node order.");
     m.def("depth_levels", &level_nodes, arg("node"), arg("start"), arg("half"), arg("rank"),
-          arg("level"), Unlocked(), "Depth of each node in the graph directed along rank.");
+          arg("level"), Unlocked(),
+          "Compute the depth of each node in the graph whose edges point to higher rank.");
     m.def("order_halves", &number_halves, arg("node"), arg("start"), arg("half"), arg("level"),
           arg("turn"), arg("number"), arg("early"), arg("threads") = 1, Unlocked(),
-          "The number of each half-edge at its node, earlier ends first; how many those are.");
+          "Number the half-edges of each node, those to earlier nodes first, and count these.");
     m.def("place_halves", &lay_halves, arg("node"), arg("number"), arg("early"), arg("place"),
           arg("group"), arg("most_early"), arg("slot"), arg("mate"), arg("threads") = 1, Unlocked(),
-          "Slots of half-edges in tiles of 32 nodes, and the slot of the other end of each.");
+          "Compute the slots of half-edges in tiles of 32 nodes, and of their opposite "
+          "half-edges.");
     m.def("order_by", &sort_keys, arg("key"), arg("order"), Unlocked(),
-          "A stable order of whole numbers from 0 on.");
+          "Sort non-negative integers: write the stable ascending order to `order`.");
 }
 
 } // namespace softmap

@@ -57,7 +57,7 @@ template <class S> void bind_one(nb::module_ &m, const char *name) {
 // Soft message (hard at eta = inf) into half-edge h; used by tests of the potential families.
 void message(const HeldLayout<double> &lay, Index h, In<double> a, Out<double> out, double eta) {
     const Layout<double> &v = lay.view;
-    require(0 <= h && h < 2 * v.m, "there is no such half-edge");
+    require(0 <= h && h < 2 * v.m, "there is no half-edge ", h);
     require_size(a, v.labels_at(h ^ 1), "a");
     require_size(out, v.labels_at(h), "out");
     Room room(message_room(v.widest, 1));
@@ -75,7 +75,7 @@ void bind_layout(nb::module_ &m) {
     m.attr("KINDS") = nb::tuple(kinds);
     m.attr("LANES") = lanes;
     m.def("message", &message, arg("layout"), arg("h"), arg("a"), arg("out"), arg("eta"),
-          "Message into half-edge h from costs a on the labels of its far end.");
+          "Compute the message into half-edge h from costs `a` at the other endpoint.");
 }
 
 } // namespace softmap

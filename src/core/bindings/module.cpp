@@ -1,4 +1,5 @@
-// The Python module: bindings, and all code that is no inner loop, compiled for every processor.
+// The Python module: bindings, and all code other than inner loops. It is compiled for the baseline
+// instruction set.
 #include "base/cpu.hpp"
 #include "bind.hpp"
 #include "kernels/kernels.hpp"
@@ -31,11 +32,14 @@ NB_MODULE(_native, m) {
     m.doc() = "The compiled core of softmap.";
     // Objects that live until the interpreter ends, as in a traceback, are not reported as leaks.
     nb::set_leak_warnings(false);
-    m.def("use", &use, nb::arg("table"), "Take the inner loops from a library of kernels.");
-    m.def("level", [] { return kernels->level; }, "The instruction set of the inner loops.");
-    m.def("width", [] { return kernels->width; }, "Doubles in one of its vector registers.");
-    m.def("cpu_level", &cpu_level, "The highest instruction set that this machine runs.");
-    m.def("give_back", &give_back, "Hand memory that was freed back to the system.");
+    m.def("use", &use, nb::arg("table"), "Use the inner loops of a table of kernels.");
+    m.def("level", [] { return kernels->level; }, "Return the instruction set of the inner loops.");
+    m.def(
+        "width", [] { return kernels->width; },
+        "Return the number of doubles in a vector register of that instruction set.");
+    m.def("cpu_level", &cpu_level,
+          "Return the highest instruction set that this machine supports.");
+    m.def("give_back", &give_back, "Return freed heap memory to the operating system.");
     bind_layout(m);
     bind_planning(m);
     bind_passes(m);

@@ -92,7 +92,7 @@ void bind_standard(nb::module_ &m) {
              nb::keep_alive<1, 2>(), arg("order"), arg("lam"), arg("incoming"), arg("S"), arg("mu"),
              arg("half"), arg("node_level"), arg("total"), arg("saved"), arg("stamp"), arg("epoch"))
         .def("begin", &StandardRun::begin, arg("eta"), Unlocked(),
-             "Fill everything that follows from lam, which is the best iterate so far.")
+             "Compute all arrays from lam, and make lam the best iterate so far.")
         .def("run", &StandardRun::run, arg("eta"), arg("stars"), arg("exact"), arg("count"),
              arg("words"), Unlocked(), "Make `count` updates; return the number of messages sent.");
 }
@@ -100,16 +100,17 @@ void bind_standard(nb::module_ &m) {
 } // namespace
 
 void bind_paper(nb::module_ &m) {
-    m.def("random_word", &random_word, arg("words"), "The next 64 random bits.");
+    m.def("random_word", &random_word, arg("words"), "Return the next 64 random bits.");
     m.def("random_below", &random_below, arg("words"), arg("bound"),
-          "An integer of 0..bound-1, exactly uniform.");
-    nb::class_<StarOrder>(m, "StarOrder", "The half-edges of each node one after the other.")
+          "Return an exactly uniform integer in 0..bound-1.");
+    nb::class_<StarOrder>(m, "StarOrder",
+                          "The half-edges sorted by node, so that each star is contiguous.")
         .def(
             "__init__",
             [](StarOrder *self, const HeldLayout<double> &lay) { new (self) StarOrder(lay.view); },
             nb::keep_alive<1, 2>(), arg("layout"));
     m.def("draw_block", &draw_block, arg("order"), arg("stars"), arg("words"),
-          "Draw a block as an update does: its first position and its size.");
+          "Draw a block as an update does; return its first position and its size.");
     bind_standard(m);
     m.def("run_accelerated", &accelerated, arg("order"), arg("eta"), arg("stars"), arg("exact"),
           arg("printed"), arg("count"), arg("theta"), arg("v"), arg("w"), arg("gain"), arg("words"),

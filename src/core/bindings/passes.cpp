@@ -38,7 +38,7 @@ template <class S> void fill_schedule(HeldSchedule<S> *self, nb::dict arrays) {
     require(cuts == v.num_lanes || cuts == 0, "truncation needs one entry per lane, or none");
     require(take("early_at", v.early_at) == take("early_step", v.early_step) &&
                 take("late_at", v.late_at) == take("late_step", v.late_step),
-            "ends need a place and a step each");
+            "early_at and early_step, or late_at and late_step, differ in size");
     take("table", v.table);
     require(take("forward_start", v.forward_start) == v.levels + 1, "forward_start is too short");
     require(take("forward", v.forward) == v.num_blocks, "forward needs one entry per block");
@@ -115,7 +115,8 @@ template <class S> struct ChainCalls {
                             Out<double> shift, Out<double> dot, Out<double> clock, Index done,
                             Index every, double longest, In<double> before, Out<double> mean,
                             Index samples, double recent, int threads) {
-        require(done >= 0 && every >= 1 && samples >= 0, "samples need a place and a distance");
+        require(done >= 0 && every >= 1 && samples >= 0,
+                "done and samples must be at least 0, every at least 1");
         require_size(clock, 3, "clock");
         require_size(before, Index(mean.size()), "before");
         if (mean.size())
@@ -185,7 +186,7 @@ template <class S> struct ChainCalls {
         return chain_bound(plan.view, rest.data(), lay.view.n, shift.data(), constant);
     }
     static void move_on(Out<S> msg, Out<S> prev, Out<double> clock, int threads) {
-        require(msg.size() >= prev.size(), "there are fewer messages than prev has");
+        require(msg.size() >= prev.size(), "there are fewer messages in msg than in prev");
         require_size(clock, 3, "clock");
         require(threads >= 1, "threads must be at least 1");
         together(threads, [&](Member &me) {
@@ -257,7 +258,7 @@ template <class S> struct ChainCalls {
     }
 
     static void bind(nb::module_ &m, const char *schedule) {
-        nb::class_<HeldSchedule<S>>(m, schedule, "What one pass over the graph does.")
+        nb::class_<HeldSchedule<S>>(m, schedule, "The order of updates in a pass, and its arrays.")
             .def("__init__", &fill_schedule<S>, nb::arg("arrays"));
         m.def("pack_lanes", &pack_all, arg("layout"), arg("blocks"), arg("edge"), arg("weight"),
               arg("truncation"), arg("table"), Unlocked());
@@ -265,7 +266,7 @@ template <class S> struct ChainCalls {
               nb::arg("threads") = 1, Unlocked());
         m.def("spread", &spread_lam, arg("layout"), arg("schedule"), arg("lam"), arg("source"),
               arg("part"), arg("msg"), nb::arg("threads") = 1, Unlocked(),
-              "Messages into early ends from λ of a smaller model.");
+              "Compute messages into early endpoints from λ of a coarser model.");
         m.def("to_lam", &to_lam, arg("layout"), arg("schedule"), arg("msg"), arg("lam"),
               nb::arg("threads") = 1, Unlocked());
         m.def("passes", &run, arg("layout"), arg("schedule"), arg("halves"), arg("msg"),
@@ -275,24 +276,27 @@ template <class S> struct ChainCalls {
               arg("count"), arg("msg"), arg("prev"), arg("theta"), nb::arg("eta"), arg("shift"),
               arg("dot"), arg("clock"), arg("done"), arg("every"), nb::arg("longest"),
               arg("before"), arg("mean"), arg("samples"), nb::arg("recent"), arg("threads"),
-              Unlocked(), "Passes with momentum, and a running average of the node marginals.");
+              Unlocked(),
+              "Make passes with momentum, and update a running average of the node marginals.");
         m.def("half_pass", &run_half, arg("layout"), arg("schedule"), arg("forward"), arg("msg"),
               arg("prev"), arg("theta"), arg("eta"), arg("momentum"), arg("shift"), arg("dot"),
               arg("threads"), Unlocked());
         m.def("lowered_half", &run_lowered, arg("layout"), arg("schedule"), arg("msg"),
               arg("theta"), arg("shift"), arg("dot"), arg("threads"), Unlocked(),
-              "A hard half pass forward, rounded down.");
+              "Make a forward half pass with hard minima, rounded down.");
         m.def("chain_bound", &bound, arg("layout"), arg("schedule"), arg("theta"), arg("shift"),
               nb::arg("constant"), arg("threads"), Unlocked(),
-              "A number certainly at most the bound of `cut_chains` after `lowered_half`.");
-        m.def("portions", &portions_of, arg("schedule"), "How many portions `price` tells apart.");
+              "Return a lower bound on the bound of `cut_chains` after `lowered_half`.");
+        m.def("portions", &portions_of, arg("schedule"),
+              "Return the number of rows that `price` writes.");
         m.def("price", &price, arg("layout"), arg("costs"), arg("schedule"), arg("msg"),
               arg("theta"), arg("nodes"), nb::arg("eta"), nb::arg("whole"), arg("out"),
               arg("threads"), Unlocked(),
-              "Cost, and if asked entropy and slack, of couplings near κ = share - message.");
+              "Compute the cost (if `whole`, also entropy and slack) of couplings near κ = share - "
+              "message.");
         m.def("read_labels", &read, arg("layout"), arg("schedule"), arg("msg"), nb::arg("margin"),
               arg("labels"), arg("threads"), Unlocked(),
-              "Labels of all nodes by the messages of a hard half pass forward.");
+              "Decode labels of all nodes from the messages of a hard forward half pass.");
         m.def("extrapolate", &move_on, arg("msg"), arg("prev"), arg("clock"), arg("threads"),
               Unlocked());
         m.def("exchange", &exchange, arg("first"), arg("second"), Unlocked(),
@@ -330,7 +334,7 @@ void bind_passes(nb::module_ &m) {
     ChainCalls<float>::bind(m, "SingleSchedule");
     m.attr("RELAX") = chain_momentum.relax;
     m.def("by_strip", &arrange, arg("layout"), arg("nodes"), arg("at"), arg("step"), arg("out"),
-          Unlocked(), "Costs of the nodes in the order of strips.");
+          Unlocked(), "Copy the costs of the nodes into the order of strips.");
     m.def("packed_size", [](Index kind, Index early, Index late) {
         return Families::visit(kind, [&](auto family) { return family.packed_size(early, late); });
     });

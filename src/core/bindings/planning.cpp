@@ -59,7 +59,7 @@ nb::dict plan(const HeldLayout<double> &lay, In<Index> rank, In<Index> level, In
 
 void bind_planning(nb::module_ &m) {
     m.def("plan", &plan, arg("layout"), arg("rank"), arg("level"), arg("key"), nb::arg("leading"),
-          "The arrays of a schedule that do not depend on costs, by name.");
+          "Return the arrays of a schedule that do not depend on costs, by name.");
 }
 
 } // namespace softmap

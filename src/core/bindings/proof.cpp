@@ -163,38 +163,40 @@ double lower_sum_of(In<double> values) { return lower_sum(values.data(), Index(v
 
 void bind_proof(nb::module_ &m) {
     if (!RoundedDown::works())
-        throw std::runtime_error("this processor cannot round down: bounds would not be certain");
+        throw std::runtime_error("this CPU cannot round down, and bounds would not be valid");
     m.attr("FEASIBLE") = feasible;
     m.attr("EXCHANGED") = exchanged;
     m.def("reduced_unary", &reduced_unary_of, arg("layout"), arg("lam"), arg("out"),
           nb::arg("threads") = 1, Unlocked(),
-          "C_i - Σ λ of every node state, rounded as it comes.");
+          "Compute C_i - Σ λ of every node state, in plain floating-point arithmetic.");
     m.def("node_minima", &node_minima_of, arg("layout"), arg("lam"), arg("out"),
-          nb::arg("threads") = 1, Unlocked(), "Numbers certainly at most min C_i - Σ λ, by node.");
+          nb::arg("threads") = 1, Unlocked(),
+          "Compute a lower bound on min C_i - Σ λ for each node.");
     m.def("edge_minima", &edge_minima_of, arg("layout"), arg("lam"), arg("out"),
           nb::arg("threads") = 1, Unlocked(),
-          "Numbers certainly at most min C_e + λ_i + λ_j over allowed labels, by edge.");
+          "Compute a lower bound on min C_e + λ_i + λ_j over allowed labels for each edge.");
     m.def("dual_bound", &dual_bound_of, arg("layout"), arg("lam"), nb::arg("constant"),
           nb::arg("threads") = 1, Unlocked(),
-          "A number certainly at most the dual objective at λ, in real numbers, plus a constant.");
+          "Return a lower bound, in real numbers, on the dual objective at λ plus a constant.");
     m.def("couple", &couple_of, arg("layout"), arg("coupling"), nb::arg("eta"), arg("nodes"),
           arg("edges").none(), arg("plan").none(), arg("cost"), arg("entropy").none(),
           arg("slack").none(), nb::arg("threads") = 1, Unlocked(),
-          "Couplings of node marginals along edges (all, if None), and what they cost.");
+          "Couple node marginals along edges (by default all); compute the couplings' costs.");
     m.def("soft_nodes", &soft_nodes_of, arg("layout"), arg("at"), arg("step"), arg("share"),
           nb::arg("eta"), arg("out"), arg("entropy"), arg("minimum"), nb::arg("threads") = 1,
-          Unlocked(), "Soft marginals of nodes, their entropies and their soft minima.");
+          Unlocked(), "Compute soft marginals of nodes, their entropies and their soft minima.");
     m.def("transport_batch", &transport_batch, arg("cost"), arg("p"), arg("q"), arg("out"),
-          arg("stranded"), Unlocked(), "The cheapest couplings of a stack of problems.");
+          arg("stranded"), Unlocked(), "Compute optimal transport plans of a stack of problems.");
     m.def("exchange_batch", &exchange_batch, arg("cost"), arg("plan"), Unlocked(),
-          "Cheaper couplings of a stack, by moves among two rows and two columns.");
+          "Improve the couplings of a stack by moves among two rows and two columns.");
     m.def("cycle_gains", &cycle_gains_of, arg("tables"), arg("place"), arg("turned"), arg("out"),
           nb::arg("threads") = 1, Unlocked(),
-          "The least joint cost of each cycle's pairs less the sum of their least costs.");
+          "Compute, for each cycle, the smallest joint cost of its pairs minus the sum of their "
+          "minima.");
     m.def("lower_sum", &lower_sum_of, arg("values"), Unlocked(),
-          "A number certainly at most Σ values.");
+          "Return a lower bound on Σ values.");
     m.def("careful_sum", &careful_sum_of, arg("values"), Unlocked(),
-          "Σ values, as good as rounded once.");
+          "Return Σ values, rounded once.");
 }
 
 } // namespace softmap

@@ -1,4 +1,4 @@
-// Bindings of sweeps over stars, colour by colour.
+// Bindings of sweeps over stars, one colour class after the other.
 #include "passes/stars.hpp"
 #include "bind.hpp"
 #include "kernels/kernels.hpp"

@@ -9,7 +9,8 @@ namespace softmap {
 namespace {
 
 std::pair<std::int64_t, std::vector<std::int64_t>> decimals(nb::bytes text, Out<double> values) {
-    require(Index(values.size()) >= Index(text.size() + 1) / 2, "values needs room for all tokens");
+    require(Index(values.size()) >= Index(text.size() + 1) / 2,
+            "values needs an entry for every token");
     std::vector<std::int64_t> others;
     std::int64_t count;
     {
@@ -23,8 +24,8 @@ std::pair<std::int64_t, std::vector<std::int64_t>> decimals(nb::bytes text, Out<
 
 void bind_text(nb::module_ &m) {
     m.def("decimals", &decimals, arg("text"), arg("values"),
-          "Decimal numbers between blanks; how many there are (-1: look elsewhere), and number, "
-          "begin and end of each token that is none, or not exact.");
+          "Parse decimal numbers separated by blanks into `values`. Return the number of tokens "
+          "(-1 if most were rejected), and the index, begin and end of each rejected token.");
 }
 
 } // namespace softmap

@@ -12,9 +12,9 @@ namespace softmap {
 // The graph is that of a model: each half-edge h is an arc from its node to the other endpoint of
 // its edge. Nodes on the sink side of the cut have label 1, all others label 0.
 //
-// An augmentation takes the least residual capacity of its path off every arc of the path, so that
-// at least one residual becomes exactly 0. Rounding changes other residuals in their last digit
-// only: what a cut proves has to be computed from them in a way that allows for that.
+// An augmentation subtracts the smallest residual capacity of its path from every arc of the path,
+// so that at least one residual becomes exactly 0. Rounding changes other residuals in the last
+// digit only. A bound computed from the residuals has to allow for this error.
 class MinimumCut {
   public:
     // start[i]..start[i + 1] - 1 are the positions of node i's half-edges in `half`.
@@ -28,20 +28,21 @@ class MinimumCut {
             nodes_[i].first = std::int32_t(start[i]);
     }
 
-    // Capacities are 0 again.
+    // Sets all capacities to 0.
     void clear() {
         for (Arc &arc : arcs_)
             arc.left = 0.0;
         for (Node &node : nodes_)
             node.excess = 0.0;
     }
-    // The cost of label 1 at node i, less that of label 0, grows by `cost`.
+    // Adds `cost` to the cost of label 1 minus the cost of label 0 at node i.
     void add_cost(Index i, double cost) { nodes_[i].excess += cost; }
-    // The capacity of half-edge h: the cost of label 0 at its node and 1 at the other endpoint.
+    // Sets the capacity of half-edge h: the cost of label 0 at its node and 1 at the other
+    // endpoint.
     void set_capacity(Index h, double capacity) { arcs_[arc_of_[h]].left = capacity; }
     double residual(Index h) const { return arcs_[arc_of_[h]].left; }
 
-    // False when the budget was spent before the cut was a minimum one.
+    // Computes a minimum cut. Returns false if the budget was spent first.
     bool run(Budget &budget) {
         plant();
         std::int32_t current = none;
@@ -78,14 +79,14 @@ class MinimumCut {
         double excess = 0.0;        // residual capacity from the source (> 0) or to the sink (< 0)
         std::int32_t first = 0;     // arcs of node i: first of i .. first of i + 1
         std::int32_t parent = none; // the arc to the parent in its tree, or one of the above
-        std::int32_t seen = 0;      // when `depth` was right
+        std::int32_t seen = 0;      // time stamp of `depth`
         std::int32_t depth = 0;     // arcs to the root of its tree
         bool sink = false, active = false;
     };
-    std::vector<Node> nodes_; // and one more that ends the last node's arcs
+    std::vector<Node> nodes_; // and a sentinel, whose `first` ends the arcs of the last node
     std::vector<Arc> arcs_;
     std::vector<std::int32_t> arc_of_;
-    std::vector<std::int32_t> queue_; // active nodes, a ring
+    std::vector<std::int32_t> queue_; // active nodes, in a ring buffer
     std::size_t head_ = 0, waiting_ = 0;
     std::vector<std::int32_t> orphans_;
     std::int32_t time_ = 0;
@@ -111,7 +112,7 @@ class MinimumCut {
         return none;
     }
 
-    // Every node with an excess is a root.
+    // Makes every node with an excess a root.
     void plant() {
         head_ = waiting_ = 0;
         time_ = 0;
@@ -132,8 +133,8 @@ class MinimumCut {
         return sink ? arcs_[arc.reverse].left : arc.left;
     }
 
-    // Adds the neighbours that a node reaches to its tree; an arc from the tree of the source to
-    // that of the sink, or none.
+    // Adds the neighbours that a node reaches to its tree. Returns an arc from the source tree to
+    // the sink tree, or none.
     std::int32_t grow(std::int32_t i) {
         Node &node = nodes_[i];
         for (std::int32_t k = node.first; k < nodes_[i + 1].first; ++k) {
@@ -150,7 +151,7 @@ class MinimumCut {
             } else if (other.sink != node.sink) {
                 return node.sink ? arc.reverse : k;
             } else if (other.seen <= node.seen && other.depth > node.depth) {
-                other.parent = arc.reverse; // a shorter way to the root
+                other.parent = arc.reverse; // a shorter path to the root
                 other.seen = node.seen;
                 other.depth = node.depth + 1;
             }
@@ -160,7 +161,7 @@ class MinimumCut {
 
     std::int32_t tail(std::int32_t arc) const { return arcs_[arcs_[arc].reverse].to; }
 
-    // The least residual capacity from a node to the root of its tree.
+    // Smallest residual capacity on the path from a node to the root of its tree.
     double least_to_root(std::int32_t i, double least) const {
         for (; nodes_[i].parent != terminal; i = arcs_[nodes_[i].parent].to) {
             const Arc &up = arcs_[nodes_[i].parent];
@@ -209,8 +210,8 @@ class MinimumCut {
         orphans_.clear();
     }
 
-    // Arcs from a node to the root of its tree; `unreachable` when the way ends at an orphan.
-    // Nodes whose depth is known since the last augmentation end the walk.
+    // Number of arcs from a node to the root of its tree; `unreachable` if the path ends at an
+    // orphan. The walk stops at a node whose depth was computed since the last augmentation.
     std::int32_t depth_of(std::int32_t i) {
         std::int32_t steps = 0;
         for (std::int32_t at = i;;) {
@@ -237,7 +238,8 @@ class MinimumCut {
         return steps;
     }
 
-    // Finds an orphan a new parent in its tree, the one nearest to the root; or frees it.
+    // Gives an orphan the parent in its tree that is nearest to the root, or frees it if there is
+    // none.
     void adopt(std::int32_t i) {
         Node &node = nodes_[i];
         const std::int32_t last = nodes_[i + 1].first;

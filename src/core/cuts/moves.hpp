@@ -17,18 +17,19 @@ struct Pairwise {
     double submodular() const { return second + first - keep - both; }
 };
 
-// Chooses between two labellings, variable by variable, by a minimum cut: an α-expansion where the
+// Chooses between two labellings, variable by variable, by a minimum cut: an α-expansion if the
 // second labelling is constant (Boykov, Veksler and Zabih, PAMI 2001), a fusion move in general.
 //
-// Where an edge is not submodular, its cost of keeping both labels is lowered until it is (Rother
-// et al., CVPR 2005): the difference is greatest at the labelling that keeps everything, so that a
-// move never raises the energy. Infinite costs count as `barrier`.
+// If an edge is not submodular, its cost of keeping both labels is lowered until it is (Rother et
+// al., CVPR 2005). The approximation error is largest at the labelling that keeps everything, so
+// that a move never raises the energy. Infinite costs count as `barrier`.
 class FusionMoves {
   public:
     FusionMoves(const Layout<double> &lay, double barrier)
         : lay_(lay), barrier_(barrier), cut_(lay.n, lay.start, lay.half, lay.node) {}
 
-    // Number of variables that changed, or -1 when the budget was spent first.
+    // Updates the labels in place. Returns the number of variables that changed, or -1 if the
+    // budget was spent first.
     Index fuse(Index *labels, const Index *proposal, Budget &budget) {
         cut_.clear();
         for (Index i = 0; i < lay_.n; ++i)
@@ -76,8 +77,8 @@ class FusionMoves {
     }
 
   public:
-    // The edge as capacities of its two arcs and costs of its endpoints. Capacities are chosen so
-    // that costs stay on the edge where they can.
+    // Adds an edge as capacities of its two arcs and costs of its endpoints. As much cost as
+    // possible stays on the edge.
     static void set_pair(MinimumCut &cut, Index e, Index i, Index j, const Pairwise &pair) {
         const double all = std::max(pair.submodular(), 0.0);
         const double forward = std::clamp(pair.second - pair.keep, 0.0, all);
@@ -88,13 +89,13 @@ class FusionMoves {
     }
 };
 
-// A model of at most two labels per node whose edges are all submodular: labels and λ at once.
+// Solves a model of at most two labels per node whose edges are all submodular, for labels and λ.
 class BinaryCut {
   public:
     BinaryCut(const Layout<double> &lay, double barrier)
         : lay_(lay), barrier_(barrier), cut_(lay.n, lay.start, lay.half, lay.node) {}
 
-    // False where the budget was spent first; labels and λ are those of the flow so far.
+    // Returns false if the budget was spent first; labels and λ are then those of the flow so far.
     bool solve(Index *labels, double *lam, Budget &budget) {
         for (Index i = 0; i < lay_.n; ++i)
             if (lay_.num_labels[i] == 2)
@@ -109,8 +110,8 @@ class BinaryCut {
         const bool whole = cut_.run(budget);
         for (Index i = 0; i < lay_.n; ++i)
             labels[i] = lay_.num_labels[i] == 2 ? cut_.label(i) : 0;
-        // What remains on an edge are the residual capacities of its arcs; λ moves the rest to its
-        // endpoints. Any λ proves a bound, so that rounding here costs at most a last digit of it.
+        // The residual capacities of its arcs stay on an edge; λ moves the rest to its endpoints.
+        // Any λ proves a bound, so that rounding here changes the last digit of the bound only.
         each_edge([&](Index e, Index i, Index j, const Pairwise &pair) {
             double *first = lam + lay_.half_at(2 * e), *second = lam + lay_.half_at(2 * e + 1);
             first[0] = second[0] = 0.0;

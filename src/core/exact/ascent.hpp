@@ -30,7 +30,7 @@ class Ascent {
             }
     }
 
-    // One pass forth and one back; true if there was no wipe-out of a domain.
+    // One forward and one backward pass. Returns false if a variable has no label left.
     bool sweep(Control &control) {
         for (std::size_t k = 0; k < order_.size() && !control.stopped && !w_.infeasible; ++k)
             visit(k, true, control);
@@ -39,8 +39,8 @@ class Ascent {
         return !w_.infeasible;
     }
 
-    // Sweeps until the bound gains less than `tolerance` per sweep, relative to what it gained
-    // so far, or `work` table entries have been looked at.
+    // Makes up to `sweeps` sweeps. Stops after three in a row that raise the bound by at most
+    // `tolerance` times its total gain, or once `work` table entries have been read.
     void run(int sweeps, double tolerance, double work, Control &control) {
         const auto last = static_cast<double>(control.total) + work;
         const Wide start = w_.base;
@@ -54,7 +54,8 @@ class Ascent {
         }
     }
 
-    // What was done since the start.
+    // Writes the removed labels and the net shift of every factor, since construction, to the proof
+    // log.
     void write(Log &log) const {
         if (!banned_.empty()) {
             log.op(Op::BAN);
@@ -76,13 +77,13 @@ class Ascent {
     struct Use {
         int factor, position;
         bool earlier, later;     // whether the factor has variables before and after this one
-        std::vector<Cost> moved; // from the factor to its labels, for the log
+        std::vector<Cost> moved; // [labels] from the factor to the variable, for the log
     };
     Work &w_;
     std::vector<int> order_;
     std::vector<std::vector<Use>> uses_;
     std::vector<Cost> message_;
-    std::vector<std::int64_t> banned_; // variables, labels and factors that forbid them
+    std::vector<std::int64_t> banned_; // (variable, label) pairs
 
     void note_message(Use &use, int v, std::size_t a) {
         if (!forbidden(message_[a]))

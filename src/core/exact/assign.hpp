@@ -5,7 +5,8 @@
 
 namespace softmap::exact {
 
-// The costs that edges and the variable itself still ask for go to its neighbours and the bound.
+// Assigns the only label left of x: its unary cost is added to the bound, and the costs of its
+// edges to the unary costs of its neighbours.
 inline bool Propagator::assign(int x) {
     if (state(x) != FREE)
         return true;
@@ -50,8 +51,8 @@ inline bool Propagator::assign(int x) {
     return true;
 }
 
-// A table added to the edge between two variables; `table` is indexed by (x, y). It stands for the
-// factors `from` of the log, without the variable `out`.
+// Adds a table, indexed by (x, y), to the edge between two variables. In the log, it replaces the
+// factors `from`, from which the variable `out` is eliminated.
 inline bool Propagator::add_binary(int x, int y, std::int64_t table, int out,
                                    std::initializer_list<std::int64_t> from) {
     int id = find_edge(x, y);
@@ -84,7 +85,7 @@ inline bool Propagator::add_binary(int x, int y, std::int64_t table, int out,
     return project(e, true) && project(e, false);
 }
 
-// A variable of degree at most two without larger factors is minimised out.
+// Eliminates a variable of degree at most two that has no larger factors.
 inline bool Propagator::eliminate_variable(int x) {
     if (state(x) != FREE || degree(x) > 2 || nary_degree(x) > 0 || dom(x) < 2)
         return true;

@@ -1,16 +1,16 @@
-// The integer model of the input.
+// Builds the integer model from the input.
 #pragma once
 
 #include "split.hpp"
 
 namespace softmap::exact {
 
-// Integer model of the input; λ, where given, moves integer costs between factors and variables.
+// The integer model of the input. λ, if given, moves integer costs between factors and variables.
 inline Work build_work(const Input &in, const Scale &scale, std::size_t split, Log *log) {
     Work w;
     w.log = log;
-    std::vector<Cost> moved; // by λ
-    std::vector<char> pairs; // which factors are split
+    std::vector<Cost> moved; // costs that λ moves from variables to factors, for the log
+    std::vector<char> pairs; // for each factor, whether it is split into pairs
     const int n = in.n();
     w.incident.resize(n);
     w.gone.assign(n, 0);
@@ -34,7 +34,7 @@ inline Work build_work(const Input &in, const Scale &scale, std::size_t split, L
         }
         const auto size = in.table_size(f);
         factor.table = detail::to_units(in.tables.subspan(at, size), scale, w.base);
-        // λ would hide that a factor is a sum over pairs
+        // split before λ is added: afterwards the factor may not be a sum over pairs
         pairs.push_back(add_as_pairs(w, sorted_factor(factor.scope, factor.table, sizes), split));
         if (!pairs.back()) {
             if (!in.lam.empty())

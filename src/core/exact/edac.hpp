@@ -1,11 +1,11 @@
-// Costs moved between edges, their ends and the bound: the steps of EDAC.
+// Costs moved between edges, their endpoints and the bound: the steps of EDAC.
 #pragma once
 
 #include "propagate.hpp"
 
 namespace softmap::exact {
 
-// Moves from the edge to one end whatever each label of that end must pay.
+// Moves the smallest cost of each label over the edge from the edge to one endpoint.
 inline bool Propagator::project(const Edge &e, bool to_x) {
     const Side s = side(e, to_x);
     const int count = dom(s.q);
@@ -38,7 +38,7 @@ inline bool Propagator::project(const Edge &e, bool to_x) {
     return true;
 }
 
-// Least cost of label p over the edge and the unary costs of the other end.
+// Returns the smallest sum of the edge cost and the other endpoint's unary cost, for label p.
 inline Cost Propagator::full_cost(const Side &s, int p, Cost enough) {
     int &known = support[s.support + p];
     if (has(s.q, known) && cost(s, p, known) + unary(s.q, known) == 0)
@@ -60,7 +60,8 @@ inline Cost Propagator::full_cost(const Side &s, int p, Cost enough) {
     return least - mem[s.dp + p];
 }
 
-// The same with the other end's unary costs moved into the edge first, as far as they are needed.
+// As `project`, after moving the unary costs of the other endpoint into the edge as far as the
+// projection needs them.
 inline bool Propagator::full_support(const Edge &e, bool to_x) {
     const Side s = side(e, to_x);
     gain_.assign(size[s.p], 0);
@@ -93,7 +94,7 @@ inline bool Propagator::full_support(const Edge &e, bool to_x) {
         if (need == 0)
             continue;
         if (mem[s.dq + q] < -SHIFT_LIMIT / 2)
-            return true; // nothing was projected yet; costs stay where they are
+            return true; // the shift would overflow; nothing has been projected yet
         set(s.dq + q, mem[s.dq + q] - need);
         set(at[s.q] + q, unary(s.q, q) - need);
         if (log != nullptr)
@@ -157,9 +158,9 @@ inline bool Propagator::has_existential_support(int x, int a) {
     return total < epsilon;
 }
 
-// When no label is free of cost together with all neighbours, the bound can be raised. (Larger
-// factors are left out: looking at them changed the nodes by -12 to +4 % on eight models that were
-// solved, and made each node slower.)
+// Raises the bound if every label of x has a positive cost together with its neighbours. Larger
+// factors are not considered: on eight models that were solved, they changed the number of nodes by
+// -12 to +4 % and made each node slower.
 inline bool Propagator::visit_eac(int x) {
     if (state(x) != FREE || has_existential_support(x, favourite[x]))
         return true;

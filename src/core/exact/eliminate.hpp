@@ -9,7 +9,8 @@ namespace softmap::exact {
 
 namespace detail {
 
-// Tables over (scope of the result, v), each with its strides, the small ones added up.
+// The tables that contain v, as functions of (scope of the result, v), with their strides. Small
+// tables are summed.
 struct Bucket {
     std::vector<int> scope; // of the result
     std::vector<int> sizes;
@@ -49,7 +50,7 @@ inline Bucket open_bucket(Work &w, int v, const std::vector<int> &factors) {
     return b;
 }
 
-// Offsets of one part inside a block of the trailing axes from `first` on.
+// Offsets of one table for all states of the trailing axes, from axis `first` on.
 inline std::vector<std::int32_t> block_offsets(const Bucket &b, const Bucket::Part &part,
                                                std::size_t first, std::int64_t size) {
     std::vector<std::int32_t> out(size);
@@ -68,8 +69,8 @@ inline std::vector<std::int32_t> block_offsets(const Bucket &b, const Bucket::Pa
     return out;
 }
 
-// best[r] = min over labels of v, which[r] = the label, for all states of the result.
-// False when time ran out.
+// best[r] = min over the labels of v, which[r] = the minimising label, for every state r of the
+// result. Returns false if time ran out.
 inline bool minimise(const Bucket &b, int labels, std::vector<Cost> &best,
                      std::vector<std::uint32_t> &which, Control &control) {
     std::size_t first = b.scope.size();
@@ -119,7 +120,8 @@ inline bool minimise(const Bucket &b, int labels, std::vector<Cost> &best,
 
 } // namespace detail
 
-// Minimises over v; the result becomes a cost of its neighbours. False when time ran out.
+// Eliminates v: the minimum over its labels becomes a factor of its neighbours. Returns false if
+// time ran out.
 inline bool eliminate(Work &w, int v, Control &control) {
     const auto factors = w.alive_factors(v);
     const auto bucket = detail::open_bucket(w, v, factors);
@@ -156,7 +158,7 @@ inline bool eliminate(Work &w, int v, Control &control) {
     return true;
 }
 
-// Labels the eliminated variables, last one first.
+// Labels the eliminated variables, in reverse order of elimination.
 inline void undo_eliminations(const Work &w, std::vector<std::int64_t> &labels) {
     for (std::size_t k = w.eliminated.size(); k-- > 0;) {
         const auto &r = w.eliminated[k];
@@ -171,8 +173,8 @@ inline void undo_eliminations(const Work &w, std::vector<std::int64_t> &labels) 
     }
 }
 
-// Eliminates variables of one label, of degree 0 and 1, and others whose result is no larger than
-// `cap` entries over at most `arity` variables.
+// Eliminates variables of one label, variables of degree 0 or 1, and variables whose result has at
+// most `cap` entries over at most `arity` variables.
 inline void eliminate_small(Work &w, Control &control, std::size_t arity, std::int64_t cap) {
     std::set<std::pair<int, int>> queue; // (degree, variable)
     std::vector<int> degree(w.n(), 0);
@@ -195,7 +197,7 @@ inline void eliminate_small(Work &w, Control &control, std::size_t arity, std::i
             size = std::min<std::int64_t>(size * w.d(u), INF / 128);
         const bool ok = others.size() <= 1 || (others.size() <= arity && size <= cap);
         if (w.d(v) == 1) {
-            // conditions every factor on the one label: no table grows
+            // conditions every factor on the only label; no table grows
             const auto factors = w.alive_factors(v);
             Elimination record{v, {}, {}, {static_cast<std::uint32_t>(w.label[v][0])}};
             if (w.log != nullptr)

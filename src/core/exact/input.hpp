@@ -10,7 +10,7 @@
 
 namespace softmap::exact {
 
-// Factors have two or more variables; tables are row-major, one after the other.
+// Factors have two or more variables. Tables are row-major and contiguous.
 struct Input {
     std::span<const std::int64_t> num_labels;
     std::span<const double> unary;
@@ -18,7 +18,7 @@ struct Input {
     std::span<const std::int64_t> scope;
     std::span<const double> tables;
     double constant = 0.0;
-    std::span<const double> lam;             // per scope entry one block of labels; may be empty
+    std::span<const double> lam; // one block of labels per entry of `scope`; may be empty
     std::span<const std::int64_t> incumbent; // may be empty
 
     int n() const { return static_cast<int>(num_labels.size()); }
@@ -31,7 +31,7 @@ struct Input {
     }
 };
 
-// What a labelling pays, one term after the other.
+// Calls a function with every cost term of a labelling.
 template <class Body>
 void each_term(const Input &in, std::span<const std::int64_t> x, Body &&body) {
     body(in.constant);
@@ -50,15 +50,15 @@ void each_term(const Input &in, std::span<const std::int64_t> x, Body &&body) {
     }
 }
 
-// Energy of a labelling from the given costs; +inf where it breaks a hard constraint.
+// Energy of a labelling from the given costs; +inf if it violates a hard constraint.
 inline double energy(const Input &in, std::span<const std::int64_t> x) {
     long double total = 0;
     each_term(in, x, [&](double term) { total += term; });
     return static_cast<double>(total);
 }
 
-// A number certainly not above the energy in real numbers: each addition rounds by a small part
-// of the sizes so far.
+// A lower bound on the energy in real numbers: subtracts a bound on the rounding error of the sum,
+// which is proportional to the sum of absolute values.
 inline double energy_from_below(const Input &in, std::span<const std::int64_t> x) {
     long double total = 0, size = 0;
     int terms = 1;
@@ -72,16 +72,16 @@ inline double energy_from_below(const Input &in, std::span<const std::int64_t> x
     return std::nextafter(static_cast<double>(low), -INFINITY);
 }
 
-// cost = unit * integer, with unit = granule / steps; every labelling's integer cost is a multiple
-// of `steps` when all costs are multiples of `granule` (`integral`). Otherwise costs are rounded
-// down, so that integer costs, summed, never exceed the true ones.
+// cost = unit * integer, with unit = granule / steps. If all costs are multiples of `granule`
+// (`integral`), the integer cost of every labelling is a multiple of `steps`. Otherwise costs are
+// rounded down, so that the sum of integer costs is a lower bound.
 struct Scale {
     int exponent = 0;    // unit = factor * 2^exponent
     double factor = 1.0; // the granule; 1 unless integral
     Cost steps = 1;      // integer cost of one granule
     bool integral = false;
-    double slack = 0.0;  // the most that rounding down can take off an energy
-    double spread = 0.0; // no labelling of interest costs more than this above the minima
+    double slack = 0.0;  // largest decrease of an energy by rounding down
+    double spread = 0.0; // largest cost above the sum of minima of a labelling of interest
 
     // The integer cost, rounded down; finite values only.
     double units(double c) const { return std::floor(std::ldexp(c / factor, -exponent)); }
@@ -90,7 +90,8 @@ struct Scale {
 namespace detail {
 
 struct Survey {
-    long double lowest = 0.0, sizes = 0.0; // the least costs of all blocks, and their sizes
+    // Sums over blocks of the smallest cost and of its absolute value.
+    long double lowest = 0.0, sizes = 0.0;
     double ranges = 0.0, largest_min = 0.0;
     bool integers = true;
     std::uint64_t gcd = 0;
@@ -141,13 +142,14 @@ inline Survey survey(const Input &in) {
 
 inline constexpr int SPREAD_BITS = 46;
 
-// The finest unit for which nothing overflows. `upper` is the energy of a labelling, or +inf.
+// Returns the smallest unit for which nothing overflows. `upper` is the energy of a labelling, or
+// +inf.
 inline Scale choose_scale(const Input &in, double upper) {
     const auto s = detail::survey(in);
     Scale scale;
     double spread = s.ranges;
     if (std::isfinite(upper)) {
-        // not less than upper - lowest in real numbers: both are sums, and were rounded
+        // an upper bound on upper - lowest in real numbers: both are rounded sums
         const long double above = upper - (s.lowest + in.constant);
         const long double sizes = s.sizes + std::fabs(in.constant) + std::fabs(above);
         const long double ulp = std::numeric_limits<long double>::epsilon();

@@ -1,4 +1,5 @@
-// The proof log: what the search did, in records that a checker repeats (docs/proofs.md).
+// The proof log: the steps of presolve and search, as records that a checker repeats
+// (docs/proofs.md).
 #pragma once
 
 #include <cstdio>
@@ -11,34 +12,35 @@
 
 namespace softmap::exact {
 
-// Records; the numbers are those of the file.
+// Kinds of records, with their values in the file.
 enum class Op : std::uint8_t {
-    LOAD = 1,   // unit and limits, what becomes of each factor, λ
-    DROP,       // labels whose costs reach the cut
-    BAN,        // the same, with the labels kept in place
-    DOMINATED,  // labels for which another one is as good
-    PERSISTENT, // labels that some optimum has
-    SPLIT,      // a factor that is a sum over pairs
-    SUBSTITUTE, // a variable that is a function of another one
-    ELIMINATE,  // a variable minimised out
-    FIX,        // a variable with one label left
-    NORMALISE,  // least entries moved to the constant
-    SHIFT,      // costs moved between factors and variables
-    COMPONENT,  // a search over some variables begins
-    END,        // and ends
-    CUT,        // what its nodes are compared with
-    DIVE,       // an open node is taken up
-    BRANCH,     // a decision
-    CLOSE,      // nothing here is below the cut
-    LEAVE,      // what is left of the dive becomes open nodes
-    MOVE,       // costs moved within the search
-    REMOVE,     // labels removed within the search
-    COMBINE,    // factors replaced by one within the search
-    ABANDON,    // the search proves nothing: the component is done otherwise
+    LOAD = 1,   // unit and limits, which factors are split, λ
+    DROP,       // removes labels whose costs reach the cut
+    BAN,        // as DROP, but the labels become forbidden and keep their numbers
+    DOMINATED,  // removes labels for which another label costs no more
+    PERSISTENT, // fixes variables to labels that some optimum has
+    SPLIT,      // splits a factor that is a sum over pairs
+    SUBSTITUTE, // replaces a variable that is a function of another one
+    ELIMINATE,  // minimises over a variable
+    FIX,        // removes a variable with one label left
+    NORMALISE,  // moves the smallest entry of each table to the constant
+    SHIFT,      // moves costs between factors and variables
+    COMPONENT,  // starts the search over a component
+    END,        // ends the search over a component
+    CUT,        // sets the cost at which nodes are pruned
+    DIVE,       // resumes an open node
+    BRANCH,     // makes a decision
+    CLOSE,      // prunes the node: its bound reaches the cut, or a variable has no label
+    LEAVE,      // ends the dive: its unexplored nodes become open nodes
+    MOVE,       // moves costs within the search
+    REMOVE,     // removes labels within the search
+    COMBINE,    // replaces factors by one factor within the search
+    ABANDON,    // discards the search: the component is solved by elimination
 };
 
-// Writes records to a file. An array is a byte, count << 2 | log2 of the width, the count by itself
-// where it is 63 or more, and little-endian signed integers of that width.
+// Writes records to a file. An array is one byte, count << 2 | log2 of the width in bytes, and then
+// little-endian signed integers of that width. If the count is 63 or more, the byte has 63 and the
+// count follows in eight bytes.
 class Log {
   public:
     explicit Log(const std::string &path) : file_(std::fopen(path.c_str(), "wb")) {
@@ -77,13 +79,14 @@ class Log {
     }
     template <class T> void array(const std::vector<T> &data) { array(data.data(), data.size()); }
     void array(std::initializer_list<std::int64_t> data) { array(data.begin(), data.size()); }
-    // A record of one array.
+    // Writes a record of one array.
     void note(Op code, std::initializer_list<std::int64_t> data) {
         op(code);
         array(data);
     }
 
-    // Makes the file whole up to here; its size, or 0 when something could not be written.
+    // Writes buffered records to the file. Returns the size of the file in bytes, or 0 after an
+    // error.
     std::int64_t finish() {
         flush();
         failed_ = failed_ || std::fflush(file_) != 0;
@@ -115,13 +118,14 @@ class Log {
     }
 };
 
-// The records of one search. Moves between two removals are added up and written together, and so
-// are removals between two moves.
+// The records of one search. Moves between two removals are summed and written as one record;
+// removals between two moves are written as one record, too.
 class TreeLog {
   public:
     explicit TreeLog(Log &out) : out_(out) {}
 
-    // A new factor; its words are numbered on from the last one's.
+    // Adds a factor and returns its number. Its words are numbered after those of the factor before
+    // it.
     int factor(std::int64_t words) {
         first_.push_back(words_);
         words_ += words;
@@ -138,7 +142,8 @@ class TreeLog {
         }
     }
 
-    // `amount` moves from a factor to a label's own cost; `word` is the label's in the factor.
+    // Moves `amount` from a factor to the unary cost of a label; `word` is the number of that label
+    // in that factor.
     void move(std::int64_t word, Cost amount) {
         write_removals();
         if (!noted_[word]) {
@@ -147,20 +152,22 @@ class TreeLog {
         }
         net_[word] += amount;
     }
-    // `amount` moves from all labels of a variable to the bound.
+    // Moves `amount` from all labels of a variable to the bound.
     void lower(int x, Cost amount) {
         write_removals();
         if (x >= static_cast<int>(lowered_.size()))
             lowered_.resize(x + 1, 0);
-        if (lowered_[x] == 0) // only ever raised
+        if (lowered_[x] == 0) // amounts are positive, so 0 means that x is new here
             touched_variables_.push_back(x);
         lowered_[x] += amount;
     }
-    // A label goes: its own cost reaches the cut, or with its least cost in the factor of `word`.
+    // Removes a label, because its unary cost reaches the cut, or (word >= 0) because that cost
+    // plus its smallest cost in the factor of `word` does.
     void remove(int x, int a, std::int64_t word) {
         write_moves();
         mixed_ = mixed_ || (last_removed_ >= 0 && last_removed_ != x);
-        if (word >= 0 && mixed_) // the reason may rest on the labels of other variables
+        // The reason may depend on labels of other variables that were removed before.
+        if (word >= 0 && mixed_)
             write_removals();
         last_removed_ = x;
         if (word >= 0)
@@ -168,8 +175,8 @@ class TreeLog {
         else
             plain_.insert(plain_.end(), {x, a});
     }
-    // Factors, and one more unless it is -1, become one over y and z, or a cost of y where z is -1;
-    // x, unless it is -1, goes.
+    // Replaces `factors`, and `more` unless it is -1, by one factor over y and z, or by a unary
+    // cost of y if z is -1. Eliminates x unless it is -1.
     void combine(int x, std::initializer_list<std::int64_t> factors, std::int64_t more, int y,
                  int z) {
         write();
@@ -195,10 +202,10 @@ class TreeLog {
     std::vector<std::int64_t> first_;
     std::int64_t words_ = 0;
     std::vector<Cost> net_, lowered_, amounts_;
-    std::vector<char> noted_; // words that are touched
+    std::vector<char> noted_; // for each word, whether it is in `touched_`
     std::vector<std::int64_t> members_, touched_, touched_variables_, reasons_, plain_;
     int last_removed_ = -1;
-    bool mixed_ = false; // whether removals of more than one variable are to be written
+    bool mixed_ = false; // whether the removals not yet written belong to more than one variable
 
     void put(std::vector<std::int64_t> &touched, std::vector<Cost> &net) {
         amounts_.clear();

@@ -5,7 +5,8 @@
 
 namespace softmap::exact {
 
-// Costs of the tuples still possible, in `buffer_`, over the axes `open_` of unassigned variables.
+// Computes into `buffer_` the costs of all tuples of labels left, over the axes `open_` of the
+// unassigned variables.
 inline std::int64_t Propagator::load_tuples(const Nary &c) {
     open_.clear();
     std::int64_t base = c.table, count = 1;
@@ -41,7 +42,7 @@ inline std::int64_t Propagator::load_tuples(const Nary &c) {
     return count;
 }
 
-// Calls body(position in the domain, entry) for all loaded tuples, by the label on axis j.
+// Calls body(position of the label of axis j in its domain, entry) for every loaded tuple.
 template <class Body> void Propagator::along(const Nary &c, std::size_t j, Body &&body) {
     std::int64_t inner = 1;
     for (std::size_t i = j + 1; i < open_.size(); ++i)
@@ -60,8 +61,8 @@ inline bool Propagator::visit_nary(int f) {
     return mem[naries[f].free] <= 2 || shift_nary(f, with_unary);
 }
 
-// Projects to every unassigned variable, in the order of DAC. With `with_unary`, the unary costs of
-// all but the first are moved into the factor before.
+// Projects the factor to every unassigned variable, in the DAC order. With `with_unary`, the unary
+// costs of all variables but the first are moved into the factor before.
 inline bool Propagator::shift_nary(int f, bool with_unary) {
     const Nary &c = naries[f];
     load_tuples(c);
@@ -124,7 +125,7 @@ inline bool Propagator::apply_change(const Nary &c) {
     return true;
 }
 
-// With two variables left the factor is an edge.
+// Replaces a factor with two unassigned variables by an edge.
 inline bool Propagator::replace_nary(int f) {
     const Nary &c = naries[f];
     load_tuples(c);

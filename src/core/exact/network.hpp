@@ -1,5 +1,5 @@
 // The state of the search: domains, costs shifted between cost functions, and the trail that
-// restores them. Every word that backtracking restores lives in one array.
+// restores them. Every word that backtracking restores is in one array.
 #pragma once
 
 #include "eliminate.hpp"
@@ -10,10 +10,10 @@ namespace softmap::exact {
 // cost(a, b) = table[a * dy + b] - dx[a] - dy[b]; offsets are into Network::mem.
 struct Edge {
     int x, y;
-    std::int64_t table;  // where the offset of the table is kept (it changes when costs are added)
-    std::int64_t active; // where the flag is kept
-    std::int64_t factor; // where its number in the log is kept
-    std::int64_t dx, dy; // what was projected to x and to y
+    std::int64_t table;  // index of the offset of the table (which changes when costs are added)
+    std::int64_t active; // index of the flag
+    std::int64_t factor; // index of the edge's number in the log
+    std::int64_t dx, dy; // first index of the costs projected to x, to y
     int support_x, support_y;
 };
 
@@ -22,10 +22,10 @@ struct Nary {
     std::vector<int> scope;
     std::vector<std::int64_t> stride;
     std::vector<std::int64_t> delta;
-    std::vector<std::int64_t> word; // where its labels begin in the log
+    std::vector<std::int64_t> word; // for each axis, the number of its first word in the log
     std::int64_t table;
-    std::int64_t free; // where the number of unassigned variables is kept; -1 once it is replaced
-    int factor = 0;    // its number in the log
+    std::int64_t free; // index of the number of unassigned variables; 0 once replaced by an edge
+    int factor = 0;    // the factor's number in the log
 };
 
 enum State : Cost { FREE = 0, ASSIGNED = 1, ELIMINATED = 2 };
@@ -35,13 +35,13 @@ class Network {
     std::vector<Cost> mem;
     int n = 0;
     std::vector<int> size;           // labels of each variable
-    std::vector<std::int64_t> at;    // where its unary costs begin
+    std::vector<std::int64_t> at;    // index of the first unary cost of each variable
     std::vector<int> value, place;   // domains as sparse sets: value[k], place[label]
-    std::vector<std::int64_t> begin; // where its labels begin in value, place
+    std::vector<std::int64_t> begin; // index of the first label of each variable in value, place
     std::vector<Edge> edges;
     std::vector<Nary> naries;
     std::vector<std::vector<int>> edges_of, naries_of;
-    std::vector<int> support; // last known supports; never wrong, only stale
+    std::vector<int> support; // supports found last: a hint, which may be stale
     std::vector<double> weight;
     Cost cut = HALF; // nodes whose bound reaches this are pruned
     TreeLog *log = nullptr;
@@ -100,7 +100,7 @@ class Network {
         return first;
     }
 
-    // A new edge with zero deltas; `table` is the offset of its costs.
+    // Adds an edge with zero deltas; `table` is the offset of its costs.
     int add_edge(int x, int y, std::int64_t table) {
         Edge e{x, y, allocate(3 + size[x] + size[y]), 0, 0, 0, 0, 0, 0};
         e.active = e.table + 1;
@@ -132,7 +132,7 @@ class Network {
         set(1 + 2 * n + e.x, degree(e.x) - 1);
         set(1 + 2 * n + e.y, degree(e.y) - 1);
     }
-    // The active edge between two variables, or -1.
+    // Returns the active edge between two variables, or -1.
     int find_edge(int x, int y) const {
         const int from = edges_of[x].size() < edges_of[y].size() ? x : y;
         for (int id : edges_of[from])
@@ -142,7 +142,7 @@ class Network {
         return -1;
     }
 
-    // Variables of one component of the reduced model, in the order given (the order of DAC).
+    // Loads the variables of one component of the reduced model. Their order is the DAC order.
     void load(Work &w, const std::vector<int> &vars);
 
   private:
@@ -197,7 +197,7 @@ inline void Network::load(Work &w, const std::vector<int> &vars) {
             add_edge(number[factor.scope[0]], number[factor.scope[1]], table);
         }
     if (w.log != nullptr)
-        w.log->array(loaded); // the end of the record that a component begins
+        w.log->array(loaded); // the last array of the record COMPONENT
 }
 
 inline void Network::load_nary(const Factor &f, const std::vector<int> &number) {

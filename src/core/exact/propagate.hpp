@@ -1,5 +1,5 @@
-// Soft arc consistency kept during search: NC, AC, full directional AC and existential AC
-// (EDAC), values pruned by reduced costs, variables of degree up to two eliminated.
+// Soft arc consistency maintained during search: NC, AC, full directional AC and existential AC
+// (EDAC). Labels are pruned by reduced costs; variables of degree at most two are eliminated.
 #pragma once
 
 #include "network.hpp"
@@ -10,7 +10,7 @@ class Propagator : public Network {
   public:
     explicit Propagator(Control &control) : control_(control) {}
 
-    Cost epsilon = 1; // smaller costs are not moved along in the hope of raising the bound
+    Cost epsilon = 1; // smaller costs do not start DAC and EAC
     int conflict_variable = -1;
     std::vector<int> favourite; // existential support of each variable
 
@@ -34,17 +34,17 @@ class Propagator : public Network {
         if (dom(x) == 1)
             assign_.push(x);
     }
-    // What a better incumbent asks for: every reduced cost is compared with the cut again.
+    // Compares every reduced cost with the cut again, after a better incumbent.
     void cut_changed() { bound_moved_ = true; }
 
-    // Removes one label, because of its own cost or that of `word` in the log; false when none is
-    // left.
+    // Removes one label and logs the reason: its unary cost, or its cost in the factor of `word`.
+    // Returns false if no label is left.
     bool prune(int x, int a, std::int64_t word = -1) {
         if (log != nullptr)
             log->remove(x, a, word);
         return remove(x, a);
     }
-    // Removes one label; false when none is left.
+    // Removes one label. Returns false if no label is left.
     bool remove(int x, int a) {
         const int last = dom(x) - 1;
         if (last == 0)
@@ -72,8 +72,9 @@ class Propagator : public Network {
         return true;
     }
 
-    // False on a conflict: nothing below costs less than the cut. When time runs out it returns
-    // true before the fixpoint; the bound c0 holds at any moment.
+    // Propagates to a fixpoint. Returns false on a conflict: no labelling of this node costs less
+    // than the cut. If time runs out, returns true before the fixpoint; c0 is a lower bound at any
+    // time.
     bool propagate() {
         soft_visits_ = 0;
         soft_mark_ = c0();
@@ -84,7 +85,7 @@ class Propagator : public Network {
         return ok;
     }
 
-    // Labels of all variables, once every one is assigned or eliminated.
+    // Returns the labels of all variables. Every variable must be assigned or eliminated.
     std::vector<int> solution();
 
   protected:
@@ -92,7 +93,7 @@ class Propagator : public Network {
     struct Removed {
         int x, first, second;
     };
-    std::vector<Removed> removed_; // grows with `eliminated`
+    std::vector<Removed> removed_; // parallel to `eliminated`
 
   private:
     RankQueue assign_, nc_, ac_, dac_, eac_, elim_, nary_;
@@ -102,12 +103,12 @@ class Propagator : public Network {
     std::vector<std::vector<Cost>> change_;
     std::vector<int> open_, index_, rank_;
 
-    struct Side { // one end of an edge as the target, the other as the source
+    struct Side { // an edge with endpoint p as the target and endpoint q as the source
         int p, q;
         const Cost *table;
         std::int64_t p_stride, q_stride, dp, dq;
         int support;
-        std::int64_t p_word, q_word; // where the labels begin in the log
+        std::int64_t p_word, q_word; // number of the first word of p and of q in the log
     };
     Side side(const Edge &e, bool to_x) const {
         const std::int64_t row = size[e.y];
@@ -139,8 +140,8 @@ class Propagator : public Network {
     bool too_much(int x, int a, Cost extra) {
         return forbidden(extra) || c0() + unary(x, a) + extra >= cut;
     }
-    // Adds to a unary cost what comes from a factor; `from` is the label's word there in the log,
-    // unless it is there already.
+    // Adds `amount`, which comes from a factor, to a unary cost. `from` is the word of the label in
+    // that factor; -1 if the move is logged already.
     bool raise(int x, int a, Cost amount, std::int64_t from = -1) {
         if (log != nullptr && from >= 0)
             log->move(from, amount);
@@ -153,8 +154,8 @@ class Propagator : public Network {
         return true;
     }
 
-    // Moving costs along may raise the bound in ever smaller steps: it ends when many visits have
-    // gained next to nothing. AC and NC always go to their fixpoint.
+    // Stops DAC and EAC at this node after many visits with little gain: they may raise the bound
+    // in ever smaller steps. AC and NC always reach their fixpoint.
     void count_soft_visit() {
         if (soft_off_ || ++soft_visits_ < 20 * (n + static_cast<std::int64_t>(naries.size())) + 200)
             return;
@@ -220,7 +221,7 @@ inline bool Propagator::run() {
     }
 }
 
-// Moves the least unary cost to the bound.
+// Moves the smallest unary cost to the bound.
 inline bool Propagator::node_consistency(int x) {
     if (state(x) != FREE)
         return true;

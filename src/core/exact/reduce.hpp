@@ -1,4 +1,4 @@
-// Presolve: forbidden labels out, fixed variables out, dominated labels out.
+// Presolve: removal of forbidden labels, fixed variables and dominated labels.
 #pragma once
 
 #include "work.hpp"
@@ -7,7 +7,7 @@ namespace softmap::exact {
 
 namespace detail {
 
-// The table restricted to the labels kept on one axis.
+// Returns the table restricted to the labels kept on one axis.
 inline void restrict_axis(const Work &w, Factor &f, std::size_t position,
                           const std::vector<int> &kept) {
     std::int64_t inner = 1, outer = 1;
@@ -47,7 +47,7 @@ inline void keep_labels(Work &w, int v, const std::vector<int> &kept) {
     w.label[v].resize(kept.size());
 }
 
-// Removes labels that are forbidden outright or have no support in some factor; to a fixpoint.
+// Removes labels that are forbidden or have no support in some factor, to a fixpoint.
 inline void arc_consistency(Work &w, Control &control) {
     std::vector<int> queue(w.n());
     std::iota(queue.begin(), queue.end(), 0);
@@ -88,7 +88,7 @@ inline void arc_consistency(Work &w, Control &control) {
     }
 }
 
-// Whether label b of v can be replaced by a at no cost, whatever the neighbours are.
+// Whether label a of v costs no more than label b for all labels of the neighbours.
 inline bool dominates(const Work &w, int v, int a, int b, const std::vector<int> &factors) {
     Cost worst = w.unary[v][a] - w.unary[v][b];
     for (int f : factors) {
@@ -108,7 +108,7 @@ inline bool dominates(const Work &w, int v, int a, int b, const std::vector<int>
                     most = std::max(most, ta[r] - tb[r]);
         }
         if (most == -INF)
-            return true; // b is never possible
+            return true; // every entry of b is forbidden
         if (most >= HALF)
             return false;
         worst += most;
@@ -116,7 +116,8 @@ inline bool dominates(const Work &w, int v, int a, int b, const std::vector<int>
     return worst <= 0;
 }
 
-// Dead-end elimination; stops early when `budget` table entries have been looked at.
+// Removes dominated labels (dead-end elimination). Stops early after reading `budget` table
+// entries.
 inline bool remove_dominated(Work &w, Control &control, std::int64_t budget) {
     bool any = false;
     for (int v = 0; v < w.n() && budget > 0 && !control.stopped; ++v) {
@@ -131,7 +132,7 @@ inline bool remove_dominated(Work &w, Control &control, std::int64_t budget) {
         std::stable_sort(order.begin(), order.end(),
                          [&](int a, int b) { return w.unary[v][a] < w.unary[v][b]; });
         std::vector<char> out(w.d(v), 0);
-        std::vector<int> swaps; // labels and those that are as good
+        std::vector<int> swaps; // (removed label, label that dominates it) pairs
         for (int b : order)
             for (int a : order) {
                 if (a == b || out[a] || budget <= 0)

@@ -1,8 +1,9 @@
-// Persistency of models with two labels: labels that some optimum has, by roof duality.
+// Persistency in models of two labels: partial labellings that some optimum has, by roof duality.
 //
-// Every variable x has a mirror x̄ = 1 - x. The model, as a sum of c·x and c·x·ȳ with c > 0 over
-// variables and mirrors, is a minimum cut; what lies on the side of the source whatever the cut is
-// the label of some optimum, for all such variables at once (Hammer, Hansen and Simeone 1984).
+// Every variable x has a mirror x̄ = 1 - x. The model, written as a sum of c·x and c·x·ȳ with c > 0
+// over variables and mirrors, is a minimum-cut problem. The nodes that the source reaches in the
+// residual graph are on the source side of every minimum cut. They give a partial labelling that
+// some optimum has (Hammer, Hansen and Simeone 1984).
 #pragma once
 
 #include "reduce.hpp"
@@ -11,7 +12,7 @@ namespace softmap::exact {
 
 namespace detail {
 
-// Maximum flow in integers, by shortest augmenting paths in layers (Dinic).
+// Maximum flow in integers, by shortest augmenting paths in a layered graph (Dinic).
 class Flow {
   public:
     explicit Flow(int nodes) : first_(nodes, -1), layer_(nodes), at_(nodes) {}
@@ -22,7 +23,7 @@ class Flow {
         arcs_.push_back({from, first_[to], 0});
         first_[to] = static_cast<int>(arcs_.size()) - 1;
     }
-    // False when `budget` arcs have been looked at before the flow was greatest.
+    // Computes a maximum flow. Returns false if `budget` arcs were visited before it was maximal.
     bool run(int source, int sink, std::int64_t budget, Control &control) {
         budget_ = budget;
         while (layers(source, sink)) {
@@ -34,9 +35,10 @@ class Flow {
         control.spend(budget - budget_);
         return budget_ >= 0;
     }
-    // After `run`: whether a node is still reached from the source.
+    // After `run`: whether the source reaches a node in the residual graph.
     bool reached(int node) const { return layer_[node] >= 0; }
-    // What an arc could still take; arcs are numbered as they were added, each before its reverse.
+    // Residual capacity of an arc. Arcs are numbered in the order of `add`, each before its
+    // reverse.
     Cost left(std::size_t arc) const { return arcs_[arc].left; }
 
   private:
@@ -44,7 +46,7 @@ class Flow {
         int to, next;
         Cost left;
     };
-    std::vector<Arc> arcs_; // each beside its reverse
+    std::vector<Arc> arcs_; // the reverse of arc k is k ^ 1
     std::vector<int> first_, layer_, at_, queue_, path_;
     std::int64_t budget_ = 0;
 
@@ -60,7 +62,7 @@ class Flow {
                 }
         return layer_[sink] >= 0;
     }
-    // Sends along one path of the layers; false when there is none.
+    // Augments the flow along one path of the layered graph. Returns false if there is none.
     bool push(int source, int sink) {
         path_.clear();
         for (int node = source; node != sink; --budget_) {
@@ -89,7 +91,8 @@ class Flow {
     }
 };
 
-// Whether all variables left have at most two labels, and all factors two of them and no bans.
+// Whether all remaining variables have at most two labels, and all factors two variables and no
+// forbidden entries.
 inline bool roofed(const Work &w) {
     for (int v = 0; v < w.n(); ++v)
         if (!w.gone[v] && (w.d(v) > 2 || forbidden(w.unary[v][0]) || forbidden(w.unary[v].back())))
@@ -101,11 +104,12 @@ inline bool roofed(const Work &w) {
     return true;
 }
 
-// The cut of the model: x is node 2v, its mirror 2v + 1; an arc is paid from a 1 to a 0.
+// Builds the flow graph of the model. Variable v is node 2v, its mirror 2v + 1. An arc is cut if
+// its tail has the value 1 and its head the value 0.
 inline Flow roof(const Work &w, int source, int sink) {
     Flow flow(2 * w.n() + 2);
     std::vector<Cost> linear(w.n(), 0);
-    const auto pay = [&](int from, int to, Cost amount) { // and the same for the mirrors
+    const auto pay = [&](int from, int to, Cost amount) { // adds the arc and its mirror image
         flow.add(from, to, amount);
         flow.add(to ^ 1, from ^ 1, amount);
     };
@@ -135,9 +139,9 @@ inline Flow roof(const Work &w, int source, int sink) {
     return flow;
 }
 
-// The labels that are fixed, and costs to be moved from factors to their variables, in half units,
-// so that every factor and variable by itself is no worse with these labels: twice a factor, less
-// what is moved, is what its arcs can still take.
+// Logs the fixed labels and, in half units, costs to move from factors to their variables. After
+// these moves, fixing the labels raises no single factor or unary cost: twice a factor, less the
+// moved costs, equals the residual capacities of its arcs.
 inline void write_persistent(const Work &w, const Flow &flow) {
     std::vector<std::int64_t> labels, factors, amounts;
     const auto fixed = [&](int v) { return flow.reached(2 * v) != flow.reached(2 * v + 1); };
@@ -173,7 +177,7 @@ inline void write_persistent(const Work &w, const Flow &flow) {
 
 } // namespace detail
 
-// Gives variables the labels that some optimum has; stops when `budget` arcs have been looked at.
+// Fixes variables to labels that some optimum has. Gives up after visiting `budget` arcs.
 inline bool fix_persistent(Work &w, Control &control, std::int64_t budget) {
     if (!detail::roofed(w))
         return false;

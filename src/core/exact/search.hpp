@@ -1,4 +1,4 @@
-// Hybrid best-first search: depth-first dives of limited length from the open node of least bound.
+// Hybrid best-first search: depth-first dives of limited length from the open node of lowest bound.
 #pragma once
 
 #include <queue>
@@ -22,12 +22,13 @@ class Search : public Propagator {
   public:
     using Propagator::Propagator;
     Cost best = HALF; // cost of the best labelling found
-    // Labellings better than the best by no more than this are not looked for: `tolerance`, or
-    // `relative` times the best energy, which is best + offset in units.
+    // Labellings are searched for only if they improve `best` by more than the larger of
+    // `tolerance` and `relative` times the absolute value of the best energy, which is best +
+    // offset in units.
     Cost tolerance = 0;
     double relative = 0.0, offset = 0.0;
-    std::vector<int> incumbent; // its labels; empty when there is none
-    Cost lower = 0;             // bound, valid at any time
+    std::vector<int> incumbent; // labels of the best labelling; empty if there is none
+    Cost lower = 0;             // lower bound, valid at any time
     bool complete = false;
     int split_above = 10;
     std::int64_t backtrack_budget = INT64_MAX, work_budget = INT64_MAX; // of one call of run
@@ -37,14 +38,14 @@ class Search : public Propagator {
         set_best(c);
     }
 
-    // Without a labelling: nothing that costs so much is looked for.
+    // Searches only for labellings that cost less than c, if no labelling is known.
     void start_below(Cost c) {
         cut = c;
         if (log != nullptr)
             log->note(Op::CUT, {cut});
     }
 
-    // Goes on from where the last call ended.
+    // Continues the search of the last call.
     void run() {
         const auto sum_of = [](std::int64_t a, std::int64_t b) {
             return a > INT64_MAX - b ? INT64_MAX : a + b;
@@ -58,7 +59,7 @@ class Search : public Propagator {
   private:
     struct Open {
         Cost bound;
-        int depth, chain, number; // the last in the log
+        int depth, chain, number; // `number` is that in the log
         bool operator<(const Open &o) const {
             return bound != o.bound ? bound > o.bound : depth < o.depth;
         }
@@ -89,7 +90,7 @@ class Search : public Propagator {
     }
 
     bool apply(const Decision &d) {
-        if (state(d.x) == ELIMINATED) // may differ when a branch is replayed under a better cut
+        if (state(d.x) == ELIMINATED) // a replay under a better cut may eliminate other variables
             return true;
         if (d.kind == Kind::EQUAL)
             return has(d.x, d.a) && keep_only(d.x, d.a);
@@ -152,7 +153,8 @@ class Search : public Propagator {
         pop_level();
     }
 
-    // Depth first; what is left when the backtracks are used up becomes open nodes.
+    // One dive, depth first. When its backtracks are used up, its unexplored nodes become open
+    // nodes.
     void dive(bool ok, const Open &node) {
         std::int64_t left = limit_;
         for (;;) {
@@ -215,8 +217,8 @@ class Search : public Propagator {
         last_length_ = 0;
     }
 
-    // An open node: the first `length` decisions of the path, then `last`. Links of a common
-    // beginning are shared among the nodes opened by one dive.
+    // Adds an open node: the first `length` decisions of the path, then `last`. Nodes opened by one
+    // dive share the links of their common prefix.
     void open_path(std::size_t length, const Decision *last, Cost bound) {
         const int number = ++opened_;
         if (bound >= cut)
@@ -234,11 +236,12 @@ class Search : public Propagator {
         }
         open_.push({bound, static_cast<int>(length), chain, number});
     }
-    int opened_ = 0; // open nodes so far, those pruned at once included
+    int opened_ = 0; // number of open nodes so far, including those pruned at once
     int chain_ = -1;
     std::size_t last_length_ = 0;
 
-    // Dives lengthen while replaying takes more than a tenth of the nodes.
+    // Doubles the length of dives while replayed nodes are more than a tenth of all nodes, and
+    // halves it below a twentieth.
     void adapt() {
         const auto bytes =
             static_cast<std::int64_t>(links_.size() * sizeof(Link) + open_.size() * sizeof(Open));
@@ -275,7 +278,7 @@ class Search : public Propagator {
         return chosen;
     }
 
-    // Large domains are halved in the order of the labels, the half of the best label first.
+    // Halves large domains in the order of the labels. The half with the best label comes first.
     Decision choose_branch(int x) {
         const int a = choose_value(x);
         if (dom(x) <= split_above)

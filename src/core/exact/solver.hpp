@@ -1,4 +1,5 @@
-// The whole: scale, presolve, components, dynamic programming or search, and what they prove.
+// The exact solver: scale, presolve, components, dynamic programming or search, and the bound they
+// prove.
 #pragma once
 
 #include <memory>
@@ -17,29 +18,29 @@ namespace softmap::exact {
 struct Options {
     double relative_gap = 1e-9;
     double absolute_gap = 0.0;
-    bool presolve = true;        // variables and labels taken out before the search
-    bool ascent = true;          // root bound raised by message passing
-    double max_dp_entries = 1e9; // table entries kept by dynamic programming
-    double dp_rate = 1.5e8;      // table entries per second it is expected to do
-    double ascent_rate = 4e8;    // table entries per second that message passing looks at
-    double small_dp = 3e6;       // done at once, without trying search first
-    double seconds = 1e9;        // over all calls: plans must not depend on the clock
+    bool presolve = true;        // remove variables and labels before the search
+    bool ascent = true;          // raise the root bound by message passing
+    double max_dp_entries = 1e9; // limit on the table entries that dynamic programming stores
+    double dp_rate = 1.5e8;      // estimated table entries per second of dynamic programming
+    double ascent_rate = 4e8;    // estimated table entries per second of message passing
+    double small_dp = 3e6; // table entries up to which dynamic programming comes before search
+    double seconds = 1e9;  // time for all calls; plans depend on it, not on the clock
     std::int64_t probe_backtracks = 20;
-    std::size_t split = 4096; // entries of a table of three or more variables that is split
-    std::string log;          // where files with proofs of each round begin; none where empty
+    std::size_t split = 4096; // largest table of three or more variables that is split
+    std::string log;          // prefix of the proof files, one per round; empty: no proof
 };
 
 struct Result {
-    std::vector<std::int64_t> labels; // empty when none is known
+    std::vector<std::int64_t> labels; // empty if no labelling is known
     double energy = INFINITY;
     double lower_bound = -INFINITY;
-    double slack = 0.0; // what rounding costs down may have taken off the bound
+    double slack = 0.0; // largest decrease of the bound by rounding costs down
     bool complete = false;
     bool infeasible = false;
     std::int64_t nodes = 0, backtracks = 0;
     int components = 0, eliminated = 0, searched = 0;
     double root_bound = -INFINITY;
-    std::string log; // the file whose first bytes prove the bound, and how many do
+    std::string log; // proof file; its first `logged` bytes prove the bound
     std::int64_t logged = 0;
 };
 
@@ -53,7 +54,7 @@ class Solver {
         in_.incumbent = {};
     }
 
-    // Until a limit, or to the end. A call that was stopped during a search is gone on with.
+    // Runs until a limit, or to the end. Resumes a search that a limit stopped in the last call.
     Result solve() {
         for (; round_ < 4; ++round_) {
             if (!now_)
@@ -80,7 +81,7 @@ class Solver {
         return result_;
     }
 
-    // A labelling found elsewhere, between two calls.
+    // Takes a labelling found elsewhere, between two calls of `solve`.
     void hear(std::vector<std::int64_t> labels);
 
   private:
@@ -88,12 +89,12 @@ class Solver {
     Options options_;
     Control &control_;
     std::unique_ptr<Log> log_;
-    double seconds_; // what there was at the start: later decisions must not depend on the clock
+    double seconds_; // time for all calls; decisions depend on it, not on the clock
     Result result_;
     Scale scale_;
     int round_ = 0;
     bool paused_ = false;  // stopped in the middle of a search
-    bool probing_ = false; // looking for a labelling, so that the unit of costs can be chosen by it
+    bool probing_ = false; // searching for a first labelling, whose cost determines the unit
 
     double tolerance() const {
         return std::isfinite(result_.energy) ? options_.relative_gap * std::fabs(result_.energy)
@@ -106,7 +107,7 @@ class Solver {
             result_.labels = std::move(labels);
         }
     }
-    // Round after round, as long as variables go.
+    // Repeats presolve as long as it eliminates variables, up to eight times.
     void presolve(Work &w) {
         for (std::size_t before = 0, rounds = 0; rounds < 8; ++rounds) {
             presolve_once(w);
@@ -131,11 +132,11 @@ class Solver {
         if (!w.infeasible)
             eliminate_small(w, control_, 3, 64);
     }
-    struct Sums { // over components: bounds, and labels of the variables searched
+    struct Sums { // sums of bounds over components, and labels of the searched variables
         Wide lower = 0, root = 0;
         std::vector<std::int64_t> labels;
     };
-    struct Underway { // the components of one round, and the search among them that goes on
+    struct Underway { // the components of one round, and the search in progress
         Work work;
         std::vector<std::vector<int>> parts;
         std::size_t next = 0;
@@ -144,7 +145,7 @@ class Solver {
         std::unique_ptr<TreeLog> log;
         std::unique_ptr<Search> search;
         EliminationPlan way;
-        std::int64_t last_work = INT64_MAX; // of the search, before elimination takes over
+        std::int64_t last_work = INT64_MAX; // total work at which elimination replaces the search
     };
     std::optional<Underway> now_;
 
@@ -186,7 +187,8 @@ inline std::vector<std::vector<int>> Solver::components(Work &w) {
     return out;
 }
 
-// Cost of the incumbent on one component of the reduced model; HALF when a label of it is gone.
+// Cost of the incumbent on one component of the reduced model; HALF if one of its labels was
+// removed.
 inline Cost component_cost(Work &w, const std::vector<int> &vars, std::vector<int> &labels) {
     if (w.incumbent.empty())
         return HALF;
@@ -212,7 +214,7 @@ inline Cost component_cost(Work &w, const std::vector<int> &vars, std::vector<in
     return total;
 }
 
-// What no labelling of the component can exceed without breaking a hard constraint.
+// An upper bound on the cost of all labellings of the component that satisfy the hard constraints.
 inline Cost highest_cost(Work &w, const std::vector<int> &vars) {
     Cost total = 0;
     const auto add = [&](const std::vector<Cost> &costs) {
@@ -230,9 +232,9 @@ inline Cost highest_cost(Work &w, const std::vector<int> &vars) {
     return total;
 }
 
-// Eliminates every variable of the component; false when time ran out.
+// Eliminates every variable of the component. Returns false if time ran out.
 inline bool Solver::program(Work &w, const std::vector<int> &order) {
-    control_.to_the_end(); // what is half done would be lost
+    control_.to_the_end(); // unfinished dynamic programming cannot be resumed
     for (int v : order)
         if (!w.infeasible && !eliminate(w, v, control_))
             return false;
@@ -250,14 +252,14 @@ inline EliminationPlan Solver::plan(Work &w, const std::vector<int> &vars, doubl
     return second.feasible ? second : best;
 }
 
-// Raises the bound of the component by message passing: long where it begins from nothing, a few
-// sweeps where λ is given. False when there is no labelling.
+// Raises the bound of the component by message passing: up to 200 sweeps from zero, up to 20 if λ
+// is given. Returns false if there is no labelling.
 inline bool Solver::raise(Work &w, const std::vector<int> &vars, double share) {
     const bool given = !in_.lam.empty();
     const double seconds = std::min(2.0, (given ? 0.02 : 0.15) * seconds_ * share);
     const int sweeps = probing_ ? 5 : given ? 20 : 200;
     const auto turn = control_.deadline;
-    control_.to_the_end(); // what the bound has not reached by then, no later call adds
+    control_.to_the_end(); // message passing is not resumed by later calls
     Ascent ascent(w, vars);
     ascent.run(sweeps, given ? 1e-2 : 1e-3, seconds * options_.ascent_rate, control_);
     if (w.log != nullptr)
@@ -268,7 +270,7 @@ inline bool Solver::raise(Work &w, const std::vector<int> &vars, double share) {
     return !w.infeasible;
 }
 
-// Adds the bound of the component to the sums; true when it is solved.
+// Adds the bound of the component to the sums. Returns true if it is solved.
 inline bool Solver::solve_component(Work &w, const std::vector<int> &vars, double share) {
     const auto way = plan(w, vars, share);
     if (way.feasible && way.work < options_.small_dp)
@@ -287,7 +289,7 @@ inline bool Solver::solve_component(Work &w, const std::vector<int> &vars, doubl
     return go_on_searching(vars);
 }
 
-// The search of a component, begun or gone on with; true when it is solved.
+// Starts or resumes the search of a component. Returns true if it is solved.
 inline bool Solver::go_on_searching(const std::vector<int> &vars) {
     Search &search = *now_->search;
     if (now_->last_work < INT64_MAX)
@@ -309,7 +311,7 @@ inline void Solver::set_up(Search &search, Work &w, const std::vector<int> &vars
     std::vector<int> begin;
     const Cost upper = component_cost(w, vars, begin);
     const auto allowed = std::clamp(scale_.units(options_.absolute_gap) * share, 0.0, 0x1p45);
-    // below one step over all components, which `finish` rounds up again
+    // summed over all components, less than one step: `finish` rounds the bound up to a step
     const auto whole = (scale_.steps - 1) / static_cast<Cost>(now_->parts.size());
     search.tolerance = std::max(static_cast<Cost>(allowed), scale_.integral ? whole : 0);
     search.relative = options_.relative_gap * share;
@@ -393,7 +395,7 @@ inline void Solver::solve_components() {
     finish(w.base + now_->sums.lower, now_->complete, w.infeasible);
 }
 
-// What is known in the middle of a search: components not looked at yet cost nothing at least.
+// Updates the result during a search. Components not yet searched contribute the bound 0.
 inline void Solver::report_progress() {
     const Work &w = now_->work;
     auto labels = now_->sums.labels;
@@ -421,7 +423,7 @@ inline void Solver::hear(std::vector<std::int64_t> labels) {
         now_->search->start_from(std::move(found), cost);
 }
 
-// The whole labelling, when every variable that was not eliminated has a label.
+// Offers the full labelling, if every variable that was not eliminated has a label.
 inline void Solver::offer_labels(const Work &w, std::vector<std::int64_t> labels) {
     for (const auto &e : w.eliminated)
         labels[e.variable] = 0;
@@ -438,19 +440,19 @@ inline void Solver::finish(Wide lower, bool complete, bool infeasible) {
         result_.complete = true;
         result_.infeasible = result_.labels.empty();
         result_.lower_bound = INFINITY;
-        if (!result_.infeasible) { // nothing is better than what is known
+        if (!result_.infeasible) { // no labelling is better than the known one
             const double low = energy_from_below(in_, result_.labels) - scale_.slack;
             result_.lower_bound = scale_.integral ? result_.energy : std::nextafter(low, -INFINITY);
         }
         return;
     }
-    if (scale_.integral) { // every energy is a multiple of the granule, less the constant
+    if (scale_.integral) { // every energy minus the constant is a multiple of the granule
         const Wide rest = ((lower % scale_.steps) + scale_.steps) % scale_.steps;
         if (rest != 0)
             lower += scale_.steps - rest;
     }
     const double bound = std::min(to_double(lower, scale_, in_.constant), result_.energy);
-    // the log is of this round alone
+    // the log proves the bound of this round only
     result_.lower_bound = log_ != nullptr ? bound : std::max(result_.lower_bound, bound);
 }
 

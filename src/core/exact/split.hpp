@@ -7,11 +7,11 @@ namespace softmap::exact {
 
 namespace detail {
 
-// Labels of two axes for each entry of a table, by counting through it once.
+// Calls body(t, index of the pair of labels on two axes) for every entry t of a table.
 template <class Body>
 void each_pair(const Work &w, const Factor &f, std::size_t first, std::size_t second, Body &&body) {
     const auto count = static_cast<std::int64_t>(f.table.size());
-    std::int64_t right = 1, left = 1; // entries between two labels of each axis
+    std::int64_t right = 1, left = 1; // strides of the two axes
     for (std::size_t k = f.scope.size(); k-- > first + 1;) {
         if (k > second)
             right *= w.d(f.scope[k]);
@@ -22,7 +22,8 @@ void each_pair(const Work &w, const Factor &f, std::size_t first, std::size_t se
         body(t, (t / left % rows) * columns + t / right % columns);
 }
 
-// What pairs of labels on two axes cost at least, taken off the factor.
+// Returns pair[a, b] = min over entries with labels (a, b) on two axes, and subtracts it from the
+// factor.
 inline Factor split_pair(const Work &w, Factor &f, std::size_t first, std::size_t second,
                          std::vector<char> &covered) {
     const int i = f.scope[first], j = f.scope[second];
@@ -39,9 +40,9 @@ inline Factor split_pair(const Work &w, Factor &f, std::size_t first, std::size_
     return pair;
 }
 
-// The pair tables that add up to a factor; none where it is no such sum.
+// Returns the pair tables whose sum is the factor; none if it is no such sum.
 inline std::vector<Factor> pairs_of(const Work &w, Factor f) {
-    std::vector<char> covered(f.table.size(), 0); // entries that a pair forbids
+    std::vector<char> covered(f.table.size(), 0); // entries that a pair table forbids
     std::vector<Factor> pairs;
     for (std::size_t second = 1; second < f.scope.size(); ++second)
         for (std::size_t first = 0; first < second; ++first)
@@ -57,7 +58,7 @@ inline std::vector<Factor> pairs_of(const Work &w, Factor f) {
 
 } // namespace detail
 
-// Splits a factor as it is read; false where it is no sum over pairs, or too large to look at.
+// Splits a factor of the input. Returns false if it is no sum over pairs or has too many entries.
 inline bool add_as_pairs(Work &w, const Factor &f, std::size_t most) {
     if (f.scope.size() < 3 || f.table.size() > most)
         return false;
@@ -67,8 +68,8 @@ inline bool add_as_pairs(Work &w, const Factor &f, std::size_t most) {
     return !pairs.empty();
 }
 
-// Splits all factors of three or more variables with tables of up to `most` entries that are sums
-// over pairs. The others stay whole: their part that is no such sum would bound less by itself.
+// Splits all factors of three or more variables with at most `most` entries that are sums over
+// pairs. Other factors stay whole: splitting off pairs would weaken their bounds.
 inline void split_factors(Work &w, std::size_t most) {
     for (std::size_t f = 0, count = w.factors.size(); f < count; ++f) {
         if (w.factors[f] == nullptr || w.factors[f]->scope.size() < 3 ||

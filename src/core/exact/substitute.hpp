@@ -1,5 +1,5 @@
-// Variables that are a one-to-one function of another one, by a hard constraint between the two,
-// are replaced by it.
+// Substitution: a variable that a hard constraint makes a one-to-one function of another variable
+// is replaced by that variable.
 #pragma once
 
 #include "eliminate.hpp"
@@ -8,8 +8,8 @@ namespace softmap::exact {
 
 namespace detail {
 
-// For a pair factor: the label of the second variable that each label of the first allows, when
-// that is one-to-one; empty otherwise.
+// For a pair factor: the only label of the second variable that each label of the first allows, if
+// this map is one-to-one; empty otherwise.
 inline std::vector<int> bijection(const Work &w, const Factor &f) {
     const int rows = w.d(f.scope[0]), columns = w.d(f.scope[1]);
     std::vector<int> image(rows, -1);
@@ -31,7 +31,7 @@ inline std::vector<int> bijection(const Work &w, const Factor &f) {
     return image;
 }
 
-// The factor with y's axis read at image[label of x]; x may be in the scope or not.
+// Returns the factor with y = image[x] substituted. Its scope may contain x already.
 inline Factor with_x_for_y(const Work &w, const Factor &f, int x, int y,
                            const std::vector<int> &image) {
     Factor out;
@@ -64,7 +64,7 @@ inline Factor with_x_for_y(const Work &w, const Factor &f, int x, int y,
 
 } // namespace detail
 
-// Replaces y = image(x) in every factor; `tie` is the factor that says so.
+// Substitutes y = image(x) in every factor; `tie` is the factor with this constraint.
 inline void substitute(Work &w, int tie, int x, int y, const std::vector<int> &image) {
     if (w.log != nullptr) {
         w.log->note(Op::SUBSTITUTE, {tie, x, y});

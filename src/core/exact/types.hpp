@@ -13,8 +13,8 @@ namespace softmap::exact {
 using Cost = std::int64_t;
 using Wide = __int128;
 
-// Finite costs stay below 2^57 in absolute value, whatever is shifted between cost functions;
-// a cost of HALF or more is forbidden.
+// Finite costs stay below 2^57 in absolute value after any shifts between cost functions. A cost of
+// HALF or more is forbidden.
 inline constexpr Cost INF = Cost{1} << 60;
 inline constexpr Cost HALF = INF / 2;
 inline constexpr Cost SHIFT_LIMIT = Cost{1} << 57;
@@ -23,22 +23,22 @@ inline bool forbidden(Cost c) { return c >= HALF; }
 inline Cost sum(Cost a, Cost b) { return forbidden(a) || forbidden(b) ? INF : a + b; }
 inline Cost less(Cost a, Cost b) { return forbidden(a) ? INF : a - b; }
 
-// When to stop. `out_of_time` looks at the clock only now and then.
+// When to stop. `spend` reads the clock only after 2^18 units of work.
 struct Control {
 #ifdef SOFTMAP_EXACT_CLOCK // a clock of CPU time, for measurements on a busy machine
     using Clock = SOFTMAP_EXACT_CLOCK;
 #else
     using Clock = std::chrono::steady_clock;
 #endif
-    Clock::time_point deadline = Clock::time_point::max(); // of this call
-    Clock::time_point end = Clock::time_point::max();      // of everything, not before
+    Clock::time_point deadline = Clock::time_point::max(); // deadline of this call
+    Clock::time_point end = Clock::time_point::max();      // deadline of all calls
     std::int64_t max_backtracks = INT64_MAX;
     std::int64_t max_open_bytes = std::int64_t{1} << 30;
     const std::atomic<bool> *stop = nullptr;
     std::int64_t backtracks = 0;
     std::int64_t nodes = 0;
     bool stopped = false;
-    std::int64_t work = 0, total = 0; // since the last look at the clock, and before that
+    std::int64_t work = 0, total = 0; // units of work since the clock was read last, and before
 
     bool check_now() {
         if (stop != nullptr && stop->load(std::memory_order_relaxed))
@@ -47,7 +47,8 @@ struct Control {
             stopped = true;
         return stopped;
     }
-    // `amount` is roughly the number of table entries looked at.
+    // Counts work and returns whether to stop. `amount` is roughly the number of table entries
+    // read.
     bool spend(std::int64_t amount) {
         if ((work += amount) < (1 << 18))
             return stopped;
@@ -63,7 +64,7 @@ struct Control {
     }
 };
 
-// A set of small integers from which the smallest or the largest can be taken.
+// A set of small integers, with removal of the smallest or the largest.
 class RankQueue {
   public:
     explicit RankQueue(int n = 0) : words_((n + 63) / 64, 0) {}
@@ -84,12 +85,12 @@ class RankQueue {
         }
         return high_ < 0;
     }
-    int pop_min() { // not empty
+    int pop_min() { // the set must not be empty
         const int bit = std::countr_zero(words_[low_]);
         words_[low_] &= words_[low_] - 1;
         return low_ * 64 + bit;
     }
-    int pop_max() { // not empty
+    int pop_max() { // the set must not be empty
         const int bit = 63 - std::countl_zero(words_[high_]);
         words_[high_] &= ~(std::uint64_t{1} << bit);
         return high_ * 64 + bit;

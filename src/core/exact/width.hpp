@@ -1,4 +1,4 @@
-// How large the tables of variable elimination would be, in a greedy order.
+// Size of the tables of variable elimination in a greedy order.
 #pragma once
 
 #include <algorithm>
@@ -11,9 +11,9 @@
 
 namespace softmap::exact {
 
-// Table entries that eliminating all variables needs if the next one is always that of the
-// smallest table; +inf if there are more than `limit`. Scopes are scope[start[f]..start[f + 1] -
-// 1].
+// Returns the number of table entries of eliminating all variables in the greedy order in which the
+// next variable has the smallest table; +inf if it exceeds `limit`. The variables of factor f are
+// scope[start[f]], ..., scope[start[f + 1] - 1].
 inline double elimination_entries(std::span<const std::int64_t> num_labels,
                                   std::span<const std::int64_t> start,
                                   std::span<const std::int64_t> scope, double limit) {
@@ -47,7 +47,7 @@ inline double elimination_entries(std::span<const std::int64_t> num_labels,
         const auto [entries, v] = queue.top();
         queue.pop();
         if (entries != key[v])
-            continue; // the variable has changed since
+            continue; // an outdated entry of the queue
         total += std::exp2(std::min(entries, 1000.0));
         if (entries > most || total > limit)
             return INFINITY;

@@ -1,4 +1,5 @@
-// The integer model that presolve rewrites, and the steps that undo what it did.
+// The integer model that presolve rewrites, and the records that recover labels of eliminated
+// variables.
 #pragma once
 
 #include <array>
@@ -16,8 +17,9 @@ struct Factor {
     std::vector<Cost> table;
 };
 
-// How to label an eliminated variable once its neighbours are labelled. `choice` is over the labels
-// that the neighbours had then; `index` maps an original label to its place there.
+// How to label an eliminated variable once its neighbours are labelled. `choice` is a table over
+// the labels that the neighbours had at the elimination; `index` maps an original label to its
+// index in that table.
 struct Elimination {
     int variable;
     std::vector<int> neighbours;
@@ -27,9 +29,9 @@ struct Elimination {
 
 struct Work {
     std::vector<std::vector<Cost>> unary;
-    std::vector<std::vector<int>> label; // original label of each label kept
+    std::vector<std::vector<int>> label; // original number of each label kept
     std::vector<std::unique_ptr<Factor>> factors;
-    std::vector<std::vector<int>> incident; // factors of each variable; may name dead ones
+    std::vector<std::vector<int>> incident; // factors of each variable, some of them removed
     std::vector<char> gone;
     std::map<std::vector<int>, int> by_scope;
     std::vector<Elimination> eliminated;
@@ -63,7 +65,7 @@ struct Work {
         by_scope.erase(factors[f]->scope);
         factors[f].reset();
     }
-    // A cost table over any number of variables, in increasing order.
+    // Adds a cost table over any number of variables, which are in increasing order.
     void add_costs(Factor f) {
         if (f.scope.size() >= 2)
             return add_factor(std::move(f));
@@ -80,7 +82,7 @@ struct Work {
     }
 };
 
-// Least cost of each label of the variable at `position`, over the rest of the table.
+// Returns the smallest entry for each label of the variable at `position`.
 inline void min_marginal(const Work &w, const Factor &f, std::size_t position,
                          std::vector<Cost> &out) {
     std::int64_t inner = 1, outer = 1;
@@ -98,7 +100,7 @@ inline void min_marginal(const Work &w, const Factor &f, std::size_t position,
         }
 }
 
-// Adds `amount[label]` to every finite entry, by the label of the variable at `position`.
+// Adds amount[a] to every finite entry in which the variable at `position` has label a.
 inline void add_to_table(const Work &w, Factor &f, std::size_t position,
                          const std::vector<Cost> &amount) {
     std::int64_t inner = 1, outer = 1;
@@ -114,7 +116,7 @@ inline void add_to_table(const Work &w, Factor &f, std::size_t position,
         }
 }
 
-// Moves the least entry of each table and of each variable's costs to the constant.
+// Moves the smallest entry of each table and of each variable's unary costs to the constant.
 inline void normalise(Work &w) {
     if (w.log != nullptr)
         w.log->note(Op::NORMALISE, {});
@@ -136,7 +138,7 @@ inline void normalise(Work &w) {
             lower(f->table);
 }
 
-// The same table with its axes in increasing order of the variables.
+// Returns the table with its axes in increasing order of the variables.
 inline Factor sorted_factor(std::vector<int> scope, std::vector<Cost> table,
                             const std::vector<int> &sizes) {
     if (std::is_sorted(scope.begin(), scope.end()))
@@ -166,15 +168,15 @@ inline Factor sorted_factor(std::vector<int> scope, std::vector<Cost> table,
     return out;
 }
 
-// How far above the least cost of its block an entry may lie.
+// Largest finite excess of an entry over the smallest entry of its block, in units.
 inline std::int64_t most_units(const Scale &scale) {
     return static_cast<std::int64_t>(scale.units(scale.spread)) + 2;
 }
 
 namespace detail {
 
-// Integer costs of one block above the least, which is added to `base`; what lies above `spread`
-// over the least is forbidden.
+// Returns the integer costs of one block minus the smallest, which is added to `base`. Entries that
+// exceed the smallest by more than `most_units` are forbidden.
 inline std::vector<Cost> to_units(std::span<const double> costs, const Scale &scale, Wide &base) {
     double lo = INFINITY;
     for (double c : costs)

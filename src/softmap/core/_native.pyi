@@ -6,19 +6,21 @@ import numpy
 from numpy.typing import NDArray
 
 def use(table: object) -> None:
-    """Take the inner loops from a library of kernels."""
+    """Use the inner loops of a table of kernels."""
 
 def level() -> str:
-    """The instruction set of the inner loops."""
+    """Return the instruction set of the inner loops."""
 
 def width() -> int:
-    """Doubles in one of its vector registers."""
+    """
+    Return the number of doubles in a vector register of that instruction set.
+    """
 
 def cpu_level() -> str:
-    """The highest instruction set that this machine runs."""
+    """Return the highest instruction set that this machine supports."""
 
 def give_back() -> None:
-    """Hand memory that was freed back to the system."""
+    """Return freed heap memory to the operating system."""
 
 class Layout:
     """The flat arrays of a model that every kernel reads."""
@@ -47,7 +49,9 @@ def message(
     out: Annotated[NDArray[numpy.float64], dict(shape=(None,), order="C", device="cpu")],
     eta: float,
 ) -> None:
-    """Message into half-edge h from costs a on the labels of its far end."""
+    """
+    Compute the message into half-edge h from costs `a` at the other endpoint.
+    """
 
 def plan(
     layout: Layout,
@@ -62,10 +66,10 @@ def plan(
     ],
     leading: bool,
 ) -> dict:
-    """The arrays of a schedule that do not depend on costs, by name."""
+    """Return the arrays of a schedule that do not depend on costs, by name."""
 
 class Schedule:
-    """What one pass over the graph does."""
+    """The order of updates in a pass, and its arrays."""
 
     def __init__(self, arrays: dict) -> None: ...
 
@@ -147,7 +151,7 @@ def spread(
     msg: Annotated[NDArray[numpy.float32], dict(shape=(None,), order="C", device="cpu")],
     threads: int = 1,
 ) -> None:
-    """Messages into early ends from λ of a smaller model."""
+    """Compute messages into early endpoints from λ of a coarser model."""
 
 @overload
 def to_lam(
@@ -247,7 +251,9 @@ def sampled_passes(
     recent: float,
     threads: int,
 ) -> None:
-    """Passes with momentum, and a running average of the node marginals."""
+    """
+    Make passes with momentum, and update a running average of the node marginals.
+    """
 
 @overload
 def half_pass(
@@ -297,7 +303,7 @@ def lowered_half(
     dot: Annotated[NDArray[numpy.float64], dict(shape=(None,), order="C", device="cpu")],
     threads: int,
 ) -> None:
-    """A hard half pass forward, rounded down."""
+    """Make a forward half pass with hard minima, rounded down."""
 
 @overload
 def chain_bound(
@@ -326,14 +332,14 @@ def chain_bound(
     threads: int,
 ) -> float:
     """
-    A number certainly at most the bound of `cut_chains` after `lowered_half`.
+    Return a lower bound on the bound of `cut_chains` after `lowered_half`.
     """
 
 @overload
 def portions(schedule: Schedule) -> int: ...
 @overload
 def portions(schedule: SingleSchedule) -> int:
-    """How many portions `price` tells apart."""
+    """Return the number of rows that `price` writes."""
 
 @overload
 def price(
@@ -374,7 +380,7 @@ def price(
     threads: int,
 ) -> None:
     """
-    Cost, and if asked entropy and slack, of couplings near κ = share - message.
+    Compute the cost (if `whole`, also entropy and slack) of couplings near κ = share - message.
     """
 
 @overload
@@ -399,7 +405,9 @@ def read_labels(
     labels: Annotated[NDArray[numpy.int64], dict(shape=(None,), order="C", device="cpu")],
     threads: int,
 ) -> None:
-    """Labels of all nodes by the messages of a hard half pass forward."""
+    """
+    Decode labels of all nodes from the messages of a hard forward half pass.
+    """
 
 @overload
 def extrapolate(
@@ -525,7 +533,7 @@ def couplings(
 ) -> None: ...
 
 class SingleSchedule:
-    """What one pass over the graph does."""
+    """The order of updates in a pass, and its arrays."""
 
     def __init__(self, arrays: dict) -> None: ...
 
@@ -544,7 +552,7 @@ def by_strip(
     ],
     out: Annotated[NDArray[numpy.float64], dict(shape=(None,), order="C", device="cpu")],
 ) -> None:
-    """Costs of the nodes in the order of strips."""
+    """Copy the costs of the nodes into the order of strips."""
 
 def packed_size(arg0: int, arg1: int, arg2: int, /) -> int: ...
 @overload
@@ -700,16 +708,16 @@ def star_values(
 def random_word(
     words: Annotated[NDArray[numpy.uint64], dict(shape=(None,), order="C", device="cpu")],
 ) -> int:
-    """The next 64 random bits."""
+    """Return the next 64 random bits."""
 
 def random_below(
     words: Annotated[NDArray[numpy.uint64], dict(shape=(None,), order="C", device="cpu")],
     bound: int,
 ) -> int:
-    """An integer of 0..bound-1, exactly uniform."""
+    """Return an exactly uniform integer in 0..bound-1."""
 
 class StarOrder:
-    """The half-edges of each node one after the other."""
+    """The half-edges sorted by node, so that each star is contiguous."""
 
     def __init__(self, layout: Layout) -> None: ...
 
@@ -718,7 +726,9 @@ def draw_block(
     stars: bool,
     words: Annotated[NDArray[numpy.uint64], dict(shape=(None,), order="C", device="cpu")],
 ) -> tuple[int, int]:
-    """Draw a block as an update does: its first position and its size."""
+    """
+    Draw a block as an update does; return its first position and its size.
+    """
 
 class StandardRun:
     """The arrays of a run of Algorithm 1."""
@@ -738,9 +748,7 @@ class StandardRun:
         epoch: Annotated[NDArray[numpy.int64], dict(shape=(None,), order="C", device="cpu")],
     ) -> None: ...
     def begin(self, eta: float) -> None:
-        """
-        Fill everything that follows from lam, which is the best iterate so far.
-        """
+        """Compute all arrays from lam, and make lam the best iterate so far."""
 
     def run(
         self,
@@ -783,7 +791,7 @@ def sequential(
     num_variables: int,
     labels: Annotated[NDArray[numpy.int64], dict(shape=(None,), order="C", device="cpu")],
 ) -> None:
-    """Decide the nodes in an order, each given those before it."""
+    """Fix the nodes sequentially in an order, each given those before it."""
 
 def iterated_modes(
     layout: Layout,
@@ -795,7 +803,7 @@ def iterated_modes(
     max_sweeps: int,
 ) -> None:
     """
-    Coordinate descent in place: fewer broken constraints first, then less cost.
+    Run ICM in place: minimise the violated constraints first, then the cost.
     """
 
 def forest_rounds(
@@ -805,7 +813,9 @@ def forest_rounds(
     count: int,
     heat: float,
 ) -> None:
-    """Solve random forests in place, with noise that falls from heat to 0."""
+    """
+    Run tree moves on random forests in place, with noise that decreases from heat to 0.
+    """
 
 def next_forest(
     layout: Layout,
@@ -814,13 +824,17 @@ def next_forest(
     links: Annotated[NDArray[numpy.int64], dict(shape=(None,), order="C", device="cpu")],
     parent: Annotated[NDArray[numpy.int64], dict(shape=(None,), order="C", device="cpu")],
 ) -> int:
-    """The first forest that forest_rounds solves; its size."""
+    """
+    Write the first forest that forest_rounds solves; return its number of nodes.
+    """
 
 def arc_consistency(
     layout: Layout,
     allowed: Annotated[NDArray[numpy.bool_], dict(shape=(None,), order="C", device="cpu")],
 ) -> int:
-    """Clear `allowed` in place; a node that ran out of states, or -1."""
+    """
+    Remove unsupported states from `allowed`; return a node without states, or -1.
+    """
 
 def decide(
     layout: Layout,
@@ -833,7 +847,9 @@ def decide(
     ],
     labels: Annotated[NDArray[numpy.int64], dict(shape=(None,), order="C", device="cpu")],
 ) -> bool:
-    """Labels one by one, arc consistency kept after each."""
+    """
+    Fix labels sequentially, maintaining arc consistency; return whether it succeeded.
+    """
 
 def improve(
     layout: Layout,
@@ -860,7 +876,7 @@ def improve(
     | None = None,
 ) -> tuple[int, int, int]:
     """
-    Large neighbourhoods solved exactly, in place; (work used, cycles, how often it fell).
+    Run a large-neighbourhood search in place; return (work, cycles, improvements).
     """
 
 def feasible(
@@ -878,7 +894,7 @@ def feasible(
     seconds: float,
 ) -> tuple[int, int, int]:
     """
-    Labels that obey all hard constraints: (0 none exists, 1 found or 2 unknown; work; failures).
+    Search for labels that satisfy all hard constraints. Return (0 if none exists, 1 if found, 2 if unknown; work; failures).
     """
 
 def merge(
@@ -891,7 +907,7 @@ def merge(
     num_variables: int,
 ) -> bool:
     """
-    Take the connected parts of `other` that do not raise the cost; whether it fell.
+    Take the connected components of the change to `other` that do not raise the cost; return whether it fell.
     """
 
 def sort_halves(
@@ -901,7 +917,9 @@ def sort_halves(
     start: Annotated[NDArray[numpy.int64], dict(shape=(None,), order="C", device="cpu")],
     half: Annotated[NDArray[numpy.int32], dict(shape=(None,), order="C", device="cpu")],
 ) -> None:
-    """The half-edges of each node, ascending, and where they begin."""
+    """
+    Sort the half-edges by node; start[i] is the index of the first one of node i.
+    """
 
 def greedy_colouring(
     node: Annotated[
@@ -915,7 +933,7 @@ def greedy_colouring(
     ],
     colour: Annotated[NDArray[numpy.int32], dict(shape=(None,), order="C", device="cpu")],
 ) -> None:
-    """First-fit colours in node order."""
+    """Compute a greedy (first-fit) colouring in node order."""
 
 def depth_levels(
     node: Annotated[
@@ -932,7 +950,9 @@ def depth_levels(
     ],
     level: Annotated[NDArray[numpy.int32], dict(shape=(None,), order="C", device="cpu")],
 ) -> None:
-    """Depth of each node in the graph directed along rank."""
+    """
+    Compute the depth of each node in the graph whose edges point to higher rank.
+    """
 
 def order_halves(
     node: Annotated[
@@ -955,7 +975,7 @@ def order_halves(
     threads: int = 1,
 ) -> None:
     """
-    The number of each half-edge at its node, earlier ends first; how many those are.
+    Number the half-edges of each node, those to earlier nodes first, and count these.
     """
 
 def place_halves(
@@ -982,7 +1002,7 @@ def place_halves(
     threads: int = 1,
 ) -> None:
     """
-    Slots of half-edges in tiles of 32 nodes, and the slot of the other end of each.
+    Compute the slots of half-edges in tiles of 32 nodes, and of their opposite half-edges.
     """
 
 def order_by(
@@ -991,7 +1011,9 @@ def order_by(
     ],
     order: Annotated[NDArray[numpy.int32], dict(shape=(None,), order="C", device="cpu")],
 ) -> None:
-    """A stable order of whole numbers from 0 on."""
+    """
+    Sort non-negative integers: write the stable ascending order to `order`.
+    """
 
 FEASIBLE: float = 1e-12
 
@@ -1005,7 +1027,9 @@ def reduced_unary(
     out: Annotated[NDArray[numpy.float64], dict(shape=(None,), order="C", device="cpu")],
     threads: int = 1,
 ) -> None:
-    """C_i - Σ λ of every node state, rounded as it comes."""
+    """
+    Compute C_i - Σ λ of every node state, in plain floating-point arithmetic.
+    """
 
 def node_minima(
     layout: Layout,
@@ -1015,7 +1039,7 @@ def node_minima(
     out: Annotated[NDArray[numpy.float64], dict(shape=(None,), order="C", device="cpu")],
     threads: int = 1,
 ) -> None:
-    """Numbers certainly at most min C_i - Σ λ, by node."""
+    """Compute a lower bound on min C_i - Σ λ for each node."""
 
 def edge_minima(
     layout: Layout,
@@ -1026,7 +1050,7 @@ def edge_minima(
     threads: int = 1,
 ) -> None:
     """
-    Numbers certainly at most min C_e + λ_i + λ_j over allowed labels, by edge.
+    Compute a lower bound on min C_e + λ_i + λ_j over allowed labels for each edge.
     """
 
 def dual_bound(
@@ -1038,7 +1062,7 @@ def dual_bound(
     threads: int = 1,
 ) -> float:
     """
-    A number certainly at most the dual objective at λ, in real numbers, plus a constant.
+    Return a lower bound, in real numbers, on the dual objective at λ plus a constant.
     """
 
 def couple(
@@ -1061,7 +1085,7 @@ def couple(
     threads: int = 1,
 ) -> None:
     """
-    Couplings of node marginals along edges (all, if None), and what they cost.
+    Couple node marginals along edges (by default all); compute the couplings' costs.
     """
 
 def soft_nodes(
@@ -1081,7 +1105,9 @@ def soft_nodes(
     minimum: Annotated[NDArray[numpy.float64], dict(shape=(None,), order="C", device="cpu")],
     threads: int = 1,
 ) -> None:
-    """Soft marginals of nodes, their entropies and their soft minima."""
+    """
+    Compute soft marginals of nodes, their entropies and their soft minima.
+    """
 
 def transport_batch(
     cost: Annotated[
@@ -1097,7 +1123,7 @@ def transport_batch(
     out: Annotated[NDArray[numpy.float64], dict(shape=(None, None, None), order="C", device="cpu")],
     stranded: Annotated[NDArray[numpy.float64], dict(shape=(None,), order="C", device="cpu")],
 ) -> None:
-    """The cheapest couplings of a stack of problems."""
+    """Compute optimal transport plans of a stack of problems."""
 
 def exchange_batch(
     cost: Annotated[
@@ -1108,7 +1134,9 @@ def exchange_batch(
         NDArray[numpy.float64], dict(shape=(None, None, None), order="C", device="cpu")
     ],
 ) -> None:
-    """Cheaper couplings of a stack, by moves among two rows and two columns."""
+    """
+    Improve the couplings of a stack by moves among two rows and two columns.
+    """
 
 def cycle_gains(
     tables: Annotated[
@@ -1125,7 +1153,7 @@ def cycle_gains(
     threads: int = 1,
 ) -> None:
     """
-    The least joint cost of each cycle's pairs less the sum of their least costs.
+    Compute, for each cycle, the smallest joint cost of its pairs minus the sum of their minima.
     """
 
 def lower_sum(
@@ -1133,14 +1161,14 @@ def lower_sum(
         NDArray[numpy.float64], dict(shape=(None,), order="C", device="cpu", writable=False)
     ],
 ) -> float:
-    """A number certainly at most Σ values."""
+    """Return a lower bound on Σ values."""
 
 def careful_sum(
     values: Annotated[
         NDArray[numpy.float64], dict(shape=(None,), order="C", device="cpu", writable=False)
     ],
 ) -> float:
-    """Σ values, as good as rounded once."""
+    """Return Σ values, rounded once."""
 
 def elimination_entries(
     num_labels: Annotated[
@@ -1154,14 +1182,16 @@ def elimination_entries(
     ],
     limit: float,
 ) -> float:
-    """Table entries of a greedy variable elimination; inf beyond the limit."""
+    """
+    Return the table entries of a greedy variable elimination; inf above the limit.
+    """
 
 class StopFlag:
     def __init__(self) -> None: ...
     def set(self) -> None: ...
 
 class ExactSearch:
-    """A branch and bound over one model."""
+    """Branch and bound over one model."""
 
     def __init__(
         self,
@@ -1206,14 +1236,16 @@ class ExactSearch:
         backtrack_limit: int,
         stop: StopFlag | None = None,
     ) -> dict:
-        """Search on, for so many seconds and backtracks; what is known then."""
+        """
+        Continue the search up to a limit of seconds or backtracks; return the result so far.
+        """
 
 def decimals(
     text: bytes,
     values: Annotated[NDArray[numpy.float64], dict(shape=(None,), order="C", device="cpu")],
 ) -> tuple[int, list[int]]:
     """
-    Decimal numbers between blanks; how many there are (-1: look elsewhere), and number, begin and end of each token that is none, or not exact.
+    Parse decimal numbers separated by blanks into `values`. Return the number of tokens (-1 if most were rejected), and the index, begin and end of each rejected token.
     """
 
 def parity_messages(
@@ -1224,7 +1256,7 @@ def parity_messages(
     eta: float,
 ) -> None:
     """
-    Messages of parity factors, one per row, in place of the costs sent to them.
+    Replace the costs sent to parity factors, one per row, by the factors' messages.
     """
 
 def parity_minima(
@@ -1235,7 +1267,7 @@ def parity_minima(
     out: Annotated[NDArray[numpy.float64], dict(shape=(None,), order="C", device="cpu")],
 ) -> None:
     """
-    Numbers no larger than the least cost of a labelling of each row's parity.
+    Write a lower bound on the cost of all labellings of each row's parity to `out`.
     """
 
 def parity_hulls(
@@ -1244,13 +1276,13 @@ def parity_hulls(
         NDArray[numpy.uint8], dict(shape=(None,), order="C", device="cpu", writable=False)
     ],
 ) -> None:
-    """Projects rows to the convex hull of all labellings of their parity."""
+    """Project each row onto the convex hull of all labellings of its parity."""
 
 def parity_cones(
     values: Annotated[NDArray[numpy.float64], dict(shape=(None, None), order="C", device="cpu")],
 ) -> None:
     """
-    Projects rows to the costs at which no even labelling costs less than nothing.
+    Project each row onto the cone of costs at which no even labelling costs less than 0.
     """
 
 def decode(
@@ -1278,7 +1310,7 @@ def decode(
     threads: int,
 ) -> None:
     """
-    Decodes words; `found` gets cost, bound, whether it is proved, and the iterations.
+    Decode words; a row of `found` is cost, bound, whether proved optimal, iterations.
     """
 
 def code_bound(
@@ -1301,7 +1333,7 @@ def code_bound(
         NDArray[numpy.float64], dict(shape=(None,), order="C", device="cpu", writable=False)
     ],
 ) -> float:
-    """A number no larger than the bound that λ proves."""
+    """Return the dual bound at λ, rounded down."""
 
 def cut_applies(layout: Layout, barrier: float) -> bool:
     """
@@ -1316,7 +1348,7 @@ def binary_cut(
     seconds: float,
 ) -> bool:
     """
-    Optimal labels and λ of a submodular model of two labels; False when time ran out.
+    Compute optimal labels and λ of a submodular model of two labels; False if time ran out.
     """
 
 class FusionMoves:
@@ -1330,5 +1362,5 @@ class FusionMoves:
         seconds: float,
     ) -> int:
         """
-        Take labels of the proposal where a minimum cut says so; how many changed, or -1.
+        Fuse labels with a proposal by a minimum cut; return the number of changes, or -1.
         """
