@@ -127,7 +127,7 @@ class ExactSearch:
     incumbent : int array, optional
         Labels of a known labelling.
     lam : float array, optional
-        Initial reparametrisation λ: one block per variable in the scope of each factor (`flat_lam`).
+        Initial reparametrisation λ, as `flat_lam` returns it.
     relative_gap, absolute_gap : float
         The search ignores labellings that improve the incumbent by less than these gaps.
     presolve : bool

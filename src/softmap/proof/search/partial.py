@@ -267,7 +267,7 @@ class PartialSearch:
         return missed
 
     def _grow(self, pieces: list[_Piece]) -> bool:
-        """Add the endpoints of border edges that solved components leave above the minimum."""
+        """Add outer endpoints of edges that solved components miss, and their neighbours."""
         ends, x = self.model.edges, self._combined(pieces, free=True)
         solved = np.zeros(self.model.n, dtype=bool)
         for piece in pieces:
