@@ -192,9 +192,7 @@ class Passes:
             self._half(True, eta, True, messages)
             self._half(False, eta, True, messages)
             sums = [[chains.loops.product] for chains in self.chains.values()]
-            self._product = self.team.begin(
-                sums, 1
-            )  # communicated in the background until the next pass
+            self._product = self.team.begin(sums, 1)  # `settle` waits for it
 
     def settle(self) -> None:
         """Wait for the restart product of the last pass."""
