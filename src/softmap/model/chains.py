@@ -93,7 +93,7 @@ class Chain:
                 states,
                 np.maximum(states, 0),
                 table,
-            )  # holds the array, so that its id stays unique
+            )  # keeps the id of `states` unique
         _, labels, table = self.steps[key]
         self.num_labels.append(count)
         self.factors.append(((*scope, number), table))
@@ -302,7 +302,5 @@ def _last_digit(
             before = found.follow((before,), state % SIZES.base, SIZES.base)
             state, most = np.arange(SIZES.base), SIZES.base - 1
     if len(counted) == 1 and not np.array_equal(state, np.arange(len(state))):
-        before = found.follow(
-            (before,), state, most + 1
-        )  # the labels are not digits: map them to digits
+        before = found.follow((before,), state, most + 1)  # map labels to digits
     return before, carries

@@ -56,20 +56,20 @@ def solve(model: Model, options: Options) -> Result:
     gap : float, default 1e-6
         Relative gap between labelling and bound that ends the run.
     time_limit : float, optional
-        Stop after this many seconds. No limit if left out.
+        Stop after this many seconds. No limit by default.
     memory_limit : int, optional
         Memory limit of the run in bytes, with the model but without Python and its libraries. A run
         that needs more raises `NotEnoughMemory` before it starts; later stages that need more are
         skipped. By default, all memory of the machine.
     max_work : int, optional
-        Stop after this many messages along half-edges. No limit if left out.
+        Stop after this many messages along half-edges. No limit by default.
     updates : int, optional
         Stop after this many updates: passes, or single updates of a randomised method. A method
         other than "anneal" does all updates even if the gaps are closed earlier.
     threads : int, optional
-        Threads of the processor; all that this process may use if left out.
+        Number of CPU threads; by default all that this process may use.
     dtype : "float64" or "float32", optional
-        Precision of the iterates: "float64" on the processor, "float32" on a GPU if left out.
+        Precision of the iterates; by default "float64" on the CPU and "float32" on a GPU.
         Bounds are always computed in float64.
     seed : int, default 0
         Seed of the random numbers.
@@ -89,7 +89,7 @@ def solve(model: Model, options: Options) -> Result:
     proof : str or Path, optional
         File to which a proof of the bound is written, for `softmap.verify` and others to check.
     on_snapshot : function, optional
-        Called with a `Snapshot` after each check; the run stops where it returns False.
+        Called with a `Snapshot` after each check; the run stops if it returns False.
     backend : "cpu" or "cuda", default "cpu"
         Where passes run. "cuda" is a GPU, for the method "anneal" only; it needs the extra `cuda12`
         or `cuda13`.
@@ -187,25 +187,25 @@ def resume(  # noqa: PLR0913 - the limits of `solve`
     model : Model
         The model of the run that was stopped.
     lp_gap : float, optional
-        Relative gap at which the relaxation counts as solved; as before if left out.
+        Relative gap at which the relaxation counts as solved; by default that of the stored run.
     gap : float, optional
-        Relative gap between labelling and bound that ends the run; as before if left out.
+        Relative gap between labelling and bound that ends the run; by default that of the stored run.
     time_limit : float, optional
-        Stop after this many seconds, those of the stopped run included. No limit if left out.
+        Stop after this many seconds, those of the stopped run included. No limit by default.
     memory_limit : int, optional
         Bytes that the run may take, as for `solve`.
     max_work : int, optional
-        Stop after this many messages in all. No limit if left out.
+        Stop after this many messages in all. No limit by default.
     updates : int, optional
-        Stop after this many updates in all; as before if left out.
+        Stop after this many updates in all; by default that of the stored run.
     threads : int, optional
-        Threads of the processor; all that this process may use if left out.
+        Number of CPU threads; by default all that this process may use.
     checkpoint : str or Path, optional
-        File to which this run is written; it may be `path`. Nothing is written if left out.
+        File to which this run is written; it may be `path`. Nothing is written by default.
     proof : str or Path, optional
         File to which a proof of the bound is written.
     on_snapshot : function, optional
-        Called with a `Snapshot` after each check; the run stops where it returns False.
+        Called with a `Snapshot` after each check; the run stops if it returns False.
     verbose : bool, default False
         Print a line per check.
     progress : bool, default False
@@ -214,7 +214,7 @@ def resume(  # noqa: PLR0913 - the limits of `solve`
     Returns
     -------
     Result
-        The same as of `solve`.
+        The result, as of `solve`.
 
     Raises
     ------

@@ -25,11 +25,11 @@ class AnswerLimits:
     """Limits of the display of a labelling on a terminal."""
 
     variables: int = 64
-    """Variables whose labels are printed."""
+    """Largest number of variables whose labels are printed."""
     columns: int = 80
-    """Characters of a thumbnail's width, at most; a narrower terminal has a smaller one."""
+    """Largest width of a thumbnail, in characters; at most the width of the terminal."""
     lines: int = 24
-    """Lines of a thumbnail; a line holds two rows of pixels."""
+    """Largest height of a thumbnail, in lines of two rows of pixels each."""
 
 
 LIMITS = AnswerLimits()

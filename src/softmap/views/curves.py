@@ -25,7 +25,7 @@ class ChartSizes:
     top: int = 28
     bottom: int = 40
     ticks: int = 4
-    """Ticks on each axis, about."""
+    """Approximate number of ticks on each axis."""
 
 
 SIZES = ChartSizes()

@@ -31,11 +31,11 @@ class NotebookSizes:
     """Limits of the display of a result in a notebook."""
 
     side: int = 320
-    """Pixels of an image's longer side."""
+    """Longer side of an image, in pixels."""
     curves: int = 460
-    """Pixels of the chart's width."""
+    """Width of the chart, in pixels."""
     listed: int = 24
-    """Variables whose states are listed by name."""
+    """Largest number of variables whose states are listed by name."""
 
 
 SIZES = NotebookSizes()

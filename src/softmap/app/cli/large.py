@@ -34,9 +34,9 @@ class Large:
     """Limits of solve-large."""
 
     labels: int = 50_000_000
-    """Variables up to which one file holds all labels."""
+    """Largest number of variables for which one file holds all labels."""
     grace: float = 0.5
-    """Seconds the first process has to say what went wrong before the others do."""
+    """Seconds that other processes wait for process 0 to report an error first."""
 
 
 LARGE = Large()

@@ -44,13 +44,13 @@ class Rhythm:
     """Intervals between progress reports of a run over many models."""
 
     summary: float = 5.0
-    """Seconds between two summaries of a run under way."""
+    """Seconds between two writes of the summary during a run."""
     worst: int = 5
-    """Models shown with the largest gaps."""
+    """Number of models with the largest gaps shown."""
     lines: float = 10.0
-    """Seconds between two lines where there is no terminal."""
+    """Seconds between two lines without a terminal."""
     pictures: float = 0.2
-    """Seconds between two pictures where there is one."""
+    """Seconds between two updates of the display on a terminal."""
 
 
 RHYTHM = Rhythm()

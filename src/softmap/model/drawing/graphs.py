@@ -28,7 +28,7 @@ class DrawingSizes:
     crowded: int = 48
     """Number of dots from which dots are small and carry no text."""
     rounds: int = 60
-    """Steps of the layout."""
+    """Number of steps of the layout."""
 
 
 SIZES = DrawingSizes()
@@ -43,13 +43,13 @@ class Dot:
     inside: str = ""
     """Text in the dot: the label."""
     above: str = ""
-    """Text above it: the name."""
+    """Text above the dot: the name."""
     title: str = ""
     """Text that appears when the pointer rests on the dot."""
     doubt: float = 0.0
-    """Between 0 and 1: how strong the red ring around the dot is."""
+    """Opacity of the red ring around the dot, between 0 and 1."""
     factor: bool = False
-    """Whether it is a factor, drawn as a square."""
+    """Whether the node is a factor, drawn as a square."""
 
 
 def positions(count: int, edges: NDArray[np.integer]) -> Floats:
