@@ -1,4 +1,4 @@
-// Costs moved between edges, their ends and the bound: the steps of EDAC.
+// Moves costs between edges, their endpoints and the bound: the steps of EDAC.
 #pragma once
 
 #include "propagate.hpp"

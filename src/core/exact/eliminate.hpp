@@ -11,12 +11,12 @@ namespace detail {
 
 // Tables over (scope of the result, v), each with its strides, the small ones added up.
 struct Bucket {
-    std::vector<int> scope; // of the result
+    std::vector<int> scope; // scope of the result
     std::vector<int> sizes;
     struct Part {
         const Cost *table;
-        std::vector<std::int64_t> stride; // along the result's axes
-        std::int64_t own;                 // along v
+        std::vector<std::int64_t> stride; // strides along the axes of the result
+        std::int64_t own;                 // stride along v
     };
     std::vector<Part> parts;
 };

@@ -31,7 +31,7 @@ struct Input {
     }
 };
 
-// What a labelling pays, one term after the other.
+// Calls body(cost) for each cost term of the labelling x.
 template <class Body>
 void each_term(const Input &in, std::span<const std::int64_t> x, Body &&body) {
     body(in.constant);

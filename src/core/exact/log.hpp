@@ -156,11 +156,12 @@ class TreeLog {
             touched_variables_.push_back(x);
         lowered_[x] += amount;
     }
-    // A label goes: its own cost reaches the cut, or with its least cost in the factor of `word`.
+    // Records the removal of label a: its unary cost reaches the cut, alone (word = -1) or with its
+    // minimum in the factor of `word`.
     void remove(int x, int a, std::int64_t word) {
         write_moves();
         mixed_ = mixed_ || (last_removed_ >= 0 && last_removed_ != x);
-        if (word >= 0 && mixed_) // the reason may rest on the labels of other variables
+        if (word >= 0 && mixed_) // the reason may depend on earlier removals
             write_removals();
         last_removed_ = x;
         if (word >= 0)

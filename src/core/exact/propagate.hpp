@@ -139,8 +139,8 @@ class Propagator : public Network {
     bool too_much(int x, int a, Cost extra) {
         return forbidden(extra) || c0() + unary(x, a) + extra >= cut;
     }
-    // Adds to a unary cost what comes from a factor; `from` is the label's word there in the log,
-    // unless it is there already.
+    // Adds `amount` to a unary cost. The log records it as moved from the word `from` of a factor,
+    // unless `from` is -1: the move is recorded already.
     bool raise(int x, int a, Cost amount, std::int64_t from = -1) {
         if (log != nullptr && from >= 0)
             log->move(from, amount);

@@ -116,7 +116,7 @@ inline bool dominates(const Work &w, int v, int a, int b, const std::vector<int>
     return worst <= 0;
 }
 
-// Dead-end elimination; stops early when `budget` table entries have been looked at.
+// Dead-end elimination; stops early when `budget` table entries have been read.
 inline bool remove_dominated(Work &w, Control &control, std::int64_t budget) {
     bool any = false;
     for (int v = 0; v < w.n() && budget > 0 && !control.stopped; ++v) {

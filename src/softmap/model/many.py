@@ -33,7 +33,7 @@ __all__ = [
 ]  # fmt: skip
 
 MOST_SUMS = 1 << 16
-SHOWN = 12  # variables that a message names
+SHOWN = 12  # largest number of variables named in a message
 _BEYOND = 1 << 60  # above any sum: larger bounds are replaced by this one
 _FAILED = 1 << 61  # one state for all sums that can no longer satisfy the bounds
 
@@ -89,20 +89,21 @@ class Many:
         raise NotImplementedError
 
     def require(self, allowed: Sequence[NDArray[np.bool_]], names: Sequence[Any] | None) -> None:
-        """Raise `InfeasibleModel` unless labels obey it that its variables may have.
+        """Raise `InfeasibleModel` if no allowed labels satisfy the factor.
 
-        For factors that are not written as one tree: there, arc consistency misses nothing.
+        Only factors that do not become one tree need this check: on a tree, arc consistency detects
+        infeasibility.
 
         Parameters
         ----------
         allowed : sequence of bool arrays
-            Which labels each of its variables may have.
+            Mask of the allowed labels of each variable of the factor.
         names : sequence, optional
-            What messages call the variables of the model; their numbers if left out.
+            Names of the variables of the model in error messages; their numbers by default.
         """
 
     def called(self, places: Sequence[int], names: Sequence[Any] | None) -> str:
-        """Some of its variables, as messages name them."""
+        """Return the names of some variables of the factor, for error messages."""
         numbered = [self.variables[t] for t in places[:SHOWN]]
         found = numbered if names is None else [names[i] for i in numbered]
         return ", ".join(map(str, found)) + (", …" if len(places) > SHOWN else "")
@@ -169,7 +170,7 @@ class Cardinality(Many):
         return (np.arange(d) == self.label[t]).astype(np.int64)
 
     def require(self, allowed: Sequence[NDArray[np.bool_]], names: Sequence[Any] | None) -> None:
-        """Every count between those that must and those that may be counted can be had."""
+        """Raise `InfeasibleModel` if no attainable count has finite cost."""
         counted = [self.ones(t, len(own)).astype(bool) for t, own in enumerate(allowed)]
         must = sum(not own[~ones].any() for own, ones in zip(allowed, counted, strict=True))
         may = sum(bool(own[ones].any()) for own, ones in zip(allowed, counted, strict=True))

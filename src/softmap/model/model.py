@@ -340,14 +340,19 @@ class Model(Structure):
         connectivity: int | None = None,
         constant: float = 0.0,
     ) -> Model:
-        """A model of a picture: neighbouring pixels are joined, and labellings are pictures.
+        """Return the model of an image: a grid of pixels with edges between neighbours.
 
         Parameters
         ----------
-        unary : (height, width, labels) array; a volume has one axis more
-        pairwise : Potential, table, or (m, d, d') array in the order of `generators.grid_edges`;
-            a number is what neighbours with different labels cost (`Potts`)
-        connectivity : 4 or 8 neighbours of a pixel (6 or 26 in a volume); the smaller if left out
+        unary : array (height, width, labels)
+            Costs of the labels of each pixel; a volume has one more axis.
+        pairwise : Potential, array or float
+            A potential, one table, or tables (m, d, d') in the order of `generators.grid_edges`. A
+            number is the Potts weight.
+        connectivity : int, optional
+            Number of neighbours of a pixel, 4 or 8 (6 or 26 in a volume); the smaller by default.
+        constant : float, default 0
+            Constant added to the energy.
 
         Examples
         --------

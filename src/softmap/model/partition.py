@@ -153,11 +153,11 @@ def _moved(
     adjacency: object, part: Ints, parts: int, left: float | None = None, *, rounds: int = 12,
     slack: float = 1.05,
 ) -> Ints:  # fmt: skip
-    """Move boundary variables to the part most of their neighbours are in, sizes kept in bounds.
+    """Move boundary variables to the part of most of their neighbours, within size limits.
 
-    `rounds` limits the rounds, `slack` how much larger than its share a part may be. In each
-    round half of the variables may move, so that neighbours seldom swap sides; rounds that
-    do not lessen the cut end it.
+    `rounds` is the largest number of rounds, and `slack` the largest size of a part relative to its
+    target. In each round only half of the variables may move, so that neighbours rarely swap parts.
+    The moves end after a round that does not reduce the cut.
     """
     from scipy.sparse import csr_array
 

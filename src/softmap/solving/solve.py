@@ -189,7 +189,7 @@ def resume(  # noqa: PLR0913 - the limits of `solve`
     lp_gap : float, optional
         Relative gap at which the relaxation counts as solved; by default that of the stored run.
     gap : float, optional
-        Relative gap between labelling and bound that ends the run; by default that of the stored run.
+        Relative gap between labelling and bound that ends the run; by default as before.
     time_limit : float, optional
         Stop after this many seconds, those of the stopped run included. No limit by default.
     memory_limit : int, optional

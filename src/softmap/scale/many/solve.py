@@ -69,23 +69,27 @@ def solve_many(
         Workers read the paths. By default a file is named by its file name without suffixes, a
         model by its index in the list.
     client : dask.distributed.Client or str, optional
-        A client or the address of a scheduler. If left out, small models are solved by threads of
-        this process, and what is left after two seconds by a cluster of processes on this machine
-        (scripts then need `if __name__ == "__main__":`).
-    checkpoints : folder that all workers see, optional
-        Models of a lost worker go on from their checkpoints in it.
-    workers : int
-        Processes of a cluster on this machine; one per core if left out.
-    threads : int
-        Threads for each model that is solved alone; those the worker has to spare if left out.
+        A client or the address of a scheduler. By default, small models are solved by threads of
+        this process, and models that remain after two seconds by a cluster of processes on this
+        machine (scripts then need `if __name__ == "__main__":`).
+    checkpoints : str or Path, optional
+        A folder that all workers can access. Models of a lost worker are resumed from their
+        checkpoints in it.
+    workers : int, optional
+        Number of processes of a cluster on this machine; one per core by default.
+    threads : int, optional
+        Number of threads for each model that is solved alone; by default the worker's idle threads.
     evidence : bool
-        Whether a model X.uai is read with the evidence X.uai.evid where that file exists.
+        Whether a model X.uai is read with the evidence X.uai.evid if that file exists.
     **options
-        Those of `solve` that may hold for many models; limits hold for each model by itself.
+        Options of `solve` that apply to each model; limits apply to each model separately.
 
-    Returns
-    -------
-    iterator of (name, Result or exception)
+    Yields
+    ------
+    name : str
+        The name of a model.
+    outcome : Result or Exception
+        Its result, or the error.
     """
     items = listed(models_or_paths, evidence=flag("evidence", evidence))
     checked_options("solve_many", options)
