@@ -32,7 +32,7 @@ class PictureLimits:
     named: int = 24
     """Largest number of labels in the legend."""
     side: int = 640
-    """Pixels of the longer side of a photograph in the page."""
+    """Longer side of a photograph in the page, in pixels."""
 
 
 SHOWN = PictureLimits()

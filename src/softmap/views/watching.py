@@ -23,9 +23,9 @@ class Bar:
     """The bar of `progress=True`."""
 
     width: int = 24
-    """Characters."""
+    """Width of the bar, in characters."""
     every: float = 0.1
-    """Seconds between two drawings."""
+    """Smallest time between two redraws, in seconds."""
     tick: float = 0.5
     """Seconds between two redraws of the bar without a new check."""
 

@@ -47,7 +47,7 @@ class Dot:
     title: str = ""
     """Text that appears when the pointer rests on the dot."""
     doubt: float = 0.0
-    """Opacity of the red ring around the dot, between 0 and 1."""
+    """Strength of the red ring around the dot, between 0 and 1."""
     factor: bool = False
     """Whether the node is a factor, drawn as a square."""
 

@@ -27,19 +27,19 @@ __all__ = ["outcomes", "shared_folder", "solve_many"]
 
 @dataclass(frozen=True)
 class Flow:
-    """How batches are handed to a cluster.
+    """Tuning numbers of the submission of batches to a cluster.
 
     Attributes
     ----------
     ahead : int
-        Batches per thread that are handed over before results are back.
+        Number of batches per thread that are submitted before results arrive.
     recount : float
         Seconds between two counts of the workers.
     tick : float
         Longest wait for a result, in seconds, before the connection is tested.
     alone : float
         Seconds for which small models are solved by threads of this process, before a cluster of
-        processes is started for what is left. To start one takes about as long.
+        processes is started for the remaining models. Starting a cluster takes about as long.
     """
 
     ahead: int = 3
@@ -125,9 +125,9 @@ def _results(
 
 
 def outcomes(items: list[Item], settings: Settings, connection: Connection) -> Iterator[Outcome]:
-    """What comes of each item, exactly once, in the order in which workers finish.
+    """Yield the outcome of each item, exactly once, in the order in which workers finish.
 
-    Where no cluster was given, threads of this process begin.
+    If no cluster was given, threads of this process start first.
     """
     left = items
     if connection.threads and settings.checkpoints is None:
@@ -150,7 +150,7 @@ class _Threads:
     Attributes
     ----------
     left : list of Item
-        What was not begun: large items, and small ones when the time was over.
+        Items not started: large ones, and small ones that remained when the time was over.
     """
 
     def __init__(self, items: list[Item], settings: Settings, threads: int) -> None:
@@ -177,7 +177,7 @@ class _Threads:
                 for future in done:
                     yield from future.result()
         finally:
-            self._stopped = True  # a run ends at its next check where nobody waits for it any more
+            self._stopped = True  # running models stop at their next check
             pool.shutdown(wait=False)
         self.left += waiting[::-1]
 
