@@ -30,7 +30,7 @@ class Ascent {
             }
     }
 
-    // One pass forth and one back; true if there was no wipe-out of a domain.
+    // One forward and one backward pass; false if a domain became empty.
     bool sweep(Control &control) {
         for (std::size_t k = 0; k < order_.size() && !control.stopped && !w_.infeasible; ++k)
             visit(k, true, control);
@@ -40,7 +40,7 @@ class Ascent {
     }
 
     // Sweeps until the bound gains less than `tolerance` per sweep, relative to what it gained
-    // so far, or `work` table entries have been looked at.
+    // so far, or `work` table entries have been read.
     void run(int sweeps, double tolerance, double work, Control &control) {
         const auto last = static_cast<double>(control.total) + work;
         const Wide start = w_.base;
@@ -54,7 +54,7 @@ class Ascent {
         }
     }
 
-    // What was done since the start.
+    // Writes the records of all moves since the start.
     void write(Log &log) const {
         if (!banned_.empty()) {
             log.op(Op::BAN);
@@ -76,7 +76,7 @@ class Ascent {
     struct Use {
         int factor, position;
         bool earlier, later;     // whether the factor has variables before and after this one
-        std::vector<Cost> moved; // from the factor to its labels, for the log
+        std::vector<Cost> moved; // costs moved from the factor to the labels, for the log
     };
     Work &w_;
     std::vector<int> order_;

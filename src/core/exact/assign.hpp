@@ -5,7 +5,8 @@
 
 namespace softmap::exact {
 
-// The costs that edges and the variable itself still ask for go to its neighbours and the bound.
+// Moves the remaining costs of an assigned variable and of its edges to its neighbours and the
+// bound.
 inline bool Propagator::assign(int x) {
     if (state(x) != FREE)
         return true;
@@ -84,7 +85,7 @@ inline bool Propagator::add_binary(int x, int y, std::int64_t table, int out,
     return project(e, true) && project(e, false);
 }
 
-// A variable of degree at most two without larger factors is minimised out.
+// Eliminates a variable of degree at most two without larger factors.
 inline bool Propagator::eliminate_variable(int x) {
     if (state(x) != FREE || degree(x) > 2 || nary_degree(x) > 0 || dom(x) < 2)
         return true;

@@ -5,12 +5,12 @@
 
 namespace softmap::exact {
 
-// Integer model of the input; λ, where given, moves integer costs between factors and variables.
+// Integer model of the input; λ, if given, moves integer costs between factors and variables.
 inline Work build_work(const Input &in, const Scale &scale, std::size_t split, Log *log) {
     Work w;
     w.log = log;
-    std::vector<Cost> moved; // by λ
-    std::vector<char> pairs; // which factors are split
+    std::vector<Cost> moved; // costs moved by λ
+    std::vector<char> pairs; // whether each factor is split into pairs
     const int n = in.n();
     w.incident.resize(n);
     w.gone.assign(n, 0);

@@ -5,7 +5,7 @@
 
 namespace softmap::exact {
 
-// Moves from the edge to one end whatever each label of that end must pay.
+// Projects the edge to one endpoint: moves the minimum of each label to its unary cost.
 inline bool Propagator::project(const Edge &e, bool to_x) {
     const Side s = side(e, to_x);
     const int count = dom(s.q);
@@ -38,7 +38,7 @@ inline bool Propagator::project(const Edge &e, bool to_x) {
     return true;
 }
 
-// Least cost of label p over the edge and the unary costs of the other end.
+// Minimum, for label p, of the edge plus the unary costs of the other endpoint.
 inline Cost Propagator::full_cost(const Side &s, int p, Cost enough) {
     int &known = support[s.support + p];
     if (has(s.q, known) && cost(s, p, known) + unary(s.q, known) == 0)
@@ -60,7 +60,7 @@ inline Cost Propagator::full_cost(const Side &s, int p, Cost enough) {
     return least - mem[s.dp + p];
 }
 
-// The same with the other end's unary costs moved into the edge first, as far as they are needed.
+// As the projection, after moving the needed unary costs of the other endpoint into the edge.
 inline bool Propagator::full_support(const Edge &e, bool to_x) {
     const Side s = side(e, to_x);
     gain_.assign(size[s.p], 0);
@@ -93,7 +93,7 @@ inline bool Propagator::full_support(const Edge &e, bool to_x) {
         if (need == 0)
             continue;
         if (mem[s.dq + q] < -SHIFT_LIMIT / 2)
-            return true; // nothing was projected yet; costs stay where they are
+            return true; // nothing was projected yet; costs are unchanged
         set(s.dq + q, mem[s.dq + q] - need);
         set(at[s.q] + q, unary(s.q, q) - need);
         if (log != nullptr)

@@ -9,7 +9,7 @@ namespace softmap::exact {
 
 namespace detail {
 
-// Tables over (scope of the result, v), each with its strides, the small ones added up.
+// Tables over (scope of the result, v), each with its strides; small tables are summed first.
 struct Bucket {
     std::vector<int> scope; // scope of the result
     std::vector<int> sizes;

@@ -50,15 +50,15 @@ void each_term(const Input &in, std::span<const std::int64_t> x, Body &&body) {
     }
 }
 
-// Energy of a labelling from the given costs; +inf where it breaks a hard constraint.
+// Energy of a labelling from the given costs; +inf if it violates a hard constraint.
 inline double energy(const Input &in, std::span<const std::int64_t> x) {
     long double total = 0;
     each_term(in, x, [&](double term) { total += term; });
     return static_cast<double>(total);
 }
 
-// A number certainly not above the energy in real numbers: each addition rounds by a small part
-// of the sizes so far.
+// Lower bound on the exact energy: the rounding error of each addition is at most a small fraction
+// of the sum of the absolute values so far.
 inline double energy_from_below(const Input &in, std::span<const std::int64_t> x) {
     long double total = 0, size = 0;
     int terms = 1;
@@ -80,8 +80,8 @@ struct Scale {
     double factor = 1.0; // the granule; 1 unless integral
     Cost steps = 1;      // integer cost of one granule
     bool integral = false;
-    double slack = 0.0;  // the most that rounding down can take off an energy
-    double spread = 0.0; // no labelling of interest costs more than this above the minima
+    double slack = 0.0;  // largest decrease of an energy by rounding down
+    double spread = 0.0; // labellings that exceed the minima by more are not searched for
 
     // The integer cost, rounded down; finite values only.
     double units(double c) const { return std::floor(std::ldexp(c / factor, -exponent)); }
@@ -90,7 +90,7 @@ struct Scale {
 namespace detail {
 
 struct Survey {
-    long double lowest = 0.0, sizes = 0.0; // the least costs of all blocks, and their sizes
+    long double lowest = 0.0, sizes = 0.0; // Σ over blocks of the minimum, and of |minimum|
     double ranges = 0.0, largest_min = 0.0;
     bool integers = true;
     std::uint64_t gcd = 0;
@@ -141,13 +141,13 @@ inline Survey survey(const Input &in) {
 
 inline constexpr int SPREAD_BITS = 46;
 
-// The finest unit for which nothing overflows. `upper` is the energy of a labelling, or +inf.
+// The smallest unit without overflow. `upper` is the energy of a labelling, or +inf.
 inline Scale choose_scale(const Input &in, double upper) {
     const auto s = detail::survey(in);
     Scale scale;
     double spread = s.ranges;
     if (std::isfinite(upper)) {
-        // not less than upper - lowest in real numbers: both are sums, and were rounded
+        // upper bound on the exact upper - lowest: both are rounded sums
         const long double above = upper - (s.lowest + in.constant);
         const long double sizes = s.sizes + std::fabs(in.constant) + std::fabs(above);
         const long double ulp = std::numeric_limits<long double>::epsilon();

@@ -1,4 +1,4 @@
-// The proof log: what the search did, in records that a checker repeats (docs/proofs.md).
+// The proof log: the steps of the search as records that a checker repeats (docs/proofs.md).
 #pragma once
 
 #include <cstdio>
@@ -11,34 +11,34 @@
 
 namespace softmap::exact {
 
-// Records; the numbers are those of the file.
+// Kinds of records, numbered as in the file.
 enum class Op : std::uint8_t {
-    LOAD = 1,   // unit and limits, what becomes of each factor, λ
+    LOAD = 1,   // unit and limits, which factors are split, λ
     DROP,       // labels whose costs reach the cut
-    BAN,        // the same, with the labels kept in place
-    DOMINATED,  // labels for which another one is as good
-    PERSISTENT, // labels that some optimum has
+    BAN,        // as DROP, but label numbers do not change
+    DOMINATED,  // labels dominated by another label
+    PERSISTENT, // persistent labels
     SPLIT,      // a factor that is a sum over pairs
     SUBSTITUTE, // a variable that is a function of another one
-    ELIMINATE,  // a variable minimised out
+    ELIMINATE,  // a variable eliminated by minimisation
     FIX,        // a variable with one label left
-    NORMALISE,  // least entries moved to the constant
+    NORMALISE,  // minima moved to the constant
     SHIFT,      // costs moved between factors and variables
     COMPONENT,  // a search over some variables begins
-    END,        // and ends
-    CUT,        // what its nodes are compared with
-    DIVE,       // an open node is taken up
+    END,        // the search ends
+    CUT,        // the upper bound at which nodes are pruned
+    DIVE,       // a dive from an open node begins
     BRANCH,     // a decision
-    CLOSE,      // nothing here is below the cut
-    LEAVE,      // what is left of the dive becomes open nodes
+    CLOSE,      // a node is pruned: its bound reaches the cut
+    LEAVE,      // the unexplored nodes of the dive become open nodes
     MOVE,       // costs moved within the search
     REMOVE,     // labels removed within the search
     COMBINE,    // factors replaced by one within the search
-    ABANDON,    // the search proves nothing: the component is done otherwise
+    ABANDON,    // the search is discarded; other records solve the component
 };
 
-// Writes records to a file. An array is a byte, count << 2 | log2 of the width, the count by itself
-// where it is 63 or more, and little-endian signed integers of that width.
+// Writes records to a file. An array is a byte, min(count, 63) << 2 | log2 of the width, then the
+// count if it is 63 or more, then little-endian signed integers of that width.
 class Log {
   public:
     explicit Log(const std::string &path) : file_(std::fopen(path.c_str(), "wb")) {
@@ -77,13 +77,13 @@ class Log {
     }
     template <class T> void array(const std::vector<T> &data) { array(data.data(), data.size()); }
     void array(std::initializer_list<std::int64_t> data) { array(data.begin(), data.size()); }
-    // A record of one array.
+    // Writes a record of one array.
     void note(Op code, std::initializer_list<std::int64_t> data) {
         op(code);
         array(data);
     }
 
-    // Makes the file whole up to here; its size, or 0 when something could not be written.
+    // Flushes the file. Returns its size, or 0 if writing failed.
     std::int64_t finish() {
         flush();
         failed_ = failed_ || std::fflush(file_) != 0;
@@ -121,7 +121,7 @@ class TreeLog {
   public:
     explicit TreeLog(Log &out) : out_(out) {}
 
-    // A new factor; its words are numbered on from the last one's.
+    // Adds a factor; its words are numbered after those of the last factor.
     int factor(std::int64_t words) {
         first_.push_back(words_);
         words_ += words;
@@ -138,7 +138,7 @@ class TreeLog {
         }
     }
 
-    // `amount` moves from a factor to a label's own cost; `word` is the label's in the factor.
+    // Records that `amount` moves from a factor to a unary cost; `word` is the label in the factor.
     void move(std::int64_t word, Cost amount) {
         write_removals();
         if (!noted_[word]) {
@@ -147,12 +147,12 @@ class TreeLog {
         }
         net_[word] += amount;
     }
-    // `amount` moves from all labels of a variable to the bound.
+    // Records that `amount` moves from all labels of a variable to the bound.
     void lower(int x, Cost amount) {
         write_removals();
         if (x >= static_cast<int>(lowered_.size()))
             lowered_.resize(x + 1, 0);
-        if (lowered_[x] == 0) // only ever raised
+        if (lowered_[x] == 0) // amounts are positive
             touched_variables_.push_back(x);
         lowered_[x] += amount;
     }
@@ -169,8 +169,8 @@ class TreeLog {
         else
             plain_.insert(plain_.end(), {x, a});
     }
-    // Factors, and one more unless it is -1, become one over y and z, or a cost of y where z is -1;
-    // x, unless it is -1, goes.
+    // Records that factors (and `more` unless it is -1) are replaced by one over y and z, or by
+    // a cost of y if z is -1. Variable x, unless it is -1, is eliminated.
     void combine(int x, std::initializer_list<std::int64_t> factors, std::int64_t more, int y,
                  int z) {
         write();
@@ -196,7 +196,7 @@ class TreeLog {
     std::vector<std::int64_t> first_;
     std::int64_t words_ = 0;
     std::vector<Cost> net_, lowered_, amounts_;
-    std::vector<char> noted_; // words that are touched
+    std::vector<char> noted_; // words with recorded moves
     std::vector<std::int64_t> members_, touched_, touched_variables_, reasons_, plain_;
     int last_removed_ = -1;
     bool mixed_ = false; // whether removals of more than one variable are to be written

@@ -13,7 +13,7 @@ struct Edge {
     std::int64_t table;  // where the offset of the table is kept (it changes when costs are added)
     std::int64_t active; // where the flag is kept
     std::int64_t factor; // where its number in the log is kept
-    std::int64_t dx, dy; // what was projected to x and to y
+    std::int64_t dx, dy; // costs projected to x and to y
     int support_x, support_y;
 };
 
@@ -41,7 +41,7 @@ class Network {
     std::vector<Edge> edges;
     std::vector<Nary> naries;
     std::vector<std::vector<int>> edges_of, naries_of;
-    std::vector<int> support; // last known supports; never wrong, only stale
+    std::vector<int> support; // last known supports; each is checked before use
     std::vector<double> weight;
     Cost cut = HALF; // nodes whose bound reaches this are pruned
     TreeLog *log = nullptr;

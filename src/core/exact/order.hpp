@@ -1,4 +1,4 @@
-// Elimination orders: what dynamic programming over the whole component would cost.
+// Elimination orders: the work of dynamic programming over a whole component.
 #pragma once
 
 #include "eliminate.hpp"
@@ -35,8 +35,8 @@ inline std::int64_t fill_in(const std::vector<std::set<int>> &near, int v, std::
 
 } // namespace detail
 
-// Greedy order by the fewest new pairs (or by the smallest table), given up when tables or the sum
-// of work grow past the limits.
+// Greedy order by fewest fill-in edges (or by smallest table); stops if tables or the total work
+// exceed the limits.
 inline EliminationPlan plan_elimination(Work &w, const std::vector<int> &vars, bool by_fill,
                                         double max_work, double max_entries, Control &control) {
     EliminationPlan plan;

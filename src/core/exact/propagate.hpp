@@ -1,4 +1,4 @@
-// Soft arc consistency kept during search: NC, AC, full directional AC and existential AC
+// Soft arc consistency maintained during search: NC, AC, full directional AC and existential AC
 // (EDAC), values pruned by reduced costs, variables of degree up to two eliminated.
 #pragma once
 
@@ -10,7 +10,7 @@ class Propagator : public Network {
   public:
     explicit Propagator(Control &control) : control_(control) {}
 
-    Cost epsilon = 1; // smaller costs are not moved along in the hope of raising the bound
+    Cost epsilon = 1; // smaller costs are not propagated to raise the bound
     int conflict_variable = -1;
     std::vector<int> favourite; // existential support of each variable
 
@@ -34,7 +34,7 @@ class Propagator : public Network {
         if (dom(x) == 1)
             assign_.push(x);
     }
-    // What a better incumbent asks for: every reduced cost is compared with the cut again.
+    // After a better incumbent: compares every reduced cost with the new cut.
     void cut_changed() { bound_moved_ = true; }
 
     // Removes one label, because of its own cost or that of `word` in the log; false when none is
@@ -72,8 +72,8 @@ class Propagator : public Network {
         return true;
     }
 
-    // False on a conflict: nothing below costs less than the cut. When time runs out it returns
-    // true before the fixpoint; the bound c0 holds at any moment.
+    // Returns false on a conflict: no labelling of this node is below the cut. Returns true before
+    // the fixpoint if time runs out; the bound c0 is valid at any time.
     bool propagate() {
         soft_visits_ = 0;
         soft_mark_ = c0();
@@ -102,7 +102,7 @@ class Propagator : public Network {
     std::vector<std::vector<Cost>> change_;
     std::vector<int> open_, index_, rank_;
 
-    struct Side { // one end of an edge as the target, the other as the source
+    struct Side { // one endpoint of an edge as the target, the other as the source
         int p, q;
         const Cost *table;
         std::int64_t p_stride, q_stride, dp, dq;
@@ -153,8 +153,8 @@ class Propagator : public Network {
         return true;
     }
 
-    // Moving costs along may raise the bound in ever smaller steps: it ends when many visits have
-    // gained next to nothing. AC and NC always go to their fixpoint.
+    // Propagation may raise the bound in ever smaller steps. It stops after many visits with little
+    // gain. AC and NC always reach their fixpoint.
     void count_soft_visit() {
         if (soft_off_ || ++soft_visits_ < 20 * (n + static_cast<std::int64_t>(naries.size())) + 200)
             return;
@@ -220,7 +220,7 @@ inline bool Propagator::run() {
     }
 }
 
-// Moves the least unary cost to the bound.
+// Moves the minimum of the unary costs to the bound.
 inline bool Propagator::node_consistency(int x) {
     if (state(x) != FREE)
         return true;

@@ -1,4 +1,4 @@
-// Presolve: forbidden labels out, fixed variables out, dominated labels out.
+// Presolve: removes forbidden labels, fixed variables and dominated labels.
 #pragma once
 
 #include "work.hpp"
@@ -47,7 +47,7 @@ inline void keep_labels(Work &w, int v, const std::vector<int> &kept) {
     w.label[v].resize(kept.size());
 }
 
-// Removes labels that are forbidden outright or have no support in some factor; to a fixpoint.
+// Removes labels that are forbidden or have no support in some factor, until nothing changes.
 inline void arc_consistency(Work &w, Control &control) {
     std::vector<int> queue(w.n());
     std::iota(queue.begin(), queue.end(), 0);
@@ -88,7 +88,7 @@ inline void arc_consistency(Work &w, Control &control) {
     }
 }
 
-// Whether label b of v can be replaced by a at no cost, whatever the neighbours are.
+// Whether label a of v dominates label b for all labels of the neighbours.
 inline bool dominates(const Work &w, int v, int a, int b, const std::vector<int> &factors) {
     Cost worst = w.unary[v][a] - w.unary[v][b];
     for (int f : factors) {
@@ -131,7 +131,7 @@ inline bool remove_dominated(Work &w, Control &control, std::int64_t budget) {
         std::stable_sort(order.begin(), order.end(),
                          [&](int a, int b) { return w.unary[v][a] < w.unary[v][b]; });
         std::vector<char> out(w.d(v), 0);
-        std::vector<int> swaps; // labels and those that are as good
+        std::vector<int> swaps; // pairs of a dominated label and the label that dominates it
         for (int b : order)
             for (int a : order) {
                 if (a == b || out[a] || budget <= 0)

@@ -22,7 +22,7 @@ class Flow {
         arcs_.push_back({from, first_[to], 0});
         first_[to] = static_cast<int>(arcs_.size()) - 1;
     }
-    // False when `budget` arcs have been looked at before the flow was greatest.
+    // Returns false if `budget` arcs were visited before the flow was maximal.
     bool run(int source, int sink, std::int64_t budget, Control &control) {
         budget_ = budget;
         while (layers(source, sink)) {
@@ -34,9 +34,9 @@ class Flow {
         control.spend(budget - budget_);
         return budget_ >= 0;
     }
-    // After `run`: whether a node is still reached from the source.
+    // After `run`: whether a node is reachable from the source in the residual graph.
     bool reached(int node) const { return layer_[node] >= 0; }
-    // What an arc could still take; arcs are numbered as they were added, each before its reverse.
+    // Residual capacity of an arc; arcs are numbered as added, each before its reverse.
     Cost left(std::size_t arc) const { return arcs_[arc].left; }
 
   private:
@@ -44,7 +44,7 @@ class Flow {
         int to, next;
         Cost left;
     };
-    std::vector<Arc> arcs_; // each beside its reverse
+    std::vector<Arc> arcs_; // each arc is followed by its reverse
     std::vector<int> first_, layer_, at_, queue_, path_;
     std::int64_t budget_ = 0;
 
@@ -60,7 +60,7 @@ class Flow {
                 }
         return layer_[sink] >= 0;
     }
-    // Sends along one path of the layers; false when there is none.
+    // Augments along one path of the layered graph; false if there is none.
     bool push(int source, int sink) {
         path_.clear();
         for (int node = source; node != sink; --budget_) {
@@ -89,7 +89,7 @@ class Flow {
     }
 };
 
-// Whether all variables left have at most two labels, and all factors two of them and no bans.
+// Whether all variables have at most two labels, and all factors are pairwise and finite.
 inline bool roofed(const Work &w) {
     for (int v = 0; v < w.n(); ++v)
         if (!w.gone[v] && (w.d(v) > 2 || forbidden(w.unary[v][0]) || forbidden(w.unary[v].back())))
@@ -101,7 +101,7 @@ inline bool roofed(const Work &w) {
     return true;
 }
 
-// The cut of the model: x is node 2v, its mirror 2v + 1; an arc is paid from a 1 to a 0.
+// The cut graph: x_v is node 2v and its mirror 2v + 1; an arc is cut if it leads from 1 to 0.
 inline Flow roof(const Work &w, int source, int sink) {
     Flow flow(2 * w.n() + 2);
     std::vector<Cost> linear(w.n(), 0);
@@ -173,7 +173,7 @@ inline void write_persistent(const Work &w, const Flow &flow) {
 
 } // namespace detail
 
-// Gives variables the labels that some optimum has; stops when `budget` arcs have been looked at.
+// Fixes variables to persistent labels; stops after `budget` arcs were visited.
 inline bool fix_persistent(Work &w, Control &control, std::int64_t budget) {
     if (!detail::roofed(w))
         return false;

@@ -1,4 +1,5 @@
-// Hybrid best-first search: depth-first dives of limited length from the open node of least bound.
+// Hybrid best-first search: depth-first dives of limited length from the open node of smallest
+// bound.
 #pragma once
 
 #include <queue>
@@ -22,29 +23,29 @@ class Search : public Propagator {
   public:
     using Propagator::Propagator;
     Cost best = HALF; // cost of the best labelling found
-    // Labellings better than the best by no more than this are not looked for: `tolerance`, or
+    // Improvements of the best by no more than this are not searched for: `tolerance`, or
     // `relative` times the best energy, which is best + offset in units.
     Cost tolerance = 0;
     double relative = 0.0, offset = 0.0;
-    std::vector<int> incumbent; // its labels; empty when there is none
+    std::vector<int> incumbent; // labels of the best labelling; empty if there is none
     Cost lower = 0;             // bound, valid at any time
     bool complete = false;
     int split_above = 10;
-    std::int64_t backtrack_budget = INT64_MAX, work_budget = INT64_MAX; // of one call of run
+    std::int64_t backtrack_budget = INT64_MAX, work_budget = INT64_MAX; // per call of run
 
     void start_from(std::vector<int> labels, Cost c) {
         incumbent = std::move(labels);
         set_best(c);
     }
 
-    // Without a labelling: nothing that costs so much is looked for.
+    // Sets an upper bound without a labelling: only labellings below it are searched for.
     void start_below(Cost c) {
         cut = c;
         if (log != nullptr)
             log->note(Op::CUT, {cut});
     }
 
-    // Goes on from where the last call ended.
+    // Resumes the search after the last call.
     void run() {
         const auto sum_of = [](std::int64_t a, std::int64_t b) {
             return a > INT64_MAX - b ? INT64_MAX : a + b;
@@ -58,7 +59,7 @@ class Search : public Propagator {
   private:
     struct Open {
         Cost bound;
-        int depth, chain, number; // the last in the log
+        int depth, chain, number; // number: that of the node in the log
         bool operator<(const Open &o) const {
             return bound != o.bound ? bound > o.bound : depth < o.depth;
         }
@@ -152,7 +153,7 @@ class Search : public Propagator {
         pop_level();
     }
 
-    // Depth first; what is left when the backtracks are used up becomes open nodes.
+    // Depth-first dive; when its backtracks are used up, unexplored nodes become open nodes.
     void dive(bool ok, const Open &node) {
         std::int64_t left = limit_;
         for (;;) {
@@ -238,7 +239,7 @@ class Search : public Propagator {
     int chain_ = -1;
     std::size_t last_length_ = 0;
 
-    // Dives lengthen while replaying takes more than a tenth of the nodes.
+    // Lengthens dives while more than a tenth of the nodes are spent on replaying decisions.
     void adapt() {
         const auto bytes =
             static_cast<std::int64_t>(links_.size() * sizeof(Link) + open_.size() * sizeof(Open));
@@ -275,7 +276,7 @@ class Search : public Propagator {
         return chosen;
     }
 
-    // Large domains are halved in the order of the labels, the half of the best label first.
+    // Bisects large domains in the order of the labels; the half with the best label comes first.
     Decision choose_branch(int x) {
         const int a = choose_value(x);
         if (dom(x) <= split_above)

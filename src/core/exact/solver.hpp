@@ -1,4 +1,4 @@
-// The whole: scale, presolve, components, dynamic programming or search, and what they prove.
+// The exact solver: scaling, presolve, then dynamic programming or search of each component.
 #pragma once
 
 #include <memory>
@@ -17,29 +17,29 @@ namespace softmap::exact {
 struct Options {
     double relative_gap = 1e-9;
     double absolute_gap = 0.0;
-    bool presolve = true;        // variables and labels taken out before the search
-    bool ascent = true;          // root bound raised by message passing
-    double max_dp_entries = 1e9; // table entries kept by dynamic programming
-    double dp_rate = 1.5e8;      // table entries per second it is expected to do
-    double ascent_rate = 4e8;    // table entries per second that message passing looks at
-    double small_dp = 3e6;       // done at once, without trying search first
-    double seconds = 1e9;        // over all calls: plans must not depend on the clock
+    bool presolve = true;        // eliminate variables and labels before the search
+    bool ascent = true;          // raise the bound of the root by message passing
+    double max_dp_entries = 1e9; // largest number of table entries kept by dynamic programming
+    double dp_rate = 1.5e8;   // expected speed of dynamic programming, in table entries per second
+    double ascent_rate = 4e8; // expected speed of message passing, in table entries per second
+    double small_dp = 3e6;    // table entries up to which dynamic programming runs before search
+    double seconds = 1e9;     // time limit over all calls; plans depend on it, not on the clock
     std::int64_t probe_backtracks = 20;
-    std::size_t split = 4096; // entries of a table of three or more variables that is split
-    std::string log;          // where files with proofs of each round begin; none where empty
+    std::size_t split = 4096; // largest number of entries of a factor that is split into pairs
+    std::string log;          // prefix of the names of proof files; empty: no proofs
 };
 
 struct Result {
-    std::vector<std::int64_t> labels; // empty when none is known
+    std::vector<std::int64_t> labels; // empty if none is known
     double energy = INFINITY;
     double lower_bound = -INFINITY;
-    double slack = 0.0; // what rounding costs down may have taken off the bound
+    double slack = 0.0; // largest decrease of the bound by rounding costs down
     bool complete = false;
     bool infeasible = false;
     std::int64_t nodes = 0, backtracks = 0;
     int components = 0, eliminated = 0, searched = 0;
     double root_bound = -INFINITY;
-    std::string log; // the file whose first bytes prove the bound, and how many do
+    std::string log; // the file that proves the bound, and the length of the proof
     std::int64_t logged = 0;
 };
 
@@ -53,7 +53,7 @@ class Solver {
         in_.incumbent = {};
     }
 
-    // Until a limit, or to the end. A call that was stopped during a search is gone on with.
+    // Runs until a limit or the end. The next call resumes a search that was stopped.
     Result solve() {
         for (; round_ < 4; ++round_) {
             if (!now_)
@@ -80,7 +80,7 @@ class Solver {
         return result_;
     }
 
-    // A labelling found elsewhere, between two calls.
+    // Offers a labelling found elsewhere, between two calls.
     void hear(std::vector<std::int64_t> labels);
 
   private:
@@ -88,7 +88,7 @@ class Solver {
     Options options_;
     Control &control_;
     std::unique_ptr<Log> log_;
-    double seconds_; // what there was at the start: later decisions must not depend on the clock
+    double seconds_; // time limit at the start: decisions must not depend on the clock
     Result result_;
     Scale scale_;
     int round_ = 0;
@@ -106,7 +106,7 @@ class Solver {
             result_.labels = std::move(labels);
         }
     }
-    // Round after round, as long as variables go.
+    // Repeats presolve while it eliminates variables.
     void presolve(Work &w) {
         for (std::size_t before = 0, rounds = 0; rounds < 8; ++rounds) {
             presolve_once(w);
@@ -144,7 +144,7 @@ class Solver {
         std::unique_ptr<TreeLog> log;
         std::unique_ptr<Search> search;
         EliminationPlan way;
-        std::int64_t last_work = INT64_MAX; // of the search, before elimination takes over
+        std::int64_t last_work = INT64_MAX; // work of the search before elimination is used instead
     };
     std::optional<Underway> now_;
 
@@ -186,7 +186,8 @@ inline std::vector<std::vector<int>> Solver::components(Work &w) {
     return out;
 }
 
-// Cost of the incumbent on one component of the reduced model; HALF when a label of it is gone.
+// Cost of the incumbent on one component of the reduced model; HALF if one of its labels was
+// removed.
 inline Cost component_cost(Work &w, const std::vector<int> &vars, std::vector<int> &labels) {
     if (w.incumbent.empty())
         return HALF;
@@ -212,7 +213,7 @@ inline Cost component_cost(Work &w, const std::vector<int> &vars, std::vector<in
     return total;
 }
 
-// What no labelling of the component can exceed without breaking a hard constraint.
+// Upper bound on the labellings of the component that satisfy the hard constraints.
 inline Cost highest_cost(Work &w, const std::vector<int> &vars) {
     Cost total = 0;
     const auto add = [&](const std::vector<Cost> &costs) {
@@ -232,7 +233,7 @@ inline Cost highest_cost(Work &w, const std::vector<int> &vars) {
 
 // Eliminates every variable of the component; false when time ran out.
 inline bool Solver::program(Work &w, const std::vector<int> &order) {
-    control_.to_the_end(); // what is half done would be lost
+    control_.to_the_end(); // elimination cannot be resumed
     for (int v : order)
         if (!w.infeasible && !eliminate(w, v, control_))
             return false;
@@ -250,14 +251,14 @@ inline EliminationPlan Solver::plan(Work &w, const std::vector<int> &vars, doubl
     return second.feasible ? second : best;
 }
 
-// Raises the bound of the component by message passing: long where it begins from nothing, a few
-// sweeps where λ is given. False when there is no labelling.
+// Raises the bound of the component by message passing: many sweeps, or a few if λ is given.
+// Returns false if there is no labelling.
 inline bool Solver::raise(Work &w, const std::vector<int> &vars, double share) {
     const bool given = !in_.lam.empty();
     const double seconds = std::min(2.0, (given ? 0.02 : 0.15) * seconds_ * share);
     const int sweeps = probing_ ? 5 : given ? 20 : 200;
     const auto turn = control_.deadline;
-    control_.to_the_end(); // what the bound has not reached by then, no later call adds
+    control_.to_the_end(); // later calls do not continue message passing
     Ascent ascent(w, vars);
     ascent.run(sweeps, given ? 1e-2 : 1e-3, seconds * options_.ascent_rate, control_);
     if (w.log != nullptr)
@@ -287,7 +288,7 @@ inline bool Solver::solve_component(Work &w, const std::vector<int> &vars, doubl
     return go_on_searching(vars);
 }
 
-// The search of a component, begun or gone on with; true when it is solved.
+// Starts or resumes the search of a component; true if it is solved.
 inline bool Solver::go_on_searching(const std::vector<int> &vars) {
     Search &search = *now_->search;
     if (now_->last_work < INT64_MAX)
@@ -393,7 +394,7 @@ inline void Solver::solve_components() {
     finish(w.base + now_->sums.lower, now_->complete, w.infeasible);
 }
 
-// What is known in the middle of a search: components not looked at yet cost nothing at least.
+// The bound in the middle of a search; components not searched yet contribute 0.
 inline void Solver::report_progress() {
     const Work &w = now_->work;
     auto labels = now_->sums.labels;
@@ -421,7 +422,7 @@ inline void Solver::hear(std::vector<std::int64_t> labels) {
         now_->search->start_from(std::move(found), cost);
 }
 
-// The whole labelling, when every variable that was not eliminated has a label.
+// The complete labelling, once every variable that was not eliminated has a label.
 inline void Solver::offer_labels(const Work &w, std::vector<std::int64_t> labels) {
     for (const auto &e : w.eliminated)
         labels[e.variable] = 0;
@@ -438,7 +439,7 @@ inline void Solver::finish(Wide lower, bool complete, bool infeasible) {
         result_.complete = true;
         result_.infeasible = result_.labels.empty();
         result_.lower_bound = INFINITY;
-        if (!result_.infeasible) { // nothing is better than what is known
+        if (!result_.infeasible) { // no labelling is better than the incumbent
             const double low = energy_from_below(in_, result_.labels) - scale_.slack;
             result_.lower_bound = scale_.integral ? result_.energy : std::nextafter(low, -INFINITY);
         }
@@ -450,7 +451,7 @@ inline void Solver::finish(Wide lower, bool complete, bool infeasible) {
             lower += scale_.steps - rest;
     }
     const double bound = std::min(to_double(lower, scale_, in_.constant), result_.energy);
-    // the log is of this round alone
+    // the log covers this round only
     result_.lower_bound = log_ != nullptr ? bound : std::max(result_.lower_bound, bound);
 }
 

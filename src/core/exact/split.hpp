@@ -1,4 +1,4 @@
-// Factors of three or more variables that are sums over pairs become tables of those pairs.
+// Replaces factors of three or more variables that are sums of pairwise tables by these tables.
 #pragma once
 
 #include "work.hpp"
@@ -22,7 +22,7 @@ void each_pair(const Work &w, const Factor &f, std::size_t first, std::size_t se
         body(t, (t / left % rows) * columns + t / right % columns);
 }
 
-// What pairs of labels on two axes cost at least, taken off the factor.
+// Minimum of the factor for each pair of labels on two axes; it is subtracted from the factor.
 inline Factor split_pair(const Work &w, Factor &f, std::size_t first, std::size_t second,
                          std::vector<char> &covered) {
     const int i = f.scope[first], j = f.scope[second];
@@ -39,7 +39,7 @@ inline Factor split_pair(const Work &w, Factor &f, std::size_t first, std::size_
     return pair;
 }
 
-// The pair tables that add up to a factor; none where it is no such sum.
+// The pairwise tables whose sum is the factor; none if there are no such tables.
 inline std::vector<Factor> pairs_of(const Work &w, Factor f) {
     std::vector<char> covered(f.table.size(), 0); // entries that a pair forbids
     std::vector<Factor> pairs;
@@ -57,7 +57,7 @@ inline std::vector<Factor> pairs_of(const Work &w, Factor f) {
 
 } // namespace detail
 
-// Splits a factor as it is read; false where it is no sum over pairs, or too large to look at.
+// Splits a factor of the input; false if it is not a sum of pairwise tables, or too large.
 inline bool add_as_pairs(Work &w, const Factor &f, std::size_t most) {
     if (f.scope.size() < 3 || f.table.size() > most)
         return false;
@@ -68,7 +68,7 @@ inline bool add_as_pairs(Work &w, const Factor &f, std::size_t most) {
 }
 
 // Splits all factors of three or more variables with tables of up to `most` entries that are sums
-// over pairs. The others stay whole: their part that is no such sum would bound less by itself.
+// over pairs. Other factors are kept: splitting off pairs would weaken their bound.
 inline void split_factors(Work &w, std::size_t most) {
     for (std::size_t f = 0, count = w.factors.size(); f < count; ++f) {
         if (w.factors[f] == nullptr || w.factors[f]->scope.size() < 3 ||

@@ -1,5 +1,4 @@
-// Variables that are a one-to-one function of another one, by a hard constraint between the two,
-// are replaced by it.
+// Eliminates variables that are a one-to-one function of another variable by a hard constraint.
 #pragma once
 
 #include "eliminate.hpp"
@@ -64,7 +63,7 @@ inline Factor with_x_for_y(const Work &w, const Factor &f, int x, int y,
 
 } // namespace detail
 
-// Replaces y = image(x) in every factor; `tie` is the factor that says so.
+// Replaces y = image(x) in every factor; `tie` is the factor of this constraint.
 inline void substitute(Work &w, int tie, int x, int y, const std::vector<int> &image) {
     if (w.log != nullptr) {
         w.log->note(Op::SUBSTITUTE, {tie, x, y});

@@ -23,22 +23,22 @@ inline bool forbidden(Cost c) { return c >= HALF; }
 inline Cost sum(Cost a, Cost b) { return forbidden(a) || forbidden(b) ? INF : a + b; }
 inline Cost less(Cost a, Cost b) { return forbidden(a) ? INF : a - b; }
 
-// When to stop. `out_of_time` looks at the clock only now and then.
+// Limits of a run. `spend` reads the clock only at intervals.
 struct Control {
 #ifdef SOFTMAP_EXACT_CLOCK // a clock of CPU time, for measurements on a busy machine
     using Clock = SOFTMAP_EXACT_CLOCK;
 #else
     using Clock = std::chrono::steady_clock;
 #endif
-    Clock::time_point deadline = Clock::time_point::max(); // of this call
-    Clock::time_point end = Clock::time_point::max();      // of everything, not before
+    Clock::time_point deadline = Clock::time_point::max(); // deadline of this call
+    Clock::time_point end = Clock::time_point::max();      // deadline of all calls
     std::int64_t max_backtracks = INT64_MAX;
     std::int64_t max_open_bytes = std::int64_t{1} << 30;
     const std::atomic<bool> *stop = nullptr;
     std::int64_t backtracks = 0;
     std::int64_t nodes = 0;
     bool stopped = false;
-    std::int64_t work = 0, total = 0; // since the last look at the clock, and before that
+    std::int64_t work = 0, total = 0; // work since the clock was last read, and before that
 
     bool check_now() {
         if (stop != nullptr && stop->load(std::memory_order_relaxed))
@@ -47,7 +47,7 @@ struct Control {
             stopped = true;
         return stopped;
     }
-    // `amount` is roughly the number of table entries looked at.
+    // `amount` is roughly the number of table entries read.
     bool spend(std::int64_t amount) {
         if ((work += amount) < (1 << 18))
             return stopped;
@@ -84,12 +84,12 @@ class RankQueue {
         }
         return high_ < 0;
     }
-    int pop_min() { // not empty
+    int pop_min() { // the set must not be empty
         const int bit = std::countr_zero(words_[low_]);
         words_[low_] &= words_[low_] - 1;
         return low_ * 64 + bit;
     }
-    int pop_max() { // not empty
+    int pop_max() { // the set must not be empty
         const int bit = 63 - std::countl_zero(words_[high_]);
         words_[high_] &= ~(std::uint64_t{1} << bit);
         return high_ * 64 + bit;

@@ -1,4 +1,4 @@
-// How large the tables of variable elimination would be, in a greedy order.
+// Size of the tables of variable elimination in a greedy order.
 #pragma once
 
 #include <algorithm>
@@ -11,8 +11,8 @@
 
 namespace softmap::exact {
 
-// Table entries that eliminating all variables needs if the next one is always that of the
-// smallest table; +inf if there are more than `limit`. Scopes are scope[start[f]..start[f + 1] -
+// Number of table entries needed to eliminate all variables, the one of smallest table first;
+// +inf if there are more than `limit`. Scopes are scope[start[f]..start[f + 1] -
 // 1].
 inline double elimination_entries(std::span<const std::int64_t> num_labels,
                                   std::span<const std::int64_t> start,
@@ -47,7 +47,7 @@ inline double elimination_entries(std::span<const std::int64_t> num_labels,
         const auto [entries, v] = queue.top();
         queue.pop();
         if (entries != key[v])
-            continue; // the variable has changed since
+            continue; // outdated: the degree of the variable has changed
         total += std::exp2(std::min(entries, 1000.0));
         if (entries > most || total > limit)
             return INFINITY;

@@ -1,4 +1,4 @@
-// The integer model that presolve rewrites, and the steps that undo what it did.
+// The integer model that presolve rewrites, and the steps that undo presolve.
 #pragma once
 
 #include <array>
@@ -29,7 +29,7 @@ struct Work {
     std::vector<std::vector<Cost>> unary;
     std::vector<std::vector<int>> label; // original label of each label kept
     std::vector<std::unique_ptr<Factor>> factors;
-    std::vector<std::vector<int>> incident; // factors of each variable; may name dead ones
+    std::vector<std::vector<int>> incident; // factors of each variable; may contain removed factors
     std::vector<char> gone;
     std::map<std::vector<int>, int> by_scope;
     std::vector<Elimination> eliminated;
@@ -80,7 +80,7 @@ struct Work {
     }
 };
 
-// Least cost of each label of the variable at `position`, over the rest of the table.
+// Minimum of the table for each label of the variable at `position`.
 inline void min_marginal(const Work &w, const Factor &f, std::size_t position,
                          std::vector<Cost> &out) {
     std::int64_t inner = 1, outer = 1;
@@ -114,7 +114,7 @@ inline void add_to_table(const Work &w, Factor &f, std::size_t position,
         }
 }
 
-// Moves the least entry of each table and of each variable's costs to the constant.
+// Moves the minimum of each table and of each variable's costs to the constant.
 inline void normalise(Work &w) {
     if (w.log != nullptr)
         w.log->note(Op::NORMALISE, {});
@@ -166,15 +166,15 @@ inline Factor sorted_factor(std::vector<int> scope, std::vector<Cost> table,
     return out;
 }
 
-// How far above the least cost of its block an entry may lie.
+// Largest difference of an entry from the minimum of its block.
 inline std::int64_t most_units(const Scale &scale) {
     return static_cast<std::int64_t>(scale.units(scale.spread)) + 2;
 }
 
 namespace detail {
 
-// Integer costs of one block above the least, which is added to `base`; what lies above `spread`
-// over the least is forbidden.
+// Integer costs of one block minus their minimum, which is added to `base`. Entries that exceed the
+// minimum by more than `spread` are forbidden.
 inline std::vector<Cost> to_units(std::span<const double> costs, const Scale &scale, Wide &base) {
     double lo = INFINITY;
     for (double c : costs)
