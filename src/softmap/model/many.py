@@ -109,7 +109,7 @@ class Many:
         return ", ".join(map(str, found)) + (", …" if len(places) > SHOWN else "")
 
     def cost(self, labels: Sequence[int], sizes: Sequence[int]) -> float:
-        """The cost of labels of its variables, in order."""
+        """Return the cost of labels, given in the order of the variables."""
         total = 0.0
         for automaton in self.automata(sizes):
             place = {v: t for t, v in enumerate(self.variables)}
@@ -166,7 +166,7 @@ class Cardinality(Many):
             raise ModelError(f"expected {k + 1} costs, one for each count, not {self.costs.shape}")
 
     def ones(self, t: int, d: int) -> Ints:
-        """1 for each label of variable t that counts."""
+        """Return 1 for each counted label of variable t, else 0; int64[d]."""
         return (np.arange(d) == self.label[t]).astype(np.int64)
 
     def require(self, allowed: Sequence[NDArray[np.bool_]], names: Sequence[Any] | None) -> None:
@@ -221,6 +221,7 @@ class Among(Cardinality):
     Parameters
     ----------
     variables : list of int or str
+        The variables, by number, or by name in a model with names.
     labels : list of lists of int
         The labels that are counted, for each variable.
     costs : float array
@@ -236,7 +237,7 @@ class Among(Cardinality):
             )
 
     def ones(self, t: int, d: int) -> Ints:
-        """1 for each label of variable t that counts."""
+        """Return 1 for each counted label of variable t, else 0; int64[d]."""
         return np.isin(np.arange(d), self.labels[t]).astype(np.int64)
 
 
@@ -246,6 +247,7 @@ class Regular(Many):
     Parameters
     ----------
     variables : list of int or str
+        The variables, by number, or by name in a model with names.
     moves : int array (states, labels)
         `moves[s, x]` is the state after state `s` and label `x`, or -1 (forbidden). The automaton
         starts in state 0.
@@ -512,7 +514,7 @@ class Linear(Many):
         return [row - low for row, low in zip(rows, least, strict=True)], sum(least)
 
     def cost(self, labels: Sequence[int], sizes: Sequence[int]) -> float:
-        """The cost of labels of its variables, in order."""
+        """Return the cost of labels, given in the order of the variables."""
         rows = [_row(w, d) for w, d in zip(self.weights, sizes, strict=True)]
         total = sum(int(row[x]) for row, x in zip(rows, labels, strict=True))
         return 0.0 if self.low <= total <= self.high else self.penalty
@@ -581,7 +583,7 @@ class AllDifferent(Many):
     """
 
     def require(self, allowed: Sequence[NDArray[np.bool_]], names: Sequence[Any] | None) -> None:
-        """A matching gives each variable a label of its own, or there is a Hall set."""
+        """Raise `InfeasibleModel`, naming a Hall set, if no matching gives distinct labels."""
         from scipy.sparse import csr_array
         from scipy.sparse.csgraph import maximum_bipartite_matching
 

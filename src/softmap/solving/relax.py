@@ -60,7 +60,7 @@ class RelaxTuning:
         Time of the coarse solve, in passes.
     proving, proving_least : int
         If the labels solve the LP, further passes may prove them optimal: up to `proving` times the
-        passes that solved it, and at least `proving_least` in all.
+        passes that solved it, and at least `proving_least` in total.
     exact_after, exact_size : int
         After `exact_after` passes, an LP of at most `exact_size` node states and edge pairs is
         solved by the interior-point method of HiGHS.
@@ -69,9 +69,10 @@ class RelaxTuning:
     first : int
         Number of passes before the switch to other stages.
     overtaken : int
-        The same, if a search has proved more than the LP is likely to prove.
+        Number of passes before the switch if a search has proved more than the LP is likely to
+        prove.
     settling : int
-        The same, if the bound has converged.
+        Number of passes before the switch if the bound has converged.
     little : float
         The bound has converged if the second half of all passes gained less than this fraction of
         the MAP gap.
