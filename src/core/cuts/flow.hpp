@@ -12,9 +12,9 @@ namespace softmap {
 // The graph is that of a model: each half-edge h is an arc from its node to the other endpoint of
 // its edge. Nodes on the sink side of the cut have label 1, all others label 0.
 //
-// An augmentation takes the least residual capacity of its path off every arc of the path, so that
-// at least one residual becomes exactly 0. Rounding changes other residuals in their last digit
-// only: what a cut proves has to be computed from them in a way that allows for that.
+// An augmentation subtracts the smallest residual capacity of its path from every arc of the path,
+// so that at least one residual becomes exactly 0. Rounding changes other residuals in their last
+// digit only; the bound of a cut must be computed in a way that allows for that.
 class MinimumCut {
   public:
     // start[i]..start[i + 1] - 1 are the positions of node i's half-edges in `half`.
@@ -28,20 +28,20 @@ class MinimumCut {
             nodes_[i].first = std::int32_t(start[i]);
     }
 
-    // Capacities are 0 again.
+    // Resets all capacities to 0.
     void clear() {
         for (Arc &arc : arcs_)
             arc.left = 0.0;
         for (Node &node : nodes_)
             node.excess = 0.0;
     }
-    // The cost of label 1 at node i, less that of label 0, grows by `cost`.
+    // Adds `cost` to the cost of label 1 minus that of label 0 at node i.
     void add_cost(Index i, double cost) { nodes_[i].excess += cost; }
     // The capacity of half-edge h: the cost of label 0 at its node and 1 at the other endpoint.
     void set_capacity(Index h, double capacity) { arcs_[arc_of_[h]].left = capacity; }
     double residual(Index h) const { return arcs_[arc_of_[h]].left; }
 
-    // False when the budget was spent before the cut was a minimum one.
+    // Returns false if the budget was spent before the cut was minimal.
     bool run(Budget &budget) {
         plant();
         std::int32_t current = none;
@@ -78,14 +78,14 @@ class MinimumCut {
         double excess = 0.0;        // residual capacity from the source (> 0) or to the sink (< 0)
         std::int32_t first = 0;     // arcs of node i: first of i .. first of i + 1
         std::int32_t parent = none; // the arc to the parent in its tree, or one of the above
-        std::int32_t seen = 0;      // when `depth` was right
+        std::int32_t seen = 0;      // time at which `depth` was computed
         std::int32_t depth = 0;     // arcs to the root of its tree
         bool sink = false, active = false;
     };
-    std::vector<Node> nodes_; // and one more that ends the last node's arcs
+    std::vector<Node> nodes_; // with a sentinel after the last node
     std::vector<Arc> arcs_;
     std::vector<std::int32_t> arc_of_;
-    std::vector<std::int32_t> queue_; // active nodes, a ring
+    std::vector<std::int32_t> queue_; // active nodes, a ring buffer
     std::size_t head_ = 0, waiting_ = 0;
     std::vector<std::int32_t> orphans_;
     std::int32_t time_ = 0;
@@ -150,7 +150,7 @@ class MinimumCut {
             } else if (other.sink != node.sink) {
                 return node.sink ? arc.reverse : k;
             } else if (other.seen <= node.seen && other.depth > node.depth) {
-                other.parent = arc.reverse; // a shorter way to the root
+                other.parent = arc.reverse; // a shorter path to the root
                 other.seen = node.seen;
                 other.depth = node.depth + 1;
             }
@@ -160,7 +160,7 @@ class MinimumCut {
 
     std::int32_t tail(std::int32_t arc) const { return arcs_[arcs_[arc].reverse].to; }
 
-    // The least residual capacity from a node to the root of its tree.
+    // The smallest residual capacity on the path from a node to the root of its tree.
     double least_to_root(std::int32_t i, double least) const {
         for (; nodes_[i].parent != terminal; i = arcs_[nodes_[i].parent].to) {
             const Arc &up = arcs_[nodes_[i].parent];

@@ -1,4 +1,4 @@
-// Models of two labels solved by a minimum cut, and fusion moves between two labellings.
+// Minimum cuts for models of two labels, and fusion moves between two labellings.
 #pragma once
 
 #include "flow.hpp"
@@ -17,18 +17,18 @@ struct Pairwise {
     double submodular() const { return second + first - keep - both; }
 };
 
-// Chooses between two labellings, variable by variable, by a minimum cut: an α-expansion where the
+// Chooses between two labellings, variable by variable, by a minimum cut: an α-expansion if the
 // second labelling is constant (Boykov, Veksler and Zabih, PAMI 2001), a fusion move in general.
 //
-// Where an edge is not submodular, its cost of keeping both labels is lowered until it is (Rother
-// et al., CVPR 2005): the difference is greatest at the labelling that keeps everything, so that a
-// move never raises the energy. Infinite costs count as `barrier`.
+// If an edge is not submodular, its cost of keeping both labels is lowered until it is (Rother et
+// al., CVPR 2005). The decrease is largest at the labelling that keeps all labels, so that a move
+// never raises the energy. Infinite costs count as `barrier`.
 class FusionMoves {
   public:
     FusionMoves(const Layout<double> &lay, double barrier)
         : lay_(lay), barrier_(barrier), cut_(lay.n, lay.start, lay.half, lay.node) {}
 
-    // Number of variables that changed, or -1 when the budget was spent first.
+    // Returns the number of variables that changed, or -1 if the budget was spent first.
     Index fuse(Index *labels, const Index *proposal, Budget &budget) {
         cut_.clear();
         for (Index i = 0; i < lay_.n; ++i)
@@ -88,13 +88,13 @@ class FusionMoves {
     }
 };
 
-// A model of at most two labels per node whose edges are all submodular: labels and λ at once.
+// Solves a model of at most two labels per node whose edges are all submodular: labels and λ.
 class BinaryCut {
   public:
     BinaryCut(const Layout<double> &lay, double barrier)
         : lay_(lay), barrier_(barrier), cut_(lay.n, lay.start, lay.half, lay.node) {}
 
-    // False where the budget was spent first; labels and λ are those of the flow so far.
+    // Returns false if the budget was spent first; labels and λ are then those of the flow so far.
     bool solve(Index *labels, double *lam, Budget &budget) {
         for (Index i = 0; i < lay_.n; ++i)
             if (lay_.num_labels[i] == 2)

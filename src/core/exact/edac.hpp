@@ -60,7 +60,7 @@ inline Cost Propagator::full_cost(const Side &s, int p, Cost enough) {
     return least - mem[s.dp + p];
 }
 
-// As the projection, after moving the needed unary costs of the other endpoint into the edge.
+// As `project`, after moving the needed unary costs of the other endpoint into the edge.
 inline bool Propagator::full_support(const Edge &e, bool to_x) {
     const Side s = side(e, to_x);
     gain_.assign(size[s.p], 0);

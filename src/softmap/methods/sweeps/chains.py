@@ -163,13 +163,13 @@ class Chains:
             return self.loops.lam(state.msg)
 
     def passes(self, state: Messages, count: int, eta: float, *, momentum: bool) -> None:
-        """`count` passes at η (inf: hard-min), forward and backward each."""
+        """Do `count` passes at η (inf: hard-min), each forward and backward."""
         _restore_prev(state, self.plan.back_size)
         self.loops.passes(2 * count, state, eta, momentum=momentum)
         self._came(state, eta, forward=False)
 
     def sampled_passes(self, state: Messages, count: int, eta: float, sampling: Sampling) -> None:
-        """`count` passes with momentum; every few of them marginals enter the average."""
+        """Do `count` passes with momentum, and add marginals to the average at intervals."""
         _restore_prev(state, self.plan.back_size)
         self.loops.sampled_passes(state, count, eta, sampling)
         self._came(state, eta, forward=False)

@@ -185,7 +185,7 @@ class Passes:
         self._product: Callable[[], Floats] | None = None
 
     def run(self, count: int, eta: float) -> None:
-        """`count` passes at η with momentum, forward and backward each."""
+        """Do `count` passes at η with momentum, each forward and backward."""
         messages = {number: chains.msg for number, chains in self.chains.items()}
         for _ in range(count):
             self._extrapolate()
