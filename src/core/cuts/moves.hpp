@@ -109,8 +109,8 @@ class BinaryCut {
         const bool whole = cut_.run(budget);
         for (Index i = 0; i < lay_.n; ++i)
             labels[i] = lay_.num_labels[i] == 2 ? cut_.label(i) : 0;
-        // What remains on an edge are the residual capacities of its arcs; λ moves the rest to its
-        // endpoints. Any λ proves a bound, so that rounding here costs at most a last digit of it.
+        // The residual capacities of its arcs remain on an edge; λ moves all other costs to the
+        // endpoints. Any λ proves a bound, so that rounding affects only its last digit.
         each_edge([&](Index e, Index i, Index j, const Pairwise &pair) {
             double *first = lam + lay_.half_at(2 * e), *second = lam + lay_.half_at(2 * e + 1);
             first[0] = second[0] = 0.0;
