@@ -80,14 +80,15 @@ class Decoded:
 
 
 class ParityCode:
-    """All words of bits with even parity on each check, such as a low-density parity-check code.
+    """A binary linear code, given by its parity checks, such as an LDPC code.
 
     Parameters
     ----------
-    checks : list of lists of bits, one for each check; or a parity-check matrix
-        A matrix of 0 and 1, dense or of scipy.sparse, has a row for each check and a column for
-        each bit.
-    num_bits : int, one more than the largest bit of a check if left out
+    checks : list of lists of int, or array
+        The bits of each check; or a parity-check matrix of 0 and 1, dense or of scipy.sparse, with
+        one row per check and one column per bit.
+    num_bits : int, optional
+        Number of bits; by default one more than the largest bit of a check.
 
     Examples
     --------
@@ -200,7 +201,7 @@ class ParityCode:
 
         `softmap.verification.check_proof(path, code.model(ratios, odd), bound)` checks it.
         """
-        from softmap.solving.prooffile import write_dual  # few words are proved to others
+        from softmap.solving.prooffile import write_dual  # imported late
 
         given, model = numbers(lam, "lam"), self.model(ratios, odd)
         if given.shape != self._member.shape or len(model.running):
@@ -208,14 +209,14 @@ class ParityCode:
         write_dual(checked_path(path), model, self._half_lam(model, given))
 
     def _half_lam(self, model: Model, lam: Costs) -> Costs:
-        """λ of the checks as that of the model: with joint words, whose side takes it back."""
+        """Convert λ of the checks to λ of the half-edges of the model."""
         out, aux, nodes = np.zeros(model.half_size), model.auxiliaries, model.num_variables
         edges: dict[tuple[int, int], list[int]] = {}
         for e, (i, j) in enumerate(model.edges.tolist()):
             edges.setdefault((i, j), []).append(2 * e)
             edges.setdefault((j, i), []).append(2 * e + 1)
         for row, begin in zip(self.checks, self._start.tolist(), strict=False):
-            if len(row) < 2:  # the bit is fixed, whatever λ is
+            if len(row) < 2:  # a check of one bit fixes the bit and has no edge
                 continue
             if len(row) == 2:
                 for k, bit in enumerate(row):
@@ -286,7 +287,7 @@ def _listed(checks: Any) -> list[Any]:
 
 
 def _is_matrix(checks: Any) -> bool:
-    """Whether 0 and 1 of a matrix were given: as bits of checks, they would be named twice."""
+    """Whether `checks` is a matrix of 0 and 1: as a list of bits, it would repeat bits."""
     if hasattr(checks, "toarray"):
         return True
     if isinstance(checks, str | bytes | dict) or not np.iterable(checks):
@@ -302,7 +303,7 @@ def _is_matrix(checks: Any) -> bool:
 
 
 def _rows_of(matrix: Any, num_bits: int | None) -> tuple[list[Any], int]:
-    """The bits of each check of a parity-check matrix, and how many bits there are."""
+    """Return the bits of each check of a parity-check matrix, and the number of bits."""
     table = np.asarray(matrix.toarray() if hasattr(matrix, "toarray") else plain(matrix))
     sound = table.ndim == 2 and table.dtype.kind in "biuf" and table.shape[1] > 0
     if not sound or ((table != 0) & (table != 1)).any():

@@ -19,7 +19,7 @@ class RoundedDown {
     RoundedDown(const RoundedDown &) = delete;
     RoundedDown &operator=(const RoundedDown &) = delete;
 
-    static bool works() { // whether this machine rounds down as asked
+    static bool works() { // whether the CPU rounds down in this mode
         const RoundedDown down;
         volatile double one = 1.0, tiny = 0x1p-80;
         return one - tiny < 1.0 && one + tiny == 1.0;

@@ -1,4 +1,4 @@
-// Models of two labels solved by a minimum cut, and fusion moves between two labellings.
+// Minimum cuts for models of two labels, and fusion moves between two labellings.
 #pragma once
 
 #include "flow.hpp"

@@ -12,12 +12,12 @@ namespace detail {
 // The tables that contain v, as functions of (scope of the result, v), with their strides. Small
 // tables are summed.
 struct Bucket {
-    std::vector<int> scope; // of the result
+    std::vector<int> scope; // scope of the result
     std::vector<int> sizes;
     struct Part {
         const Cost *table;
-        std::vector<std::int64_t> stride; // along the result's axes
-        std::int64_t own;                 // along v
+        std::vector<std::int64_t> stride; // strides along the axes of the result
+        std::int64_t own;                 // stride along v
     };
     std::vector<Part> parts;
 };

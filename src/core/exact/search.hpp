@@ -31,7 +31,7 @@ class Search : public Propagator {
     Cost lower = 0;             // lower bound, valid at any time
     bool complete = false;
     int split_above = 10;
-    std::int64_t backtrack_budget = INT64_MAX, work_budget = INT64_MAX; // of one call of run
+    std::int64_t backtrack_budget = INT64_MAX, work_budget = INT64_MAX; // per call of run
 
     void start_from(std::vector<int> labels, Cost c) {
         incumbent = std::move(labels);

@@ -1,4 +1,4 @@
-// Factors of three or more variables that are sums over pairs become tables of those pairs.
+// Replaces factors of three or more variables that are sums of pairwise tables by these tables.
 #pragma once
 
 #include "work.hpp"

@@ -127,7 +127,7 @@ struct AcceleratedArrays {
     const double *gain;
 };
 
-// Makes updates beginning with θ = theta and sets theta to the last θ. Returns the number of
+// Performs updates starting at θ = theta and sets theta to the last θ. Returns the number of
 // messages sent. Compiled in kernels/paper.cpp.
 Index run_accelerated(const StarOrder &order, const AcceleratedArrays &arrays, double eta,
                       Updates updates, bool printed, double &theta, Random &random);

@@ -389,7 +389,7 @@ class _Reader:
         return self._named(Model.from_pieces(assembly.pieces()))
 
     def _named(self, model: Model) -> Model:
-        """The model with the names of the file; numbers are no names."""
+        """Return the model with the names of the file; numbers do not count as names."""
         if not any(self.labels) and all(name == str(i) for name, i in self.variables.items()):
             return model
         return model.with_names(list(self.variables), [list(own) or None for own in self.labels])
@@ -431,7 +431,7 @@ class _Reader:
         return found
 
     def _owner(self, function: _Function, known: list[_Function]) -> _Function | None:
-        """Whose table a function shares: of several with that name, the next one in the file."""
+        """Return the function whose table is shared: the next one of that name in the file."""
         later = [owner for owner in known if owner.at > function.at]
         return next(iter(later), known[-1] if known else None)
 
@@ -645,17 +645,17 @@ def format_cfn(model: Model) -> Iterator[str]:
     yield "\n}}\n"
 
 
-_NAME = re.compile(r"[^\s\"\\]*[^\s\"\\\d-][^\s\"\\]*")  # a number would stand for a variable
+_NAME = re.compile(r"[^\s\"\\]*[^\s\"\\\d-][^\s\"\\]*")  # a number would be read as an index
 
 
 def _variables(model: Model) -> tuple[list[str], list[str]]:
-    """Names and domains: those of the model where the format can hold all of them."""
+    """Return names and domains: the model's names if the format can hold all of them."""
     counts = model.num_labels[: model.num_variables].tolist()
     numbered = [f"x{i}" for i in range(len(counts))]
     called = model.names
     if called is None or not _holds(called.variables):
         return numbered, [str(d) for d in counts]
-    rest = numbered[len(called.variables) :]  # running variables
+    rest = numbered[len(called.variables) :]  # chain variables
     if set(rest) & set(called.variables):
         return numbered, [str(d) for d in counts]
     states = [*called.states, *([None] * len(rest))]

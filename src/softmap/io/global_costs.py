@@ -138,7 +138,7 @@ def _same(found: Global, top: float) -> list[Many]:
         rest = [[x for x in range(labels[v]) if x != value] for v in other]
         away = np.abs(np.arange(len(one) + len(other) + 1.0) - len(other))
         costs = found.cost * away / 2
-        costs[found.cost * away >= top] = np.inf  # other values differ by the same number
+        costs[found.cost * away >= top] = np.inf  # the other values add the other half
         factors.append(Among([*one, *other], [[value]] * len(one) + rest, costs))
     return factors
 

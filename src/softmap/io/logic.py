@@ -301,12 +301,12 @@ Term = tuple[float, list[int]]
 
 
 def parse_opb(data: bytes | Content) -> Model:
-    """Model from the text of an OPB file: one variable with two labels for each x1, x2, ...
+    """Return the model of an OPB file: one variable with two labels for each x1, x2, ...
 
-    Other names are allowed: variables are then in the order in which the file names them, and the
-    model keeps the names. `min:` is the sum of the energy (`max:` its negative); constraints must
-    hold, those after `[weight]` cost their weight where they do not. Sums of more than six literals
-    become chains, whose running variables come after the file's.
+    Other names are allowed: variables are then in the order of their first occurrence, and the
+    model keeps the names. `min:` is the energy (`max:` its negative). Constraints are hard; a
+    constraint after `[weight]` costs its weight if it is violated. Sums of more than six literals
+    become chains, whose chain variables come after those of the file.
     """
     content = open_content(data)
     text = _COMMENT.sub(b"", content.data) if b"*" in content.data else content.data
@@ -358,7 +358,7 @@ class _Reader:
         return found.model() if names is None else found.model().with_names(names)
 
     def _numbers(self) -> tuple[list[int], list[str] | None]:
-        """The number of each variable, by the order of its name; and names that tell no number."""
+        """Return the number of each variable, and the names unless all are x1, x2, ..."""
         numbered = [_NUMBERED.fullmatch(name) for name in self.names]
         if all(numbered):
             return [0, *(int(match[1]) for match in numbered if match)], None

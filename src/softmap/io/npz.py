@@ -221,7 +221,7 @@ def _with_names(model: Model, text: str) -> Model:
 
 
 def mapped(path: Path) -> dict[str, NDArray[Any]]:
-    """The arrays of an archive that is not packed, mapped into memory and read when looked at."""
+    """Return the arrays of an uncompressed archive, mapped into memory and read lazily."""
     try:
         with open(path, "rb") as file, zipfile.ZipFile(file) as archive:
             whole = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)

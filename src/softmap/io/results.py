@@ -32,38 +32,40 @@ _LABEL = re.compile(rb"\d{1,9}")
 
 
 def parse_labels(data: bytes | Content, model: Model | None = None) -> Labels:
-    """Labels of all variables; of several labellings the last one, as competitions have it.
+    """Parse a labelling; of several labellings, return the last, as competitions define it.
 
     Parameters
     ----------
     data : bytes or Content
         The text; see `parse_labellings`.
     model : Model, optional
-        Whose labels they are; needed where labels have names.
+        The model of the labelling; required if the text contains names.
     """
     return parse_labellings(data, model)[-1]
 
 
 def read_labels(source: Source, model: Model | None = None) -> Labels:
-    """Labels of all variables, from a file of `.MPE`, `.sol` or JSON.
+    """Read a labelling from an `.MPE`, `.sol` or JSON file; the last one if there are several.
 
     Parameters
     ----------
     source : path, "-" or binary file
+        The file; "-" is standard input.
     model : Model, optional
-        Whose labels they are; needed where labels have names.
+        The model of the labelling; required if the file contains names.
     """
     return parse_labels(load(source), model)
 
 
 def read_labellings(source: Source, model: Model | None = None) -> list[Labels]:
-    """All labellings of a file, in its order; see `read_labels`.
+    """Read all labellings of a file, in its order; see `read_labels`.
 
     Parameters
     ----------
     source : path, "-" or binary file
+        The file; "-" is standard input.
     model : Model, optional
-        Whose labels they are; needed where labels have names.
+        The model of the labellings; required if the file contains names.
     """
     return parse_labellings(load(source), model)
 
@@ -74,21 +76,23 @@ def format_labels(labels: ArrayLike) -> str:
 
 
 def format_labellings(labellings: Sequence[ArrayLike]) -> str:
-    """The text of an `.MPE` file: of several labellings, how many there are, and a line of each."""
+    """The text of an `.MPE` file; several labellings follow their number, one per line."""
     rows = [_flat(labels) for labels in _listed(labellings)]
     head = "MPE\n" if len(rows) == 1 else f"MPE\n{len(rows)}\n"
     return head + "".join(" ".join(map(str, (len(row), *row))) + "\n" for row in rows)
 
 
 def write_labels(labels: ArrayLike, target: Source, model: Model | None = None) -> None:
-    """Write a labelling, by the suffix: `.sol` (toulbar2), `.json`, or else as `.MPE`.
+    """Write a labelling; the suffix selects `.sol` (toulbar2), `.json`, or else `.MPE`.
 
     Parameters
     ----------
     labels : int array
+        The labels.
     target : path, "-" or binary file
+        The file; "-" is standard output.
     model : Model, optional
-        Whose names stand in `.sol` and `.json` files.
+        The model, whose names are used in `.sol` and `.json` files.
     """
     write_labellings([labels], target, model)
 
@@ -101,9 +105,11 @@ def write_labellings(
     Parameters
     ----------
     labellings : list of int arrays
+        The labellings.
     target : path, "-" or binary file
+        The file; "-" is standard output.
     model : Model, optional
-        Whose names stand in `.sol` and `.json` files.
+        The model, whose names are used in `.sol` and `.json` files.
     """
     labellings = _listed(labellings)
     if model is not None:
@@ -120,7 +126,7 @@ def write_labellings(
 
 
 def labelling_object(labels: Sequence[int], model: Model | None) -> dict[str, Any]:
-    """A labelling for JSON: labels by number, and the same by name where the model has names."""
+    """A labelling as a JSON object: labels by number, and by name if the model has names."""
     found: dict[str, Any] = {"labels": list(labels)}
     if model is not None and model.names is not None:
         named = model.names.as_dict(np.array(labels, dtype=np.int64))
@@ -143,7 +149,7 @@ def _flat(labels: ArrayLike) -> list[int]:
 
 
 def _words(labels: ArrayLike, model: Model | None) -> list[str]:
-    """Numbers, or pairs of names where no name needs a quote."""
+    """Labels as numbers, or as `variable=label` if no name needs quotes."""
     row = _flat(labels)
     if model is None or model.names is None:
         return [str(label) for label in row]
@@ -154,18 +160,19 @@ def _words(labels: ArrayLike, model: Model | None) -> list[str]:
 
 
 def parse_labellings(data: bytes | Content, model: Model | None = None) -> list[Labels]:
-    """All labellings of a text: `MPE`, toulbar2's `.sol`, or JSON as `softmap solve --json` has it.
+    """Parse all labellings: `MPE`, toulbar2's `.sol`, or the JSON of `softmap solve --json`.
 
-    A `.sol` file has one labelling per line: labels by number, or, where the model has names, by
-    name, or as pairs `variable=label`. An `MPE` file has one, several after `-BEGIN-`, or first
-    the number of those that follow.
+    A `.sol` file has one labelling per line: labels by number, or, if the model has names, by name
+    or as pairs `variable=label`. An `MPE` file has one labelling, or several, which are separated
+    by `-BEGIN-` or preceded by their number.
 
     Parameters
     ----------
     data : bytes or Content
         The text.
     model : Model, optional
-        Whose labellings they are: names are looked up, and other numbers of labels are refused.
+        The model of the labellings, which resolves names. A labelling that does not fit it raises
+        `FormatError`.
     """
     content = open_content(data)
     content.data = skip_comments(content.data)
@@ -213,7 +220,7 @@ def _from_mpe(content: Content, start: int) -> list[Labels]:
 
 
 def _block(numbers: Numbers) -> list[Labels]:
-    """One labelling after its length, or several after how many there are."""
+    """Parse one labelling with its length, or several preceded by their number."""
     values = numbers.values
     several = 1
     if len(values) > 1:
@@ -241,7 +248,7 @@ def _from_json(content: Content) -> list[Labels]:
 
 
 def _from_lines(content: Content, model: Model | None) -> list[Labels]:
-    """Each line is a labelling; one labelling may be on several lines."""
+    """Parse one labelling per line, or a single labelling on several lines."""
     lines = [(number, line.split()) for number, line in enumerate(content.data.split(b"\n"), 1)]
     lines = [(number, words) for number, words in lines if words]
     sizes = {len(words) for _, words in lines}
@@ -278,7 +285,7 @@ def _in_order(found: Mapping[int, int], model: Model) -> Labels:
 
 
 def found_labels(model: Model, pairs: Mapping[str, str]) -> dict[int, int]:
-    """Numbers of variables and labels, each given as text by number or by name.
+    """Resolve pairs of variable and label, each given as text by number or by name.
 
     In a model without names, `x7` is variable 7.
     """
@@ -309,7 +316,7 @@ def _label(model: Model, i: int, text: str) -> int:
 
 
 def inline_evidence(model: Model, text: str) -> dict[int, int]:
-    """Observed labels from text such as `0=3,x7=1`: variables and labels by number or name."""
+    """Parse evidence such as `0=3,x7=1`: variables and labels by number or name."""
     pairs: dict[str, str] = {}
     for word in text.split(","):
         name, equals, state = (part.strip() for part in word.partition("="))
@@ -321,7 +328,7 @@ def inline_evidence(model: Model, text: str) -> dict[int, int]:
 
 
 def parse_sln(data: bytes | Content) -> tuple[NDArray[np.int64], float]:
-    """The labels of a QAPLIB solution (`n value permutation`, numbered from 1), and its value."""
+    """Parse a QAPLIB solution (`n value permutation`, from 1); return labels and value."""
     content = open_content(data)
     content.data = content.data.replace(b",", b" ")
     numbers = Numbers(content)
@@ -338,16 +345,16 @@ def parse_sln(data: bytes | Content) -> tuple[NDArray[np.int64], float]:
 
 
 def read_sln(source: Source) -> tuple[NDArray[np.int64], float]:
-    """Labels and value of a QAPLIB solution."""
+    """Read a QAPLIB solution; return its labels and its value."""
     return parse_sln(load(source))
 
 
 def parse_evidence(data: bytes | Content) -> dict[int, int]:
-    """Observed labels by variable.
+    """Parse evidence; return observed labels by variable.
 
-    The text holds `k v1 x1 ... vk xk`, on one line (2014 and later) or on several (2008), or, in
-    the older layout, first the number of samples and then each sample so. Where both readings fit,
-    the newer one counts. Several samples are taken if they say the same.
+    The text holds `k v1 x1 ... vk xk`, on one line (2014 and later) or on several (2008). In the
+    older layout, the number of samples comes first, and each sample has this form. If both layouts
+    fit, the newer one is used. Several samples are accepted only if they are equal.
     """
     content = open_content(data)
     content.data = skip_comments(content.data)
@@ -361,7 +368,7 @@ def parse_evidence(data: bytes | Content) -> dict[int, int]:
 
 
 def read_evidence(source: Source) -> dict[int, int]:
-    """Observed labels by variable, from a file."""
+    """Read evidence from a file; return observed labels by variable."""
     return parse_evidence(load(source))
 
 

@@ -1,4 +1,4 @@
-"""Minimum cuts: models of two labels solved outright, and moves of many variables at once."""
+"""Minimum cuts: exact solution of binary submodular models, and fusion and expansion moves."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def solve_binary(
     -------
     labels, lam : arrays, or None
         Optimal labels, and λ whose bound is their energy up to rounding. If time runs out, both
-        belong to the flow so far. None where the model is of another kind.
+        belong to the flow so far. None if the model is not binary and submodular.
     """
     flat = layout(model)
     if model.num_labels.max(initial=0) > 2 or not core.cut_applies(flat, barrier):
@@ -50,8 +50,8 @@ def solve_binary(
 class Fusion:
     """Moves that choose between two labellings, for each variable, by one minimum cut.
 
-    The energy never rises. A move is optimal among all such choices where every edge is submodular
-    in the choice; with a constant proposal (an α-expansion) that holds for all metrics.
+    The energy never rises. A move is optimal if every edge is submodular in the choice. With a
+    constant proposal (an α-expansion), this holds for all metrics.
 
     Parameters
     ----------
@@ -66,7 +66,16 @@ class Fusion:
         self._moves = core.FusionMoves(layout(model), barrier)
 
     def fuse(self, labels: Labels, proposal: ArrayLike, *, seconds: float = 1e9) -> int:
-        """Change labels in place to those of the proposal where that lowers the energy.
+        """Apply one fusion move in place: each variable keeps its label or takes the proposal's.
+
+        Parameters
+        ----------
+        labels : int array
+            The labelling, changed in place.
+        proposal : int array
+            The other labelling.
+        seconds : float, default 1e9
+            Stop after this time.
 
         Returns
         -------
@@ -77,13 +86,14 @@ class Fusion:
         return int(self._moves.fuse(labels, given, seconds))
 
     def expand(self, labels: Labels, *, rounds: int = 2, seconds: float = 1e9) -> bool:
-        """Expand every label in turn, in place.
+        """Apply α-expansions of all labels, one after the other, in place.
 
         Parameters
         ----------
-        labels : array
+        labels : int array
+            The labelling, changed in place.
         rounds : int, default 2
-            How often every label is expanded, at most.
+            Largest number of expansions of every label.
         seconds : float, default 1e9
             Stop after this time.
 

@@ -25,7 +25,7 @@ INFERENCE: dict[str, Any] = {"goal": "lp", "lp_gap": 1e-3, "gap": 1e-4}
 
 @dataclass(frozen=True, eq=False)
 class Fitted:
-    """What `fit` has learned: the classes, how weights become costs, the weights, a log."""
+    """The outcome of `fit`: classes, the map from weights to costs, weights, and a log."""
 
     classes: NDArray[Any]
     linear: LinearModel
@@ -34,34 +34,49 @@ class Fitted:
 
 
 class StructuredClassifier:
-    """Labels of the variables of a graph, from features of variables and edges.
+    """Classifier of the variables of a graph, from features of variables and edges.
 
     The energy is linear in its weights; `fit` learns them from labelled samples. X is a list of
     samples, each a `Sample` or a tuple (features, edges, edge features), and y a list of label
-    arrays. A plain 2-D array X with one label per row works, too: variables without edges.
+    arrays. A 2-D array X with one label per row is accepted, too: variables without edges.
 
     Parameters
     ----------
     loss : "fenchel-young" or "hinge"
         The smoothed loss at temperature 1/`eta`, or the structured hinge with Hamming loss.
     pairwise : "potts" or "tables"
-        One weight per edge feature, paid where labels differ; or a table per edge feature.
+        One weight per edge feature, added if the labels differ; or one table per edge feature.
     alpha : float
-        Strength of ½ alpha ‖w‖² beside the mean loss of a variable.
-    eta : float, inverse temperature of the smoothed loss
-    max_iter, tol : rounds at most, and accuracy at which to stop before
-    batch_size : samples between two updates of the hinge's weights; all if left out
-    fit_intercept : bool, add a feature 1 to every variable
-    inference : dict, options of `softmap.solve`
-    threads : int, all available ones if left out
+        Factor of the regulariser ½ alpha ‖w‖², which is added to the mean loss per variable.
+    eta : float
+        Inverse temperature of the smoothed loss.
+    max_iter : int
+        Largest number of rounds.
+    tol : float
+        Tolerance at which `fit` stops.
+    batch_size : int, optional
+        Number of samples between two updates of the weights with the hinge loss; all by default.
+    fit_intercept : bool
+        Whether to add a constant feature 1 to every variable.
+    inference : dict, optional
+        Options of `softmap.solve`.
+    threads : int, optional
+        Number of threads; all available ones by default.
     random_state : int
-    verbose : bool, print a line per round of `fit`
+        Random seed.
+    verbose : bool
+        Whether to print a line per round of `fit`.
 
     Attributes
     ----------
-    classes_ : the labels that occur in y
-    coef_, pairwise_coef_ : weights of variables (features, labels), and of edges
-    log_ : tuple of Round, with the certified gap of every inference
+    classes_ : array
+        The labels that occur in y.
+    coef_ : float64 array (features, labels)
+        Weights of the variables.
+    pairwise_coef_ : float64 array
+        Weights of the edges.
+    log_ : tuple of Round
+        The rounds, with the certified gap of every inference.
 
     Examples
     --------
@@ -176,12 +191,12 @@ class StructuredClassifier:
 
     @property
     def n_iter_(self) -> int:
-        """Rounds."""
+        """Number of rounds."""
         return len(self.fitted_.log)
 
     @property
     def n_features_in_(self) -> int:
-        """Features of a variable."""
+        """Number of features of a variable."""
         return self.fitted_.linear.features - bool(self.fit_intercept)
 
     def _options(self) -> Fit:

@@ -48,28 +48,32 @@ def soft_map(
 ) -> Beliefs:
     """Marginals of the smoothed optimum: the paper's μ at inverse temperature η.
 
-    The arrays may be NumPy's, PyTorch's or JAX's; the answer is of the same kind, and PyTorch and
-    JAX can differentiate through it, by one linear solve (an adjoint) and not through iterations.
-    A float64 tensor is read where it lies, without a copy: by CuPy, where that is a GPU (JAX under
-    `jit`, and costs with hard constraints, go through the processor).
+    The arrays may be NumPy, PyTorch or JAX arrays, and the result has the same type. PyTorch and
+    JAX differentiate through it by one linear solve (the adjoint system), not by unrolling the
+    iterations. A float64 tensor is read in place, on a GPU by CuPy. JAX under `jit`, and costs with
+    hard constraints, are computed on the CPU.
 
     Parameters
     ----------
-    unary : (..., n, d) costs; leading dimensions are a batch over the same graph
-    pairwise : (..., m, d, d) costs, or what broadcasts to that: (d, d) is one table for all edges
-        A potential such as `Potts(0.5)`, or the number 0.5 alone, is what it costs, without a
-        gradient.
-    edges : (m, 2) integers, or (..., m, 2) with a graph for each member of the batch
-        Rows of -1 stand for no edge, so that members may have different numbers of edges; their
-        costs count for nothing, and their beliefs are 0.
+    unary : array (..., n, d)
+        Costs of the variables; leading dimensions are a batch.
+    pairwise : array (..., m, d, d), Potential or float
+        Costs of the edges, or an array that broadcasts to this shape: (d, d) is one table for all
+        edges. A potential such as `Potts(0.5)`, or its weight 0.5 alone, has no gradient.
+    edges : int array (m, 2) or (..., m, 2)
+        One graph for all members of the batch, or one graph per member. A row of -1 is not an edge,
+        so that members may have different numbers of edges; its costs are ignored, and its
+        marginals are 0.
     eta : float
-        The larger, the closer to labels; μ depends on η times the costs only.
+        Inverse temperature. Marginals approach labels as η grows; μ depends only on η times the
+        costs.
     tol : float
-        Largest difference between a variable's marginal and that of an edge.
+        Largest difference between the marginals of a variable and those of its edges.
 
     Returns
     -------
-    Beliefs : (nodes, edges)
+    Beliefs
+        The marginals `nodes` and `edges`.
 
     Examples
     --------
@@ -142,13 +146,16 @@ def soft_map_vjp(
 
 @dataclass(frozen=True, eq=False)
 class Problem:
-    """Graphs and a temperature: what stays while costs change. Costs are NumPy arrays here.
+    """The graphs, η and the tolerance of `soft_map`; its methods take costs as NumPy arrays.
 
     Attributes
     ----------
-    edges : (m, 2) array of the one graph of all members, or (..., m, 2) with one graph for each
-        Rows of -1 fill up members with fewer edges.
-    eta, tol : float
+    edges : int array (m, 2) or (..., m, 2)
+        One graph for all members of the batch, or one graph per member, padded with rows of -1.
+    eta : float
+        Inverse temperature.
+    tol : float
+        Largest difference between the marginals of a variable and those of its edges.
     """
 
     edges: NDArray[np.int64]
@@ -158,7 +165,7 @@ class Problem:
     def shapes(
         self, unary: tuple[int, ...], pairwise: tuple[int, ...]
     ) -> tuple[tuple[int, ...], tuple[int, ...]]:
-        """The full shapes (*batch, n, d) and (*batch, m, d, d), or a `ModelError`."""
+        """Return shapes (*batch, n, d) and (*batch, m, d, d), or raise `ModelError`."""
         graphs = self.edges.shape[:-2]
         return shapes(unary, pairwise, self.edges.shape[-2], graphs)
 
@@ -173,7 +180,7 @@ class Problem:
         return Model(flat, (edges + shift).reshape(-1, 2)[used], Tables(tables[used]))
 
     def _listed(self, batch: tuple[int, ...]) -> tuple[NDArray[np.int64], Any]:
-        """The edges of all members, and which of them there are."""
+        """Return the edges of all members, and a mask of the rows that are edges."""
         m = self.edges.shape[-2]
         edges = np.broadcast_to(self.edges, (*batch, m, 2)).reshape(math.prod(batch), m, 2)
         return edges, slice(None) if self.edges.ndim == 2 else (edges[..., 0] >= 0).reshape(-1)
@@ -205,7 +212,7 @@ class Problem:
 
 @dataclass(frozen=True, eq=False)
 class Soft:
-    """The smoothed optimum of a batch, in the shapes of its costs; 0 where there is no edge."""
+    """The smoothed optimum of a batch, in the shapes of its costs; 0 at rows without an edge."""
 
     problem: Problem
     found: SoftMarginals
@@ -228,7 +235,7 @@ class Soft:
         return self._spread(self.found.lam, (2, d)).reshape(*self.shape[:-2], 2 * m, d)
 
     def pulled(self, nodes: Any, pairs: Any) -> tuple[Floats, Floats]:
-        """Gradients by the costs, from gradients by the marginals, in the shapes of both."""
+        """Return gradients by the costs, given gradients by the marginals."""
         d = self.shape[-1]
         by_node = np.ascontiguousarray(nodes, dtype=np.float64).reshape(-1)
         edges, used = self.problem._listed(self.shape[:-2])
@@ -238,7 +245,7 @@ class Soft:
         return unary.reshape(self.shape), self._spread(tables, (d, d))
 
     def _spread(self, flat: Floats, each: tuple[int, ...]) -> Floats:
-        """Numbers of all edges there are, in the places of all there may be."""
+        """Scatter values of the existing edges into an array over all rows of `edges`."""
         batch, m = self.shape[:-2], self.problem.edges.shape[-2]
         _, used = self.problem._listed(batch)
         if isinstance(used, slice):
@@ -251,7 +258,7 @@ class Soft:
 def shapes(
     unary: tuple[int, ...], pairwise: tuple[int, ...], m: int, graphs: tuple[int, ...] = ()
 ) -> tuple[tuple[int, ...], tuple[int, ...]]:
-    """The full shapes (*batch, n, d) and (*batch, m, d, d), or a `ModelError`."""
+    """Return shapes (*batch, n, d) and (*batch, m, d, d), or raise `ModelError`."""
     if len(unary) < 2 or len(pairwise) < 2:
         raise ModelError(
             f"expected unary (..., n, d) and pairwise (..., m, d, d), not {unary} and {pairwise}"
@@ -271,7 +278,7 @@ def shapes(
 
 
 def _tables_of(pairwise: Any, unary: Any, edges: Any) -> Any:
-    """Tables of a potential, or of the number of a `Potts`; other costs as they are."""
+    """Return the tables of a potential or of a Potts weight; other costs unchanged."""
     if single(pairwise) and not hasattr(pairwise, "requires_grad"):
         pairwise = Potts(pairwise)
     if not isinstance(pairwise, Potential):

@@ -17,9 +17,9 @@ from softmap.methods.marginals.newton import SMOOTHING
 __all__ = ["soft_map"]
 
 
-@torch.compiler.disable  # what is not PyTorch's is called as it is, between two compiled parts
+@torch.compiler.disable  # the compiled core cannot be traced: torch.compile breaks the graph
 def soft_map(unary: Any, pairwise: Any, edges: Any, eta: float, tol: float) -> Beliefs:
-    """`softmap.soft_map` if one of the costs is a tensor; batches are broadcast by PyTorch."""
+    """`softmap.soft_map` for PyTorch tensors; batches are broadcast by PyTorch."""
     first, second = _tensors(unary, pairwise)
     if isinstance(edges, torch.Tensor):
         edges = edges.detach().cpu().numpy()
@@ -30,12 +30,12 @@ def soft_map(unary: Any, pairwise: Any, edges: Any, eta: float, tol: float) -> B
 
 @dataclass(frozen=True)
 class SecondDerivatives:
-    """The central difference that second derivatives are made by."""
+    """The central difference that approximates second derivatives."""
 
     step: float = 1e-3
     """Largest change of η times a cost."""
     finer: float = 1e-2
-    """Accuracy of marginals, in units of the usual one."""
+    """Tolerance of the marginals, relative to the default tolerance."""
 
 
 SECOND = SecondDerivatives()
@@ -81,7 +81,7 @@ class SoftMap(torch.autograd.Function):
                 found = device.forward(problem, costs[0], costs[1], cupy)
             if found is not None:
                 half = (*unary.shape[:-2], 2 * problem.edges.shape[-2], unary.shape[-1])
-                made = from_dlpack(found[2].reshape(half))  # in double precision, as below
+                made = from_dlpack(found[2].reshape(half))  # float64, as on the CPU below
                 return (*_back(found[:2], unary), made)
         soft = problem.forward(_array(unary), _array(pairwise))
         lam = torch.from_numpy(np.ascontiguousarray(soft.lam)).to(unary.device)
@@ -105,7 +105,7 @@ class SoftMap(torch.autograd.Function):
 
 
 class Pull(torch.autograd.Function):
-    """Gradients by the costs. What it applies is symmetric: its own gradient is itself."""
+    """The vector-Jacobian product. The Jacobian is symmetric, so `Pull` is its own gradient."""
 
     @staticmethod
     def forward(
@@ -141,10 +141,10 @@ class Pull(torch.autograd.Function):
 
 
 def _bend(costs: Any, given: Any, along: Any, problem: Problem) -> Any:
-    """How the gradients that `given` leads to change as costs move `along` a direction.
+    """The directional derivative, along a change of the costs, of the gradients for `given`.
 
-    Third derivatives of the smoothed optimum, by a central difference: accurate to about six
-    digits, and not to be differentiated again.
+    It consists of third derivatives of the smoothed optimum, computed by a central difference with
+    about six accurate digits. It cannot be differentiated again.
     """
     if torch.is_grad_enabled() and any(t.requires_grad for t in (*costs, *given, *along)):
         raise RuntimeError(
@@ -167,7 +167,7 @@ def _bend(costs: Any, given: Any, along: Any, problem: Problem) -> Any:
 
 
 def _in_front(size: int, in_dims: Any, tensors: Any) -> list[Any]:
-    """All tensors with the mapped dimension first."""
+    """Return all tensors with the mapped dimension first."""
     return [
         tensor.expand(size, *tensor.shape) if dim is None else tensor.movedim(dim, 0)
         for tensor, dim in zip(tensors, in_dims, strict=True)
@@ -175,7 +175,7 @@ def _in_front(size: int, in_dims: Any, tensors: Any) -> list[Any]:
 
 
 def _back(arrays: Any, like: Any) -> Any:
-    """Arrays of CuPy as tensors."""
+    """Return CuPy arrays as tensors."""
     return tuple(from_dlpack(array).to(dtype=like.dtype) for array in arrays)
 
 

@@ -1,16 +1,16 @@
-"""Factors over many variables as small tables and *running* variables, which nobody gets to see.
+"""Factors over many variables as small tables and auxiliary chain variables.
 
-An automaton becomes a chain: a running variable for the state so far, tied to the one before and to
-one variable of the factor. A chain is a tree, so its linear relaxation is the convex hull of the
-factor: nothing is lost against the table with all joint states, and the size grows with the number
+An automaton becomes a chain: each chain variable holds the state so far and is coupled to the
+previous chain variable and to one variable of the factor. A chain is a tree, so its LP relaxation
+is the convex hull of the factor, as tight as the table of all joint states. Its size is the number
 of variables times the square of the number of states.
 
-Counts of many variables, and sums of large weights, have too many states for that. They are added
-up in digits: a chain holds the last digit and lets a carry out now and then, and the carries are
-added up in the same way. A table (of counts) or a short chain (of sums) holds the costs by all
-digits. Every labelling costs what it should. The linear relaxation of that, the *digit relaxation*,
-keeps the mean of the sum: it is the convex hull of a count where costs are convex (budgets are),
-and may be below the hull elsewhere.
+Counts of many variables, and sums of large weights, have too many states for a chain. They are
+summed in digits: a chain keeps the last digit and emits carries, and the carries are summed in the
+same way. A table (for counts) or a short chain (for sums) holds the costs over all digits. The cost
+of every labelling is exact. The LP relaxation, called *digit relaxation*, keeps the mean of the
+sum: it is the convex hull of a count if costs are convex (as for budgets), and may be weaker
+otherwise.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ __all__ = ["SIZES", "Chain", "ChainSizes", "chains"]
 
 @dataclass(frozen=True)
 class ChainSizes:
-    """Sizes that decide if a factor over many variables is a table, a chain, or held in digits.
+    """Sizes that decide if a factor over many variables becomes a table, a chain or digits.
 
     Attributes
     ----------
@@ -39,15 +39,15 @@ class ChainSizes:
     entries : int
         Largest number of entries of all tables of one chain.
     sum_entries : int
-        The same for a chain of sums; a longer one is replaced by digits.
+        Largest number of entries of a chain of sums; larger sums are held in digits.
     states : int
-        Largest number of states of a count that is not held in digits, if digits lose something.
+        Largest number of states of a count as a chain, if costs are not convex.
     convex_states : int
-        The same for convex costs, where digits lose nothing.
+        Largest number of states of a count as a chain, if costs are convex and digits are as tight.
     base : int
         Base of the digits.
     few_labels : int
-        Labels that move all states alike are joined if a variable has more labels than this.
+        Equivalent labels are merged if a variable has more labels than this.
     """
 
     dense: int = 64
@@ -66,10 +66,11 @@ Scope = tuple[int, ...]
 
 @dataclass
 class Chain:
-    """Tables and running variables, which are numbered from `free` on.
+    """Tables and chain variables, which are numbered from `free` on.
 
-    The label of a running variable follows from those before it: `running` holds their numbers,
-    and an array of labels with one axis for each. `tree`: whether all tables together are a tree.
+    The label of a chain variable is a function of earlier variables. `running` holds the numbers of
+    these variables, and an array of labels with one axis per variable. `tree` says whether the
+    tables form a tree.
     """
 
     free: int
@@ -80,15 +81,19 @@ class Chain:
     tree: bool = True
 
     def follow(self, scope: Scope, states: Ints, count: int) -> int:
-        """A new variable with `count` labels that has label `states[...]`; -1 is forbidden.
+        """Add a chain variable with `count` labels and label `states[...]`; -1 is forbidden.
 
-        The same array of states again shares its table.
+        Calls with the same array `states` share one table.
         """
         number = self.free + len(self.num_labels)
         key = id(states), count
         if key not in self.steps:
             table = np.where(states[..., None] == np.arange(count), 0.0, np.inf)
-            self.steps[key] = states, np.maximum(states, 0), table  # keeps the array of this id
+            self.steps[key] = (
+                states,
+                np.maximum(states, 0),
+                table,
+            )  # keeps the id of `states` unique
         _, labels, table = self.steps[key]
         self.num_labels.append(count)
         self.factors.append(((*scope, number), table))
@@ -201,9 +206,9 @@ def _count_in_digits(factor: Cardinality, sizes: Sequence[int], found: Chain) ->
 
 
 def _add_in_digits(factor: Linear, sizes: Sequence[int], found: Chain) -> None:
-    """Digits of a weighted sum, the last one first; then a comparison with both bounds.
+    """Add the digits of a weighted sum, last digit first, and a comparison with both bounds.
 
-    Each variable adds the digits of its weights, from which its least weight has been taken away.
+    The weights of each variable are shifted to a minimum of 0 before they are split into digits.
     """
     rows, least = factor.shifted(sizes)
     most = sum(int(row.max()) for row in rows)
@@ -216,7 +221,7 @@ def _add_in_digits(factor: Linear, sizes: Sequence[int], found: Chain) -> None:
         own = [(v, row // SIZES.base) for v, row in own]
         carries = []
         most //= SIZES.base
-        if not column:  # all digits here are 0
+        if not column:  # this digit is 0 in all weights
             zero = np.zeros(sizes[0], dtype=np.int64)
             digits.append((found.follow((factor.variables[0],), zero, 1), 1))
             continue
@@ -232,10 +237,10 @@ def _add_in_digits(factor: Linear, sizes: Sequence[int], found: Chain) -> None:
 def _compare(
     digits: list[tuple[int, int]], low: float, high: float, penalty: float, found: Chain
 ) -> None:
-    """A penalty unless the number with these digits, the first one first, lies within bounds.
+    """Add a penalty unless low ≤ number ≤ high; `digits` lists the leading digit first.
 
-    The state of the comparison is twice a bit each: whether the digits so far are those of `low`,
-    and whether they are those of `high`.
+    The state of the comparison has two bits: whether the digits so far equal those of `low`, and
+    whether they equal those of `high`.
     """
     top = SIZES.base ** len(digits) - 1
     low, high = max(low, 0), min(high, top)
@@ -254,7 +259,7 @@ def _compare(
 def _comparison(
     digits: list[tuple[int, int]], low: int, high: int, penalty: float
 ) -> tuple[list[Ints], Costs]:
-    """Moves of the states 0: inside, 1: at low, 2: at high, 3: at both, 4: outside; begin at 3."""
+    """Transitions and costs of the states inside, at low, at high, at both (start), outside."""
     inside, at_low, at_high, at_both, outside = range(5)
     moves: list[Ints] = []
     for t, (_, d) in enumerate(digits):
@@ -276,10 +281,10 @@ def _comparison(
 def _last_digit(
     counted: list[tuple[int, Ints]], found: Chain
 ) -> tuple[int, list[tuple[int, Ints]]]:
-    """The variable that holds the last digit of a sum, and the carries, to be added in turn.
+    """Return the variable of the last digit of a sum, and the carries, to be summed next.
 
-    The sum so far runs through several variables, up to `base` or a little more, and is then cut to
-    its last digit. `counted` holds what each label of a variable adds.
+    Chain variables hold the partial sum; once it may exceed `base`, it is reduced to its last
+    digit, and a carry is emitted. `counted` lists variables, with the summand of each label.
     """
     before, state = counted[0]
     most = int(state.max())
@@ -297,5 +302,5 @@ def _last_digit(
             before = found.follow((before,), state % SIZES.base, SIZES.base)
             state, most = np.arange(SIZES.base), SIZES.base - 1
     if len(counted) == 1 and not np.array_equal(state, np.arange(len(state))):
-        before = found.follow((before,), state, most + 1)  # labels that are no digits themselves
+        before = found.follow((before,), state, most + 1)  # map labels to digits
     return before, carries

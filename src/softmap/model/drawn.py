@@ -1,4 +1,4 @@
-"""A model as a person sees it: the image of a grid, the graph of a small model, its sizes."""
+"""Displays of a model: the image of a grid, the graph of a small model, a table of sizes."""
 
 from __future__ import annotations
 
@@ -31,18 +31,18 @@ Floats = NDArray[np.float64]
 
 @dataclass(frozen=True)
 class DrawnLimits:
-    """What is drawn of a model."""
+    """Limits of the drawing of a model."""
 
     nodes: int = 150
-    """Variables and factors of a graph that is drawn whole."""
+    """Largest number of variables and factors of a graph that is drawn completely."""
     edges: int = 600
-    """Edges of a graph that is drawn whole."""
+    """Largest number of edges of a graph that is drawn completely."""
     part: int = 60
-    """Nodes that are drawn of a larger graph, around the variable with the most doubt."""
+    """Number of nodes drawn of a larger graph, around the least decided variable."""
     side: int = 320
-    """Pixels of the longer side of an image in a notebook."""
+    """Longer side of an image in a notebook, in pixels."""
     text: int = 4
-    """Characters of a label that fit into a dot."""
+    """Largest number of characters of a label that fits into a dot."""
 
 
 LIMITS = DrawnLimits()
@@ -54,14 +54,14 @@ def is_image(model: Structure) -> bool:
 
 
 def label_colours(model: Structure) -> Colours:
-    """A colour per label: from dark to bright where labels have an order, else far apart."""
+    """One colour per label: from dark to bright if labels are ordered, else distinct hues."""
     count = int(model.num_labels[: model.num_visible].max())
     ordered = any(p.family.startswith("truncated") for p in model.potentials)
     return palette(count) if ordered or count > 256 else nominal(count)
 
 
 def label_image(model: Structure, labels: Labels) -> Colours:
-    """The labelling of a grid, (rows, columns, 3) bytes."""
+    """The labelling of a grid as an image: uint8[rows, columns, 3]."""
     assert model.shape is not None
     return label_colours(model)[np.asarray(labels).reshape(model.shape)]
 
@@ -79,16 +79,17 @@ def state_name(model: Structure, i: int, label: int) -> str:
 def graph_drawing(
     model: Structure, labels: Labels | None = None, doubt: Floats | None = None
 ) -> tuple[str, str] | None:
-    """The graph as SVG and a caption; None where it is too large to be read.
+    """Return the graph as SVG and its caption; None if it is too large to be read.
 
     Parameters
     ----------
     model : Model
-    labels : (variables,) int array, optional
-        Colours of the dots, and the text in them.
-    doubt : (variables,) float array, optional
-        Between 0 and 1: how far the relaxation is from deciding a variable. Of a large graph, the
-        part around the variable with the most doubt is drawn.
+        The model.
+    labels : int array (variables,), optional
+        Labels, which determine the colours of the dots and the text in them.
+    doubt : float array (variables,), optional
+        Between 0 and 1: 0 if the relaxation decides the variable. Of a large graph, only the part
+        around the variable of largest doubt is drawn.
     """
     if model.n <= LIMITS.nodes and model.m <= LIMITS.edges:
         shown, words = np.arange(model.n), "The graph of the model"
@@ -106,7 +107,7 @@ def graph_drawing(
 
 
 def _around(model: Structure, centre: int) -> NDArray[np.int64]:
-    """The nodes nearest to a variable along edges, itself the first."""
+    """The nodes nearest to a variable by graph distance, the variable first."""
     from scipy.sparse import coo_array
     from scipy.sparse.csgraph import breadth_first_order
 
@@ -118,7 +119,7 @@ def _around(model: Structure, centre: int) -> NDArray[np.int64]:
 
 
 def _between(model: Structure, shown: NDArray[np.int64]) -> NDArray[np.int64]:
-    """Edges between the nodes that are shown, by their positions among them."""
+    """Edges between the nodes shown, as positions in `shown`."""
     place = np.full(model.n, -1)
     place[shown] = np.arange(len(shown))
     inside = place[model.edges]
@@ -147,7 +148,7 @@ def _short(text: str) -> str:
 
 
 def figure(source: str, words: str, width: int = LIMITS.side) -> str:
-    """An image with a caption, for notebooks; `source` is a data URI or SVG text."""
+    """Return HTML of an image with a caption; `source` is a data URI or SVG text."""
     import base64
 
     if source.startswith("<svg"):
@@ -162,7 +163,7 @@ def figure(source: str, words: str, width: int = LIMITS.side) -> str:
 
 
 def html_table(facts: dict[str, str]) -> str:
-    """Names and values in two columns, for notebooks."""
+    """Return an HTML table of names and values."""
     rows = "".join(
         f'<tr><td style="text-align:left">{escape(name)}</td>'
         f'<td style="text-align:left">{escape(value)}</td></tr>'
@@ -172,7 +173,7 @@ def html_table(facts: dict[str, str]) -> str:
 
 
 def model_html(model: Structure) -> str:
-    """What a notebook shows of a model: its image or its graph, and its sizes."""
+    """Return the HTML display of a model: its image or graph, and its sizes."""
     sizes = html_table(model_facts(model))
     return f"<div><b>softmap.Model</b><div>{_picture(model)}</div>{sizes}</div>"
 

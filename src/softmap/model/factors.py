@@ -101,15 +101,15 @@ class _SharedUses:
 
 
 class _RunningVariables:
-    """Running variables of factors over many variables: their costs, and how labels follow."""
+    """Chain variables of factors over many variables: their costs, and the maps to their labels."""
 
     def __init__(self) -> None:
         self.unary: list[Costs] = []
         self.follow: list[tuple[Scope, Ints]] = []
-        self.required: list[Many] = []  # factors that their chains do not decide by themselves
+        self.required: list[Many] = []  # factors whose feasibility arc consistency does not decide
 
     def add(self, factor: Many, num_labels: Ints) -> Iterable[tuple[Scope, Costs]]:
-        """The factors that a factor over many variables becomes."""
+        """Add the chain variables of a factor over many variables; return its tables."""
         sizes = num_labels[list(factor.variables)].tolist()
         chain = chains(factor, sizes, len(num_labels) + len(self.unary))
         if not chain.tree:
@@ -119,16 +119,16 @@ class _RunningVariables:
         return chain.factors
 
     def extend(self, follow: list[tuple[Scope, Ints]], labels: int) -> None:
-        """Add variables with this number of labels, and how their labels follow."""
+        """Add chain variables with these label counts, and the maps to their labels."""
         self.follow += follow
         self.unary += list(np.zeros((len(follow), labels)))
 
     def add_unary(self, variable: int, costs: Costs) -> None:
-        """Add the costs of one running variable's labels."""
+        """Add unary costs of one chain variable."""
         self.unary[variable] += costs
 
     def num_labels(self) -> Ints:
-        """Label counts."""
+        """The label counts of the chain variables."""
         return np.array([len(row) for row in self.unary], dtype=np.int64)
 
 

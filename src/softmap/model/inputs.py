@@ -62,7 +62,7 @@ def finite_number(value: Any, name: str) -> float:
         if isinstance(value, str | bytes | bytearray):
             raise TypeError("text is not a number")
         number = float(value)
-    except Exception as error:  # of any type: the value's conversion methods may raise anything
+    except Exception as error:  # the conversion methods of a value may raise any error
         raise ModelError(f"{name} must be a number, not {shown(value)}") from error
     if not np.isfinite(number):
         raise ModelError(f"{name} must be finite, not {number}")
@@ -115,7 +115,7 @@ def flat_unary(unary: ArrayLike | Sequence[ArrayLike]) -> tuple[Costs, Ints]:
 def _plain(values: Any, name: str) -> Any:
     try:
         return plain(values)
-    except Exception as error:  # of any type: the value's conversion methods may raise anything
+    except Exception as error:  # the conversion methods of a value may raise any error
         raise ModelError(f"{name} must be an array of numbers: {error}") from error
 
 
@@ -229,7 +229,7 @@ def _one_table(pairwise: Any) -> Costs | None:
 def _is_row(row: Any) -> bool:
     try:
         return np.ndim(plain(row)) == 1
-    except Exception:  # of any type: the value's conversion methods may raise anything
+    except Exception:  # the conversion methods of a value may raise any error
         return False
 
 

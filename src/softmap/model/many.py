@@ -33,7 +33,7 @@ __all__ = [
 ]  # fmt: skip
 
 MOST_SUMS = 1 << 16
-SHOWN = 12  # variables that a message names
+SHOWN = 12  # largest number of variables named in a message
 _BEYOND = 1 << 60  # above any sum: larger bounds are replaced by this one
 _FAILED = 1 << 61  # one state for all sums that can no longer satisfy the bounds
 
@@ -89,26 +89,27 @@ class Many:
         raise NotImplementedError
 
     def require(self, allowed: Sequence[NDArray[np.bool_]], names: Sequence[Any] | None) -> None:
-        """Raise `InfeasibleModel` unless labels obey it that its variables may have.
+        """Raise `InfeasibleModel` if no allowed labels satisfy the factor.
 
-        For factors that are not written as one tree: there, arc consistency misses nothing.
+        Only factors that do not become one tree need this check: on a tree, arc consistency detects
+        infeasibility.
 
         Parameters
         ----------
         allowed : sequence of bool arrays
-            Which labels each of its variables may have.
+            Mask of the allowed labels of each variable of the factor.
         names : sequence, optional
-            What messages call the variables of the model; their numbers if left out.
+            Names of the variables of the model in error messages; their numbers by default.
         """
 
     def called(self, places: Sequence[int], names: Sequence[Any] | None) -> str:
-        """Some of its variables, as messages name them."""
+        """Return the names of some variables of the factor, for error messages."""
         numbered = [self.variables[t] for t in places[:SHOWN]]
         found = numbered if names is None else [names[i] for i in numbered]
         return ", ".join(map(str, found)) + (", …" if len(places) > SHOWN else "")
 
     def cost(self, labels: Sequence[int], sizes: Sequence[int]) -> float:
-        """The cost of labels of its variables, in order."""
+        """Return the cost of labels, given in the order of the variables."""
         total = 0.0
         for automaton in self.automata(sizes):
             place = {v: t for t, v in enumerate(self.variables)}
@@ -165,11 +166,11 @@ class Cardinality(Many):
             raise ModelError(f"expected {k + 1} costs, one for each count, not {self.costs.shape}")
 
     def ones(self, t: int, d: int) -> Ints:
-        """1 for each label of variable t that counts."""
+        """Return 1 for each counted label of variable t, else 0; int64[d]."""
         return (np.arange(d) == self.label[t]).astype(np.int64)
 
     def require(self, allowed: Sequence[NDArray[np.bool_]], names: Sequence[Any] | None) -> None:
-        """Every count between those that must and those that may be counted can be had."""
+        """Raise `InfeasibleModel` if no attainable count has finite cost."""
         counted = [self.ones(t, len(own)).astype(bool) for t, own in enumerate(allowed)]
         must = sum(not own[~ones].any() for own, ones in zip(allowed, counted, strict=True))
         may = sum(bool(own[ones].any()) for own, ones in zip(allowed, counted, strict=True))
@@ -220,6 +221,7 @@ class Among(Cardinality):
     Parameters
     ----------
     variables : list of int or str
+        The variables, by number, or by name in a model with names.
     labels : list of lists of int
         The labels that are counted, for each variable.
     costs : float array
@@ -235,7 +237,7 @@ class Among(Cardinality):
             )
 
     def ones(self, t: int, d: int) -> Ints:
-        """1 for each label of variable t that counts."""
+        """Return 1 for each counted label of variable t, else 0; int64[d]."""
         return np.isin(np.arange(d), self.labels[t]).astype(np.int64)
 
 
@@ -245,6 +247,7 @@ class Regular(Many):
     Parameters
     ----------
     variables : list of int or str
+        The variables, by number, or by name in a model with names.
     moves : int array (states, labels)
         `moves[s, x]` is the state after state `s` and label `x`, or -1 (forbidden). The automaton
         starts in state 0.
@@ -511,7 +514,7 @@ class Linear(Many):
         return [row - low for row, low in zip(rows, least, strict=True)], sum(least)
 
     def cost(self, labels: Sequence[int], sizes: Sequence[int]) -> float:
-        """The cost of labels of its variables, in order."""
+        """Return the cost of labels, given in the order of the variables."""
         rows = [_row(w, d) for w, d in zip(self.weights, sizes, strict=True)]
         total = sum(int(row[x]) for row, x in zip(rows, labels, strict=True))
         return 0.0 if self.low <= total <= self.high else self.penalty
@@ -580,7 +583,7 @@ class AllDifferent(Many):
     """
 
     def require(self, allowed: Sequence[NDArray[np.bool_]], names: Sequence[Any] | None) -> None:
-        """A matching gives each variable a label of its own, or there is a Hall set."""
+        """Raise `InfeasibleModel`, naming a Hall set, if no matching gives distinct labels."""
         from scipy.sparse import csr_array
         from scipy.sparse.csgraph import maximum_bipartite_matching
 

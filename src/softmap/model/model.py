@@ -41,29 +41,51 @@ class Model(Structure):
 
     Parameters
     ----------
-    unary : (n, d) array, or a list of n one-dimensional arrays when label counts differ
-    edges : (m, 2) array of variable numbers; None when `pairwise` is a list of pairs
-    pairwise : Potential, number, (m, d, d') array, list of m 2-D arrays, or list of
-        (edges, potential). One table, or a potential of one number such as `Potts(0.5)`, stands for
-        all edges; a number alone is that of a `Potts`. Left out, there are no edges.
-    constant : float
+    unary : array (n, d) or list of n arrays
+        Costs of the labels of each variable; a list if the numbers of labels differ.
+    edges : int array (m, 2), optional
+        The variables of each edge; None if `pairwise` is a list of (edges, potential).
+    pairwise : Potential, float, array or list, optional
+        Costs of the edges: a potential, an array (m, d, d'), a list of m tables, or a list of
+        (edges, potential). One table, or a potential with one weight such as `Potts(0.5)`, is used
+        for all edges. A number is the weight of a `Potts`. No edges by default.
+    constant : float, default 0
         Added to every energy and bound.
 
-    Costs of `+inf` are hard constraints; all others lie within ±1e300. Arrays of the right type
-    are not copied: do not change them afterwards. Those of pandas, xarray, PyTorch and JAX will do.
-    Pictures have `Model.grid`, factors of any arity and names `Model.from_factors`.
+    Costs of `+inf` are hard constraints; all other costs lie within ±1e300. Arrays of the right
+    type are not copied and must not be changed afterwards. Arrays of pandas, xarray, PyTorch and
+    JAX are accepted. `Model.grid` builds models of images, and `Model.from_factors` models with
+    factors of any arity and with names.
 
     Attributes
     ----------
-    unary, num_labels : flat costs of all nodes, and the number of labels of each
-    n, num_variables : nodes with and without auxiliary ones, which stand for larger factors
-    m, edges, potentials, group_start : edges, and their costs by groups of one family
+    unary : float64 array
+        Costs of all nodes, flat over `node_offset`.
+    num_labels : int64[n]
+        Number of labels of each node.
+    n, num_variables : int
+        Number of nodes with and without auxiliary nodes, each of which represents a larger factor.
+    m : int
+        Number of edges.
+    edges : int array (m, 2)
+        The endpoints of each edge.
+    potentials : tuple of Potential
+        Costs of the edges, one potential per group of edges of one family.
+    group_start : int array
+        The first edge of each group.
     constant : float
-    shape : of the grid that the variables are, or None; labellings have it
-    names : `Names` of the variables and states, or None
-    auxiliaries : what the auxiliary nodes stand for
-    running : how the last variables, which labellings do not show, follow from the others
-    required : factors over many variables whose hard constraints are looked at as a whole, too
+        The constant of the energy.
+    shape : tuple of int or None
+        The shape of the grid, which is also the shape of labellings; None without a grid.
+    names : Names or None
+        Names of the variables and states.
+    auxiliaries : Auxiliaries
+        The factors that the auxiliary nodes represent.
+    running : Running
+        The functions that determine the labels of the chain variables, which come last and are not
+        part of labellings.
+    required : tuple of Many
+        Factors over many variables whose hard constraints are also checked directly.
 
     Examples
     --------
@@ -235,7 +257,7 @@ class Model(Structure):
         return new
 
     def _still_required(self, changed: dict[str, Any]) -> bool:
-        """Whether other costs leave every hard constraint of larger factors as it was."""
+        """Whether the new costs keep every hard constraint of larger factors unchanged."""
         if "potentials" in changed:
             return False
         first = int(self.node_offset[self.num_visible])
@@ -340,14 +362,19 @@ class Model(Structure):
         connectivity: int | None = None,
         constant: float = 0.0,
     ) -> Model:
-        """A model of a picture: neighbouring pixels are joined, and labellings are pictures.
+        """Return the model of an image: a grid of pixels with edges between neighbours.
 
         Parameters
         ----------
-        unary : (height, width, labels) array; a volume has one axis more
-        pairwise : Potential, table, or (m, d, d') array in the order of `generators.grid_edges`;
-            a number is what neighbours with different labels cost (`Potts`)
-        connectivity : 4 or 8 neighbours of a pixel (6 or 26 in a volume); the smaller if left out
+        unary : array (height, width, labels)
+            Costs of the labels of each pixel; a volume has one more axis.
+        pairwise : Potential, array or float
+            A potential, one table, or tables (m, d, d') in the order of `generators.grid_edges`. A
+            number is the Potts weight.
+        connectivity : int, optional
+            Number of neighbours of a pixel, 4 or 8 (6 or 26 in a volume); the smaller by default.
+        constant : float, default 0
+            Constant added to the energy.
 
         Examples
         --------

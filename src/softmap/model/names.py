@@ -138,7 +138,7 @@ def _listed(given: Any, what: str, *, hashed: bool = True) -> tuple[Any, ...]:
 def _hashable(name: Any) -> bool:
     try:
         hash(name)
-    except Exception:  # of any type: __hash__ may be the value's own
+    except Exception:  # the value's __hash__ may raise any error
         return False
     return True
 

@@ -1,4 +1,4 @@
-"""Which part each variable belongs to: parts of equal size with few edges between them."""
+"""Partitions of the variables into parts of about equal size with few edges between parts."""
 
 from __future__ import annotations
 
@@ -16,13 +16,18 @@ METHODS = ("auto", "grid", "metis", "own")
 
 
 def partition(model: Model, parts: int, method: str = "auto") -> Ints:
-    """The part of each variable, 0 to `parts - 1`; parts of near numbers are near each other.
+    """Return the part of each variable, 0 to `parts - 1`; parts of close numbers are close.
 
     Parameters
     ----------
+    model : Model
+        The model.
+    parts : int
+        Number of parts.
     method : "auto", "grid", "metis" or "own"
-        Blocks of a grid whose shape is known; METIS (package pymetis); repeated halving along
-        breadth-first orders with moves over the boundaries. "auto" takes the first that can be had.
+        "grid": blocks of a grid whose shape is known. "metis": METIS (package pymetis). "own":
+        recursive bisection along breadth-first orders, with moves across the boundaries. "auto":
+        the first of these that is available.
     """
     parts = count("parts", parts, 1, model.n)
     if method not in METHODS:
@@ -39,12 +44,12 @@ def partition(model: Model, parts: int, method: str = "auto") -> Ints:
 
 
 def cut_size(edges: NDArray[np.integer], part: Ints) -> int:
-    """Edges between different parts."""
+    """Return the number of edges between different parts."""
     return int((part[edges[:, 0]] != part[edges[:, 1]]).sum())
 
 
 def blocks(shape: tuple[int, ...], parts: int) -> Ints:
-    """Blocks of a grid: the longest side is halved until there are enough."""
+    """Return blocks of a grid: the longest side is halved until there are `parts` blocks."""
     part = np.zeros(shape, dtype=np.int64)
     _halve_block(part, 0, parts)
     return part.reshape(-1)
@@ -79,13 +84,13 @@ def _by_metis(model: Model, parts: int) -> Ints:
     neighbours = module.CSRAdjacency(  # type: ignore[attr-defined]
         adj_starts=graph.start, adjacent=graph.node[graph.half ^ 1]
     )
-    # recursive, so that parts of near numbers are near each other
+    # recursive bisection keeps parts of close numbers close
     _, found = module.part_graph(parts, neighbours, recursive=True)  # type: ignore[attr-defined]
     return _all_used(np.asarray(found, dtype=np.int64), parts)
 
 
 def _all_used(part: Ints, parts: int) -> Ints:
-    """The same with no part empty: METIS leaves some empty where there are few variables."""
+    """Fill empty parts, which METIS leaves if there are few variables."""
     sizes = np.bincount(part, minlength=parts)
     for empty in np.flatnonzero(sizes == 0):
         donor = int(np.argmax(sizes))
@@ -96,7 +101,7 @@ def _all_used(part: Ints, parts: int) -> Ints:
 
 
 def halvings(edges: NDArray[np.integer], n: int, parts: int) -> Ints:
-    """Repeated halving along breadth-first orders, then moves over the boundaries."""
+    """Recursive bisection along breadth-first orders, with moves across the boundaries."""
     from scipy.sparse import coo_array, csr_array
 
     ones = np.ones(len(edges))
@@ -108,7 +113,7 @@ def halvings(edges: NDArray[np.integer], n: int, parts: int) -> Ints:
 
 
 def _halve(adjacency: object, nodes: Ints, part: Ints, first: int, parts: int) -> None:
-    """Give the nodes to parts first..first+parts-1."""
+    """Assign the nodes to parts first..first+parts-1."""
     if parts == 1:
         part[nodes] = first
         return
@@ -126,11 +131,11 @@ def _halve(adjacency: object, nodes: Ints, part: Ints, first: int, parts: int) -
 
 
 def _orders(adjacency: object) -> list[Ints]:
-    """Breadth first, which suits grids, and depth first, which suits trees.
+    """Return a breadth-first order, good for grids, and a depth-first order, good for trees.
 
-    Both enter a component at its node of least degree, of several at the first. Breadth first takes
-    neighbours by degree, of equal degrees the first: as Cuthill and McKee do, but with ties decided
-    here, because scipy decides them by an unstable sort, which differs between processors.
+    Both start each component at its first node of smallest degree. The breadth-first order visits
+    neighbours by degree, then by number, as Cuthill and McKee do. scipy breaks ties by an unstable
+    sort, whose outcome depends on the CPU, so that ties are broken here.
     """
     from scipy.sparse import block_array, coo_array, csr_array
     from scipy.sparse.csgraph import breadth_first_order, connected_components, depth_first_order
@@ -138,14 +143,14 @@ def _orders(adjacency: object) -> list[Ints]:
     low = np.argsort(np.diff(adjacency.indptr), kind="stable")  # type: ignore[attr-defined]
     n, component = len(low), connected_components(adjacency, directed=False)[1]
     heads = low[np.unique(component[low], return_index=True)[1]]
-    # one more variable joins the components, so that one walk reaches them all
+    # an extra node connects all components, so that one traversal suffices
     links = coo_array((np.ones(len(heads)), (heads, np.zeros_like(heads))), shape=(n, 1))
     joined = csr_array(block_array([[adjacency, links], [links.T, None]]))
     deep = depth_first_order(joined, n, directed=False, return_predecessors=False)[1:]
     low = np.append(low, n)
     by_degree = csr_array(joined[low][:, low]).sorted_indices()
     wide = low[breadth_first_order(by_degree, n, directed=False, return_predecessors=False)[1:]]
-    wide = wide[np.argsort(component[wide], kind="stable")]  # one component after the other
+    wide = wide[np.argsort(component[wide], kind="stable")]  # grouped by component
     return [wide, deep.astype(np.int64)]
 
 
@@ -153,11 +158,11 @@ def _moved(
     adjacency: object, part: Ints, parts: int, left: float | None = None, *, rounds: int = 12,
     slack: float = 1.05,
 ) -> Ints:  # fmt: skip
-    """Move boundary variables to the part most of their neighbours are in, sizes kept in bounds.
+    """Move boundary variables to the part of most of their neighbours, within size limits.
 
-    `rounds` limits the rounds, `slack` how much larger than its share a part may be. In each
-    round half of the variables may move, so that neighbours seldom swap sides; rounds that
-    do not lessen the cut end it.
+    `rounds` is the largest number of rounds, and `slack` the largest size of a part relative to its
+    target. In each round only half of the variables may move, so that neighbours rarely swap parts.
+    The moves end after a round that does not reduce the cut.
     """
     from scipy.sparse import csr_array
 
@@ -184,7 +189,7 @@ def _moved(
 def _move(
     part: Ints, nodes: Ints, wanted: Ints, gain: NDArray[np.float64], most: NDArray[np.float64]
 ) -> None:
-    """The moves that gain most, as far as the parts have room."""
+    """Apply the moves of largest gain first, within the size limits of the parts."""
     sizes = np.bincount(part, minlength=len(most))
     for target in np.unique(wanted[nodes]):
         coming = nodes[wanted[nodes] == target]

@@ -80,7 +80,7 @@ def running_of(parts: Sequence[tuple[tuple[int, ...], Ints]]) -> Running:
     if not parts:
         return NO_RUNNING
     known: dict[tuple[tuple[int, ...], bytes], int] = {}
-    seen: dict[int, tuple[int, list[int]]] = {}  # the same array again needs no look at it
+    seen: dict[int, tuple[int, list[int]]] = {}  # arrays seen before, by id
     maps: list[Ints] = []
     start, size = [0], 0
     member: list[int] = []

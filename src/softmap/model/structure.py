@@ -20,7 +20,7 @@ from softmap.model.running import Running
 __all__ = ["CARRIED", "NO_AUXILIARIES", "Auxiliaries", "CostSizes", "Structure"]
 
 FEW = 16  # up to this many labels, reductions over labels loop over labels
-PIECE = 1 << 16  # nodes or edges that are looked at together
+PIECE = 1 << 16  # number of nodes or edges processed at a time
 
 
 @dataclass(frozen=True)
@@ -146,7 +146,7 @@ class Structure:
         return low, high
 
     def _extremes_of_nodes(self, begin: int, end: int) -> tuple[Costs, Costs]:
-        """The same of nodes `begin:end`; label by label where all have the same few labels."""
+        """As `extremes`, of nodes `begin:end`; loops over labels if all nodes have the same few."""
         places = self.node_offset[begin : end + 1]
         costs, starts = self.unary[places[0] : places[-1]], places[:-1] - places[0]
         alike = self.is_even and int(self.num_labels[0]) <= FEW

@@ -66,17 +66,20 @@ def write(model: Model, target: Source, *, integer: bool = False) -> None:
     """Write the relaxation over the local polytope as an LP or MPS file, by the suffix.
 
     Column `xi_k` is the weight of label k of node i, `ye_k_l` that of labels k and l on edge e.
-    Labels and pairs that hard constraints exclude have no columns; the model's constant is the
-    objective's.
+    Forbidden labels and pairs have no columns. The constant of the model is the constant of the
+    objective.
 
     Parameters
     ----------
     model : Model
-    target : path that ends in .lp or .mps; .gz, .xz and .bz2 are packed
+        The model.
+    target : str or Path
+        The file: `.lp` or `.mps`, compressed if `.gz`, `.xz` or `.bz2` follows.
     integer : bool
-        The integer program, whose optimum is the best labelling: columns `xi_k` are binary.
+        Whether to write the integer program, whose optimum is the best labelling: columns `xi_k`
+        are binary.
     """
-    from softmap.io.formats import write as write_model  # a run that writes nothing needs none
+    from softmap.io.formats import write as write_model  # imported late
     from softmap.io.streams import bare_suffixes
 
     suffix = (bare_suffixes(target) or [""])[-1]
@@ -86,12 +89,12 @@ def write(model: Model, target: Source, *, integer: bool = False) -> None:
 
 
 def format_lp(model: Model, *, integer: bool = False) -> Iterator[bytes]:
-    """Text of an LP file; see `write`."""
+    """Yield the text of an LP file; see `write`."""
     yield _text(model, integer, ".lp")
 
 
 def format_mps(model: Model, *, integer: bool = False) -> Iterator[bytes]:
-    """Text of an MPS file; see `write`."""
+    """Yield the text of an MPS file; see `write`."""
     yield _text(model, integer, ".mps")
 
 
@@ -270,7 +273,7 @@ def highs_model(program: Program) -> Any:
     return lp
 
 
-# The name of each method here, and in HiGHS.
+# Name of each method in softmap -> its name in HiGHS.
 METHODS = {
     "auto": "choose",
     "simplex": "simplex",
@@ -331,11 +334,11 @@ def solve(
         One of `METHODS`. "auto" lets HiGHS choose. "simplex" and the interior-point methods ("ipm",
         "ipx") end at an optimal vertex. "pdlp" and "hipdlp" are first-order methods.
     tolerance : float, optional
-        Feasibility and optimality tolerance; HiGHS's default if left out.
+        Feasibility and optimality tolerance; HiGHS's value by default.
     time_limit : float, optional
         Time limit of HiGHS in seconds; none by default.
     threads : int, optional
-        Number of threads; HiGHS's default if left out.
+        Number of threads; HiGHS's value by default.
 
     Returns
     -------

@@ -35,25 +35,32 @@ class Task(Enum):
 
 @dataclass(frozen=True, eq=False)
 class TimeGuess:
-    """What parts of a run are guessed to cost before they were timed.
+    """Time estimates of the parts of a run before they are measured.
 
     Attributes
     ----------
-    ordering, filling : float
-        Seconds that set-up takes per edge, where its graph is new, and per number of the model.
+    ordering : float
+        Set-up time per edge of a new graph, in seconds.
+    filling : float
+        Set-up time per entry of the model, in seconds.
     step : float
-        A pass, in evaluations of the bound.
-    check, labels, brief, finish : float
-        A whole check (beyond a brief one), a search for labels, a brief check and the assembly of
-        the result, in passes.
+        Time of a pass, in evaluations of the bound.
+    check : float
+        Additional time of a full check over a brief check, in passes.
+    labels : float
+        Time of a search for labels, in passes.
+    brief : float
+        Time of a brief check, in passes.
+    finish : float
+        Time to assemble the result, in passes.
     moves : float
-        Labels moved one by one, in times of reading labels.
+        Time of ICM, relative to that of decoding labels.
     warm_up : float
-        Seconds that a first call may take whatever the model.
+        Time of a first call on any model, in seconds.
     closing : float
-        Part of the time limit that a last check with a search for labels may take.
+        Largest fraction of the time limit for the last check with a search for labels.
     overrun : float
-        Seconds by which the time limit may be overrun knowingly.
+        Tolerated excess over the time limit, in seconds.
     """
 
     ordering: float = 8e-7
@@ -311,7 +318,7 @@ class Budget:
         return self._timings.known(task)
 
     def guess_setup(self, model: Model) -> None:
-        """Guess how long a method takes to set up for a model, by its size."""
+        """Estimate the set-up time of a method from the size of the model."""
         numbers = model.nbytes // 8 + model.half_size
         edges = 0 if model.graph.remembered else model.m
         self.note(Task.SETUP, GUESS.ordering * edges + GUESS.filling * numbers)

@@ -19,31 +19,33 @@ __all__ = ["memory_needed", "require_memory", "room_beside"]
 
 @dataclass(frozen=True, eq=False)
 class MemoryEstimate:
-    """What is counted; arrays are over half-edge states, the rest are bytes.
+    """Memory per unit of size. One array has one entry per half-edge state.
 
     Attributes
     ----------
     messages : float
-        Arrays of messages, and of one direction those before and those of the best bound.
+        Arrays: 1 for messages of both directions, 0.5 for the previous pass, 0.5 for the best
+        bound.
     copy : float
-        Arrays that are a copy of these, on models that are small.
+        Arrays: a second copy of one direction, on small models.
     points : float
-        Arrays of two points that depend on messages.
+        Arrays: messages kept for two primal points.
     coupled : float
-        Arrays in double precision of two points that are made of κ, by when others are gone.
-    decoded, proved : float
-        Arrays in double precision: λ to decode; λ of a bound where messages in single precision do
-        not prove their own.
+        Arrays in double precision: κ of two primal points.
+    decoded : float
+        Arrays in double precision: λ for decoding labels.
+    proved : float
+        Arrays in double precision: λ of a bound, if messages in single precision do not prove it.
     edge : int
-        Per edge: the model, its graph, the schedule of passes.
+        Bytes per edge: model, graph, schedule of passes.
     node : int
-        Per node: places, orders, labels.
+        Bytes per node: indices, orders, labels.
     state : int
-        Per node state: costs in two orders, shares, marginals.
+        Bytes per node state: costs in two orders, shares, marginals.
     average : int
-        Per node state, where marginals are averaged.
+        Bytes per node state if marginals are averaged.
     small : int
-        What is there whatever the model: buffers, threads, parts of libraries.
+        Bytes for any model: buffers, threads, libraries.
     """
 
     messages: float = 2.0
@@ -79,7 +81,7 @@ def memory_needed(model: Model, dtype: str = "float64") -> int:
         sent += TAKES.points
     if item < 8 and (tables or model.half_size <= CHAINS.large):
         wide += TAKES.proved
-    # The schedule has a copy of the tables; in single precision, so has the layout.
+    # The schedule has a copy of the tables. In single precision, the layout has one, too.
     packed = tables * item // 8 * (1 if item == 8 else 2)
     return int(
         model.half_size * (sent * item + 8 * wide)
@@ -98,13 +100,13 @@ def _in_tables(model: Model) -> int:
 
 
 def require_memory(model: Model, dtype: str, limit: int | None = None) -> None:
-    """Raise `NotEnoughMemory` where a run would take more than there is, or than is allowed."""
+    """Raise `NotEnoughMemory` if a run needs more memory than available or than `limit`."""
     needed = memory_needed(model, dtype)
     if limit is not None and needed + TAKES.small > limit:
         raise NotEnoughMemory(
             needed + TAKES.small, limit, _what_fits(model, dtype, limit - TAKES.small)
         )
-    needed -= model.nbytes  # which is there already
+    needed -= model.nbytes  # the model is in memory already
     if needed <= TAKES.small:
         return
     available = available_memory()
@@ -113,14 +115,14 @@ def require_memory(model: Model, dtype: str, limit: int | None = None) -> None:
 
 
 def room_beside(model: Model, dtype: str, limit: int | None) -> float:
-    """Bytes that stages after the relaxation may take; +inf without a limit."""
+    """Memory for stages after the relaxation, in bytes; +inf without a limit."""
     if limit is None:
         return math.inf
     return max(0.0, limit - TAKES.small - memory_needed(model, dtype))
 
 
 def _what_fits(model: Model, dtype: str, room: int) -> str:
-    """What would fit in so many bytes: single precision, or how much less of a model."""
+    """Advice on what fits into `room` bytes: single precision, or a smaller model."""
     single = memory_needed(model, "float32")
     if dtype != "float32" and single <= room:
         return f"dtype='float32' fits: about {single:,} bytes"

@@ -1,8 +1,8 @@
-"""What a run does before the relaxation, where the structure of the model says so.
+"""Graph cuts before the relaxation: exact for binary submodular models, else α-expansion.
 
-A submodular model of two labels is solved by one minimum cut: its labels are optimal, and its flow
-is λ that proves it. Other large models of pairs begin with expansion moves, which give good labels
-long before the relaxation does.
+A submodular model with two labels is solved by one minimum cut: the labels are optimal, and the
+flow is λ that proves it. Runs on other large pairwise models start with expansion moves, which find
+good labels long before the relaxation does.
 """
 
 from __future__ import annotations
@@ -26,16 +26,16 @@ __all__ = ["OpeningTuning", "open_run"]
 
 @dataclass(frozen=True)
 class OpeningTuning:
-    """Numbers of the first stage.
+    """Tuning numbers of the first stage.
 
     Attributes
     ----------
     expanded : int
-        Variables from which on a run begins with expansion moves.
+        Smallest number of variables for expansion moves.
     rounds : int
-        How often every label is expanded.
+        Number of expansions of every label.
     share : float
-        Part of a time limit that expansion moves may take.
+        Largest fraction of the time limit for expansion moves.
     labels : int
         Largest number of labels for which every label is expanded.
     """
@@ -55,15 +55,18 @@ def open_run(problem: Problem, options: Options, best: Best, budget: Budget) -> 
     Parameters
     ----------
     problem : Problem
+        The problem.
     options : Options
+        The options of the run.
     best : Best
-        To which labels and λ are offered.
+        Receives the labels and λ.
     budget : Budget
+        The budget of the run.
 
     Returns
     -------
     StageName or None
-        What was done; None if the model or the options ask for something else.
+        The stage that ran; None if neither applies to the model and the options.
     """
     model = problem.model
     pairs = model.m > 0 and not len(model.auxiliaries) and not len(model.running)
@@ -100,7 +103,7 @@ def _cut(problem: Problem, best: Best, budget: Budget) -> bool:
 
 
 def _expand(problem: Problem, best: Best, budget: Budget) -> bool:
-    """Find labels of a large model by expansion moves; whether that was tried."""
+    """Find labels of a large model by expansion moves; return whether they were run."""
     model = problem.model
     if model.num_variables < TUNING.expanded or int(model.num_labels.max()) > TUNING.labels:
         return False

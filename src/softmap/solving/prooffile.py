@@ -1,4 +1,4 @@
-"""The file of a proof (docs/proofs.md): what the bound of a run rests on, for others to check."""
+"""Writer of proof files (docs/proofs.md), which let other programs check the bound of a run."""
 
 from __future__ import annotations
 
@@ -24,16 +24,17 @@ if TYPE_CHECKING:
 __all__ = ["ProofFile", "write_dual"]
 
 FORMAT, VERSION = "softmap proof", 1
-DUAL, PIECE, DONE = 23, 24, 25  # records; the others are the search's
+DUAL, PIECE, DONE = 23, 24, 25  # record kinds; the compiled search writes the others
 CHUNK = 1 << 20
 
 
 class ProofFile:
-    """Where a run writes its proof, and where its searches write theirs until then.
+    """The proof file of a run, and temporary files for the proofs of its searches.
 
     Parameters
     ----------
     target : Path
+        The proof file.
     """
 
     def __init__(self, target: Path) -> None:
@@ -45,12 +46,12 @@ class ProofFile:
         self._count = 0
 
     def fresh(self) -> Path:
-        """A name for the log of one more search."""
+        """Return a new file name for the proof of a search."""
         self._count += 1
         return Path(self._folder.name) / str(self._count)
 
     def write(self, problem: Problem, result: Result, logged: Log | PartialLog | None) -> bool:
-        """Write the proof; False where only the bound of λ could be proved."""
+        """Write the proof; return False if it proves only the bound of λ."""
         proof = result.proof
         lam = result.lam if proof.lam is None else proof.lam
 
@@ -65,7 +66,7 @@ class ProofFile:
         return logged is not None or not proof.stated
 
     def close(self) -> None:
-        """Remove the files of the searches."""
+        """Remove the temporary files."""
         self._folder.cleanup()
 
 
@@ -75,7 +76,7 @@ def write_dual(target: Path, model: Model, lam: Any) -> None:
 
 
 def _write(target: Path, model: Model, exponent: int, parts: Callable[[], Iterator[bytes]]) -> None:
-    """Header and records, which are made twice: for the check sum, and for the file."""
+    """Write the header and the records; they are generated twice, first for the checksum."""
     size, total = 0, 0
     for part in parts():
         size, total = size + len(part), zlib.crc32(part, total)
@@ -95,14 +96,14 @@ def _copied(log: Log) -> Iterator[bytes]:
 
 
 def _dual(clusters: Iterable[tuple[int, ...]], lam: Any) -> Iterator[bytes]:
-    """λ, and the clusters of the relaxation it belongs to."""
+    """Yield the record of λ, with the clusters of its relaxation."""
     sizes = [len(scope) for scope in clusters]
     yield bytes([DUAL])
     yield from _arrays(sizes, [i for scope in clusters for i in scope], _bits(lam))
 
 
 def _pieces(problem: Problem, log: PartialLog) -> Iterator[bytes]:
-    """λ, then each piece that was searched: nodes, edges, the nodes' costs, and the records."""
+    """Yield λ, then nodes, edges, node costs and records of each component searched."""
     yield from _dual((), problem.lam_back(log.lam))
     for nodes, edges, unary, records in log.pieces:
         yield bytes([PIECE])
@@ -113,7 +114,7 @@ def _pieces(problem: Problem, log: PartialLog) -> Iterator[bytes]:
 
 
 def _bits(values: Any) -> Any:
-    """Floating point numbers as integers of the same bits."""
+    """Reinterpret float64 values as int64 with the same bits."""
     return np.ascontiguousarray(values, dtype="<f8").view("<i8")
 
 

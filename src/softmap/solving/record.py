@@ -41,10 +41,10 @@ __all__ = [
 
 @dataclass(frozen=True)
 class Credit:
-    """When a bound is said to be proved by a search."""
+    """The rule by which a bound is attributed to a search."""
 
     negligible: float = 1e-3
-    """Part of the relaxation's gap below which what a search has added is not mentioned."""
+    """Fraction of the relaxation's gap below which the gain of a search is not mentioned."""
 
 
 CREDIT = Credit()
@@ -54,15 +54,17 @@ LOG.addHandler(logging.NullHandler())
 
 
 class Record:
-    """Writes the trace: one row per check of the relaxation and per turn of another stage.
+    """Writes the trace: one row per check of the relaxation and per slice of another stage.
 
     Attributes
     ----------
     trace : Trace
-        In the user's units.
-    labels, energy
-        The best labelling and its energy in the user's units. Where these round costs (near the
-        least numbers), labels that the run takes for better may cost more: then others are kept.
+        The rows, in the user's units.
+    labels : int64 array
+        The labelling of lowest energy in the user's units. It may differ from the run's best
+        labelling if costs are tiny, because conversion to the user's units rounds them.
+    energy : float
+        The energy of `labels` in the user's units.
     """
 
     def __init__(self, problem: Problem, best: Best, budget: Budget, trace: Trace) -> None:
@@ -99,7 +101,7 @@ class Record:
         return Snapshot(problem.given, row, self.labels, _current_lam(problem, relaxation))
 
     def price(self) -> None:
-        """Price the best labels in the user's units; they stay the same for many checks."""
+        """Compute the energy of the best labels in the user's units if the labels have changed."""
         best, given = self._best, self._problem.given
         if best.labels is self._priced:
             return
@@ -111,7 +113,7 @@ class Record:
 
 
 def _current_lam(problem: Problem, relaxation: Relaxation) -> Callable[[], NDArray[np.float64]]:
-    """The function that makes λ of the method, in the user's units, as long as it stands there."""
+    """Return a function that computes the current λ in the user's units until the next step."""
     done = relaxation.at.done
 
     def make() -> NDArray[np.float64]:
@@ -257,10 +259,10 @@ def finished(relaxation: Relaxation, record: Record, status: Status) -> Result:
 
 
 def by_relaxation(result: Result) -> Result:
-    """The result with the relaxation's own bound, where a search has added next to nothing.
+    """Return the result with the relaxation's bound if a search has improved it by very little.
 
-    What the relaxation proves can be checked, and a search should not have the credit for it. The
-    bound must still prove what the status says.
+    The relaxation's bound can be checked from λ. It replaces the search's bound only if it proves
+    the gap that the status claims.
     """
     if result.proof.kind is not ProofKind.SEARCH or not result.found:
         return result
@@ -321,7 +323,7 @@ def _bounds_back(problem: Problem, best: Best) -> dict[str, Any]:
 
 
 def claims(result: Result) -> dict[Status, float]:
-    """The relative gaps that statuses claim, each of the gap that it speaks of."""
+    """The tolerance that each status claims for its relative gap."""
     lp_gap, gap = result.tolerances
     return {
         Status.LP_GAP: lp_gap, Status.GAP: gap, Status.NONE_BELOW: gap, Status.OPTIMAL: PROVED,

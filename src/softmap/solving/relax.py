@@ -60,7 +60,7 @@ class RelaxTuning:
         Time of the coarse solve, in passes.
     proving, proving_least : int
         If the labels solve the LP, further passes may prove them optimal: up to `proving` times the
-        passes that solved it, and at least `proving_least` in all.
+        passes that solved it, and at least `proving_least` in total.
     exact_after, exact_size : int
         After `exact_after` passes, an LP of at most `exact_size` node states and edge pairs is
         solved by the interior-point method of HiGHS.
@@ -69,9 +69,10 @@ class RelaxTuning:
     first : int
         Number of passes before the switch to other stages.
     overtaken : int
-        The same, if a search has proved more than the LP is likely to prove.
+        Number of passes before the switch if a search has proved more than the LP is likely to
+        prove.
     settling : int
-        The same, if the bound has converged.
+        Number of passes before the switch if the bound has converged.
     little : float
         The bound has converged if the second half of all passes gained less than this fraction of
         the MAP gap.
@@ -221,7 +222,7 @@ class Relaxation:
         if eta is None and warm is not None:
             eta = warm.eta(options.method)
         self.algorithm = _method(options, eta, problem.threads)
-        if not problem.model.cost_sizes.largest:  # no cost is not 0: λ = 0 proves all there is
+        if not problem.model.cost_sizes.largest:  # all costs are 0: λ = 0 is optimal
             best.offer_lam(best.lam)
         self.at = Progress()
         self.at.next_check = self._interval()
@@ -233,10 +234,10 @@ class Relaxation:
     # --- set-up -----------------------------------------------------------------------------------
 
     def set_up(self) -> None:
-        """Let the method begin, unless the time limit comes before its first pass has ended.
+        """Initialise the method, unless the time limit would be reached before the first pass ends.
 
-        A run whose method has not begun ends with the labels of least cost, each variable by
-        itself, and the bound of λ = 0.
+        Without the method, the result of the run has the labels of lowest unary cost and the bound
+        of λ = 0.
         """
         budget = self.budget
         if budget.limits_setup:
@@ -248,19 +249,19 @@ class Relaxation:
 
     @property
     def begun(self) -> bool:
-        """Whether the method has begun."""
+        """Whether the method is initialised."""
         return "state" in self.__dict__
 
     @cached_property
     def state(self) -> Any:
-        """What the method carries on. To begin takes as long as several passes."""
+        """The state of the method, initialised lazily; that takes the time of several passes."""
         state = self.algorithm.init(self.problem.model, self._first, self.options.seed)
         self._hand_back_memory()
         return state
 
     @cached_property
     def judge(self) -> Judge:
-        """The judge of this run: that of the method, where it has one."""
+        """The judge of this run: the method's own judge, if it has one."""
         found: Judge = self.algorithm.judge_by(Judge(self.best))
         return found
 
@@ -329,7 +330,7 @@ class Relaxation:
         """The current λ of the method, computed once per step."""
         at, best = self.at, self.best
         if not self.begun or (not at.done and self._first is None):
-            return best.lam if self._first is None else self._first  # the former is 0 still
+            return best.lam if self._first is None else self._first  # `best.lam` is still 0
         if self._restart is None or self._restart[0] != at.done:
             lam = self.algorithm.restart_point(self.state)
             # λ of a diverging method of the paper may have overflowed
@@ -358,15 +359,15 @@ class Relaxation:
         return budget.stop(at.done)
 
     def hurry(self) -> bool:
-        """Go on up to the time limit with brief checks; whether a pass and such a check fit.
+        """Switch to brief checks near the time limit; return whether a pass and a check still fit.
 
-        What a thorough check is expected to take is left when it could not follow another pass.
+        This uses the time that was reserved for a thorough check after the next pass.
         """
         self._hurried = True
         return self.begun and not self.budget.stop(self.at.done) and not self._out_of_time()
 
     def _closing(self) -> tuple[Task, ...]:
-        """What is to follow the last step."""
+        """The tasks after the last step."""
         return (Task.BRIEF, Task.FINISH) if self._hurried else self.budget.closing()
 
     def _step(self) -> None:
@@ -399,16 +400,16 @@ class Relaxation:
         return max(2 * self.problem.model.m, at.done // 5)
 
     def _guess_times(self) -> None:
-        """Guess what set-up, steps and checks cost, before the first of them, from one bound.
+        """Estimate the time of set-up, steps and checks from one evaluation of the bound.
 
-        If that leaves no time for any, a second try tells whether the machine was just busy.
+        If the estimate leaves no time for a step, a second evaluation excludes a slow first one.
         """
         if not self.begun:
             self.budget.guess_setup(self.problem.model)
         steps = 1 if self.algorithm.sweeping else 2 * self.problem.model.m
         width = _label_width(self.problem.model)
         for _ in range(2):
-            if self.budget.left <= 0:  # there is no time even to find out how long a step takes
+            if self.budget.left <= 0:  # no time left to estimate the time of a step
                 return
             self.budget.guess(lambda: self.best.offer_lam(self.best.lam), steps, width)
             if not self._out_of_time() or self.budget.expected(Task.BOUND) > TUNING.responsive:

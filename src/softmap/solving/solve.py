@@ -56,26 +56,26 @@ def solve(model: Model, options: Options) -> Result:
     gap : float, default 1e-6
         Relative gap between labelling and bound that ends the run.
     time_limit : float, optional
-        Stop after this many seconds. No limit if left out.
+        Stop after this many seconds. No limit by default.
     memory_limit : int, optional
-        Bytes that the run may take, the model included, Python and its libraries not. A run that
-        needs more is refused before it begins; stages after the relaxation that would need more
-        are left out. All memory of the machine if left out.
+        Memory limit of the run in bytes, with the model but without Python and its libraries. A run
+        that needs more raises `NotEnoughMemory` before it starts; later stages that need more are
+        skipped. By default, all memory of the machine.
     max_work : int, optional
-        Stop after this many messages along half-edges. No limit if left out.
+        Stop after this many messages along half-edges. No limit by default.
     updates : int, optional
         Stop after this many updates: passes, or single updates of a randomised method. A method
-        other than "anneal" makes all of them, also where the gaps are closed before.
+        other than "anneal" does all updates even if the gaps are closed earlier.
     threads : int, optional
-        Threads of the processor; all that this process may use if left out.
+        Number of CPU threads; by default all that this process may use.
     dtype : "float64" or "float32", optional
-        Precision of the iterates: "float64" on the processor, "float32" on a GPU if left out.
+        Precision of the iterates; by default "float64" on the CPU and "float32" on a GPU.
         Bounds are always computed in float64.
     seed : int, default 0
-        Seed of what is random.
+        Seed of the random numbers.
     warm_start : array, mapping or Result, optional
-        An earlier result, also of a model whose costs differ a little; λ; or a labelling (integers,
-        or a mapping from names to states), which is what `labels` is.
+        An earlier result, possibly of a model with slightly different costs; or λ; or a labelling
+        (integers, or a mapping from names to states), which has the same effect as `labels`.
     labels : int array or mapping, optional
         Initial labelling, by number or by name. Its cost is the first upper bound.
     upper_bound : float, optional
@@ -85,35 +85,35 @@ def solve(model: Model, options: Options) -> Result:
         as this number.
     checkpoint : str or Path, optional
         File to which the run is written at intervals, at the end and when it is interrupted;
-        `softmap.resume` goes on from it.
+        `softmap.resume` continues from it.
     proof : str or Path, optional
         File to which a proof of the bound is written, for `softmap.verify` and others to check.
     on_snapshot : function, optional
-        Called with a `Snapshot` after each check; the run stops where it returns False.
+        Called with a `Snapshot` after each check; the run stops if it returns False.
     backend : "cpu" or "cuda", default "cpu"
         Where passes run. "cuda" is a GPU, for the method "anneal" only; it needs the extra `cuda12`
         or `cuda13`.
     eta : float, optional
-        Inverse temperature: fixed for the paper's methods, which need one; the first one for
-        "anneal", chosen by the costs if left out.
+        Inverse temperature. The paper's methods require it and keep it fixed. "anneal" starts from
+        it; by default it is chosen from the costs.
     verbose : bool, default False
-        Print a line per check. Libraries listen to the logger "softmap" instead.
+        Print a line per check. Libraries can use the logger "softmap" instead.
     progress : bool, default False
         Draw a progress bar.
 
     Returns
     -------
     Result
-        Whatever stopped the run, the best labelling, bound and primal point it had.
+        The best labelling, bound and primal point, whatever stopped the run.
 
     Raises
     ------
     OptionError
-        An option has a value that it cannot have.
+        An option has an invalid value.
     InfeasibleModel
         No labelling has finite cost.
     NotEnoughMemory
-        The run would need more memory than there is, or than `memory_limit`.
+        The run would need more memory than available, or than `memory_limit`.
 
     Examples
     --------
@@ -187,25 +187,25 @@ def resume(  # noqa: PLR0913 - the limits of `solve`
     model : Model
         The model of the run that was stopped.
     lp_gap : float, optional
-        Relative gap at which the relaxation counts as solved; as before if left out.
+        Relative gap at which the relaxation counts as solved; by default that of the stored run.
     gap : float, optional
-        Relative gap between labelling and bound that ends the run; as before if left out.
+        Relative gap between labelling and bound that ends the run; by default as before.
     time_limit : float, optional
-        Stop after this many seconds, those of the stopped run included. No limit if left out.
+        Stop after this many seconds, those of the stopped run included. No limit by default.
     memory_limit : int, optional
         Bytes that the run may take, as for `solve`.
     max_work : int, optional
-        Stop after this many messages in all. No limit if left out.
+        Stop after this many messages in all. No limit by default.
     updates : int, optional
-        Stop after this many updates in all; as before if left out.
+        Stop after this many updates in all; by default that of the stored run.
     threads : int, optional
-        Threads of the processor; all that this process may use if left out.
+        Number of CPU threads; by default all that this process may use.
     checkpoint : str or Path, optional
-        File to which this run is written; it may be `path`. Nothing is written if left out.
+        File to which this run is written; it may be `path`. Nothing is written by default.
     proof : str or Path, optional
         File to which a proof of the bound is written.
     on_snapshot : function, optional
-        Called with a `Snapshot` after each check; the run stops where it returns False.
+        Called with a `Snapshot` after each check; the run stops if it returns False.
     verbose : bool, default False
         Print a line per check.
     progress : bool, default False
@@ -214,7 +214,7 @@ def resume(  # noqa: PLR0913 - the limits of `solve`
     Returns
     -------
     Result
-        The same as of `solve`.
+        The result, as of `solve`.
 
     Raises
     ------
@@ -282,7 +282,7 @@ class _Run:
                 status = Status.INTERRUPTED
 
     def write_proof(self, result: Result) -> None:
-        """Write what the bound rests on, where that was asked for."""
+        """Write the proof file if it was requested."""
         if self.proof is None:
             return
         searched = self.best.log if result.proof.stated else None
@@ -304,7 +304,7 @@ class _Run:
 
 
 def _begin(model: Model, options: Options, interrupts: Interrupts, stored: Any = None) -> _Run:
-    """Set a run up; a stored one goes on where it was. Who watches sees that from the start."""
+    """Set up a new or resumed run; its display starts before the set-up."""
     watching = watcher(model, options)
     try:
         return _set_up(model, options, interrupts, stored, watching)
@@ -328,7 +328,7 @@ def _set_up(
     best = Best(problem, options.upper_bound)
     warm = labels = None
     if options.warm_start is not None or options.labels is not None:
-        from softmap.solving.warm import start_labels, warm_start  # most runs begin without one
+        from softmap.solving.warm import start_labels, warm_start  # imported late
 
         labels = start_labels(problem.given, options.labels, options.warm_start)
         warm = None if labels is not None else warm_start(problem, options.warm_start)
@@ -344,7 +344,7 @@ def _set_up(
     checkpoints = Checkpoints(options.checkpoint, relaxation, trace)
     proof = None
     if options.proof is not None:
-        from softmap.solving.prooffile import ProofFile  # few runs are proved to others
+        from softmap.solving.prooffile import ProofFile  # imported late: few runs write a proof
 
         proof = ProofFile(Path(options.proof))
     return _Run(options, best, budget, relaxation, record, warm, checkpoints, watching, proof)
@@ -398,7 +398,7 @@ def _stages(run: _Run) -> Generator[Snapshot, None, Status]:
 
 
 def _use_rest(run: _Run) -> Snapshot | None:
-    """Look for better labels where the time limit leaves no time for anything else."""
+    """Improve labels in the remaining time if it is too short for any other stage."""
     from softmap.solving.stages import Improve
 
     best, budget = run.best, run.budget
@@ -408,7 +408,7 @@ def _use_rest(run: _Run) -> Snapshot | None:
     if not improve.active or not improve.fits(budget):
         return None
     with budget.interrupts:
-        # as long as it takes to begin it may take to end
+        # the end may take as long as the set-up
         seconds = budget.left - budget.expected(Task.FINISH) - improve.least(budget)
         improve(best, Share(budget, time.perf_counter() + max(0.0, seconds)))
         return run.note(improve.name)
@@ -456,7 +456,7 @@ def _relax(run: _Run) -> Generator[Snapshot, None, Status]:
 
 
 def _open(run: _Run) -> tuple[Snapshot | None, Status | None]:
-    """Begin with a minimum cut or expansion moves, where the structure of the model says so."""
+    """Run a minimum cut or expansion moves first if the structure of the model allows it."""
     from softmap.solving.opening import open_run
 
     with run.budget.interrupts:

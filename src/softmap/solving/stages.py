@@ -47,47 +47,51 @@ __all__ = ["Improve", "Partial", "Search", "Stage", "StageTuning", "Tighten"]
 
 @dataclass(frozen=True, eq=False)
 class StageTuning:
-    """Numbers of the stages.
+    """Tuning numbers of the stages.
 
     Attributes
     ----------
     at_most : float
-        Part of the time left that a stage may take to begin.
+        Largest fraction of the time left for the set-up of a stage.
     backtracks : int
-        Of a turn of the search, at least, where time is not limited.
+        Smallest number of backtracks in a slice of the search without a time limit.
     longest : float
-        Seconds after which such a turn ends in any case.
-    few, nearly : int, float
-        Without a time limit, models are searched up to this many nodes, or this relative gap.
+        Largest length of a slice without a time limit, in seconds.
+    few : int
+        Largest number of nodes of a model that is searched without a time limit.
+    nearly : float
+        Relative gap up to which larger models are searched without a time limit.
     dp_entries : int
         Table entries of dynamic programming per unit of work.
     fresh : float
-        Part of the MAP gap by which λ must be better for a search to begin anew.
+        Improvement of λ, as a fraction of the MAP gap, for which a search restarts.
     entries : int
         Largest number of table entries of a model that is searched.
     clustered : int
         Largest number of node states of a model that is tightened.
     partial_from : int
-        Number of variables from which the loose part of a model is searched by itself.
+        Smallest number of variables for which only the loose part of a model is searched.
     loose : float
-        Part of the variables up to which it may grow.
+        Largest size of the loose part, as a fraction of the variables.
     tight : float
-        Relative gap at which a search may stop.
+        Relative gap at which a search stops.
     narrow : int
-        Variables up to which the width of a model is computed.
+        Largest number of variables for which the width of a model is computed.
     eliminated : float
-        Table entries up to which variable elimination solves a model of small width.
-    entry_bytes, edge_bytes : int
-        Memory of a search, per table entry and per edge; the latter also of a search for labels.
+        Largest number of table entries for which variable elimination solves the model.
+    entry_bytes : int
+        Memory of a search per table entry, in bytes.
+    edge_bytes : int
+        Memory of a search, or of a search for labels, per edge, in bytes.
     dp_bytes : int
-        Of dynamic programming, per table entry, where memory is limited.
+        Memory of dynamic programming per table entry, in bytes, if memory is limited.
     without_clusters : float
-        Memory of tightening before the first cluster, over that of the relaxation.
+        Memory of tightening before the first cluster, relative to that of the relaxation.
     memory_share : float
-        Part of the memory beside the relaxation that one stage may take; what a search or
-        tightening holds stays there while others have their turns.
+        Largest fraction of the memory left by the relaxation for one stage. A search and tightening
+        keep their memory between slices.
     state_bytes : int
-        Memory of a joint state of clusters.
+        Memory per joint state of a cluster, in bytes.
     """
 
     at_most: float = 0.5
@@ -116,31 +120,33 @@ TUNING = StageTuning()
 
 
 def _search_takes(model: Model, entries: int) -> float:
-    """Bytes of an exact search, open nodes and dynamic programming not counted."""
+    """Memory of an exact search without open nodes and dynamic programming, in bytes."""
     return float(TUNING.entry_bytes * entries + TUNING.edge_bytes * (model.n + model.m))
 
 
 class Stage(ABC):
-    """One way to improve the best so far; called in turns, it goes on where it stopped.
+    """A stage improves the best bound or labels; it runs in time slices and is resumable.
 
     Parameters
     ----------
     problem : Problem
+        The problem.
     options : Options
+        The options of the run.
     proof : ProofFile, optional
-        Gives searches files for their logs.
+        Provides files for the proofs of searches.
 
     Attributes
     ----------
     active : bool
-        Whether it may still achieve something.
+        Whether the stage may still improve something.
     room : float
-        Bytes that it may take.
+        Memory for the stage, in bytes.
     """
 
     name: ClassVar[StageName]
-    setup: ClassVar[float] = 0.0  # evaluations of the bound that its shortest turn may take
-    proves: ClassVar[bool] = True  # whether it may raise the bound
+    setup: ClassVar[float] = 0.0  # time of the shortest slice, in evaluations of the bound
+    proves: ClassVar[bool] = True  # whether the stage may raise the bound
 
     def __init__(self, problem: Problem, options: Options, proof: ProofFile | None = None) -> None:
         self.problem, self.options = problem, options
@@ -158,7 +164,7 @@ class Stage(ABC):
         """Run for one time slice, and offer bounds and labels."""
 
     def takes(self) -> float:
-        """Bytes that it takes at least, beside those of the relaxation."""
+        """Smallest memory of the stage, in bytes, without that of the relaxation."""
         return 0.0
 
     def fits(self, budget: Budget) -> bool:
@@ -166,7 +172,7 @@ class Stage(ABC):
         return self.least(budget) <= TUNING.at_most * budget.left
 
     def least(self, budget: Budget) -> float:
-        """Seconds that its shortest turn may take."""
+        """Expected time of the shortest slice, in seconds."""
         return self.setup * budget.expected(Task.BOUND)
 
 
@@ -261,12 +267,12 @@ class Search(Stage):
         proof = Proof(ProofKind.SEARCH, nodes=found.nodes)
         best.offer_bound(found.lower_bound, proof, found.log)
         self._bound = max(self._bound, found.root_bound)
-        # better labels than those above the cutoff are to be proved in turn, by another search
+        # labels above the cutoff have improved: another search must prove the new ones
         again = self._beyond != self._above(best)
         self.active = not found.complete or again
 
     def _above(self, best: Best) -> float:
-        """By how much the labels exceed the upper bound: they must get better by that much."""
+        """The amount by which the energy of the labels exceeds the upper bound, at least 0."""
         return max(0.0, best.energy - best.cutoff) if best.found else 0.0
 
 
@@ -367,7 +373,7 @@ class Tighten(Stage):
     def __call__(self, best: Best, share: Share) -> None:
         if not best.found:
             return
-        from softmap.proof.tightening.clusters import Limits  # many runs end without it
+        from softmap.proof.tightening.clusters import Limits  # imported late
         from softmap.solving.tighten import Tightening, TurnClock
 
         if self._run is None:

@@ -27,27 +27,29 @@ __all__ = ["Stages", "TurnLengths"]
 
 @dataclass(frozen=True, eq=False)
 class TurnLengths:
-    """How long turns are, and how many there are.
+    """Lengths and numbers of the time slices of stages.
 
     Attributes
     ----------
-    first_turn, first_part : float
-        Seconds of the first turn of each stage, at least; and as a part of the time limit.
+    first_turn : float
+        Smallest length of the first slice of each stage, in seconds.
+    first_part : float
+        Length of the first slice as a fraction of the time limit.
     first_work : int
-        Numbers sent in messages in the first turn, where time is not limited.
+        Work of the first slice without a time limit, in message entries.
     growth : float
-        Factor by which turns grow.
+        Factor by which the length grows from slice to slice.
     lead : int
-        Doublings of the first turns where a search is known to succeed.
+        Number of doublings of the first slices if a search is known to succeed.
     effort : int
-        Rounds of turns of a run without any limit.
+        Number of rounds in a run without any limit.
     patience : int
-        A stage pauses for up to `2**patience - 1` rounds after turns without gain.
+        A stage without progress is skipped for up to `2**patience - 1` rounds.
     early_entries : int
-        Table entries of a model up to which it is searched before the LP is solved: to begin a
-        search takes about 0.3 µs per entry.
+        Largest number of table entries of a model that is searched before the LP is solved. The
+        set-up of a search takes about 0.3 µs per entry.
     elimination : float
-        Part of the time left that such a search may take on a model of small width.
+        Fraction of the time left for a search before the LP on a model of small width.
     """
 
     first_turn: float = 0.3
@@ -89,10 +91,13 @@ class Stages:
     Parameters
     ----------
     problem : Problem
+        The problem.
     options : Options
+        The options of the run.
     warm : WarmStart, optional
+        The warm start of the run.
     proof : ProofFile, optional
-        Gives searches files for their logs.
+        Provides files for the proofs of searches.
     """
 
     def __init__(
@@ -123,7 +128,7 @@ class Stages:
         return search if short or search.narrow else None
 
     def search_early(self, search: Search, best: Best, budget: Budget) -> None:
-        """A short turn of the exact search; a long one for a model of small width."""
+        """Run a short slice of the exact search, or a long one on a model of small width."""
         before = budget.work
         share = self._share(self.stages.index(search), budget)
         if search.narrow and share.timed:  # elimination will end the run

@@ -1,7 +1,7 @@
-"""A checker that stands alone: is what a result says true?
+"""An independent checker of results and of proof files.
 
-It takes the model and the numbers of a result, and recomputes everything that can be recomputed, in
-plain numpy, with sums that lose nothing. It shares no code with the loops that found the result.
+The checker takes the model and the numbers of a result. It recomputes every statement that can be
+recomputed, in plain numpy with exact sums, and shares no code with the solvers.
 """
 
 from softmap.verification.checks import Report, Statement, Verdict, verify

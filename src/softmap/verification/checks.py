@@ -1,4 +1,4 @@
-"""Every statement of a result, checked."""
+"""Check every statement of a result."""
 
 from __future__ import annotations
 
@@ -28,10 +28,10 @@ __all__ = ["Membership", "Report", "Statement", "Verdict", "energy_terms", "memb
 
 
 class Verdict(Enum):
-    """What became of one statement, or of all together.
+    """The verdict on one statement, or on all statements of a result.
 
-    A statement is CHECKED where it was recomputed and is true, FALSE where it is not, and STATED
-    where it cannot be recomputed: it is consistent with the rest, and nobody has proved it again.
+    A statement is CHECKED if it was recomputed and is true, FALSE if it was recomputed and is not
+    true, and STATED if it cannot be recomputed but is consistent with the other statements.
     """
 
     CHECKED = "checked"
@@ -40,7 +40,7 @@ class Verdict(Enum):
 
     @classmethod
     def of(cls, holds: bool) -> Verdict:
-        """CHECKED or FALSE."""
+        """Return CHECKED if `holds`, else FALSE."""
         return cls.CHECKED if holds else cls.FALSE
 
 
@@ -53,15 +53,16 @@ _SUMMARY = {
 
 @dataclass(frozen=True)
 class Statement:
-    """One thing that a result says.
+    """One statement of a result.
 
     Attributes
     ----------
-    name
-        What is checked, in a word: "energy", "bound", ...
-    verdict
-    numbers
-        What was stated and what was found, in words.
+    name : str
+        The quantity checked: "energy", "bound", ...
+    verdict : Verdict
+        Whether the statement was recomputed and is true.
+    numbers : str
+        The stated and the recomputed values, as text.
     """
 
     name: str
@@ -71,13 +72,14 @@ class Statement:
 
 @dataclass(frozen=True)
 class Report:
-    """All statements of one result; true in a condition where none of them is false.
+    """All statements of one result; `bool(report)` is true if no statement is false.
 
-    True does not mean proved: see `checked`.
+    True does not mean that every statement was recomputed: see `checked`.
 
     Attributes
     ----------
-    statements : tuple of statements, each with a name, a verdict and words; `report[name]` is one
+    statements : tuple of Statement
+        Each has a name, a verdict and a text; `report[name]` returns one of them.
     """
 
     statements: tuple[Statement, ...]
@@ -89,7 +91,7 @@ class Report:
 
     @property
     def verdict(self) -> Verdict:
-        """FALSE where a statement is, else STATED where one could not be recomputed."""
+        """FALSE if any statement is false, else STATED if any is stated, else CHECKED."""
         found = {one.verdict for one in self.statements}
         worst = (Verdict.FALSE, Verdict.STATED)
         return next((verdict for verdict in worst if verdict in found), Verdict.CHECKED)
@@ -128,20 +130,22 @@ class Report:
 
 @dataclass(frozen=True)
 class Allowances:
-    """By how much a stated number may differ from the one computed here.
+    """Tolerances between a stated number and the recomputed one.
 
     Attributes
     ----------
     feasible : float
-        Mass by which a point may miss the polytope.
+        Largest violation of a constraint of the local polytope, in units of mass.
     least : float
-        Costs below are rounded when they are scaled back: gaps say little there.
+        Costs below this absolute value are rounded when the solver scales them back; gaps between
+        such costs are not compared.
     rounding : float
-        Rounding of a primal cost, as a part of the sizes of its terms.
+        Rounding error of a primal cost, relative to the sum of the absolute values of its terms.
     large : int
-        Edges from which on a bound may have been added up in single precision.
+        Number of edges from which a bound may have been summed in single precision.
     single : float
-        Part of the terms of such a bound that may be lost.
+        Rounding error of a bound summed in single precision, relative to the sum of the absolute
+        values of its terms.
     """
 
     feasible: float = 1e-9
@@ -155,11 +159,11 @@ ALLOWED = Allowances()
 
 
 Floats = NDArray[np.float64]
-EPSILON = 2.0**-52  # between 1 and the next number
+EPSILON = 2.0**-52  # distance from 1 to the next larger float64
 
 
 def energy_terms(model: Model, labels: NDArray[np.int64]) -> list[float]:
-    """The costs that a labelling of the variables pays, one by one."""
+    """List the cost terms of a labelling of the variables; their sum is the energy."""
     states = np.asarray(labels, dtype=np.int64)
     if len(model.running):
         states = model.running.follow(states)
@@ -174,16 +178,18 @@ def energy_terms(model: Model, labels: NDArray[np.int64]) -> list[float]:
 
 @dataclass(frozen=True)
 class Membership:
-    """A point: how far it is outside the polytope, its cost, and how exact that is.
+    """Constraint violation, cost and rounding error of a point of the local polytope.
 
     Attributes
     ----------
-    outside
-        The largest violation of any constraint.
-    cost, size
-        The sum of costs times masses, and of their sizes.
-    grain
-        What the cost may change by when masses are rounded to the numbers near 1, and products.
+    outside : float
+        The largest violation of any constraint, in units of mass.
+    cost : float
+        The sum of costs times masses, ⟨C, μ⟩.
+    size : float
+        The sum of the absolute values of the terms of `cost`.
+    grain : float
+        Upper bound on the rounding error of the cost, from rounded masses and products.
     """
 
     outside: float
@@ -193,7 +199,7 @@ class Membership:
 
 
 def membership(model: Model, nodes: Floats, edges: Floats) -> Membership:
-    """Normalisation, marginalisation, signs, forbidden states and pairs; and ⟨C, μ⟩."""
+    """Check all constraints of the local polytope at a point μ, and compute ⟨C, μ⟩."""
     sums = np.add.reduceat(nodes, model.node_offset[:-1])
     outside = [float(np.abs(sums - 1).max()), float(-nodes.min())]
     terms, grains = [model.constant], [0.0]
@@ -212,14 +218,14 @@ def membership(model: Model, nodes: Floats, edges: Floats) -> Membership:
 
 
 def _unplaced(cost: Floats, rows: Floats, cols: Floats) -> list[float]:
-    """What one digit of mass may cost on each edge, at the worst pair that can have it."""
+    """The largest absolute cost of a mass of at most ε on one pair of each edge."""
     most = np.minimum(np.minimum(rows[:, :, None], cols[:, None, :]), EPSILON)
     paid = np.where(np.isfinite(cost), np.abs(cost), 0.0) * np.maximum(most, 0.0)
     return paid.max(axis=(1, 2), initial=0.0).tolist()
 
 
 def _price(cost: Floats, mass: Floats, terms: list[float], grains: list[float]) -> float:
-    """Add costs times masses to `terms` and what they are exact to; the largest forbidden mass."""
+    """Append costs times masses to `terms` and `grains`; return the largest forbidden mass."""
     barred = np.isposinf(cost)
     used = ~barred & (mass != 0)
     terms += (cost[used] * mass[used]).tolist()
@@ -230,27 +236,28 @@ def _price(cost: Floats, mass: Floats, terms: list[float], grains: list[float]) 
 def verify(
     result: Result | str | Path, model: Model | None = None, *, proof: str | Path | None = None
 ) -> Report:
-    """Check everything that a result says about its model, from the numbers alone.
+    """Check every statement of a result about its model, from the numbers alone.
 
-    The energy, the bound that λ proves, the point of the polytope and its cost, the gaps, status
-    and trace are recomputed in plain numpy, with sums that lose nothing, by code that shares
-    nothing with the loops that found the result. A bound that an exact search has proved cannot be
-    recomputed from the result: that bound, and a status that rests on it, are called stated, not
-    checked, unless a proof is given whose every step holds.
+    The energy, the bound that λ proves, the point of the local polytope and its cost, the gaps, the
+    status and the trace are recomputed in plain numpy with exact sums. The code shares nothing with
+    the solvers. A bound proved by an exact search cannot be recomputed from the result. Such a
+    bound, and a status that rests on it, are called stated, not checked, unless a proof file is
+    given and every step of it holds.
 
     Parameters
     ----------
-    result : Result, or the path of a saved one
+    result : Result, str or Path
+        A result, or the path of a saved result.
     model : Model, optional
-        The model that the result has to be about; needed where it was saved without one.
+        The model that was solved. It is required if the result was saved without its model.
     proof : str or Path, optional
-        What `solve(..., proof=...)` wrote beside the result.
+        The proof file that `solve(..., proof=...)` wrote.
 
     Returns
     -------
     Report
-        True where nothing is false; `checked` where everything was recomputed, too. Printed, a line
-        per statement.
+        True in a condition if no statement is false; `checked` is true if every statement was
+        recomputed as well. Printing the report shows one line per statement.
 
     Examples
     --------
@@ -283,7 +290,7 @@ def verify(
 
 
 def _proof(path: Path, result: Result) -> tuple[Checked | None, Statement]:
-    """What a file proves, step by step; and whether all its steps hold."""
+    """Check a proof file; return what it proves, and the statement that its steps hold."""
     try:
         found = check_proof(path, result.model, result.bound)
     except FormatError as error:
@@ -304,14 +311,14 @@ def _energy(result: Result) -> Statement:
         found = math.fsum(energy_terms(model, _labels(result)))
     except ValueError as error:
         return Statement("energy", Verdict.FALSE, str(error))
-    # a sum rounded once, or the number next to it
+    # the exact sum rounded once, or one of its two neighbouring floats
     near = result.energy == found or abs(result.energy - found) <= _ulp(found)
     said = f"{result.energy!r} stated, {found!r} found"
     return Statement("energy", Verdict.of(near), said)
 
 
 def _ulp(value: float) -> float:
-    """One unit in the last place; 0 for infinities, which are not rounded."""
+    """One unit in the last place of `value`; 0 if it is infinite."""
     return math.ulp(value) if math.isfinite(value) else 0.0
 
 
@@ -326,11 +333,11 @@ def _labels(result: Result) -> Any:
     return labels
 
 
-# --- the bound, by what proves it -----------------------------------------------------------------
+# --- bounds ---------------------------------------------------------------------------------------
 
 
 def _bound(result: Result, checked: Checked | None) -> Statement:
-    """The bound, by what it rests on: a proof, λ, λ on a tightened model, or a search."""
+    """Check the bound by its source: a proof file, λ, λ of a tightened model, or a search."""
     proof = result.proof
     if checked is not None and checked.proves(result.bound):
         return Statement("bound", Verdict.CHECKED, f"{result.bound!r} stated, the proof proves it")
@@ -348,9 +355,9 @@ def _bound(result: Result, checked: Checked | None) -> Statement:
 
 
 def _tightened(model: Model, proof: Proof) -> Model:
-    """The model that the clusters of a proof make, unless λ cannot be one of it.
+    """Return the model with the clusters of a proof added, if λ fits its size.
 
-    λ has a number for each joint state of a cluster, so no more is allocated than the result holds.
+    λ has one entry per joint state of a cluster, so its length limits the memory allocated here.
     """
     for i in chain.from_iterable(proof.clusters):
         if not 0 <= i < model.num_variables:
@@ -364,12 +371,12 @@ def _tightened(model: Model, proof: Proof) -> Model:
 
 
 def _lp_bound(result: Result) -> Statement:
-    """The bound on the LP relaxation, which λ proves."""
+    """Check the lower bound on the LP optimum, which λ proves."""
     return _relaxed("LP bound", result.model, result.lam, result.lp_bound, "λ")
 
 
 def _relaxed(name: str, model: Model, lam: Any, bound: float, by: str) -> Statement:
-    """Whether λ proves the bound, and not much more than that."""
+    """Check that λ proves the bound, and that the bound of λ is not much higher."""
     if bound == -math.inf:
         return Statement(name, Verdict.CHECKED, "none stated")
     flat = np.asarray(lam, dtype=np.float64)
@@ -393,7 +400,7 @@ def _primal(result: Result) -> Statement:
     except (OptionError, ValueError, IndexError) as error:
         return Statement("primal", Verdict.FALSE, f"the point cannot be made ({error})")
     slack = ALLOWED.rounding * found.size + found.grain + 2 * model.unary.size * TINIEST
-    if result.primal == result.lp_bound > found.cost:  # stated in place of a cost below it
+    if result.primal == result.lp_bound > found.cost:  # a cost below the bound is replaced by it
         slack += ALLOWED.feasible * found.size
     near = abs(found.cost - result.primal) <= slack
     inside = found.outside <= ALLOWED.feasible
@@ -404,11 +411,11 @@ def _primal(result: Result) -> Statement:
     return Statement("primal", Verdict.of(near and inside), said)
 
 
-# --- what follows from the numbers ----------------------------------------------------------------
+# --- consistency of the numbers -------------------------------------------------------------------
 
 
 def _order(result: Result) -> Statement:
-    """No bound above what was found, but for rounding, and mass that the point may miss."""
+    """Check bound ≤ primal and bound ≤ energy, up to rounding and the point's infeasibility."""
     try:
         paid = [abs(term) for term in energy_terms(result.model, _labels(result))]
     except ValueError as error:
@@ -431,7 +438,7 @@ def _status(result: Result, *, stated: bool) -> Statement:
     if abs(result.bound) < ALLOWED.least:
         return Statement("status", Verdict.STATED, f"{status.name}: {status}")
     gap = result.claimed_gap
-    # costs near the ends of the range, or beside a large constant, have been rounded on the way out
+    # very small or large costs, and costs beside a large constant, were rounded when scaled back
     rounded = 4 * _ulp(result.bound) + 2 * (result.model.n + result.model.m) * TINIEST
     relative = relative_gap(gap - rounded, result.unit) * (1.0 - ALLOWED.rounding)
     said = f"{status.name}: relative gap {relative:.3g}, tolerance {tolerances[status]:.3g}"
@@ -455,7 +462,7 @@ def _trace(result: Result) -> Statement:
     same = (
         last.work == result.work and last.energy == result.energy and last.sweeps == result.sweeps
     )
-    # a point whose cost was rounded below the bound is stated at the bound, once that is there
+    # from the row that reaches the bound on, a cost rounded below the bound is stated as the bound
     digits = ALLOWED.rounding * (largest_cost(result.model) + abs(result.model.constant))
     near = _close(last.primal, result.primal) or abs(last.primal - result.primal) <= digits
     same = same and _close(last.bound, result.bound) and near
@@ -465,7 +472,7 @@ def _trace(result: Result) -> Statement:
 
 
 def _close(a: float, b: float) -> bool:
-    """Equal, but for a bound that was computed once more where numbers are too small to scale."""
+    """Whether two numbers are equal up to the rounding of costs too small to scale."""
     return a == b or (
         math.isfinite(a) and abs(a - b) <= ALLOWED.rounding * (abs(a) + abs(b)) + 1e-290
     )

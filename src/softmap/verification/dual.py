@@ -1,4 +1,4 @@
-"""The bound that λ proves, recomputed: least reduced costs of all variables and edges, added up."""
+"""The lower bound that λ proves: the sum of the minimal reduced costs of all nodes and edges."""
 
 from __future__ import annotations
 
@@ -20,19 +20,20 @@ Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 Bools = NDArray[np.bool_]
 
-ENTRIES = 1 << 20  # table entries looked at together
+ENTRIES = 1 << 20  # table entries processed at a time
 
 
 @dataclass(frozen=True)
 class Rounding:
-    """What float64 may lose where a bound is recomputed.
+    """Rounding errors of float64 that matter when a bound is recomputed.
 
     Attributes
     ----------
     shift : int
-        Numbers below 2**-shift are checked times 2**shift, as their rounding errors are tiny.
+        Costs below 2**-shift are multiplied by 2**shift, so that rounding errors do not underflow.
     doubt : float
-        Part of the sizes of its terms by which a bound is off that lost digits twice.
+        Rounding error of a bound that was rounded twice, relative to the sum of the absolute values
+        of its terms.
     """
 
     shift: int = 400
@@ -46,8 +47,8 @@ ROUNDING = Rounding()
 class Block:
     """Edges whose tables have one shape, with their costs (edges, rows, columns).
 
-    `exact` are the costs in real numbers, where they are products of a weight and a table; 0 at
-    forbidden pairs.
+    `exact` holds the costs without rounding if they are products of a weight and a table; it is 0
+    at forbidden pairs.
     """
 
     edges: Ints
@@ -55,26 +56,26 @@ class Block:
     exact: Expansion
 
     def states(self, model: Model, side: int) -> Ints:
-        """Where the labels of one end lie in node arrays."""
+        """Indices of the labels of one endpoint in node arrays."""
         labels = np.arange(self.cost.shape[1 + side])
         at: Ints = model.node_offset[model.edges[self.edges, side]][:, None] + labels
         return at
 
     def halves(self, model: Model, side: int) -> Ints:
-        """Where they lie in half-edge arrays."""
+        """Indices of the labels of one endpoint in half-edge arrays."""
         labels = np.arange(self.cost.shape[1 + side])
         at: Ints = model.half_offset[2 * self.edges + side][:, None] + labels
         return at
 
     def entries(self, model: Model) -> Ints:
-        """Where the pairs lie in edge arrays."""
+        """Indices of the label pairs in edge arrays."""
         pairs = np.arange(self.cost[0].size).reshape(self.cost.shape[1:])
         at: Ints = model.edge_offset[self.edges][:, None, None] + pairs
         return at
 
 
 def blocks(model: Model, shift: int = 0) -> Iterator[Block]:
-    """All edges of a model, a bounded number of table entries at a time; costs times 2**shift."""
+    """Yield the edges of a model in blocks of bounded size, with costs times 2**shift."""
     for first, last, potential in model.groups():
         rows, cols = model.end_labels(first, last)
         shape = rows * (int(cols.max(initial=0)) + 1) + cols
@@ -95,9 +96,10 @@ def _block(edges: Ints, weights: Floats, tables: Floats, shift: int) -> Block:
 
 
 def allowed_states(model: Model) -> Bools:
-    """Which states can be part of a labelling of finite cost, as far as looking at edges tells.
+    """Return the states that arc consistency does not exclude, as a mask.
 
-    A state needs an allowed partner on every edge of its variable; repeated to a fixed point.
+    A state needs an allowed partner on every edge of its variable. The rule is repeated until
+    nothing changes.
     """
     allowed = np.isfinite(model.unary)
     if not model.has_forbidden:
@@ -120,7 +122,7 @@ def _cross_out(block: Block, model: Model, allowed: Bools) -> None:
 
 @dataclass(frozen=True)
 class DualBound:
-    """Whether λ proves a stated bound, the bound that it has, and size and number of its terms."""
+    """Whether λ proves a stated bound, the bound of λ, and the size and number of its terms."""
 
     proved: bool
     found: float
@@ -129,7 +131,7 @@ class DualBound:
 
 
 def dual_proves(model: Model, lam: Floats, bound: float) -> DualBound:
-    """Whether λ proves a bound, in exact arithmetic; `found` is nan where it is not finite."""
+    """Decide in exact arithmetic whether λ proves a bound; `found` is nan if it is infinite."""
     largest = max(float(np.abs(lam).max(initial=abs(bound))), largest_cost(model))
     shift = ROUNDING.shift if largest < 2.0**-ROUNDING.shift else 0
     with np.errstate(over="ignore", invalid="ignore"):
@@ -146,7 +148,7 @@ def dual_proves(model: Model, lam: Floats, bound: float) -> DualBound:
 
 
 def largest_cost(model: Model) -> float:
-    """The largest size of a finite cost."""
+    """The largest absolute value of a finite cost."""
     sizes = [np.abs(model.unary[np.isfinite(model.unary)])]
     for first, last, potential in model.groups():
         sizes += [np.abs(part) for part in potential.extremes(*model.end_labels(first, last))]
@@ -154,10 +156,10 @@ def largest_cost(model: Model) -> float:
 
 
 def bound_terms(model: Model, lam: Floats, shift: int = 0) -> list[float]:
-    """Numbers whose exact sum is a lower bound on every labelling, close to the dual value at λ.
+    """Return terms whose exact sum is a lower bound on all energies, close to the dual value at λ.
 
-    That is Σ_i min (C_i - Σ λ_{e,i}) + Σ_e min (C_e + λ_{e,i} + λ_{e,j}) + constant, all of it
-    times 2**shift, so that the rounding errors of tiny numbers are numbers, too.
+    The dual value is Σ_i min (C_i - Σ λ_{e,i}) + Σ_e min (C_e + λ_{e,i} + λ_{e,j}) + constant. All
+    terms are multiplied by 2**shift, so that the rounding errors of tiny costs do not underflow.
     """
     allowed = allowed_states(model)
     moved = np.ldexp(lam, shift)
@@ -171,10 +173,10 @@ def bound_terms(model: Model, lam: Floats, shift: int = 0) -> list[float]:
 def outer_terms(
     model: Model, lam: Floats, inner_nodes: Ints, inner_edges: Ints, unary: Floats
 ) -> list[float] | None:
-    """The terms of `bound_terms` for all other nodes and edges; None where `unary` is too large.
+    """Return the terms of `bound_terms` for all but the inner nodes and edges.
 
-    `unary`, which a search has worked with, must not be above the inner nodes' costs less λ of
-    their outer edges.
+    `unary` holds the costs of the inner nodes that a search has used. Return None if one of them
+    exceeds the node's cost minus λ of its outer edges.
     """
     allowed, outer = allowed_states(model), np.ones(model.m, dtype=bool)
     outer[inner_edges] = False
@@ -187,7 +189,7 @@ def outer_terms(
     finite = np.isfinite(unary)
     given = Expansion(*(part[own[finite]] for part in (reduced.high, reduced.low, reduced.rest)))
     over = given.add(-unary[finite])
-    high, _ = two_sum(over.high, over.low)  # which has the sign of the sum
+    high, _ = two_sum(over.high, over.low)  # `high` has the sign of the sum
     safe = np.where(over.rest == 0, high >= 0, high > 2 * over.rest) | ~allowed[own[finite]]
     if allowed[own[~finite]].any() or not safe.all():
         return None
@@ -206,7 +208,7 @@ def outer_terms(
 
 
 def _states(model: Model, nodes: Ints) -> Ints:
-    """Where the states of some nodes lie in node arrays."""
+    """Indices of the states of some nodes in node arrays."""
     sizes = model.num_labels[nodes]
     inside = np.arange(sizes.sum()) - np.repeat(np.cumsum(sizes) - sizes, sizes)
     at: Ints = np.repeat(model.node_offset[nodes], sizes) + inside
@@ -219,9 +221,9 @@ def _node_terms(model: Model, unary: Floats, lam: Floats, allowed: Bools) -> lis
 
 
 def _reduced_nodes(model: Model, unary: Floats, lam: Floats, outer: Bools) -> Expansion:
-    """Costs of nodes less λ of the edges that count.
+    """Node costs minus λ of the selected half-edges.
 
-    One half-edge of every variable at a time, the first of each, then the second, ...
+    The loop subtracts the first half-edge of every variable, then the second, ...
     """
     counting = np.flatnonzero(np.repeat(outer, 2))
     node = model.edges.reshape(-1)[counting]
@@ -254,10 +256,10 @@ def _edge_terms(block: Block, model: Model, lam: Floats, allowed: Bools) -> list
 
 
 def exact_bound(model: Model, lam: Floats, shift: int = 0) -> Fraction:
-    """The dual value at λ in rational numbers: slow, for where float64 leaves a doubt.
+    """The dual value at λ in rational arithmetic; slow, used if float64 does not decide.
 
-    Products of weights and tables are taken times 2**shift, so that those of the least numbers are
-    exact, too, and divided by it again.
+    Products of weights and tables are computed times 2**shift, so that products of tiny numbers
+    are exact, and then divided by 2**shift.
     """
     allowed = allowed_states(model)
     reduced = [Fraction(c) if ok else None for c, ok in zip(model.unary, allowed, strict=True)]
@@ -280,7 +282,7 @@ def exact_bound(model: Model, lam: Floats, shift: int = 0) -> Fraction:
 def _exact_edge(
     block: Block, k: int, ends: list[Floats], allowed: tuple[Bools, Bools], shift: int
 ) -> Fraction:
-    """The least cost of one edge and λ at its ends, over allowed pairs."""
+    """The minimal reduced cost of one edge over its allowed pairs."""
     first, second = ([Fraction(value) for value in end.tolist()] for end in ends)
     exact = block.exact
     high, low, rest = (part[k].tolist() for part in (exact.high, exact.low, exact.rest))

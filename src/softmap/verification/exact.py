@@ -1,7 +1,7 @@
-"""Sums of float64 arrays without loss: a value is kept as two numbers and a limit on the rest.
+"""Sums of float64 arrays with certified error: two floats per value and a bound on the remainder.
 
-TwoSum (Knuth) gives the rounding error of an addition as a number of its own. Errors are added up
-the same way, and what that loses, which is of third order, is kept as a limit.
+TwoSum (Knuth) returns the rounding error of an addition as a float. The errors are summed by TwoSum
+as well. The errors of that second sum are of third order; only a bound on them is kept.
 """
 
 from __future__ import annotations
@@ -17,18 +17,18 @@ __all__ = ["TINIEST", "Expansion", "exact_sum", "product", "sign_of_sum", "two_s
 
 Floats = NDArray[np.float64]
 
-TINIEST = 5e-324  # the least float above 0
+TINIEST = 5e-324  # the smallest positive float64
 
 
 def two_sum(a: Floats, b: Floats) -> tuple[Floats, Floats]:
-    """fl(a + b) and its error: together exactly a + b."""
+    """Return fl(a + b) and its rounding error, which add up to a + b exactly."""
     total = a + b
     part = total - a
     return total, (a - (total - part)) + (b - part)
 
 
 def product(a: Floats, b: Floats, shift: int = 0) -> Expansion:
-    """a · b · 2**shift (Dekker), off only where the error is below the least float."""
+    """a · b · 2**shift by Dekker's product; exact unless the error underflows."""
     (m, e), (n, f) = np.frexp(a), np.frexp(b)
     high = m * n
     (m_top, m_end), (n_top, n_end) = _halves(m), _halves(n)
@@ -41,7 +41,7 @@ def product(a: Floats, b: Floats, shift: int = 0) -> Expansion:
 
 
 def _halves(mantissa: Floats) -> tuple[Floats, Floats]:
-    """Two numbers of 26 bits that add up to a mantissa."""
+    """Split a mantissa into a sum of two floats of 26 bits each."""
     big = (2.0**27 + 1) * mantissa
     top = big - (big - mantissa)
     return top, mantissa - top
@@ -49,7 +49,7 @@ def _halves(mantissa: Floats) -> tuple[Floats, Floats]:
 
 @dataclass
 class Expansion:
-    """`high + low`, off by at most `rest`, element by element."""
+    """Arrays of values `high + low` with an absolute error of at most `rest` per element."""
 
     high: Floats
     low: Floats
@@ -57,20 +57,20 @@ class Expansion:
 
     @classmethod
     def of(cls, values: Floats) -> Expansion:
-        """The values themselves."""
+        """Return the expansion of exact values."""
         return cls(values.copy(), np.zeros_like(values), np.zeros_like(values))
 
     def add(self, values: Floats) -> Expansion:
-        """The sum with an array."""
+        """Return the sum of the expansion and an array."""
         high, error = two_sum(self.high, values)
         low, lost = two_sum(self.low, error)
         rest = np.nextafter(self.rest + np.abs(lost), np.inf, where=lost != 0, out=self.rest.copy())
         return Expansion(high, low, rest)
 
     def least(self, start: NDArray[np.int64], allowed: NDArray[np.bool_]) -> list[float]:
-        """Numbers whose sum is at most the sum of the least allowed values of all blocks.
+        """Return terms whose sum is at most Σ over blocks of the minimum over allowed entries.
 
-        Blocks begin at `start`. +inf for blocks in which nothing is allowed.
+        Blocks begin at the indices `start`. The term of a block without allowed entries is +inf.
         """
         sizes = np.diff(np.append(start, self.high.size))
         high, low = two_sum(self.high, self.low)
@@ -79,7 +79,7 @@ class Expansion:
         second = np.minimum.reduceat(np.where(tied, low, np.inf), start)
         if np.isinf(first).any():
             return [math.inf]
-        # entries far above the least one cannot be it, whatever was lost there
+        # entries far above the minimum cannot attain it, whatever their rounding error
         reach = 4 * (self.rest + 2.0**-52 * np.abs(high))
         near = allowed & (high - np.repeat(first, sizes) <= reach)
         lost = np.maximum.reduceat(np.where(near, self.rest, 0.0), start)
@@ -87,15 +87,15 @@ class Expansion:
 
 
 def exact_sum(terms: list[float]) -> Fraction:
-    """The sum of finite numbers."""
+    """The exact sum of finite floats."""
     total, left = Fraction(0), list(terms)
-    while part := math.fsum(left):  # what is left is smaller each time
+    while part := math.fsum(left):  # the remainder shrinks with each step
         total += Fraction(part)
         left.append(-part)
     return total
 
 
 def sign_of_sum(terms: list[float]) -> int:
-    """Whether the exact sum is negative, zero or positive."""
+    """Return -1, 0 or 1, the sign of the exact sum."""
     total = math.fsum(terms)  # rounded once, so its sign is that of the sum
     return (total > 0) - (total < 0)

@@ -1,7 +1,7 @@
-"""The costs of a model as integers, rounded down: what a proof is about.
+"""The costs of a model as integers, rounded down, as used in proof files.
 
-Blocks of costs are those of the variables and of the factors of two and more variables. Each
-becomes a least cost, in units, and what its entries cost above that.
+A block of costs belongs to one variable or to one factor of two or more variables. Each block
+becomes its minimum, in units, and the nonnegative differences of its entries from the minimum.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ __all__ = [
     "least_along", "sorted_axes",
 ]  # fmt: skip
 
-FORBIDDEN = 1 << 60  # the cost of an entry that no labelling below the cut has
+FORBIDDEN = 1 << 60  # stands for infinity: the entry is in no labelling below the cut
 
 HALF = 1 << 59  # costs from here on count as forbidden
 
@@ -36,7 +36,7 @@ ZERO = Fraction(0)
 
 @dataclass(frozen=True)
 class Flat:
-    """Costs of variables, and factors as scopes and tables."""
+    """A model as unary costs of variables, and factors with scopes and tables."""
 
     unary: list[Floats]
     factors: list[tuple[tuple[int, ...], Floats]]
@@ -44,7 +44,7 @@ class Flat:
 
 
 def flat_model(model: Model) -> Flat:
-    """The model without auxiliary nodes; products are rounded down to float64."""
+    """Return the model without auxiliary nodes; products are rounded down to float64."""
     n, aux = model.num_variables, model.auxiliaries
     allowed = allowed_states(model)
     costs = np.where(allowed, model.unary, np.inf)
@@ -67,7 +67,7 @@ def flat_model(model: Model) -> Flat:
 
 
 def flat_piece(model: Model, nodes: Ints, edges: Ints, unary: list[Floats]) -> Flat:
-    """Some nodes with costs of their own, and edges among them."""
+    """Return the submodel of some nodes with the given unary costs, and some edges."""
     place, tables = {i: k for k, i in enumerate(nodes.tolist())}, _lower_tables(model)
     ends = model.edges[edges].tolist()
     scopes = [tuple(place[i] for i in pair) for pair in ends]
@@ -75,7 +75,7 @@ def flat_piece(model: Model, nodes: Ints, edges: Ints, unary: list[Floats]) -> F
 
 
 def _lower_tables(model: Model) -> dict[int, Floats]:
-    """The table of each edge, rounded down where it is a product."""
+    """The table of each edge, rounded down if it is a product of a weight and a table."""
     tables: dict[int, Floats] = {}
     for block in blocks(model):
         exact = block.exact
@@ -92,21 +92,22 @@ class Scale:
     Attributes
     ----------
     unit : Fraction
+        The cost of one unit.
     base : int
-        The least costs of all blocks so far, added up.
+        The sum of the minima of all blocks so far, in units.
     common : int
-        A divisor of all costs so far; 1 where one was rounded.
+        A common divisor of all costs so far; 1 if a cost was rounded.
     """
 
     def __init__(self, granule: int, exponent: int, most: int) -> None:
         if granule < 1 or not -5000 < exponent < 5000 or not 0 <= most < HALF:
-            raise Rejected("the unit of costs is none")
+            raise Rejected("the unit of costs is not a valid one")
         self._granule, self._exponent, self._most = granule, exponent, most
         self.unit = Fraction(granule) * Fraction(2) ** exponent
         self.base, self.common = 0, 0
 
     def convert(self, costs: Floats) -> Ints:
-        """What entries cost above the least one, which `base` gets; too much is forbidden."""
+        """Add the minimum to `base`; return the entries minus it, with large ones forbidden."""
         out = np.full(costs.shape, FORBIDDEN, np.int64)
         finite = np.isfinite(costs)
         if not finite.any():
@@ -123,7 +124,7 @@ class Scale:
         return out
 
     def _units(self, costs: Floats) -> NDArray[Any]:
-        """Costs in units, rounded down: int64 where that holds them, else Python's integers."""
+        """Costs in units, rounded down: int64 if they fit, else Python integers."""
         with np.errstate(over="ignore", under="ignore"):
             scaled = np.ldexp(costs, -self._exponent)
             exact = np.ldexp(scaled, self._exponent) == costs
@@ -139,7 +140,7 @@ class Scale:
         return np.array([math.floor(part) for part in parts], dtype=object)
 
     def forbidden_from(self) -> int:
-        """No labelling that has an entry forbidden by `convert` costs less, in units."""
+        """Lower bound on labellings with an entry forbidden by `convert`, in units."""
         return self.base + self._most + 1
 
 
@@ -150,7 +151,7 @@ def sorted_axes(scope: tuple[int, ...], table: Ints) -> tuple[tuple[int, ...], I
 
 
 def least_along(table: Ints, axis: int) -> Ints:
-    """The least entry for each label of one axis."""
+    """The minimum over all other axes for each label of one axis."""
     others = tuple(k for k in range(table.ndim) if k != axis)
     least: Ints = table.min(axis=others)
     return least
@@ -163,12 +164,12 @@ def at_label(table: Ints, axis: int, a: int) -> Ints:
 
 
 def along(values: Ints, axis: int, axes: int) -> Ints:
-    """Values of one axis, shaped to be added to a table."""
+    """Values along one axis, reshaped to broadcast against a table."""
     return values.reshape([-1 if k == axis else 1 for k in range(axes)])
 
 
 def each(values: Numbers, size: int, what: str) -> Iterator[tuple[int, ...]]:
-    """Groups of `size` numbers."""
+    """Yield consecutive groups of `size` integers; raise an error if one is incomplete."""
     if len(values) % size:
         raise Rejected(f"{what} come in groups of {size}")
     flat = list_of(values)

@@ -1,4 +1,4 @@
-"""The checker of proofs: what does a file prove about a model?"""
+"""The checker of proof files: the lower bound that a file proves for a model."""
 
 from __future__ import annotations
 
@@ -35,14 +35,16 @@ __all__ = ["Checked", "check_proof"]
 
 @dataclass(frozen=True)
 class Checked:
-    """What a file proves, every step of which holds.
+    """The bound that a proof file proves; every step of the file holds.
 
     Attributes
     ----------
     bound : Fraction
-        No labelling costs less.
-    leaves, records : int
-        Nodes of searches that were closed, and records in all.
+        A lower bound on the energy of all labellings.
+    leaves : int
+        Number of search nodes that were closed.
+    records : int
+        Number of records in the file.
     """
 
     bound: Fraction
@@ -50,7 +52,7 @@ class Checked:
     records: int
 
     def proves(self, bound: float) -> bool:
-        """Whether no labelling costs less than this."""
+        """Whether the proof implies that no labelling costs less than `bound`."""
         return bound == -math.inf or (math.isfinite(bound) and self.bound >= bound)
 
     @property
@@ -61,24 +63,28 @@ class Checked:
 
     @property
     def words(self) -> str:
-        """How much was checked."""
+        """A sentence about the number of records and leaves checked."""
         return f"all {self.records} records hold, {self.leaves} leaves of searches among them"
 
 
 def check_proof(path: str | Path, model: Model, claimed: float = -math.inf) -> Checked:
-    """Repeat every step of a proof, and say what it proves.
+    """Repeat every step of a proof file, and return the bound that it proves.
 
     Parameters
     ----------
     path : str or Path
+        The proof file.
     model : Model
+        The model that the proof refers to.
     claimed : float
-        A bound that λ is to prove; where it just does, that takes exact arithmetic.
+        The bound stated by the solver. If λ alone is to prove it and float64 does not decide, it is
+        checked in exact arithmetic.
 
     Raises
     ------
     FormatError
-        The file is no whole proof of this model, or a step does not follow; says where.
+        The file is damaged, belongs to another model, or contains an invalid step. The message
+        names the record.
     """
     path = Path(path)
     header, begin = read_header(path)
@@ -86,7 +92,7 @@ def check_proof(path: str | Path, model: Model, claimed: float = -math.inf) -> C
         raise FormatError("this proof is about another model", path)
     exponent = header.get("exponent")
     if not isinstance(exponent, int) or abs(exponent) > 5000:
-        raise FormatError("the scale of the costs is none", path)
+        raise FormatError("the exponent of the costs is not a valid one", path)
     with path.open("rb") as file:
         records = Records(file, begin)
         checker = Checker(model, exponent, claimed)
@@ -101,14 +107,16 @@ def check_proof(path: str | Path, model: Model, claimed: float = -math.inf) -> C
 
 
 class Checker:
-    """The records of a whole proof: a search; λ; or λ and searches of some pieces.
+    """Checks a whole proof: one search, λ alone, or λ and searches of some components.
 
     Parameters
     ----------
     model : Model
+        The model that the proof refers to.
     exponent : int
-        Costs were searched times 2**exponent.
+        The solver multiplied all costs by 2**exponent.
     claimed : float
+        The bound stated by the solver.
     """
 
     def __init__(self, model: Model, exponent: int, claimed: float) -> None:
@@ -119,7 +127,7 @@ class Checker:
         self.leaves = 0
 
     def step(self, op: Op, arrays: list[Numbers]) -> None:
-        """One record."""
+        """Check one record."""
         if op is Op.DUAL:
             if self._dual is not None or self._search is not None:
                 raise Rejected("λ is not the first record")
@@ -143,7 +151,7 @@ class Checker:
             self._search.step(op, arrays)
 
     def bound(self) -> Fraction:
-        """What has been proved."""
+        """The lower bound proved by all records."""
         if self._in_piece:
             raise Rejected("the last piece has no end")
         if self._dual is not None:
@@ -155,7 +163,7 @@ class Checker:
 
 
 class Dual:
-    """The bound of λ, and better bounds of pieces of the model."""
+    """The bound of λ, improved by searches of connected components of the loose part."""
 
     def __init__(self, model: Model, sizes: Ints, members: Ints, bits: Ints) -> None:
         lam = bits.view(np.float64)
@@ -169,7 +177,7 @@ class Dual:
         self._pieces = Fraction(0)
 
     def piece(self, nodes: Ints, edges: Ints, bits: Ints) -> Flat:
-        """Nodes, the edges among them that are searched, and the costs of the nodes there."""
+        """Register a component (nodes, edges, node costs as bits); return its costs."""
         model, inside = self._model, set(nodes.tolist())
         if not self._plain or len(model.auxiliaries):
             raise Rejected("pieces are of models without clusters and larger factors only")
@@ -190,11 +198,11 @@ class Dual:
         return flat_piece(model, nodes, edges, np.split(unary, np.cumsum(sizes)[:-1]))
 
     def add(self, bound: Fraction) -> None:
-        """A piece has been searched."""
+        """Add the bound that a search has proved for the last component."""
         self._pieces += bound
 
     def bound(self, claimed: float) -> Fraction:
-        """What has been proved."""
+        """The lower bound proved by λ and all searches; `claimed` if λ alone proves it."""
         model, lam = self._model, self._lam
         if not self._nodes:
             claimed = claimed if math.isfinite(claimed) else 0.0
@@ -212,13 +220,13 @@ class Dual:
 
 
 def _tightened(model: Model, sizes: Ints, members: Ints, held: int) -> Model:
-    """The model with the clusters of a proof, unless λ is too short for them."""
+    """Return the model with the clusters of a proof added; reject them if λ is too short."""
     if (sizes < 1).any() or sizes.sum() != len(members):
         raise Rejected("clusters have other sizes than members")
     if not len(sizes):
         return model
     if not ((members >= 0) & (members < model.num_variables)).all():
-        raise Rejected("a cluster has variables that there are not")
+        raise Rejected("a cluster has variables that the model does not have")
     parts = np.split(members, np.cumsum(sizes)[:-1])
     labels = model.num_labels.tolist()
     states = sum(math.prod(labels[i] for i in part.tolist()) for part in parts)
@@ -227,11 +235,11 @@ def _tightened(model: Model, sizes: Ints, members: Ints, held: int) -> Model:
     try:
         return build(model, [tuple(part.tolist()) for part in parts]).model
     except (ModelError, ValueError) as error:
-        raise Rejected(f"the clusters are none ({error})") from error
+        raise Rejected(f"the clusters are not valid ({error})") from error
 
 
 class SearchChecker:
-    """The records of one search, step by step."""
+    """Checks the records of one search, step by step."""
 
     def __init__(self, flat: Flat, exponent: int) -> None:
         self._flat, self._exponent = flat, exponent
@@ -244,22 +252,22 @@ class SearchChecker:
 
     @property
     def leaves(self) -> int:
-        """Nodes that were closed."""
+        """Number of search nodes that were closed."""
         return self._leaves + (self._tree.leaves if self._tree is not None else 0)
 
     def bound(self) -> Fraction:
-        """What has been proved, in the units of the model."""
+        """The lower bound proved so far, in the units of the model's costs."""
         if self._reduction is None or self._scale is None:
             raise Rejected("there is no model")
         tree, scale = self._tree, self._scale
         units = self._reduction.bound(tree.bound() if tree is not None else 0)
-        if scale.common > 1:  # so is every energy, but those that are forbidden
+        if scale.common > 1:  # it divides every energy below the cut
             rounded = -(-units // scale.common) * scale.common
             units = min(rounded, max(units, self._reduction.cut))
         return scale.unit * units + self._flat.constant
 
     def step(self, op: Op, arrays: list[Numbers]) -> None:
-        """One record: what is done is the method of its name."""
+        """Check one record by the method that `Reduction.steps` or `Tree.steps` names."""
         if op is Op.LOAD:
             self._load(*map(array_of, arrays))
             return
@@ -304,7 +312,7 @@ class SearchChecker:
         self._steps = self._tree.steps
 
     def _end(self, reduction: Reduction, op: Op) -> None:
-        """A search has ended; ABANDON: its component is done otherwise."""
+        """End the search of a component; ABANDON discards the bound that it has proved."""
         if self._tree is None:
             raise Rejected("there is no search to end")
         if op is Op.END:

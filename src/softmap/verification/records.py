@@ -1,4 +1,4 @@
-"""The file of a proof: a line of JSON, then records, each a byte and arrays of integers."""
+"""Proof files: one line of JSON, then records of one byte and arrays of integers."""
 
 from __future__ import annotations
 
@@ -27,11 +27,11 @@ LONGEST_HEADER = 1 << 16
 CHUNK = 1 << 20
 
 Ints = NDArray[np.int64]
-Numbers = list[int] | Ints  # short arrays of records are lists
+Numbers = list[int] | Ints  # short arrays are read as lists
 
 
 class Op(IntEnum):
-    """What a record does; docs/proofs.md says what each of its arrays is."""
+    """Kinds of records; docs/proofs.md describes the arrays of each."""
 
     LOAD = 1
     DROP = 2
@@ -67,17 +67,17 @@ ARRAYS = dict.fromkeys(Op, 1) | {
 
 
 OPS = {int(op): op for op in Op}
-FULL = 63 << 2  # the first byte of arrays whose length is given by itself
+FULL = 63 << 2  # heads from here on: the length follows as eight bytes
 PACKED = [Struct(f"<{head >> 2}{'bhiq'[head & 3]}") for head in range(FULL)]
-LONGEST = 1 + 4 * (9 + 63 * 8)  # bytes of a record of short arrays, and of the heads of long ones
+LONGEST = 1 + 4 * (9 + 63 * 8)  # bytes of the longest record whose arrays are all short
 
 
 class Rejected(Exception):
-    """A step of a proof does not follow."""
+    """Raised if a step of a proof is not valid."""
 
 
 def read_header(path: Path) -> tuple[dict[str, Any], int]:
-    """The header of a proof, and where its records begin; the whole file is compared with it."""
+    """Return the header and the offset of the records; check the length and the checksum."""
     try:
         with path.open("rb") as file:
             line = file.readline(LONGEST_HEADER)
@@ -102,14 +102,14 @@ def read_header(path: Path) -> tuple[dict[str, Any], int]:
 
 
 class Records:
-    """The records of an open file, one at a time.
+    """Iterator over the records of an open file.
 
     Attributes
     ----------
     count : int
-        Records so far.
+        Number of records read so far.
     place : int
-        Where the last one begins in the file.
+        Offset of the last record in the file, in bytes.
     """
 
     def __init__(self, file: BinaryIO, begin: int) -> None:
@@ -136,7 +136,7 @@ class Records:
                 raise Rejected("the file ends within a record") from None
 
     def _load(self, count: int) -> None:
-        """Forget what was read, and hold more of the file."""
+        """Drop the bytes already parsed from the buffer, and read `count` bytes more."""
         self._before, self._buffer = self._before + self._at, self._buffer[self._at :]
         self._buffer, self._at = self._buffer + self._file.read(count), 0
 
@@ -159,16 +159,16 @@ class Records:
 
 
 def array_of(numbers: Numbers) -> Ints:
-    """An array of a record, as one of numpy's."""
+    """Return an array of a record as int64[...]."""
     return np.asarray(numbers, dtype=np.int64)
 
 
 def list_of(numbers: Numbers) -> list[int]:
-    """An array of a record, as a list."""
+    """Return an array of a record as a list of integers."""
     return numbers if isinstance(numbers, list) else numbers.tolist()
 
 
 def one_of(numbers: Numbers) -> int:
-    """The only number of an array."""
+    """Return the only element of an array of a record."""
     (number,) = numbers
     return int(number)

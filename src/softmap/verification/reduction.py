@@ -1,8 +1,8 @@
-"""What a search does to a model before it branches, repeated on integer tables.
+"""Checks the presolve steps of a search by repeating them on integer tables.
 
-One thing is kept true: the optimum of the model is at least the smaller of `cut` and
-`base` + the optimum of the tables left. All tables are kept at 0 or more, so `base` is a bound.
-A forbidden entry is one that no labelling below the cut has.
+Invariant: the optimum of the model is at least min(`cut`, `base` + optimum of the remaining
+tables). All table entries are nonnegative, so `base` is a lower bound unless `cut` is smaller. A
+forbidden entry is in no labelling below the cut.
 """
 
 from __future__ import annotations
@@ -35,13 +35,13 @@ Scope = tuple[int, ...]
 
 
 def _plus(a: Ints, b: Ints) -> Ints:
-    """The sum of two costs, of which either may be forbidden."""
+    """The sum of two costs; forbidden if one of the two is."""
     total: Ints = np.where((a >= HALF) | (b >= HALF), FORBIDDEN, a + b)
     return total
 
 
 def _minus(a: Ints, b: Ints | int) -> Ints:
-    """A cost without what was moved away; what is forbidden stays so, and nothing becomes so."""
+    """Subtract b from the costs a; forbidden entries stay forbidden, others stay finite."""
     rest: Ints = np.where(a >= HALF, 0, a - b)
     if (np.abs(rest) >= HALF).any():
         raise Rejected("costs are too large")
@@ -49,17 +49,22 @@ def _minus(a: Ints, b: Ints | int) -> Ints:
 
 
 class Reduction:
-    """Tables over the variables that are left.
+    """The model that remains after the presolve steps so far.
 
     Attributes
     ----------
-    unary : dict of int arrays, the costs of the labels left, by variable
-    scopes, tables : dicts of the factors left, by their numbers
+    unary : dict from int to int64[labels]
+        The costs of the remaining labels, by variable.
+    scopes : dict from int to tuple of int
+        The variables of each remaining factor, by number of the factor.
+    tables : dict from int to int64 array
+        The costs of each remaining factor, by number of the factor.
     base : int
+        The constant that was moved out of the tables, in units.
     cut : int
-        In units; see above.
+        Labellings that cost this much or more are not searched for, in units.
     closed : bool
-        Whether nothing is left below the cut.
+        Whether no labelling below the cut remains.
     """
 
     def __init__(self, flat: Flat, scale: Scale, pairs: Ints, moved: Ints) -> None:
@@ -94,7 +99,7 @@ class Reduction:
 
     @property
     def steps(self) -> dict[Op, Callable[..., None]]:
-        """What each record does."""
+        """The method that checks each kind of record."""
         return {
             Op.DROP: self.drop, Op.BAN: self.ban, Op.DOMINATED: self.dominated,
             Op.PERSISTENT: self.persistent, Op.SPLIT: self.split,
@@ -103,13 +108,13 @@ class Reduction:
         }  # fmt: skip
 
     def bound(self, more: int = 0) -> int:
-        """What has been proved, with `more` known of the tables left."""
+        """The lower bound proved; `more` is a lower bound on the remaining tables."""
         return self.cut if self.closed else min(self.cut, self.base + more)
 
     # --- tables -----------------------------------------------------------------------------------
 
     def _add(self, scope: Scope, table: Ints) -> None:
-        """A factor of two or more variables, or one more cost of those of a scope."""
+        """Add a factor of two or more variables, summed with a factor of the same scope."""
         known = self._by_scope.get(scope)
         if known is not None:
             self.tables[known] = _plus(self.tables[known], table)
@@ -121,7 +126,7 @@ class Reduction:
         self._count += 1
 
     def _add_costs(self, scope: Scope, table: Ints) -> None:
-        """Costs of any number of variables."""
+        """Add a factor of any number of variables: a table, unary costs or a constant."""
         if len(scope) >= 2:
             self._add(scope, table)
         elif scope:
@@ -132,7 +137,7 @@ class Reduction:
             self.base += int(table)
 
     def _take(self, f: int) -> tuple[Scope, Ints]:
-        """Take a factor out."""
+        """Remove a factor and return its scope and table."""
         if f not in self.scopes:
             raise Rejected(f"there is no factor {f}")
         scope, table = self.scopes.pop(f), self.tables.pop(f)
@@ -147,14 +152,14 @@ class Reduction:
         return self.unary[v]
 
     def _least(self, v: int) -> Ints:
-        """What each label of a variable costs at least, over all its factors."""
+        """Lower bound on each label of a variable: its cost plus the minima of its factors."""
         total = self._costs(v)
         for f in self._of[v]:
             total = _plus(total, least_along(self.tables[f], self.scopes[f].index(v)))
         return total
 
     def _keep(self, v: int, kept: list[int]) -> None:
-        """Only these labels of a variable, in order."""
+        """Keep only the labels `kept` of a variable, in this order."""
         if not kept:
             self.closed = True
             return
@@ -165,7 +170,7 @@ class Reduction:
     # --- steps ------------------------------------------------------------------------------------
 
     def normalise(self, nothing: Numbers | None = None) -> None:
-        """Least entries of all tables to the constant."""
+        """Subtract the minimum of every table and add it to the constant `base`."""
         for costs in (self.unary, self.tables):
             for key, table in costs.items():
                 least = int(table.min())
@@ -174,11 +179,11 @@ class Reduction:
                 elif least:
                     self.base += least
                     costs[key] = _minus(table, least)
-        if self.cut - self.base > HALF:  # then sums that count as forbidden might be below the cut
+        if self.cut - self.base > HALF:  # sums treated as forbidden could be below the cut
             raise Rejected("costs are too large")
 
     def drop(self, which: Numbers, kept: Numbers) -> None:
-        """Labels go that are forbidden, by themselves or by what their factors cost at least."""
+        """Remove labels that are forbidden or whose lower bound (`_least`) is forbidden."""
         v, labels = one_of(which), list_of(kept)
         least = self._least(v)
         out = np.ones(len(least), dtype=bool)
@@ -190,14 +195,14 @@ class Reduction:
         self._keep(v, labels)
 
     def ban(self, banned: Numbers) -> None:
-        """The same for single labels, which keep their places."""
+        """Forbid single labels by the rule of `drop`; the label numbers do not change."""
         for v, a in each(banned, 2, "labels"):
             if not 0 <= a < len(self._costs(v)) or self._least(v)[a] < HALF:
                 raise Rejected(f"label {a} of variable {v} is not forbidden")
             self.unary[v] = np.where(np.arange(len(self.unary[v])) == a, FORBIDDEN, self.unary[v])
 
     def dominated(self, which: Numbers, swaps: Numbers) -> None:
-        """Labels go for which another one costs no more, whatever the neighbours are."""
+        """Remove labels that another label dominates for all labels of the neighbours."""
         v = one_of(which)
         alive = dict.fromkeys(range(len(self._costs(v))))
         for worse, better in each(swaps, 2, "labels"):
@@ -225,10 +230,11 @@ class Reduction:
         return total <= 0
 
     def persistent(self, labels: Numbers, factors: Numbers, amounts: Numbers) -> None:
-        """Labels that are no worse, for all variables named together, whatever the others are.
+        """Fix variables to labels that are persistent: optimal for any labels of the others.
 
-        It is enough that no factor and no variable by itself is worse, once costs have been moved
-        between them: `amounts`, in half units, for each label of each variable of the factors.
+        It suffices that the change increases no unary cost and no factor after a
+        reparametrisation. `amounts`, in half units, holds the reparametrisation for each label of
+        each variable of `factors`.
         """
         fixed = {v: a for v, a in each(labels, 2, "a variable and its label")}  # noqa: C416
         moves = array_of(amounts)
@@ -273,12 +279,12 @@ class Reduction:
             raise Rejected(f"labels are worse in factor {f}")
 
     def split(self, which: Numbers) -> None:
-        """A factor that is a sum over pairs becomes those pairs."""
+        """Replace a factor that is a sum of pairwise tables by these tables."""
         for pair in self._pairs(*self._take(one_of(which))):
             self._add(*pair)
 
     def _pairs(self, scope: Scope, table: Ints) -> list[tuple[Scope, Ints]]:
-        """Tables of pairs that add up to no more than the factor."""
+        """Return pairwise tables whose sum is a lower bound on the factor."""
         if math.prod(table.shape) > LARGEST_TABLE or len(scope) < 3:
             raise Rejected("a factor cannot be split")
         rest, total = table, np.zeros_like(table)
@@ -297,7 +303,7 @@ class Reduction:
         return out
 
     def substitute(self, which: Numbers, function: Numbers) -> None:
-        """y is a function of x, by a factor that forbids everything else: it is replaced."""
+        """Eliminate a variable y = f(x) if a factor forbids all other pairs (x, y)."""
         tie, x, y = list_of(which)
         image = array_of(function)
         scope, table = self._take(tie)
@@ -325,7 +331,7 @@ class Reduction:
         self._forget(y)
 
     def eliminate(self, which: Numbers) -> None:
-        """A variable is minimised out: the result is a cost of its neighbours."""
+        """Eliminate a variable by minimisation; the result is a factor of its neighbours."""
         v = one_of(which)
         costs, parts = self._costs(v), [self._take(f) for f in sorted(self._of[v])]
         scope = tuple(sorted({u for part, _ in parts for u in part} - {v}))
@@ -353,7 +359,7 @@ class Reduction:
         self._add_costs(scope, _minus(best, least))
 
     def fix(self, which: Numbers) -> None:
-        """A variable with one label is taken out of its factors."""
+        """Remove a variable with one label, and that axis of its factors."""
         v = one_of(which)
         if len(self._costs(v)) != 1:
             raise Rejected(f"variable {v} has more than one label")
@@ -367,7 +373,7 @@ class Reduction:
         del self.unary[v], self._of[v]
 
     def shift(self, places: Numbers, amounts: Numbers) -> None:
-        """Costs move from factors to labels of their variables; least entries to the constant."""
+        """Move costs from factors to labels of their variables, then normalise."""
         moves = array_of(amounts)
         if (np.abs(moves) > LARGEST_MOVE).any():
             raise Rejected("costs are too large")
@@ -387,12 +393,12 @@ class Reduction:
     # --- components -------------------------------------------------------------------------------
 
     def highest(self, variables: list[int], factors: list[int]) -> int:
-        """No labelling of a component costs more, unless it has a forbidden entry."""
+        """Upper bound on labellings of a component without forbidden entries."""
         tables = [*(self.unary[v] for v in variables), *(self.tables[f] for f in factors)]
         return sum(int(table[table < HALF].max(initial=0)) for table in tables)
 
     def close(self, variables: list[int], factors: list[int], bound: int) -> None:
-        """A component is done: what it costs at least is added to the constant."""
+        """Remove a solved component and add its lower bound to the constant."""
         self.closed = self.closed or bound > self.highest(variables, factors)
         self.base += bound
         for f in {f for v in variables for f in self._of[v]}:

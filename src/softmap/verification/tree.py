@@ -1,9 +1,9 @@
-"""A search over one component, repeated: costs moved, labels removed, decisions refuted.
+"""Checks the branch-and-bound search of one component by repeating its steps.
 
-One thing is kept true in every node: a labelling of the node that has a label which is gone costs
-at least `cut`, and any other at least `lower` and the sum of what is left of all costs, each of
-which is 0 or more. So a node is closed where `lower` reaches the cut, or a variable has no label
-left. Numbers are Python's integers: nothing overflows, and short lists are faster than arrays.
+Invariant in every search node: a labelling with a removed label costs at least `cut`; any other
+labelling costs at least `lower` plus the sum of its reduced costs, which are nonnegative. A node
+can therefore be closed if `lower` reaches the cut, or if a variable has no labels left. All numbers
+are Python integers, which cannot overflow, in lists: short lists are faster than arrays.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from softmap.verification.records import Ints, Numbers, Op, Rejected, list_of, o
 
 __all__ = ["Tree"]
 
-LARGEST_TABLE = 1 << 24  # entries of a factor that replaces others
+LARGEST_TABLE = 1 << 24  # entries of a factor made by `Network.combine`
 LARGEST_COST = 1 << 58
 LARGEST_SCOPE = 24
 MOST_COMBINED = 4
@@ -28,7 +28,7 @@ EQUAL, DIFFERENT, AT_MOST, ABOVE = range(4)
 NEGATED = {EQUAL: DIFFERENT, DIFFERENT: EQUAL, AT_MOST: ABOVE, ABOVE: AT_MOST}
 
 Decision = tuple[int, int, int]  # variable, kind, label
-Path = tuple[Any, Decision] | None  # the path before, and one more decision
+Path = tuple[Any, Decision] | None  # the parent's path and the last decision
 
 
 def _capped(cost: int) -> int:
@@ -36,29 +36,29 @@ def _capped(cost: int) -> int:
 
 
 class Factor:
-    """A table over some variables, and what was moved away from it by each label of each of them.
+    """A table over some variables, and the costs moved from it to the labels of each variable.
 
-    Labels a, b of two variables cost table[a, b] - moved[0][a] - moved[1][b].
+    The reduced cost of labels a, b of two variables is table[a, b] - moved[0][a] - moved[1][b].
     """
 
     __slots__ = ("_rows", "active", "moved", "scope", "table")
 
     def __init__(self, scope: list[int], table: Ints) -> None:
-        if len(scope) > LARGEST_SCOPE:  # or sums of what was moved would overflow
+        if len(scope) > LARGEST_SCOPE:  # the sums of moved costs in `reduced` must fit int64
             raise Rejected("a factor has too many variables to check")
         self.scope, self.table, self.active = scope, table, True
         self.moved = [[0] * size for size in table.shape]
         self._rows: dict[tuple[int, int], list[int]] = {}
 
     def row(self, axis: int, a: int) -> list[int]:
-        """The entries with one label, one after the other."""
+        """The entries with label `a` on one axis, flattened in row-major order."""
         known = self._rows.get((axis, a))
         if known is None:
             known = self._rows[axis, a] = at_label(self.table, axis, a).ravel().tolist()
         return known
 
     def reduced(self) -> Ints:
-        """The costs as an array."""
+        """The reduced costs as an array."""
         table = self.table
         for axis, moved in enumerate(self.moved):
             table = table - along(np.array(moved, np.int64), axis, table.ndim)
@@ -66,7 +66,7 @@ class Factor:
 
 
 class Network:
-    """Costs and labels of one component, and how to undo what was done to them.
+    """Costs and remaining labels of one component, with an undo stack for backtracking.
 
     Parameters
     ----------
@@ -78,15 +78,15 @@ class Network:
     Attributes
     ----------
     lower : int
-        What was moved to the bound.
+        The cost moved to the lower bound, in units.
     """
 
     def __init__(self, unary: list[list[int]], factors: list[tuple[list[int], Ints]]) -> None:
         self._unary = unary
         self._live = [list(range(len(costs))) for costs in unary]
         self._alive = [[True] * len(costs) for costs in unary]
-        self._gone = [False] * len(unary)  # variables that were minimised out
-        self._empty = 0  # variables without labels
+        self._gone = [False] * len(unary)  # eliminated variables
+        self._empty = 0  # number of variables without labels
         self._factors: list[Factor] = []
         self._of: list[list[Factor]] = [[] for _ in unary]
         self._words: list[tuple[Factor, int, int]] = []  # factor, axis and label
@@ -108,7 +108,7 @@ class Network:
     # --- costs ------------------------------------------------------------------------------------
 
     def move(self, words: Numbers, amounts: Numbers, variables: Numbers, lowered: Numbers) -> None:
-        """Costs from factors to labels, and from all labels of a variable to the bound."""
+        """Move costs from factors to labels, and from all labels of variables to `lower`."""
         pairs = zip(list_of(words), list_of(amounts), strict=True)
         moves = [(*self._word(w), amount) for w, amount in pairs]
         pairs = zip(list_of(variables), list_of(lowered), strict=True)
@@ -135,7 +135,7 @@ class Network:
         for factor, axis, a, amount in moves:
             moved = factor.moved[axis]
             moved[a] += sign * amount
-            if abs(moved[a]) > LARGEST_COST:  # tables are arrays of 64 bits
+            if abs(moved[a]) > LARGEST_COST:  # tables are int64 arrays
                 raise Rejected("costs are too large")
             unary[factor.scope[axis]][a] += sign * amount
         for v, amount in falls:
@@ -156,9 +156,9 @@ class Network:
         return x
 
     def _least(self, factor: Factor, axis: int, a: int, *, with_own: bool = False) -> int:
-        """The least cost of a label in a factor, perhaps with the other labels' own costs."""
+        """The minimal reduced cost of label `a` in a factor, optionally with unary costs."""
         row = factor.row(axis, a)
-        if len(factor.scope) == 2:  # most have two variables
+        if len(factor.scope) == 2:  # fast path: most factors have two variables
             other, moved = factor.scope[1 - axis], factor.moved[1 - axis]
             live, own = self._live[other], self._unary[other]
             if with_own:
@@ -176,7 +176,7 @@ class Network:
         return min(costs, default=FORBIDDEN) - factor.moved[axis][a]
 
     def _within(self, scope: list[int], table: Ints) -> Ints:
-        """The entries of a table whose labels are left."""
+        """The entries of a table at the remaining labels."""
         inside: Ints = table[np.ix_(*(self._live[v] for v in scope))]
         return inside
 
@@ -200,13 +200,13 @@ class Network:
 
         self._undo.append(undo)
 
-    # --- factors replaced -------------------------------------------------------------------------
+    # --- factors ----------------------------------------------------------------------------------
 
     def combine(self, which: Numbers, members: Numbers, over: Numbers) -> None:
-        """Factors become one over a scope; the variable `out`, unless it is -1, goes with them.
+        """Replace factors by one over a scope, and eliminate the variable `out` unless it is -1.
 
-        The least of their sum over all other variables is no more than they cost. Other factors
-        of a variable that goes cost 0 at least, and are left out.
+        The new table is the minimum of the sum over all other variables, a lower bound. Other
+        factors of an eliminated variable are nonnegative and are dropped.
         """
         out, numbers, scope = one_of(which), list_of(members), list_of(over)
         if not 1 <= len(set(numbers)) == len(numbers) <= MOST_COMBINED:
@@ -255,7 +255,7 @@ class Network:
     def _least_sum(
         self, out: int, factors: list[Factor], scope: list[int], variables: list[int]
     ) -> Ints:
-        """The sum of factors, and of the own costs of `out`, minimised over all but the scope."""
+        """Minimise the sum of factors and of the unary costs of `out` over all but the scope."""
         if {out, *scope} == set(variables) and all(len(factor.scope) == 2 for factor in factors):
             return self._least_over(out, factors, scope)
         labels = [
@@ -282,7 +282,7 @@ class Network:
         return found
 
     def _least_over(self, out: int, factors: list[Factor], scope: list[int]) -> Ints:
-        """The same for factors of two variables, on lists."""
+        """As `_least_sum`, for factors of two variables, on lists."""
         live, shape = self._live[out], [len(self._unary[v]) for v in scope]
         own = [self._unary[out][a] for a in live]
         beside = [dict.fromkeys(self._live[scope[0]], own)]  # costs by the label of `out`
@@ -317,7 +317,7 @@ class Network:
 
 
 class Tree(Network):
-    """The nodes of one search.
+    """The nodes of one branch-and-bound search.
 
     Parameters
     ----------
@@ -329,9 +329,9 @@ class Tree(Network):
     Attributes
     ----------
     cut : int
-        Labellings that cost this much are not looked for.
+        Labellings that cost this much or more are not searched for, in units.
     leaves : int
-        Nodes that were closed.
+        Number of search nodes that were closed.
     """
 
     def __init__(self, unary: list[list[int]], factors: list[tuple[list[int], Ints]]) -> None:
@@ -345,7 +345,7 @@ class Tree(Network):
 
     @property
     def steps(self) -> dict[Op, Callable[..., None]]:
-        """What each record does."""
+        """The method that checks each kind of record."""
         return {
             Op.MOVE: self.move, Op.REMOVE: self.remove, Op.COMBINE: self.combine,
             Op.CUT: self.set_cut, Op.DIVE: self.dive, Op.BRANCH: self.branch,
@@ -353,16 +353,16 @@ class Tree(Network):
         }  # fmt: skip
 
     def bound(self) -> int:
-        """What every labelling of the component costs at least, as far as the search has come."""
+        """Lower bound on all labellings of the component, proved by the search so far."""
         if self._diving:
             raise Rejected("the search ends within a dive")
         least = self.cut
         if not self._empty:
             least = min([least, *(max(bound, self.lower) for bound, _ in self._open.values())])
-        return max(0, least)  # no cost is less than 0
+        return max(0, least)  # all costs are nonnegative
 
     def remove(self, plain: Numbers, reasons: Numbers) -> None:
-        """Labels go whose own cost reaches the cut, or with what a factor costs beside it."""
+        """Remove labels whose unary cost, alone or with one factor, reaches the cut."""
         room = self.cut - self.lower
         own = list_of(plain)
         out = [(self._variable(x), a) for x, a in zip(own[::2], own[1::2], strict=True)]
@@ -382,14 +382,14 @@ class Tree(Network):
     # --- nodes ------------------------------------------------------------------------------------
 
     def set_cut(self, which: Numbers) -> None:
-        """From here on, labellings that cost so much are not looked for."""
+        """Lower the cut: from now on, only labellings below it are searched for."""
         cut = one_of(which)
         if abs(cut) > HALF:
             raise Rejected("the cut is too large")
         self.cut = min(self.cut, cut)
 
     def dive(self, which: Numbers) -> None:
-        """Take up an open node: its decisions, beginning from the root."""
+        """Select an open node and apply its decisions, from the root on."""
         number = one_of(which)
         if self._diving or number not in self._open:
             raise Rejected(f"node {number} is not open")
@@ -404,7 +404,7 @@ class Tree(Network):
                 self._restrict(x, kind, a)
 
     def branch(self, decision: Numbers) -> None:
-        """A decision, to be refuted or left open."""
+        """Branch: apply a decision; its negation is explored after the node is closed."""
         x, kind, a = list_of(decision)
         if not self._diving or kind not in NEGATED:
             raise Rejected("a decision outside of a dive, or of no kind")
@@ -420,7 +420,7 @@ class Tree(Network):
         self._take_out(out)
 
     def close(self, nothing: Numbers) -> None:
-        """Nothing in this node is below the cut: the last decision is refuted."""
+        """Close a node whose bound reaches the cut, and negate the last decision."""
         if not self._diving or (self.lower < self.cut and not self._empty):
             raise Rejected("a node is closed whose bound does not reach the cut")
         self.leaves += 1
@@ -434,7 +434,7 @@ class Tree(Network):
         self._restrict(x, NEGATED[kind], a)
 
     def leave(self, leaf_first: Numbers) -> None:
-        """The node and the other side of each decision that led to it become open nodes."""
+        """End a dive: the node and the negation of each decision become open nodes."""
         if not self._diving:
             raise Rejected("there is no dive to leave")
         leaf = (max(self.lower, self._node_bound), self._path)

@@ -1,4 +1,4 @@
-"""The labelling itself on a terminal: the states of a small model, a thumbnail of an image."""
+"""The labelling on a terminal: the states of a small model, or a thumbnail of an image."""
 
 from __future__ import annotations
 
@@ -22,24 +22,24 @@ __all__ = ["half_blocks", "labels_in_words", "print_answer"]
 
 @dataclass(frozen=True)
 class AnswerLimits:
-    """How much of a labelling a terminal shows."""
+    """Limits of the display of a labelling on a terminal."""
 
     variables: int = 64
-    """Variables whose labels are printed."""
+    """Largest number of variables whose labels are printed."""
     columns: int = 80
-    """Characters of a thumbnail's width, at most; a narrower terminal has a smaller one."""
+    """Largest width of a thumbnail, in characters; at most the width of the terminal."""
     lines: int = 24
-    """Lines of a thumbnail; a line holds two rows of pixels."""
+    """Largest height of a thumbnail, in lines of two rows of pixels each."""
 
 
 LIMITS = AnswerLimits()
 
 
 def print_answer(console: Console, result: Subject) -> None:
-    """Print the labels of a small model, or draw an image where the terminal has the colours.
+    """Print the labels of a small model, or a thumbnail of an image.
 
     A thumbnail is drawn only on a terminal with 24-bit colour, never into a file or a pipe.
-    Nothing is printed where no labelling was found.
+    Nothing is printed if no labelling was found.
     """
     if not math.isfinite(result.energy):
         return
@@ -52,7 +52,7 @@ def print_answer(console: Console, result: Subject) -> None:
 
 
 def labels_in_words(model: Model, labels: NDArray[np.int64]) -> str:
-    """`name = state` for each variable, the rows of a grid, or numbers in one line."""
+    """Return labels as text: `name = state` lines, rows of a grid, or one line of numbers."""
     if model.names is not None:
         pairs = [
             f"{variable_name(model, i)} = {state_name(model, i, int(x))}"
@@ -82,10 +82,10 @@ Colour = tuple[int, int, int]
 
 
 def half_blocks(colours: Colours, columns: int) -> list[list[tuple[Colour, Colour | None]]]:
-    """The image reduced to a few lines of characters, each two pixels high.
+    """Reduce an image to lines of characters, each two pixels high.
 
-    Each character has the colour of its upper pixel and that of its lower one, None below the last
-    row of an odd number of rows.
+    Each character has the colours of its upper and its lower pixel. The lower colour is None in the
+    last line if the number of pixel rows is odd.
     """
     rows, wide = colours.shape[:2]
     scale = max(1.0, wide / columns, rows / (2 * LIMITS.lines))

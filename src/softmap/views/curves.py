@@ -25,19 +25,20 @@ class ChartSizes:
     top: int = 28
     bottom: int = 40
     ticks: int = 4
-    """Ticks on each axis, about."""
+    """Approximate number of ticks on each axis."""
 
 
 SIZES = ChartSizes()
 
-# Told apart by dash as well as by colour.
+# Curves differ by dash as well as by colour.
 LINES = {"energy": ("#b2182b", ""), "bound": ("#1f5fa8", "7 4")}
 
 
 def cost_range(traces: Iterable[Curves]) -> tuple[float, float] | None:
-    """A range of costs for a chart, from the last three quarters of each run.
+    """Return a range of costs for a chart, from the last three quarters of each run.
 
-    The first rows are often far off and would flatten the rest. None where no cost is finite.
+    The first rows are often far away and would compress the other rows. Return None if no cost is
+    finite.
     """
     parts = [
         trace[name][len(trace[name]) // 4 :]
@@ -51,13 +52,13 @@ def cost_range(traces: Iterable[Curves]) -> tuple[float, float] | None:
         return None
     low, high = float(values.min()), float(values.max())
     size = max(abs(low), abs(high)) or 1.0
-    # costs that differ by rounding alone are drawn as one level
+    # costs that differ only by rounding are drawn as one level
     margin = 0.08 * (high - low) if high - low > 1e-9 * size else 1e-3 * size
     return low - margin, high + margin
 
 
 def curves_svg(trace: Curves) -> str:
-    """Energy and bound of every check against seconds; empty where neither is finite."""
+    """Return an SVG chart of energy and bound over seconds; empty if neither is finite."""
     costs = cost_range([{name: trace[name] for name in LINES}])
     if costs is None:
         return ""
@@ -132,7 +133,7 @@ def _key() -> str:
 
 
 def _ticks(low: float, high: float) -> list[tuple[float, str]]:
-    """Round numbers between two ends, with the digits that tell them apart."""
+    """Return round numbers between `low` and `high`, each with a distinct text."""
     raw = (high - low) / SIZES.ticks
     power = 10.0 ** np.floor(np.log10(raw))
     step = next(m * power for m in (1, 2, 5, 10) if m * power >= 0.999 * raw)

@@ -1,4 +1,4 @@
-"""What a notebook shows of a result: the labelling, energy and bound over time, the certificate."""
+"""The display of a result in a notebook: labelling, energy and bound over time, certificate."""
 
 from __future__ import annotations
 
@@ -28,21 +28,21 @@ __all__ = ["result_html"]
 
 @dataclass(frozen=True)
 class NotebookSizes:
-    """How much of a result a notebook shows."""
+    """Limits of the display of a result in a notebook."""
 
     side: int = 320
-    """Pixels of an image's longer side."""
+    """Longer side of an image, in pixels."""
     curves: int = 460
-    """Pixels of the chart's width."""
+    """Width of the chart, in pixels."""
     listed: int = 24
-    """Variables whose states are listed by name."""
+    """Largest number of variables whose states are listed by name."""
 
 
 SIZES = NotebookSizes()
 
 
 def result_html(result: Subject) -> str:
-    """The labelling, the curves of energy and bound, and what they prove."""
+    """Return the HTML display of a result: labelling, curves and certificate."""
     figures = "".join([*_labelling(result), _curves(result)])
     sentences = escape(" ".join(certificate_sentences(result)))
     return (
@@ -54,7 +54,7 @@ def result_html(result: Subject) -> str:
 
 def _labelling(result: Subject) -> list[str]:
     if not np.isfinite(result.energy):
-        return []  # the labels are no answer
+        return []  # no feasible labelling was found
     model, labels = result.model, np.asarray(result.labels).reshape(-1)
     unsure = doubt(result)
     if is_image(model):

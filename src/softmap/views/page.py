@@ -35,10 +35,11 @@ def write(result: Subject, path: Path | str, name: str | None = None, picture: A
     Parameters
     ----------
     result : Result
-    path : path
+        The result.
+    path : str or Path
         File to write.
-    title : str
-        Title of the page.
+    name : str, optional
+        Name of what was solved, the first half of the title. By default the sizes of the model.
     picture : array, optional
         The input image of a grid model, grey (rows, columns) or colour (rows, columns, 3).
     """
@@ -48,15 +49,16 @@ def write(result: Subject, path: Path | str, name: str | None = None, picture: A
 
 
 def render(result: Subject, name: str | None = None, picture: Any = None) -> str:
-    """The page as text; it needs nothing from the network.
+    """Return the HTML text of the page, which is self-contained.
 
     Parameters
     ----------
     result : Result
+        The result.
     name : str, optional
-        What was solved, the first half of the title. By default the sizes of the model.
+        Name of what was solved, the first half of the title. By default the sizes of the model.
     picture : array, optional
-        The image that was given, shown beside the labelling.
+        The input image of a grid model, shown beside the labelling.
     """
     if name is not None and not isinstance(name, str):
         raise OptionError(f"title must be text, not {shown(name)}")
@@ -79,7 +81,7 @@ def render(result: Subject, name: str | None = None, picture: Any = None) -> str
 
 
 def _subject(result: Subject) -> str:
-    """What was solved: an image or a graph, and its size."""
+    """Return a description of the model: an image or a graph, and its size."""
     model = result.model
     counts = model.num_labels[: model.num_visible]
     labels = (
@@ -139,7 +141,7 @@ def _footer(result: Subject) -> str:
 
 @dataclass(frozen=True)
 class PageLimits:
-    """How much data of a run the page holds."""
+    """Limits of the data of a run in the page."""
 
     states: int = 8
     """Number of states listed per variable; the others are summed up as "others"."""

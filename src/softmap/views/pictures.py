@@ -1,4 +1,4 @@
-"""What a report shows of the answer: images of a grid, or the graph, and where the doubt is."""
+"""The figures of a report: the labelling as images or a graph, and undecided variables."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ Floats = NDArray[np.float64]
 
 @dataclass(frozen=True)
 class PictureLimits:
-    """What images and lists of a page show."""
+    """Limits of the images and lists of a page."""
 
     fractional: float = 1e-3
     """A variable counts as fractional if its largest LP value differs from 1 by more than this."""
@@ -32,14 +32,14 @@ class PictureLimits:
     named: int = 24
     """Largest number of labels in the legend."""
     side: int = 640
-    """Pixels of the longer side of a photograph in the page."""
+    """Longer side of a photograph in the page, in pixels."""
 
 
 SHOWN = PictureLimits()
 
 
 def pictures(result: Subject, given: Any = None) -> str:
-    """The image that was given, the labelling, and where the relaxation leaves doubt."""
+    """Return HTML of the input image, the labelling, and the undecided variables."""
     photo = None if given is None else _photo(given)
     figures = [] if photo is None else [_figure(_image(photo), "The image that was given")]
     if is_image(result.model):
@@ -51,7 +51,7 @@ def pictures(result: Subject, given: Any = None) -> str:
 
 
 def doubt(result: Subject) -> Floats:
-    """1 minus the largest LP value of each variable; 0 where the relaxation decides it."""
+    """1 minus the largest LP value of each variable; 0 if the relaxation decides it."""
     model = result.model
     begin = model.node_offset[: model.num_visible + 1]
     largest = np.maximum.reduceat(result.node_marginals[: begin[-1]], begin[:-1])
@@ -60,7 +60,7 @@ def doubt(result: Subject) -> Floats:
 
 
 def doubt_image(result: Subject, unsure: Floats, photo: Colours | None = None) -> Colours:
-    """The image in pale grey, red where the relaxation is undecided."""
+    """Return the image in pale grey, with undecided pixels in red."""
     base = label_image(result.model, result.labels)
     if photo is not None and photo.shape[:2] == base.shape[:2]:
         base = photo
@@ -79,7 +79,7 @@ def _figure(body: str, words: str, below: str = "", kind: str = "labelling") -> 
 
 
 def _image(colours: Colours) -> str:
-    # the caption below says what it is
+    # no alternative text: the caption describes the image
     return f'<img alt="" src="{image_uri(colours)}">'
 
 
@@ -145,7 +145,7 @@ def _graph(result: Subject) -> str:
 
 
 def clusters(result: Subject) -> str:
-    """Which clusters the bound of a tightened run rests on, on the image where there is one."""
+    """Return HTML of the clusters of a tightened bound, drawn on the image of a grid."""
     scopes = result.proof.clusters
     if not scopes:
         return ""

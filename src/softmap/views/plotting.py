@@ -150,7 +150,7 @@ Labels = NDArray[np.int64]
 
 
 def image_size(path: Path | str) -> tuple[int, int]:
-    """Rows and columns of a picture, without reading it."""
+    """Return the rows and columns of an image file without decoding it."""
     with _pillow().open(path) as image:
         columns, rows = image.size
     return rows, columns
@@ -181,7 +181,7 @@ def save_image(pixels: Pixels, path: Path | str, enlarge_to: int = 256) -> None:
 
 
 def write_picture(picture: NDArray[Any], path: Path) -> None:
-    """Write a picture in 0..255 in the format that the suffix names."""
+    """Write an image with values in 0..255; the suffix selects the format."""
     shown = np.clip(np.round(picture), 0, 255).astype(np.uint8)
     image_module = _pillow()
     form = image_module.registered_extensions().get(path.suffix.lower())
@@ -243,7 +243,7 @@ def _pillow() -> Any:
 
 
 def pair_figure(given: NDArray[Any], found: NDArray[Any]) -> Any:
-    """Two pictures side by side, in 0..255."""
+    """Return a figure of two images, with values in 0..255, side by side."""
     rows, columns = given.shape[:2]
     figure = empty_figure(9.0, max(2.0, min(9.0, 4.4 * rows / columns + 0.4)))
     for axes, picture, title in zip(

@@ -46,7 +46,7 @@ Display = Silent
 
 
 class PlainLines(Silent):
-    """One line now and then, for files and pipes; within a second, if only to say "setting up"."""
+    """Prints lines at intervals, for files and pipes; the first one within a second."""
 
     def __init__(self, stream: TextIO | Forgiving, every: float = 2.0, first: float = 0.8) -> None:
         self._stream = stream
@@ -82,7 +82,7 @@ class PlainLines(Silent):
 
 
 class LiveDisplay(Silent):
-    """A line of numbers that stays in place, for terminals; its seconds go on between checks."""
+    """A status line for terminals, updated in place; its seconds advance between checks."""
 
     def __init__(self, console: Console, time_limit: float | None) -> None:
         from rich.live import Live
@@ -142,7 +142,7 @@ def columns(snapshot: Snapshot, time_limit: float | None) -> dict[str, str]:
 
 
 def display(enabled: bool, time_limit: float | None = None) -> Display:
-    """Return the display that suits standard error (terminal or file)."""
+    """Return the display for standard error: live on a terminal, else lines."""
     if not enabled or sys.stderr is None:
         return Silent()
     if sys.stderr.isatty():

@@ -23,21 +23,21 @@ class Bar:
     """The bar of `progress=True`."""
 
     width: int = 24
-    """Characters."""
+    """Width of the bar, in characters."""
     every: float = 0.1
-    """Seconds between two drawings."""
+    """Smallest time between two redraws, in seconds."""
     tick: float = 0.5
-    """Seconds after which the bar is drawn again while nothing new is known."""
+    """Seconds between two redraws of the bar without a new check."""
 
 
 BAR = Bar()
 
 
 class Watching:
-    """Prints a line per check, or draws a bar that stays in its line; then what was found.
+    """Prints one line per check, or draws a progress bar; prints the result at the end.
 
-    Lines go to standard output, the bar to standard error, so that both show in notebooks. The bar
-    is there from the beginning, and its seconds go on between two checks.
+    Lines are printed to standard output and the bar to standard error; notebooks show both. The bar
+    is drawn from the start of the run, and its seconds are updated between checks.
     """
 
     def __init__(self, *, verbose: bool, progress: bool, limits: dict[str, Any]) -> None:
@@ -64,7 +64,7 @@ class Watching:
                 self._draw()
 
     def close(self) -> None:
-        """Draw no more: the run has ended, or failed."""
+        """Stop drawing after the run has ended or failed."""
         with self._lock:
             if self.progress and not self._ended.is_set():
                 self._ended.set()
@@ -85,7 +85,7 @@ class Watching:
             print(" ".join(certificate_sentences(result)), flush=True)
 
     def _go_on(self) -> None:
-        """Draw the bar again while nothing new is known."""
+        """Redraw the bar at intervals until the next check."""
         while not self._ended.wait(BAR.tick):
             self._draw()
 
@@ -104,12 +104,12 @@ class Watching:
                 self._write(f"[{bar}] {seconds:.1f} s  {words}")
 
     def _spent(self, seconds: float) -> float:
-        """The part of the time limit that is over."""
+        """The fraction of the time limit that has passed."""
         limit = self.limits.get("time_limit")
         return min(1.0, seconds / limit) if limit else 0.0
 
     def _part(self, snapshot: Any) -> float:
-        """How much is done of the way from the first gap to the one asked for."""
+        """The progress from the first gap to the tolerance, between 0 and 1."""
         wanted = max(self.limits.get("gap") or 0.0, 1e-12)
         gap = snapshot.relative_gap(snapshot.gap)
         way = 0.0

@@ -11,12 +11,12 @@ __all__ = ["EXACT", "certificate_sentences", "headline", "percent", "standing"]
 
 # Largest relative gap at which bound and energy count as equal.
 EXACT = 1e-9
-# Below this relative gap, a title counts digits: a percentage would be hard to read.
+# Below this relative gap, a title states the number of equal digits instead of a percentage.
 TINY = 1e-6
 
 
 def headline(result: Subject) -> str:
-    """How good the labelling is and what proves it, as a title says it."""
+    """Return a title: the quality of the labelling and the kind of its proof."""
     gap = relative_gap(result.gap, result.unit)
     how = f"{'stated' if result.proof.stated else 'proved'} by {result.proof.kind}"
     if getattr(result.status, "name", "") == "NONE_BELOW":
@@ -61,7 +61,7 @@ def _bound(result: Subject) -> str:
 
 
 def _cutoff(result: Subject) -> str:
-    """What a run with an upper bound of the user's has found out."""
+    """Return a sentence about the upper bound that the user has set."""
     if not math.isfinite(result.upper_bound):
         return ""
     if result.energy <= result.upper_bound:
@@ -113,7 +113,7 @@ def _relaxation(result: Subject) -> str:
 
 
 def percent(fraction: float) -> str:
-    """A relative gap in percent, with two digits."""
+    """Return a relative gap in percent, with two significant digits."""
     if not math.isfinite(fraction):
         return "not known"
     return f"{100 * fraction:.2g}".replace("e-0", "e-") + "\u00a0%"

@@ -21,11 +21,11 @@ from softmap.views.streams import discard_output, say
 __all__ = ["Exit", "app", "main"]
 
 DEBUG = "SOFTMAP_DEBUG"
-# What writing to standard output raises; an error of another file carries its name.
+# Errors of writing to standard output. Errors of other files carry the file's name.
 OUTPUT_FULL = (errno.ENOSPC, errno.EFBIG, errno.EIO, errno.EBADF)
 
 
-# Name -> where its function lies.
+# Command name -> module that defines its function.
 COMMANDS = {
     "solve": "softmap.app.cli.solve:solve_command",
     "solve-many": "softmap.app.cli.many:solve_many_command",
@@ -42,7 +42,7 @@ COMMANDS = {
 
 
 class Commands(TyperGroup):
-    """Commands whose modules are loaded when they are asked for, so that each starts quickly."""
+    """Command group that imports the module of a command only when the command is used."""
 
     def list_commands(self, ctx: typer.Context) -> list[str]:  # type: ignore[override]
         return list(COMMANDS)
@@ -59,7 +59,7 @@ class Commands(TyperGroup):
 
     def resolve_command(self, ctx: typer.Context, args: list[str]) -> Any:  # type: ignore[override]
         if args[0] not in COMMANDS:
-            for name in COMMANDS:  # one of them may have been meant
+            for name in COMMANDS:  # suggest a command with a similar name
                 self.get_command(ctx, name)
         return super().resolve_command(ctx, args)
 
@@ -107,7 +107,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except KeyboardInterrupt:
         say("interrupted")
         return Exit.INTERRUPTED
-    except BrokenPipeError:  # the reader of our output has closed it
+    except BrokenPipeError:  # the reader of standard output has closed the pipe
         discard_output()
         return Exit.OK
     except Exception as error:
@@ -119,7 +119,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _explain(error: Exception) -> tuple[str, int]:
-    """One sentence and an exit code for an error."""
+    """Return one sentence that explains an error, and the exit code."""
     if isinstance(error, InfeasibleModel):
         return str(error), Exit.INFEASIBLE
     if isinstance(error, OptionError):

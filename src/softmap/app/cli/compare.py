@@ -1,4 +1,4 @@
-"""softmap compare: several methods on one model, one table and one picture."""
+"""softmap compare: several methods on one model, in one table and one figure."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ if TYPE_CHECKING:
 
 __all__ = ["compare_command"]
 
-# The exact LP solver: not an algorithm of ours, so it has one row instead of a trace.
+# The exact LP solver is an external library: it has one row in the table and no trace.
 EXACT_LP = "highs"
 
 
 @dataclass(frozen=True)
 class MethodRow:
-    """How one method did."""
+    """The results of one method: a row of the table."""
 
     bound: float
     energy: float
@@ -122,7 +122,7 @@ def _method(model: Model, name: str, no_progress: bool, options: dict[str, Any])
 
 
 def _exact(model: Model, options: dict[str, Any]) -> MethodRow:
-    """The LP relaxation by HiGHS, judged like the others: the bound is what its duals prove."""
+    """Solve the LP relaxation with HiGHS; the bound is recomputed from its dual variables."""
     import numpy as np
 
     from softmap.labels import round_nodes

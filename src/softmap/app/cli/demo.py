@@ -1,4 +1,4 @@
-"""softmap demo: a model with a story, solved and drawn."""
+"""softmap demo: an example problem, solved and drawn."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 __all__ = ["demo_command"]
 
-KINDS = ("input", "labelling", "convergence")  # the pictures
+KINDS = ("input", "labelling", "convergence")  # suffixes of the images written
 
 
 def demo_command(
@@ -73,7 +73,7 @@ def demo_command(
 
 
 def _tell(name: str, demo: Demo, result: Result, targets: Targets, time_limit: float) -> None:
-    """Print what was found, then draw it."""
+    """Print the result, then draw it."""
     from softmap.app.cli.summary import print_result, remark
     from softmap.views.console import results
     from softmap.views.plotting import save_convergence

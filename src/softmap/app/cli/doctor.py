@@ -1,4 +1,4 @@
-"""softmap doctor: the environment, for bug reports and for oneself."""
+"""softmap doctor: a description of the environment, for bug reports."""
 
 from __future__ import annotations
 
@@ -90,14 +90,14 @@ def _devices() -> str:
 
 
 def _cuda() -> str:
-    """What `backend="cuda"` would find."""
+    """Describe the CUDA device, or say why there is none."""
     from softmap.methods.cuda import describe
 
     return describe()
 
 
 def _compiled() -> str:
-    """The instruction set that is loaded, and those that could be."""
+    """The instruction set of the loaded library, and all sets available on this machine."""
     from softmap import core
 
     return f"{core.level()} (this machine offers {', '.join(core.available())})"

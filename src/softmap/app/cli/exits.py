@@ -6,7 +6,7 @@ __all__ = ["HELP", "SHORT", "Exit"]
 
 
 class Exit:
-    """Exit codes: a limit the user set is a success, an interruption has its own code."""
+    """Exit codes. A run that ends at a limit of the user is a success."""
 
     OK, FAILURE, BAD_INPUT, NOTHING_FOUND, INFEASIBLE, INTERRUPTED = 0, 1, 2, 3, 4, 130
 

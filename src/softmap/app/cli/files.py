@@ -1,4 +1,4 @@
-"""softmap info, convert, energy and verify: what files hold, and whether it is true."""
+"""softmap info, convert, energy and verify: describe, convert and check files."""
 
 from __future__ import annotations
 
@@ -102,7 +102,7 @@ def _consistency(model: Model) -> str:
 
 
 def _consistent(model: Model) -> int | str:
-    """How many states arc consistency removes, or why there is no labelling."""
+    """Return the number of states that arc consistency removes, or why the model is infeasible."""
     import numpy as np
 
     from softmap.errors import InfeasibleModel
@@ -197,9 +197,9 @@ def verify_command(
 ) -> None:
     """Check every statement of a saved result against its model.
 
-    What was recomputed is called checked. A bound that rests on an exact search is called stated,
-    unless its proof is given and every step of it holds. The exit code is 1 where a statement is
-    false.
+    A statement that was recomputed is called checked. A bound that rests on an exact search is
+    called stated, unless its proof is given and every step of the proof holds. The exit code is 1
+    if a statement is false.
     """
     import softmap
     from softmap.views.console import results

@@ -1,4 +1,4 @@
-"""softmap solve-large: one model by all processes that mpiexec has started."""
+"""softmap solve-large: solve one model on all processes that mpiexec has started."""
 
 from __future__ import annotations
 
@@ -34,9 +34,9 @@ class Large:
     """Limits of solve-large."""
 
     labels: int = 50_000_000
-    """Variables up to which one file holds all labels."""
+    """Largest number of variables for which one file holds all labels."""
     grace: float = 0.5
-    """Seconds the first process has to say what went wrong before the others do."""
+    """Seconds that other processes wait for process 0 to report an error first."""
 
 
 LARGE = Large()
@@ -61,7 +61,7 @@ def solve_large_command(
 ) -> None:
     """Solve one large model: mpiexec -n P softmap solve-large …
 
-    MODEL is a model file, or a folder that softmap convert --parts has made: of a folder, every
+    MODEL is a model file, or a folder written by softmap convert --parts. From a folder, every
     process reads its own parts only.
     """
     from softmap.scale.distributed.team import world
@@ -83,7 +83,7 @@ def solve_large_command(
 
 @contextlib.contextmanager
 def _together(comm: Any) -> Iterator[None]:
-    """Where one process fails, all end: nobody waits for one that is gone."""
+    """Abort all processes if one fails, so that no process waits for it forever."""
     try:
         yield
     except typer.Exit:
@@ -119,7 +119,7 @@ def _solved(
 
 
 def _show(row: Row) -> None:
-    """One line per check."""
+    """Print one line about a check."""
     from softmap.views.console import messages, number
 
     messages().print(
@@ -129,7 +129,7 @@ def _show(row: Row) -> None:
 
 
 def _write(result: DistributedResult, out: Path, comm: Any, targets: Targets) -> None:
-    """Print the facts, and write them; labels by part, and in one file where that is of use."""
+    """Print and write the results: labels by part, and in one file if the model is small."""
     import numpy as np
 
     from softmap.io.atomic import write_text

@@ -1,4 +1,4 @@
-"""softmap solve-many: files in, a folder of results out, on all cores or on a Dask cluster."""
+"""softmap solve-many: solve many files, on all cores or on a Dask cluster."""
 
 from __future__ import annotations
 
@@ -41,16 +41,16 @@ __all__ = ["ManyDisplay", "many_display", "pick", "remaining", "solve_many_comma
 
 @dataclass(frozen=True)
 class Rhythm:
-    """How often a run over many models says where it stands."""
+    """Intervals between progress reports of a run over many models."""
 
     summary: float = 5.0
-    """Seconds between two summaries of a run under way."""
+    """Seconds between two writes of the summary during a run."""
     worst: int = 5
-    """Models shown with the largest gaps."""
+    """Number of models with the largest gaps shown."""
     lines: float = 10.0
-    """Seconds between two lines where there is no terminal."""
+    """Seconds between two lines without a terminal."""
     pictures: float = 0.2
-    """Seconds between two pictures where there is one."""
+    """Seconds between two updates of the display on a terminal."""
 
 
 RHYTHM = Rhythm()
@@ -82,7 +82,7 @@ def solve_many_command(
     values: ValuesOption = None,
     no_progress: Annotated[bool, typer.Option("--no-progress", help="Be quiet.")] = False,
 ) -> None:
-    """Solve many models; what has been solved already is left alone."""
+    """Solve many models; models that already have a result are skipped."""
     from softmap.scale.many.folder import Folder
     from softmap.scale.many.items import files_in
 
@@ -100,7 +100,7 @@ def solve_many_command(
 
 @dataclass(frozen=True)
 class _Setting:
-    """What was asked for, besides the files."""
+    """The options of the command, besides the files."""
 
     options: dict[str, Any]
     threads: int | None
@@ -112,7 +112,7 @@ class _Setting:
 
 
 def _run(folder: Folder, files: list[Path], asked: _Setting, quiet: bool) -> int:
-    """Solve and store; how many models failed."""
+    """Solve the models and store the results; return the number of models that failed."""
     from softmap.arguments import count
     from softmap.scale.many.cluster import Connection
     from softmap.scale.many.items import listed
@@ -144,7 +144,7 @@ def _run(folder: Folder, files: list[Path], asked: _Setting, quiet: bool) -> int
             _keep(folder, outcome, known[outcome.name], show)
             show()
             if time.monotonic() - written > RHYTHM.summary:
-                with suppress(WriteError):  # the last summary says why, if it still cannot be
+                with suppress(WriteError):  # the final summary reports the error
                     folder.summarise()
                 written = time.monotonic()
     folder.summarise()
@@ -152,14 +152,14 @@ def _run(folder: Folder, files: list[Path], asked: _Setting, quiet: bool) -> int
 
 
 def _shown_path(source: Any) -> str:
-    """A file as people type it from here."""
+    """The path of a file, relative to the current folder if it is inside."""
     path = str(source)
     near = os.path.relpath(path)
     return path if near.startswith("..") else near
 
 
 def _keep(folder: Folder, outcome: Outcome, file: str, show: ManyDisplay) -> None:
-    """Store what came of a model; one that cannot be written is noted, and others go on."""
+    """Store the outcome of one model; a failed write is recorded, and the run continues."""
     if isinstance(outcome.error, InfeasibleModel):
         from softmap.app.cli.summary import infeasible_object
         from softmap.scale.many.folder import Answer
@@ -180,7 +180,7 @@ def _keep(folder: Folder, outcome: Outcome, file: str, show: ManyDisplay) -> Non
 
 
 def pick(result: Result) -> Answer:
-    """What is sent back of a result: facts and labels, not λ or the model."""
+    """The part of a result that a worker returns: facts and labels, not λ or the model."""
     from softmap.app.cli.summary import as_object
     from softmap.scale.many.folder import Answer
 
@@ -191,7 +191,7 @@ def pick(result: Result) -> Answer:
 
 
 def remaining(done: int, total: int, seconds: float) -> float:
-    """Seconds that the rest will take if it is like what is done."""
+    """Estimate the remaining seconds from the mean time of the models solved so far."""
     return seconds / done * (total - done) if done else float("inf")
 
 
@@ -200,8 +200,8 @@ class ManyDisplay(AbstractContextManager["ManyDisplay"]):
 
     Parameters
     ----------
-    rows
-        What is known of each model that is done, by name; it grows meanwhile.
+    rows : dict
+        The facts about each solved model, by name. The caller adds entries during the run.
     """
 
     def __init__(
@@ -233,7 +233,7 @@ class ManyDisplay(AbstractContextManager["ManyDisplay"]):
             self._console.print(self.totals())
 
     def __call__(self) -> None:
-        """Show where things stand, unless it was shown a moment ago."""
+        """Show the progress, unless the last display was a moment ago."""
         now = time.monotonic()
         if not self._enabled or now < self._next:
             return
@@ -244,7 +244,7 @@ class ManyDisplay(AbstractContextManager["ManyDisplay"]):
             self._console.print(self._line())
 
     def error(self, file: str, error: Exception) -> None:
-        """Say at once which file has no result, and why; also where progress is not shown."""
+        """Report at once which file has no result, and why, even if progress is not shown."""
         words = " ".join(str(error).split()) or type(error).__name__
         named = words.startswith((file, os.path.abspath(file)))
         self._console.print(f"softmap: {words}" if named else f"softmap: {file}: {words}")
@@ -263,7 +263,7 @@ class ManyDisplay(AbstractContextManager["ManyDisplay"]):
 
     def _line(self) -> str:
         done = len(self._rows)
-        # what was there already took no time, and says nothing about the rest
+        # results of an earlier run took no time and are left out of the estimate
         fresh = sum(row["state"] != "unchanged" for row in self._rows.values())
         left = remaining(fresh, fresh + self._total - done, time.monotonic() - self._began)
         failed = sum(row["state"] == "failed" for row in self._rows.values())
@@ -282,5 +282,5 @@ class ManyDisplay(AbstractContextManager["ManyDisplay"]):
 
 
 def many_display(enabled: bool, total: int, rows: dict[str, dict[str, Any]]) -> ManyDisplay:
-    """The display that suits standard error."""
+    """Return a display that prints to standard error."""
     return ManyDisplay(messages(), total, rows, enabled)

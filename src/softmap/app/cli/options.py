@@ -64,7 +64,7 @@ def complete_method(incomplete: str) -> list[str]:
 
 
 def complete_methods(incomplete: str) -> list[str]:
-    """Lists of methods: the last one is completed."""
+    """Complete the last method of a comma-separated list."""
     done, comma, last = incomplete.rpartition(",")
     return [f"{done}{comma}{name}" for name in _beginning([*methods(), "highs"], last)]
 
@@ -82,7 +82,7 @@ def complete_demo(incomplete: str) -> list[str]:
 
 
 def _bytes(text: str) -> int:
-    """A number of bytes: 500000000, 500M, 2G, 1.5GiB; units are powers of 1024."""
+    """Parse a number of bytes: 500000000, 500M, 2G, 1.5GiB; units are powers of 1024."""
     import math
 
     word = text.strip().upper().removesuffix("B").removesuffix("I")
@@ -182,7 +182,7 @@ _ARGUMENT = re.compile(r"\b([a-z]+(?:_[a-z]+)*)=('[^']*'|\.\.\.|[^\s,;:()]+)")
 
 
 def as_typed(sentence: str) -> str:
-    """A sentence about Python's arguments in the words of the command line.
+    """Return a sentence about Python's arguments, rewritten for the command line.
 
     `lp_gap=-1` becomes `--lp-gap -1`, and `give eta=..., for example` `give --eta, for example`.
     """

@@ -25,7 +25,7 @@ TAKEN = ("gap", "time_limit", "threads", "seed", "diversity")
 def solve_ranked(
     model: Model, most: int, options: dict[str, Any], targets: Targets, as_json: bool
 ) -> int:
-    """Find the best labellings, print a row for each, write all of them; the exit code."""
+    """Find, print and write the best labellings of a model; return the exit code."""
     import softmap
 
     given = {name: value for name, value in options.items() if value is not None}
@@ -52,7 +52,7 @@ def solve_ranked(
 
 
 def _as_object(entry: RankedLabelling, model: Model) -> dict[str, Any]:
-    """JSON knows no infinity: a bound that is not finite is null."""
+    """The JSON fields of one labelling; a bound that is not finite is null."""
     from softmap.io.results import labelling_object
 
     return {

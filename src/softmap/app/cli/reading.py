@@ -1,4 +1,4 @@
-"""What commands read: a model with its evidence, and labellings of it."""
+"""Readers of the commands' input: a model with its evidence, and its labellings."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def read_model(
     block: int | None = None,
     evidence: str | None = None,
 ) -> Model:
-    """The model of a file, with its evidence: a file, or text such as `0=3,x7=1`."""
+    """Read a model and apply its evidence, given as a file or as text such as `0=3,x7=1`."""
     import softmap
 
     options: dict[str, Any] = {} if block is None else {"block": block}
@@ -32,7 +32,7 @@ def read_model(
 
 
 def evidence_file(evidence: str | None) -> Path | None:
-    """The file of `--evidence`; None where it is text, or was not given."""
+    """The file of `--evidence`, or None if evidence is given as text or not at all."""
     if evidence is None or ("=" in evidence and not Path(evidence).exists()):
         return None
     return Path(evidence)
@@ -52,7 +52,7 @@ def labellings(path: Path, model: Model) -> list[NDArray[np.int64]]:
 
 
 def best_labels(path: Path, model: Model) -> NDArray[np.int64]:
-    """The labelling of least cost in a file; the first one where none has a finite cost."""
+    """The labelling of lowest cost in a file, or the first one if all costs are infinite."""
     found = labellings(path, model)
     if not found:
         raise OptionError(f"{path}: there is no labelling in it")

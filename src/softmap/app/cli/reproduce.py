@@ -1,4 +1,4 @@
-"""softmap reproduce: the paper's figures and ours, with the claims they decide."""
+"""softmap reproduce: the paper's figures beside ours, and the claims they test."""
 
 from __future__ import annotations
 
@@ -38,10 +38,10 @@ def reproduce_command(
     threads: Annotated[int | None, typer.Option(help="Trials at a time [all cores].")] = None,
     no_progress: Annotated[bool, typer.Option("--no-progress", help="Be quiet.")] = False,
 ) -> None:
-    """Run the paper's experiments again, and say what holds.
+    """Run the paper's experiments again, and report which claims hold.
 
-    Writes tables (CSV), pictures (PNG, SVG), claims.md and manifest.json. An interrupted run goes
-    on where it stopped when the same command is given again.
+    Writes tables (CSV), figures (PNG, SVG), claims.md and manifest.json. The same command, given
+    again, resumes an interrupted run.
     """
     from softmap.app.experiments.plan import FIGURES, Plan
     from softmap.app.experiments.reproduce import reproduce
@@ -71,7 +71,7 @@ def reproduce_command(
 
 
 def _progress(console: Console, *, shown: bool) -> Progress:
-    """Trials done, weighted by their length, and the time that is left."""
+    """A progress bar over the trials, weighted by their length, with the time left."""
     from rich.progress import (
         BarColumn,
         Progress,

@@ -127,7 +127,7 @@ def _tell(result: Result, targets: Targets, as_json: bool, title: str) -> None:
 
 
 def _targets(given: Mapping[str, Any]) -> Targets:
-    """The files of a run; a checkpoint may go on in the file it is resumed from."""
+    """The files of a run; a checkpoint may overwrite the file that the run resumes from."""
     if given["as_json"] and given["output"] == STANDARD:
         raise OptionError("--json holds the labels: leave out --output -")
     if given["diversity"] is not None and given["mbest"] is None:
@@ -150,7 +150,7 @@ def _targets(given: Mapping[str, Any]) -> Targets:
 
 
 def _run(model: Model, resume: Path | None, **options: Any) -> Result:
-    """Solve, or go on; what the user left open is for the solver, or the checkpoint, to say."""
+    """Solve or resume; options not given take the solver's or the checkpoint's values."""
     import softmap
 
     given = {name: value for name, value in options.items() if value is not None}

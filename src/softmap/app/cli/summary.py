@@ -1,4 +1,4 @@
-"""What a command says when a solver has finished."""
+"""What a command prints after a solver has finished."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ __all__ = [
 
 
 def as_object(result: Result) -> dict[str, Any]:
-    """The fields of `--json`. JSON knows no infinity: what is not finite is null."""
+    """The fields of `--json`; numbers that are not finite are null."""
     model = result.model
     return {
         "found": result.found,
@@ -66,7 +66,7 @@ def as_object(result: Result) -> dict[str, Any]:
 
 
 def infeasible_object(error: InfeasibleModel) -> dict[str, Any]:
-    """The fields of `--json` where it is proved that no labelling obeys the hard constraints."""
+    """The fields of `--json` if no labelling satisfies the hard constraints."""
     numbers = dict.fromkeys(("energy", "bound", "primal", "gap", "lp_gap"))
     return {
         "found": False, **numbers, "status": "infeasible", "reason": str(error),
@@ -75,7 +75,7 @@ def infeasible_object(error: InfeasibleModel) -> dict[str, Any]:
 
 
 def show_infeasible(error: InfeasibleModel, *, as_json: bool) -> None:
-    """Print the answer that there is no labelling."""
+    """Print that the model is infeasible."""
     if as_json:
         print(json.dumps(infeasible_object(error)))
     else:
@@ -87,8 +87,8 @@ def _finite(value: float) -> float | None:
 
 
 def print_result(console: Console, result: Result) -> None:
-    """The labelling if it is small or an image, the numbers, and what they prove."""
-    from softmap.views.answer import print_answer  # JSON needs no words
+    """Print the labelling if it is small or an image, the figures and the certificate."""
+    from softmap.views.answer import print_answer  # not needed for JSON
     from softmap.views.console import facts_table
     from softmap.views.facts import result_facts
     from softmap.views.words import certificate_sentences
@@ -100,7 +100,7 @@ def print_result(console: Console, result: Result) -> None:
 
 
 def show_result(result: Result, *, as_json: bool, quiet: bool = False) -> None:
-    """Print a result for people or for scripts; `quiet`: only what must not be missed."""
+    """Print a result as text or as JSON; `quiet` prints warnings only."""
     if as_json:
         print(json.dumps(as_object(result)))
     elif not quiet:
@@ -111,7 +111,7 @@ def show_result(result: Result, *, as_json: bool, quiet: bool = False) -> None:
 
 
 def remark(result: Result) -> None:
-    """Say on standard error what a reader of the output alone might miss."""
+    """Print a warning to standard error if the answer is not what the user may expect."""
     if result.status.name == "INTERRUPTED":
         say("interrupted; this is the best found so far")
     if not result.found and result.status.name != "NONE_BELOW":
@@ -119,7 +119,7 @@ def remark(result: Result) -> None:
 
 
 def exit_code(result: Result) -> int:
-    """The exit code for why it stopped: 130 if interrupted, 3 if no labelling was found."""
+    """The exit code of a result: 130 if interrupted, 3 if no labelling was found."""
     if result.status.name == "INTERRUPTED":
         return Exit.INTERRUPTED
     return Exit.OK if result.found or result.status.name == "NONE_BELOW" else Exit.NOTHING_FOUND

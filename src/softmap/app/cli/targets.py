@@ -1,4 +1,4 @@
-"""What a command writes: checked before the run, written after it, each target by itself."""
+"""The files that a command writes: checked before the run, written one by one after it."""
 
 from __future__ import annotations
 
@@ -15,22 +15,23 @@ from softmap.views.streams import discard_output, say
 __all__ = ["STANDARD", "Targets", "check_folder", "check_plot", "same_file"]
 
 STANDARD = Path("-")  # standard input or output
-FAILURE = 1  # the exit code when something asked for was not written
+FAILURE = 1  # the exit code if a requested file was not written
 
 
 class Targets:
     """The files a command writes, by the option that names each.
 
-    Making one refuses what could not be written after the run, and what would replace an input or
-    another target. Afterwards a target that fails is reported, and the others are written.
+    The constructor raises an error if a file could not be written after the run, or would replace
+    an input or another target. If writing one target fails later, the error is reported and the
+    other targets are still written.
 
     Parameters
     ----------
     targets : mapping
-        Option (or a word for a file without one) to path; None where it was not given. A path of
-        "-" is standard output.
+        Option (or a name for a file without an option) to path; None if the option was not given.
+        The path "-" is standard output.
     sources : mapping
-        What is read, in words, to its path.
+        Description of each input to its path.
     """
 
     def __init__(
@@ -55,30 +56,30 @@ class Targets:
                 _try(name, path)
 
     def path(self, name: str) -> Path | None:
-        """What was given for an option."""
+        """The path given for an option, or None."""
         return self._paths.get(name)
 
     def write(self, name: str, action: Callable[[Path], object]) -> None:
-        """Write a target, if it was asked for; report it where that fails."""
+        """Write a target if it was requested; report a failure."""
         if name in self._paths:
             self.write_to(name, self._paths[name], action)
 
     def write_to(self, name: str, path: Path, action: Callable[[Path], object]) -> None:
-        """Write a file that was not known before the run; report it where that fails."""
+        """Write a file that was not known before the run; report a failure."""
         try:
             action(path)
         except (OSError, SoftmapError) as error:
             self._failed = True
             words = str(error) if isinstance(error, SoftmapError) else f"{path}: {error.strerror}"
             say(f"{name} {words}")
-        except Exception as error:  # a defect of ours is raised when the others are written
+        except Exception as error:  # defects are raised in `exit_code`
             self._defect = self._defect or error
         else:
             self.written.append(path)
 
     @contextmanager
     def printing(self) -> Iterator[None]:
-        """Print; a full standard output is reported, and a reader that has gone is not."""
+        """Print inside this context; report a full disk, but not a closed pipe."""
         try:
             yield
             sys.stdout.flush()
@@ -89,26 +90,26 @@ class Targets:
                 say(f"standard output: {error.strerror}")
 
     def tell(self) -> None:
-        """Print what was written."""
+        """Print the names of the files written."""
         if self.written:
             with self.printing():
                 print("Wrote " + ", ".join(map(str, self.written)))
 
     def exit_code(self, code: int = 0) -> int:
-        """The exit code of the command, unless something was not written."""
+        """Return `code`, or `FAILURE` if a target was not written."""
         if self._defect is not None:
             raise self._defect
         return code or (FAILURE if self._failed else 0)
 
 
 def same_file(one: Path, other: Path) -> bool:
-    """Whether two paths lead to one file, whatever their spelling; devices are not files."""
+    """Whether two paths lead to the same regular file; devices do not count as files."""
     if STANDARD in (one, other):
         return one == other
     try:
         if os.path.samefile(one, other):
             return one.is_file()
-    except (OSError, ValueError):  # one of them does not exist yet
+    except (OSError, ValueError):  # one of the two files does not exist yet
         pass
     return os.path.realpath(one) == os.path.realpath(other) and not one.exists()
 
@@ -116,16 +117,18 @@ def same_file(one: Path, other: Path) -> bool:
 def check_folder(
     name: str, folder: Path, sources: Iterable[Path] = (), written: Iterable[str] = ()
 ) -> None:
-    """Make a folder for results, if need be, and refuse it where it cannot be written into.
+    """Create a folder for results if needed; raise an error if it is not writable.
 
     Parameters
     ----------
     name : str
-        The option.
-    sources : paths
-        What is read. None of it may be a file that the command writes.
-    written : patterns
-        Names of the files that the command writes into the folder.
+        The option that names the folder.
+    folder : Path
+        The folder.
+    sources : iterable of Path
+        Files that the command reads. None may be a file that the command writes.
+    written : iterable of str
+        Patterns of the names of the files that the command writes into the folder.
     """
     import tempfile  # not every command writes files
 
@@ -148,11 +151,11 @@ def _identity(path: Path) -> tuple[int, int]:
 
 
 def _try(name: str, path: Path) -> None:
-    """Refuse a file that could not be written, in the folder where a link leads to."""
+    """Raise an error if a file could not be written; links are followed."""
     if path.is_dir():
         raise OptionError(f"{name} {path} is a folder; name a file")
     if path.exists() and not path.is_file():
-        return  # devices and pipes are written to, not replaced
+        return  # devices and pipes are not replaced, so the folder does not matter
     folder = Path(os.path.realpath(path)).parent
     if not folder.is_dir():
         raise OptionError(f"{name} {path}: there is no folder {path.parent}; make it first")
@@ -160,6 +163,6 @@ def _try(name: str, path: Path) -> None:
 
 
 def check_plot() -> None:
-    """Refuse now a picture that could not be drawn when the work is done."""
+    """Raise an error before the run if a package that draws figures is missing."""
     if not all(find_spec(package) for package in ("matplotlib", "PIL")):
         raise MissingExtra("A picture", "plot")

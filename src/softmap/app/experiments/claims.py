@@ -348,7 +348,7 @@ accelerated one), positive where the accelerated one is ahead.
 
 @dataclass(frozen=True)
 class Words:
-    """What a decided claim is said to be."""
+    """The words for the outcome of a claim."""
 
     yes: str = "holds"
     no: str = "does not hold"
@@ -358,7 +358,7 @@ SHORT = Words("seen in this run", "not seen in this run")
 
 
 def write_claims(claims: Sequence[Claim], settings: Settings | None = None) -> str:
-    """The whole page. A run shorter than the paper's says what it saw, and decides nothing."""
+    """Return the page claims.md. A run shorter than the paper's decides no claim."""
     words, introduction = Words(), INTRODUCTION
     full = Settings()
     if settings is not None and (settings.updates < full.updates or settings.trials < full.trials):

@@ -113,7 +113,7 @@ class Curve:
 
     @property
     def last(self) -> float:
-        """The mean at the end."""
+        """The mean at the last evaluation."""
         return float(self.mean[-1])
 
 

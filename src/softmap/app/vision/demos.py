@@ -57,7 +57,7 @@ class Demo:
     draw_labelling: Callable[[Labels, Path], None]
     score: Callable[[Labels], str] | None = None
     picture: NDArray[Any] | None = None  # the input image, if there is one
-    remark: Callable[[Labels], str | None] | None = None  # on the answer, where one is due
+    remark: Callable[[Labels], str | None] | None = None  # warning about a labelling, if any
 
 
 def build(name: str, options: DemoOptions | None = None) -> Demo:
@@ -172,7 +172,7 @@ def _bad_pixels(truth: Image) -> Callable[[Labels], str]:
 
 
 def _denoise(options: DemoOptions) -> Demo:
-    """A picture of some levels per channel; differences are smoothed, steps are kept."""
+    """Denoising with truncated quadratic smoothness, which preserves edges."""
     levels = options.labels or 32
     clean, noisy, shrunk = _noisy(options)
     grey = np.linspace(0, 255, levels)
@@ -191,7 +191,7 @@ def _denoise(options: DemoOptions) -> Demo:
 
 
 def _unflat(values: Image, picture: Image) -> Image:
-    """Values by pixel; those of a colour picture come channel by channel."""
+    """Reshape values to the image; values of a colour image are ordered by channel."""
     if picture.ndim == 2:
         return values.reshape(picture.shape)
     rows, columns, channels = picture.shape
@@ -199,7 +199,7 @@ def _unflat(values: Image, picture: Image) -> Image:
 
 
 def _noisy(options: DemoOptions) -> tuple[Image | None, Image, str]:
-    """The clean picture where it is known, the noisy one, and whether it was made smaller."""
+    """Return the clean image if known, the noisy image, and a note if it was reduced."""
     if options.image is not None:
         picture, shrunk = _loaded(options.image, options.size or 256)
         return None, picture if has_colours(picture) else picture[..., 0], shrunk
@@ -211,7 +211,7 @@ def _noisy(options: DemoOptions) -> tuple[Image | None, Image, str]:
 
 
 def _loaded(path: Path, longest: int) -> tuple[Image, str]:
-    """A picture with a longest side, and a sentence where that has made it smaller."""
+    """Read an image, reduced to a longest side, and a note if it was reduced."""
     picture = load_image(path, longest).astype(float)
     rows, columns = image_size(path)
     if max(rows, columns) <= longest:

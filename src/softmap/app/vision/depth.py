@@ -27,18 +27,26 @@ def stereo(
     smoothness: float = 6.0,
     **options: Any,
 ) -> Picture:
-    """How far each pixel of the left picture is shifted in the right one: near things more.
+    """Estimate the disparity of each pixel of the left image of a rectified stereo pair.
 
-    A warning says where many pixels have the largest disparity, and so may need more of them.
+    A warning is given if many pixels have the largest disparity: the range may be too small.
 
     Parameters
     ----------
-    left, right : arrays of one shape, or names of files; rows must belong to each other
-    disparities : int, shifts 0 .. disparities - 1 are tried
+    left, right : array, str or Path
+        Images of equal shape, or image files. Corresponding pixels must be in the same row.
+    disparities : int
+        Number of disparities: 0 .. disparities - 1 pixels.
     smoothness : float
-        What a change of disparity by one costs; halved across visible edges.
-    options : those of `solve`; a gap of 0.1 % or 8 seconds end the run unless you say otherwise,
-        and `Picture.improve` continues it
+        Cost of a difference of one between neighbouring disparities; halved across visible edges.
+    **options
+        Options of `solve`. By default, the run ends at a gap of 0.1 % or after 8 seconds;
+        `Picture.improve` continues it.
+
+    Returns
+    -------
+    Picture
+        The labelled image and the result of the run.
 
     Examples
     --------
@@ -62,18 +70,18 @@ def stereo(
 
 @dataclass(frozen=True)
 class Saturation:
-    """When disparities at the end of the range count as cut off."""
+    """The rule for warning that the range of disparities is too small."""
 
     share: float = 0.02
-    """Part of the pixels that has the largest disparity."""
+    """Fraction of pixels with the largest disparity from which a warning is given."""
     better: float = 0.7
-    """Larger disparities fit these pixels at less than this part of the cost."""
+    """Ratio of matching costs below which larger disparities fit these pixels better."""
 
 
 def at_the_end(
     left: Image, right: Image, found: NDArray[np.int64], labels: int, rule: Saturation | None = None
 ) -> str | None:
-    """A remark where many pixels have the largest disparity, and larger ones would fit better."""
+    """Return a warning if many pixels have the largest disparity and larger ones fit better."""
     rule = rule or Saturation()
     last = found.reshape(left.shape[:2]) == labels - 1
     if last.mean() < rule.share:

@@ -1,4 +1,4 @@
-"""A picture without its noise: truncated quadratic smoothness keeps the edges."""
+"""Denoising of images with truncated quadratic smoothness, which preserves edges."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class NoiseCosts:
     """Truncation of the costs, in grey levels of 0..255."""
 
     spoilt: float = 80.0
-    """Truncation of the data cost: a pixel further off counts as an outlier."""
+    """Truncation of the data cost: a larger difference counts as an outlier."""
     edge: float = 60.0
     """Truncation of the smoothness cost: a larger difference counts as an edge."""
 
@@ -40,21 +40,29 @@ def denoise(
     colour: bool | None = None,
     **options: Any,
 ) -> Picture:
-    """Take the noise off a picture, and fill in what is missing.
+    """Remove the noise of an image, and inpaint missing pixels.
 
     Parameters
     ----------
-    image : (rows, columns) or (rows, columns, 3) array, or the name of a file
-    levels : int, levels of each channel of the answer
+    image : array (rows, columns) or (rows, columns, 3), str or Path
+        The image, or an image file.
+    levels : int
+        Number of levels of each channel of the result.
     smoothness : float
-        How much neighbours that differ cost, up to what counts as an edge.
-    mask : (rows, columns) array of truth values, optional
-        True where the picture is not known: those pixels are painted in.
+        Weight of the truncated quadratic cost of differences between neighbours.
+    mask : bool array (rows, columns), optional
+        True at missing pixels, which are inpainted.
     colour : bool, optional
-        Whether the answer has colours; if left out, it has where the picture has. Each channel is
-        then a picture by itself, which takes three times as long.
-    options : those of `solve`; a gap of 0.1 % or 8 seconds end the run unless you say otherwise,
-        and `Picture.improve` continues it
+        Whether the result is a colour image; by default it is if the input is. Each channel is
+        denoised separately, which takes three times as long.
+    **options
+        Options of `solve`. By default, the run ends at a gap of 0.1 % or after 8 seconds;
+        `Picture.improve` continues it.
+
+    Returns
+    -------
+    Picture
+        The labelled image and the result of the run.
 
     Examples
     --------
@@ -80,14 +88,14 @@ def denoise(
 
 
 def has_colours(picture: Image) -> bool:
-    """Whether a picture of three channels is more than a grey one."""
+    """Whether the three channels of an image differ."""
     return picture.ndim == 3 and bool((picture != picture[..., :1]).any())
 
 
 def colour_model(
     picture: Image, grey: Image, smoothness: float, hidden: NDArray[np.bool_] | None = None
 ) -> Model:
-    """One label per level of each channel; channels have no costs in common."""
+    """Return the denoising model of a colour image: one grid per channel, not coupled."""
     channels = [
         grey_model(picture[..., k], grey, smoothness, hidden) for k in range(picture.shape[2])
     ]
@@ -110,7 +118,7 @@ def _mask(mask: Any, shape: tuple[int, ...]) -> NDArray[np.bool_] | None:
         return None
     try:
         hidden = np.asarray(plain(mask))
-    except Exception as error:  # of any type: the value's conversion methods may raise anything
+    except Exception as error:  # the conversion methods of a value may raise errors of any type
         raise ModelError(f"mask must be an array of truth values: {error}") from error
     if hidden.dtype != bool or hidden.shape != shape:
         raise ModelError(f"mask must be truth values of the picture's shape {shape}")

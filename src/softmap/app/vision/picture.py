@@ -31,18 +31,18 @@ Image = NDArray[np.float64]
 
 @dataclass(frozen=True)
 class Effort:
-    """How long a picture is worked on unless the user says otherwise."""
+    """The default effort of the functions for images."""
 
     seconds: float = 8.0
-    """Time limit: as long as a person waits."""
+    """Time limit, in seconds."""
     gap: float = 1e-3
-    """Relative gap, of the LP and of the labelling, that is small enough."""
+    """Relative tolerance of the LP and of the labelling."""
     longer: float = 60.0
-    """Time limit of `Picture.improve`."""
+    """Time limit of `Picture.improve`, in seconds."""
     large: int = 1 << 20
-    """Costs of pixels from which on a run begins with labels of smoothed costs."""
+    """Number of unary costs from which a run starts with labels of smoothed costs."""
     window: int = 5
-    """Side of the square over which costs are smoothed for these."""
+    """Side of the square window over which costs are smoothed, in pixels."""
 
 
 EFFORT = Effort()
@@ -51,22 +51,22 @@ LIMITS = ("time_limit", "max_work", "updates")
 
 @dataclass(frozen=True, eq=False)
 class Picture:
-    """A labelled picture, and the result that says how good the labelling is.
+    """A labelled image, and the result of the run with its certificate.
 
     Attributes
     ----------
-    image
-        What was asked for: segments in their mean colours, the clean picture, or disparities.
-    labels
-        One whole number per pixel; of a colour picture without its noise, one per channel.
-    given
-        The picture that was handed over.
-    result
-        The run: energy, bound, trace.
-    paint
-        The function that makes `image` from labels.
-    scale
-        What `image` is multiplied by where it is shown or saved: disparities are small numbers.
+    image : array
+        The output: segments in their mean colours, the denoised image, or disparities.
+    labels : int64 array (rows, columns) or (rows, columns, channels)
+        One label per pixel; one per pixel and channel of a denoised colour image.
+    given : array
+        The input image.
+    result : Result
+        The result of the run: energy, bound, trace.
+    paint : function
+        Maps labels to `image`.
+    scale : float
+        Factor of `image` when it is shown or saved, because disparities are small numbers.
     """
 
     image: NDArray[Any]
@@ -85,7 +85,7 @@ class Picture:
         options: Mapping[str, Any],
         scale: float = 1.0,
     ) -> Picture:
-        """Solve a model and paint its labels; by default as `EFFORT` says."""
+        """Solve a model, by default with the limits of `EFFORT`, and paint its labels."""
         result = solve(model, **_with_start(model, given, _with_defaults(options)))
         labels = _shaped(result.labels, given)
         return cls(paint(labels), labels, given, result, paint, scale)
@@ -107,7 +107,7 @@ class Picture:
 
     @property
     def relative_gap(self) -> float:
-        """The gap relative to the bound: 0.01 says that no labelling is 1 % cheaper."""
+        """The gap relative to the bound; 0.01: no labelling has an energy 1 % lower."""
         return self.result.relative_gap(self.result.gap)
 
     @property
@@ -124,9 +124,9 @@ class Picture:
         Parameters
         ----------
         time_limit : float
-            Seconds.
+            Time limit in seconds.
         **options
-            Those of `solve`.
+            Options of `solve`.
         """
         known = {"time_limit": time_limit, "warm_start": self.result, **options}
         return Picture.of(self.result.model, self.given, self.paint, known, self.scale)
@@ -143,7 +143,7 @@ class Picture:
         return target
 
     def show(self) -> Any:
-        """The picture that was given and `image` side by side: a matplotlib figure."""
+        """Return a matplotlib figure of the input image and `image` side by side."""
         from softmap.views.plotting import pair_figure
 
         return pair_figure(self.given, self._shown())
@@ -181,7 +181,7 @@ class Picture:
 
 
 def _shaped(labels: NDArray[np.int64], given: NDArray[Any]) -> NDArray[np.int64]:
-    """Labels in the shape of the picture; of several channels where there are more of them."""
+    """Reshape labels to the image, with a last axis for channels if there are several."""
     rows, columns = given.shape[:2]
     flat = labels.reshape(-1)
     if flat.size == rows * columns:
@@ -190,9 +190,9 @@ def _shaped(labels: NDArray[np.int64], given: NDArray[Any]) -> NDArray[np.int64]
 
 
 def _with_start(model: Model, given: NDArray[Any], options: dict[str, Any]) -> dict[str, Any]:
-    """The options, with labels to begin with where a large picture may have time for few passes.
+    """Add initial labels to the options of a large image, which has time for few passes only.
 
-    A pixel's label is the cheapest one by the mean cost around it: a common rule of thumb.
+    The label of a pixel minimises the mean of the unary costs over a window around it.
     """
     begun = any(options.get(name) is not None for name in ("labels", "warm_start"))
     if begun or model.unary.size < EFFORT.large:
@@ -210,10 +210,10 @@ def _with_start(model: Model, given: NDArray[Any], options: dict[str, Any]) -> d
 
 
 def _with_defaults(options: Mapping[str, Any]) -> dict[str, Any]:
-    """Options of `solve`, with a limit where the user has set none, and a bar for who watches."""
+    """Add the default limits and, on a terminal, a progress bar to the options of `solve`."""
     given: dict[str, Any] = {"lp_gap": EFFORT.gap, "gap": EFFORT.gap, **options}
     limited = any(given.get(name) is not None for name in LIMITS)
-    # time_limit=None asks for no limit
+    # an explicit time_limit=None means no limit
     if not limited and "time_limit" not in options and options.get("goal") != "optimal":
         given["time_limit"] = EFFORT.seconds
     quiet = "verbose" in options or "on_snapshot" in options

@@ -28,20 +28,30 @@ def segment(
     seed: int = 0,
     **options: Any,
 ) -> Picture:
-    """Divide a picture into regions of similar colour with short borders.
+    """Segment an image into regions of similar colour with short boundaries.
 
     Parameters
     ----------
-    image : (rows, columns) or (rows, columns, 3) array, or the name of a file
-    labels : int, number of regions' colours
+    image : array (rows, columns) or (rows, columns, 3), str or Path
+        The image, or an image file.
+    labels : int
+        Number of labels; each has one colour.
     smoothness : float
-        How much a border costs: 0 gives the nearest colour by pixel.
-    seeds : (rows, columns) int array, optional
-        Pixels whose label is known, for example from a mouse; -1 where it is not.
-    connectivity : 4 or 8 neighbours of a pixel
-    seed : int, of the clustering
-    options : those of `solve`; a gap of 0.1 % or 8 seconds end the run unless you say otherwise,
-        and `Picture.improve` continues it
+        Weight of the boundary cost; 0 assigns the nearest colour to each pixel.
+    seeds : int array (rows, columns), optional
+        Known labels of pixels, for example marked with the mouse; -1 at other pixels.
+    connectivity : 4 or 8
+        Number of neighbours of a pixel.
+    seed : int
+        Random seed of the clustering.
+    **options
+        Options of `solve`. By default, the run ends at a gap of 0.1 % or after 8 seconds;
+        `Picture.improve` continues it.
+
+    Returns
+    -------
+    Picture
+        The labelled image and the result of the run.
 
     Examples
     --------

@@ -108,7 +108,7 @@ class Level:
         return [f"half_pass<{self.shape.name}, {half.parameters}, {self.team}>"]
 
     def launches(self, half: Half, products: Any) -> list[Launch]:
-        """What a half pass does, after the arguments of the arena."""
+        """Return the launches of a half pass, without the arguments of the arena."""
         arguments = [half.msg, half.prev, half.control, products, half.shift, self.first]
         return [(self.kernels(half)[0], self._threads(half.forward), [*arguments, self.count])]
 
@@ -136,7 +136,7 @@ class LinkedLevel(Level):
         return [f"add_up_nodes{both}", f"send_along{both}"]
 
     def launches(self, half: Half, products: Any) -> list[Launch]:
-        """What a half pass does, after the arguments of the arena."""
+        """Return the launches of a half pass, without the arguments of the arena."""
         add, send = self.kernels(half)
         given = [half.msg, half.prev, half.control]
         chunks = self.chunks[half.forward]

@@ -15,32 +15,32 @@ __all__ = ["SMOOTHING", "Parts", "Smoothed", "Solved", "approach", "conjugate_gr
 
 @dataclass(frozen=True)
 class SmoothLimits:
-    """How the smoothed optimum is approached, and how accurate it is.
+    """Tolerances and limits of the computation of the smoothed optimum.
 
     Attributes
     ----------
     tol : float
         Largest |ν| of marginals that count as consistent.
     mild : float
-        η from which it is approached in steps, in units of 1 / scale of the costs.
+        Smallest η for continuation in η, in units of 1 / scale of the costs.
     coarse : float
-        |ν| that suffices on the way.
+        Tolerance of |ν| at intermediate values of η.
     local : float
-        |ν| from which Newton's method needs no sweeps before it.
+        |ν| below which Newton's method starts without sweeps.
     sweeps : int
-        Sweeps before the first Newton step; more of them in every round that follows.
+        Number of sweeps before the first Newton step; it grows from round to round.
     rounds : int
-        Rounds of sweeps and Newton steps at most.
+        Largest number of rounds of sweeps and Newton steps.
     steps : int
-        Newton steps in one round.
+        Number of Newton steps in one round.
     step_products : int
-        Products with the Hessian at most, for one Newton step.
+        Largest number of products with the Hessian for one Newton step.
     products : int
-        Products with the Hessian at most, for a gradient.
+        Largest number of products with the Hessian for a gradient.
     adjoint : float
         Relative accuracy of the adjoint solve, in the norm of its preconditioner.
     nothing : float
-        Right-hand sides that are smaller than this, relative to what they are sums of, are 0.
+        Right-hand sides below this value, relative to the absolute values of their terms, are 0.
     """
 
     tol: float = 1e-10

@@ -1,4 +1,4 @@
-"""Passes over monotonic chains of one model: what the annealed solver and TRW-S are made of."""
+"""Passes over monotonic chains of one model: the core of the annealed solver and of TRW-S."""
 
 from __future__ import annotations
 
@@ -27,18 +27,19 @@ __all__ = ["ChainMarginals", "Chains", "Proved", "polish"]
 
 @dataclass(frozen=True)
 class ChainLimits:
-    """When chain passes keep a copy, polish, and trust single precision.
+    """Sizes at which chain passes copy messages, do hard passes, or accept single precision.
 
     Attributes
     ----------
     large : int
-        Numbers in λ from which on a bound in single precision is taken as it is.
+        Number of entries of λ above which a bound computed in single precision is used.
     spare : int
-        Numbers in messages up to which a copy of one direction is kept.
+        Largest number of message entries for which a second copy of one direction is kept.
     polish : int
-        Hard passes before a bound is read off.
+        Number of hard passes before a bound is computed.
     unpolished : int
-        Passes before which hard ones gain 1 to 3 % of the gap, and cost a third of a check.
+        Number of passes before which hard passes are skipped: they would gain 1 to 3 % of the gap
+        and take a third of the time of a check.
     """
 
     large: int = 1 << 21
@@ -52,7 +53,7 @@ CHAINS = ChainLimits()
 
 @dataclass(frozen=True)
 class Proved:
-    """λ, or a function that makes it; what it proves, and what reads labels off, where known."""
+    """λ or a function that returns it, its bound, and a function that decodes labels, if known."""
 
     lam: Any
     bound: float | None = None
@@ -63,8 +64,8 @@ class Proved:
 class ChainMarginals:
     """The regularised primal point of some messages, and the value of the regularised dual.
 
-    `coupling` is κ, or a function that makes it, or None where points do not depend on it; `price`
-    tells what points cost, where that takes no κ.
+    `coupling` is κ, a function that returns κ, or None if points do not depend on it. `price` is a
+    function that computes the cost of a point without κ, or None.
     """
 
     nodes: Floats
@@ -75,23 +76,24 @@ class ChainMarginals:
 
 
 def polish(passes: int) -> int:
-    """Hard passes that pay before the bound is read off, after so many passes."""
+    """Number of hard passes before the bound is computed, given the passes so far."""
     return CHAINS.polish if passes >= CHAINS.unpolished else 0
 
 
 @dataclass(frozen=True)
 class Shortcuts:
-    """What passes over a model tell without λ or κ being made.
+    """The values that can be computed from messages without forming λ or κ.
 
     Attributes
     ----------
     bounds : bool
-        The costs that passes see are the model's, so that a bound of theirs is one of the model's.
-        In single precision it loses some digits that λ still has; large models do without these.
+        Whether the chain bound is a bound of the model: passes use the model's exact costs. In
+        single precision it is slightly lower than the bound of λ, which is accepted for large
+        models only.
     labels : bool
-        Labels are read off messages.
+        Whether labels can be decoded from messages.
     points : bool
-        Points are priced without κ.
+        Whether the cost of points can be computed without κ.
     """
 
     bounds: bool
@@ -100,7 +102,7 @@ class Shortcuts:
 
     @classmethod
     def of(cls, model: Model, dtype: np.dtype[Any]) -> Shortcuts:
-        """Those that passes in one precision can take."""
+        """The shortcuts available for a model and a precision."""
         exact = dtype == np.float64 or not _rounded(model)
         large = model.half_size > CHAINS.large and not model.has_forbidden
         plain = not len(model.auxiliaries)
@@ -114,8 +116,8 @@ class Shortcuts:
 class Chains:
     """Passes over one model, and the bounds, points and labels of the messages they lead to.
 
-    Messages live in the order in which a pass reads them (see `kernels.schedule`); λ, couplings and
-    node marginals come out in the order of the model.
+    Messages are stored in the order in which a pass reads them (see `kernels.schedule`). λ,
+    couplings and node marginals are returned in the order of the model.
     """
 
     def __init__(self, model: Model, threads: int, dtype: DTypeLike = np.float64) -> None:
@@ -123,17 +125,17 @@ class Chains:
         self.plan = chain_schedule(model, dtype)
         self.loops = ChainLoops(model, self.plan, threads)
         self.surplus = surpluses(model, self.plan)
-        self.making = threading.RLock()  # λ, after a run, for whichever thread asks
+        self.making = threading.RLock()  # any thread may ask for λ after a run
         self._shortcuts = Shortcuts.of(model, np.dtype(dtype))
         self._keeps_coupling = needs_coupling(model)
         self._last: HalfPass | None = None
 
     def keep_couplings(self) -> None:
-        """Hand out couplings even where points do not depend on them."""
+        """Return couplings even if points do not depend on them."""
         self._keeps_coupling = True
 
     def start(self, lam: Floats | None) -> Messages:
-        """Messages that stand for λ (0 if None)."""
+        """The messages M = -λ; 0 if λ is None."""
         plan, loops = self.plan, self.loops
         dtype = plan.table.dtype
         msg, prev = (aligned(size, dtype) for size in (plan.message_size, plan.back_size))
@@ -143,9 +145,9 @@ class Chains:
         return Messages(msg, prev, np.array(CLOCK), aligned(len(plan.edge)))
 
     def begin_with(self, state: Messages, small: Coarser, lam: Floats) -> None:
-        """Set the messages of a run that has not begun to what λ of a smaller model tells.
+        """Initialise the messages of a new run from λ of a coarsened model.
 
-        Those sent forward need not be set: the first pass makes them.
+        Forward messages are not set, because the first pass computes them.
         """
         loops = self.loops
         core.spread(
@@ -155,31 +157,31 @@ class Chains:
         self._last = None
 
     def standing(self, state: Messages, eta: float) -> Floats:
-        """λ where the passes of a run stand, also after it, for whichever thread asks."""
+        """The current λ of a run; safe to call from any thread, also after the run."""
         with self.making:
             self.resend(state, eta)
             return self.loops.lam(state.msg)
 
     def passes(self, state: Messages, count: int, eta: float, *, momentum: bool) -> None:
-        """`count` passes at η (inf: hard-min), forward and backward each."""
+        """Do `count` passes at η (inf: hard-min), each forward and backward."""
         _restore_prev(state, self.plan.back_size)
         self.loops.passes(2 * count, state, eta, momentum=momentum)
         self._came(state, eta, forward=False)
 
     def sampled_passes(self, state: Messages, count: int, eta: float, sampling: Sampling) -> None:
-        """`count` passes with momentum; every few of them marginals enter the average."""
+        """Do `count` passes with momentum, and add marginals to the average at intervals."""
         _restore_prev(state, self.plan.back_size)
         self.loops.sampled_passes(state, count, eta, sampling)
         self._came(state, eta, forward=False)
 
     def resend(self, state: Messages, eta: float) -> None:
-        """Send forward at η once more where `prove` has overwritten what was sent."""
+        """Recompute the forward messages at η if `prove` has overwritten them."""
         if state.overwritten:
             self.loops.passes(1, state, eta, momentum=False)
             self._came(state, eta, forward=True)
 
     def _came(self, state: Messages, eta: float, *, forward: bool) -> None:
-        """Remember the half pass that all messages in its direction come from."""
+        """Record the last half pass: all messages in its direction come from it."""
         self._last, state.overwritten = HalfPass(state.msg, eta, forward), False
 
     def nodes(self, messages: Floats, eta: float) -> Floats:
@@ -199,7 +201,7 @@ class Chains:
         return ChainMarginals(nodes, entropy, point, value, price)
 
     def _value(self, shift: Floats, minima: Floats) -> float:
-        """-L(λ) from what the last half pass took off the edges, and the soft minima of shares."""
+        """-L(λ) from the shifts of the last half pass and the soft minima of θ̂_i / n_i."""
         forward = self._last is not None and self._last.forward
         ends = self.plan.forward_ends if forward else self.plan.backward_ends
         shift[self.plan.idle] = 0.0
@@ -210,9 +212,9 @@ class Chains:
     def prove(self, state: Messages, hard: int = CHAINS.polish) -> Proved:
         """The chain bound after `hard` hard passes and a half, and the λ that proves it.
 
-        Hard passes win back part of what the entropy costs the bound. From hard messages they never
-        lower it; from smooth ones they may by a little, which concerns speed, not validity. The
-        messages sent forward and the shifts are overwritten: the next pass makes them anew.
+        Hard passes recover part of the loss of the bound to the entropy. They never lower the bound
+        of hard messages, but may slightly lower that of smooth messages; the bound stays valid. The
+        forward messages and the shifts are overwritten; the next pass recomputes them.
         """
         messages, shift, model = state.msg, state.shift, self.model
         sent = KeptBound(self, state, _kept_back(state, self.plan))
@@ -220,7 +222,7 @@ class Chains:
             polished = Messages(messages, messages, np.ones(3), shift)
             self.loops.passes(2 * hard, polished, np.inf, momentum=False)
         bound = self.loops.lowered(messages, shift, sent.token)
-        if hard:  # what proves the bound is remembered, what passes go on from comes back
+        if hard:  # keep the messages of the bound, restore those of the run
             sent.swap()
         self._last, state.overwritten = None, True
         labels = sent.labels if self._shortcuts.labels else None
@@ -229,7 +231,7 @@ class Chains:
         return Proved(sent, bound, labels)
 
     def bounding(self, messages: Floats, hard: int = CHAINS.polish) -> Floats:
-        """λ whose plain bound is the chain bound after `hard` hard passes and a half."""
+        """λ whose dual bound is the chain bound after `hard` hard passes and a half."""
         shift = np.empty(len(self.plan.edge))
         lam = self.prove(Messages(messages, messages[:0], np.ones(3), shift), hard).lam
         made: Floats = lam() if callable(lam) else lam
@@ -237,11 +239,11 @@ class Chains:
 
 
 def _kept_back(state: Messages, plan: Schedule) -> Floats:
-    """A copy of the messages into early ends; on large models in place of those of `prev`.
+    """A copy of the messages into early endpoints; on large models in the memory of `prev`.
 
-    Then a run holds the messages of both directions, one direction for momentum, and one of the
-    best bound, and no more: the next pass, which makes `prev` anew, comes after the choice between
-    two bounds.
+    A large run thus holds the messages of both directions, one direction for momentum, and one
+    direction for the best bound. `prev` is allocated again only by the next pass, after the worse
+    of two bounds was dropped.
     """
     sent = state.msg[: plan.back_size]
     if plan.message_size <= CHAINS.spare or not len(state.prev):
@@ -252,14 +254,14 @@ def _kept_back(state: Messages, plan: Schedule) -> Floats:
 
 
 def _restore_prev(state: Messages, size: int) -> None:
-    """Make `prev`, where its memory went to a bound."""
+    """Allocate and fill `prev` if `_kept_back` has taken its memory."""
     if not len(state.prev):
         state.prev = aligned(size, state.msg.dtype)
         state.prev[:] = state.msg[:size]
 
 
 def _alike(potential: Potential) -> bool:
-    """Whether weights are all of one kind, so that edges that share a tile are coupled alike."""
+    """Whether all weights, or none, are finite and nonnegative, so that tiles are uniform."""
     if not isinstance(potential, Potts | TruncatedLinear | TruncatedQuadratic):
         return True
     plain = (potential.weights >= 0) & np.isfinite(potential.weights)
@@ -267,18 +269,18 @@ def _alike(potential: Potential) -> bool:
 
 
 def _rounded(model: Model) -> bool:
-    """Whether tables, times their weights, are not the same in single precision."""
+    """Whether tables times weights change when rounded to single precision."""
     data = [p.kernel_data(*model.end_labels(a, b)) for a, b, p in model.groups()]
     given = [(each.table, each.weight) for each in data if each.table is not None]
     if any(weight is not None and (weight != 1.0).any() for _, weight in given):
-        return True  # tiles hold products
+        return True  # tiles hold products, which are rounded
     tables = (table for table, _ in given)
     parts = (part for table in tables for part in np.array_split(table, 1 + (table.size >> 16)))
     with np.errstate(over="ignore"):
         return any(bool((part.astype(np.float32) != part).any()) for part in parts)
 
 
-# --- what is kept of messages: one direction, of which λ and κ are made on demand -----------------
+# --- lazy λ and κ: only the messages of one direction are kept -----------------------------------
 
 
 @dataclass(frozen=True, eq=False)
@@ -291,7 +293,7 @@ class HalfPass:
 
 
 class KeptPoint:
-    """What κ is made of: the messages in one direction, if the others are known to follow."""
+    """Lazy κ: keeps the messages of one direction if they determine the other direction."""
 
     def __init__(self, chains: Chains, messages: Floats, last: HalfPass | None) -> None:
         self._chains, self._half = chains, last is not None and last.messages is messages
@@ -300,12 +302,12 @@ class KeptPoint:
         self._kept = kept.copy()
 
     def _read(self) -> slice:
-        """Where messages are that the last half pass read and left as they are."""
+        """The slice of the messages that the last half pass only read."""
         back = self._chains.plan.back_size
         return slice(back) if self._forward else slice(back, None)
 
     def __call__(self) -> Floats:
-        """κ; the messages of the run stay as they are."""
+        """Compute κ; the messages of the run are not changed."""
         loops, messages = self._chains.loops, self._kept
         with self._chains.making:
             if self._half:
@@ -317,22 +319,22 @@ class KeptPoint:
 
 
 class KeptBound:
-    """What λ of a chain bound is made of: messages into early ends, half of what λ takes."""
+    """Lazy λ of a chain bound: keeps the messages into early endpoints, half the size of λ."""
 
     def __init__(self, chains: Chains, state: Messages, back: Floats) -> None:
         self._chains, self._state, self._back = chains, state, back
         self.token = object()
 
     def swap(self) -> None:
-        """Exchange what is remembered with what lies in the messages of the run."""
+        """Exchange the kept messages with those of the run."""
         core.exchange(self._state.msg[: len(self._back)], self._back)
 
     def __call__(self) -> Floats:
-        """λ; the messages of the run stay as they are, unless a bound has overwritten them."""
+        """Compute λ; messages of the run change only if a bound has overwritten them before."""
         return self._with(self._chains.loops.cut)
 
     def labels(self) -> NDArray[np.int64]:
-        """Labels read off; likewise. Messages sent forward are enough for it."""
+        """Decode labels from the forward messages, recomputed if they were overwritten."""
         loops = self._chains.loops
         if loops.has_sent(self.token):
             return loops.read(self._state.msg, self.token)

@@ -1,4 +1,4 @@
-"""Messages, the compiled loops over those along chains, and averages of marginals over passes."""
+"""Messages, the compiled loops over chains, and averages of marginals over passes."""
 
 from __future__ import annotations
 
@@ -119,8 +119,8 @@ class Messages:
 class ChainLoops:
     """The compiled loops over one schedule of chains, and the scratch memory they share.
 
-    The shares θ̂_i / n_i of the nodes are in that memory. After `lowered` they and the messages sent
-    forward belong to one bound, known by its `token`, until the next loop overwrites them.
+    The scratch memory holds the shares θ̂_i / n_i of the nodes. After `lowered`, the shares and the
+    forward messages belong to one bound, identified by its `token`, until the next loop.
     """
 
     def __init__(self, model: Model, plan: Schedule, threads: int) -> None:
@@ -129,18 +129,18 @@ class ChainLoops:
         self._soft, self._hard = Pace(threads), Pace(threads)
         self._theta = aligned(plan.cost_size)
         self._dot = np.zeros(len(plan.blocks))
-        self._sent: object = None  # the bound whose messages were sent forward last
+        self._sent: object = None  # token of the bound of the current forward messages
 
     def forget(self) -> None:
-        """Messages sent forward are not those of any bound."""
+        """Record that the forward messages belong to no bound."""
         self._sent = None
 
     def has_sent(self, token: object) -> bool:
-        """Whether messages sent forward, and the shares, are those of a bound."""
+        """Whether the forward messages and the shares are those of the bound `token`."""
         return self._sent is token
 
     def passes(self, halves: int, state: Messages, eta: float, *, momentum: bool) -> None:
-        """Half passes at η (inf: hard-min), forward first."""
+        """Do `halves` half passes at η (inf: hard-min), forward first."""
         self.forget()
         pace = self._hard if eta == np.inf else self._soft
         pace.run(
@@ -152,7 +152,7 @@ class ChainLoops:
         )  # fmt: skip
 
     def sampled_passes(self, state: Messages, count: int, eta: float, sampling: Sampling) -> None:
-        """`count` passes with momentum; every few of them marginals enter the average."""
+        """Do `count` passes with momentum, and add marginals to the average at intervals."""
         self.forget()
         self._soft.run(
             2 * count,
@@ -174,16 +174,22 @@ class ChainLoops:
         shift: Floats | None = None,
         levels: Any = None,
     ) -> None:
-        """Make the messages of one direction at η.
+        """Compute the messages of one direction at η, in place.
 
         Parameters
         ----------
+        forward : bool
+            The direction.
+        messages : array
+            The messages of both directions.
+        eta : float
+            Inverse temperature; inf is hard-min.
         prev : array, optional
-            What momentum compares them with; no momentum if left out.
+            Messages that momentum extrapolates from; no momentum by default.
         shift : array, optional
-            What is taken off each edge goes there.
+            Output: the constant subtracted from each message.
         levels : compiled schedule, optional
-            Levels to go through; all of them if left out.
+            The levels to process; all by default.
         """
         self.forget()
         momentum, before = prev is not None, messages[:0] if prev is None else prev
@@ -196,11 +202,11 @@ class ChainLoops:
 
     @property
     def product(self) -> float:
-        """What decides whether momentum begins anew, after a pass."""
+        """The inner product of the restart test of momentum, after a pass."""
         return float(self._dot.sum())
 
     def lowered(self, messages: Floats, shift: Floats, token: object) -> float:
-        """Send forward, hard and rounded down, and add up what that proves."""
+        """Do a hard forward half pass, rounded down; return the chain bound of the messages."""
         self.forget()
         native = self.plan.native
         self._hard.run(
@@ -222,18 +228,18 @@ class ChainLoops:
         return flat
 
     def cut(self, messages: Floats, token: object) -> Floats:
-        """λ of the chain bound of messages into early ends."""
+        """λ of the chain bound of messages into early endpoints."""
         self._send(messages, token)
         return self.cut_with(messages, self.by_node())
 
     def cut_with(self, messages: Floats, shares: Floats) -> Floats:
-        """The same from shares in the order of the model."""
+        """As `cut`, from shares in the order of the model."""
         plan, lam = self.plan, np.empty(self.model.half_size)
         core.cut_chains(self.layout, plan.native, plan.rank, messages, shares, lam, self.threads)
         return lam
 
     def read(self, messages: Floats, token: object) -> NDArray[np.int64]:
-        """Labels, the last of a pass decided first, by the messages into early ends."""
+        """Decode labels in reverse order of a pass, from the messages into early endpoints."""
         self._send(messages, token)
         labels = np.empty(self.model.n, dtype=np.int64)
         core.read_labels(
@@ -242,17 +248,17 @@ class ChainLoops:
         return labels[: self.model.num_variables]
 
     def _send(self, messages: Floats, token: object) -> None:
-        """Send forward as for a bound, unless that was the last thing that was done."""
+        """Do the half pass of `lowered` unless the forward messages are those of `token`."""
         if not self.has_sent(token):
             self.lowered(messages, np.empty(len(self.plan.edge)), token)
 
     def make_shares(self, messages: Floats) -> None:
-        """Put the shares θ̂_i / n_i of some messages in place."""
+        """Compute the shares θ̂_i / n_i of some messages in the scratch memory."""
         self.forget()
         core.shares(self.plan.native, messages, self._theta, self.threads)
 
     def soft_nodes(self, messages: Floats, eta: float) -> tuple[Floats, Floats, Floats]:
-        """Marginals, entropies and soft minima of the shares, which are put in place."""
+        """Compute the shares; return their marginals, entropies and soft minima."""
         self.make_shares(messages)
         plan, nodes = self.plan, np.empty(self.model.unary.size)
         entropy, minima = np.empty(self.model.n), np.empty(self.model.n)
@@ -269,9 +275,9 @@ class ChainLoops:
         return coupling
 
     def price(self, messages: Floats, eta: float, nodes: Floats, *, whole: bool) -> Coupled:
-        """As `relaxation.point.couple` with κ = θ̂_i / n_i - M, which is nowhere stored.
+        """As `relaxation.point.couple` with κ = θ̂_i / n_i - M, which is not stored.
 
-        The shares have to be in place; entropy and slack are computed only if `whole`.
+        The scratch memory must hold the shares; entropy and slack are computed only if `whole`.
         """
         model, native = self.model, self.plan.native
         out = np.empty((core.portions(native), 3))
@@ -285,7 +291,7 @@ class ChainLoops:
         return Coupled(total, entropy, slack, None)
 
     def by_node(self) -> Floats:
-        """The shares that are in place, in the order of the model."""
+        """The shares in the scratch memory, in the order of the model."""
         out = np.empty(self.model.unary.size)
         core.by_node(self.layout, self.plan.native, self._theta, out, self.threads)
         return out

@@ -1,1 +1,1 @@
-"""Images and graphs for pages, notebooks and terminals, made by numpy and the standard library."""
+"""Images and graphs for pages, notebooks and terminals, without other libraries than numpy."""

@@ -22,13 +22,13 @@ class DrawingSizes:
     height: int = 400
     margin: int = 34
     radius: float = 13.0
-    """Of a variable, where there are few of them."""
+    """Radius of a variable in a drawing with few dots."""
     small: float = 6.0
-    """Of a variable where there are many, and of a factor."""
+    """Radius of a factor, and of a variable in a drawing with many dots."""
     crowded: int = 48
-    """Dots from which they are small and carry no text."""
+    """Number of dots from which dots are small and carry no text."""
     rounds: int = 60
-    """Steps of the layout."""
+    """Number of steps of the layout."""
 
 
 SIZES = DrawingSizes()
@@ -43,20 +43,20 @@ class Dot:
     inside: str = ""
     """Text in the dot: the label."""
     above: str = ""
-    """Text above it: the name."""
+    """Text above the dot: the name."""
     title: str = ""
     """Text that appears when the pointer rests on the dot."""
     doubt: float = 0.0
-    """Between 0 and 1: how strong the red ring around the dot is."""
+    """Strength of the red ring around the dot, between 0 and 1."""
     factor: bool = False
-    """Whether it is a factor, drawn as a square."""
+    """Whether the node is a factor, drawn as a square."""
 
 
 def positions(count: int, edges: NDArray[np.integer]) -> Floats:
-    """Positions of nodes in the unit square, close to their distances in the graph.
+    """Return positions of nodes in the unit square whose distances resemble graph distances.
 
-    The layout minimises the stress: the weighted squares of differences between distances in the
-    plane and distances along edges. Each round is one step of stress majorisation.
+    The layout minimises the stress: the weighted sum of squared differences between distances in
+    the plane and distances along edges. Each round is one step of stress majorisation.
     """
     from scipy.sparse import coo_array
     from scipy.sparse.csgraph import shortest_path
@@ -67,7 +67,7 @@ def positions(count: int, edges: NDArray[np.integer]) -> Floats:
     graph = coo_array((ones, (edges[:, 0], edges[:, 1])), shape=(count, count)).tocsr()
     apart = shortest_path(graph, directed=False, unweighted=True)
     reach = apart[np.isfinite(apart)].max()
-    apart[~np.isfinite(apart)] = reach + 1.0  # components are placed beside each other
+    apart[~np.isfinite(apart)] = reach + 1.0  # components are placed side by side
     weight = np.zeros_like(apart)
     np.divide(1.0, apart**2, out=weight, where=apart > 0)
     weighted = np.diag(weight.sum(axis=1)) - weight
@@ -82,23 +82,23 @@ def positions(count: int, edges: NDArray[np.integer]) -> Floats:
 
 
 def _circle(count: int) -> Floats:
-    """Distinct starting points: a circle, slightly disturbed so that symmetries break."""
+    """Initial positions: a circle, slightly perturbed to break symmetries."""
     angle = 2 * np.pi * np.arange(count) / count
     noise = np.random.default_rng(0).normal(0, 0.05, (count, 2))
     return np.stack([np.cos(angle), np.sin(angle)], axis=1) + noise
 
 
 def _upright(place: Floats) -> Floats:
-    """Turned so that the longest direction is horizontal, and fitted into the unit square."""
+    """Rotate the longest direction to the horizontal, and scale to the unit square."""
     centred = place - place.mean(axis=0)
     turned = centred @ np.linalg.svd(centred, full_matrices=False)[2].T
     low, size = turned.min(axis=0), np.maximum(np.ptp(turned, axis=0), 1e-9)
-    flat = size < 1e-6 * size.max()  # a path: all on one line
+    flat = size < 1e-6 * size.max()  # all nodes are on one line, as in a path
     return np.where(flat, 0.5, (turned - low) / size)
 
 
 def graph_svg(dots: Sequence[Dot], edges: NDArray[np.integer], words: str) -> str:
-    """The drawing as SVG text; `words` is what a screen reader says of it."""
+    """Return the drawing as SVG text; `words` is the description for screen readers."""
     inner = np.array([SIZES.width - 2 * SIZES.margin, SIZES.height - 2 * SIZES.margin])
     place = SIZES.margin + positions(len(dots), edges) * inner
     few = len(dots) <= SIZES.crowded

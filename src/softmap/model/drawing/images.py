@@ -15,7 +15,7 @@ __all__ = ["as_bytes", "image_uri", "nominal", "palette", "png", "reduced", "tin
 Colours = NDArray[np.uint8]
 Pixel = TypeVar("Pixel", np.uint8, np.float64)
 
-# From dark to bright without a turn, so that the order of labels is visible in grey as well.
+# Brightness increases monotonically, so that the order of labels is visible in grey as well.
 STOPS = np.array(
     [
         (45, 10, 85),
@@ -38,7 +38,7 @@ def palette(count: int) -> Colours:
 
 
 def nominal(count: int) -> Colours:
-    """Colours of labels that have no order: hues far apart, by turns bright and dark."""
+    """Colours of labels that have no order: distinct hues, alternately bright and dark."""
     k = np.arange(max(count, 2))
     hue = (0.58 + 0.618034 * k) % 1.0
     value = np.where(k % 3 == 0, 0.78, np.where(k % 3 == 1, 0.95, 0.58))
@@ -55,7 +55,7 @@ def reduced(image: NDArray[Pixel], longest: int) -> NDArray[Pixel]:
 
 
 def as_bytes(picture: NDArray[Any]) -> Colours:
-    """Numbers in 0..255 as bytes, (rows, columns) or (rows, columns, 3); alpha is left out."""
+    """Convert values in 0..255 to bytes, (rows, columns) or (rows, columns, 3), without alpha."""
     whole: Colours = np.clip(np.round(picture), 0, 255).astype(np.uint8)
     if whole.ndim == 3 and whole.shape[2] < 3:
         return whole[..., 0]
@@ -63,14 +63,14 @@ def as_bytes(picture: NDArray[Any]) -> Colours:
 
 
 def washed(colours: Colours, part: float = 0.7) -> Colours:
-    """An image in pale grey, on which marks stand out; `part` is the share of white in it."""
+    """Convert an image to pale grey, as a background; `part` is the fraction of white."""
     grey = colours.reshape(*colours.shape[:2], -1)[..., :3].mean(axis=2)
     pale = np.round(part * 255 + (1 - part) * grey).astype(np.uint8)
     return np.repeat(pale[..., None], 3, axis=2)
 
 
 def tinted(colours: Colours, strength: NDArray[np.float64]) -> Colours:
-    """An image with dark red laid over it; strength 0 leaves a pixel as it is, 1 covers it."""
+    """Overlay an image with dark red; strength 0 keeps a pixel unchanged, 1 covers it."""
     part = np.clip(strength, 0.0, 1.0)[..., None]
     return np.round((1 - part) * colours + part * np.array([160, 10, 35])).astype(np.uint8)
 
@@ -96,7 +96,7 @@ def png(colours: Colours) -> bytes:
 def _file(rows: int, columns: int, kind: int, pixels: Colours, inks: bytes = b"") -> bytes:
     """A PNG of 8 bits per channel: grey (0), colour (2) or indexed (3)."""
     flat = pixels.reshape(rows, -1)
-    # every row of a PNG starts with the number of its filter, 0: none
+    # every row of a PNG starts with the number of its filter; 0 is no filter
     lines = np.zeros((rows, flat.shape[1] + 1), dtype=np.uint8)
     lines[:, 1:] = flat
     header = struct.pack(">IIBBBBB", columns, rows, 8, kind, 0, 0, 0)

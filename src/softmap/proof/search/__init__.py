@@ -1,1 +1,1 @@
-"""Exact search for what relaxations leave open."""
+"""Exact search (branch and bound) for models with an integrality gap."""

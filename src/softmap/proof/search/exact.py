@@ -1,4 +1,4 @@
-"""Models as flat factor tables for the native exact solver, and its answer."""
+"""The interface to the compiled exact search: models as factor tables, and results."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class FlatModel:
 
 @dataclass(frozen=True)
 class Log:
-    """The records of a search: the first `size` bytes of a file."""
+    """The proof records of a search: the first `size` bytes of a file."""
 
     path: Path
     size: int
@@ -42,7 +42,7 @@ class Log:
 
 @dataclass(frozen=True)
 class ExactResult:
-    """What the search found and proved."""
+    """The best labelling and the lower bound of a search."""
 
     labels: Ints | None
     energy: float
@@ -56,25 +56,26 @@ class ExactResult:
 
     @property
     def root_bound(self) -> float:
-        """What was proved before the first decision."""
+        """The lower bound at the root of the search tree."""
         return float(self.counts["root_bound"])
 
     @property
     def log(self) -> Log | None:
-        """The file that proves the bound, where one was asked for and could be written."""
+        """The file that proves the bound, or None if none was requested or writing failed."""
         size = int(self.counts["logged"])
         return Log(Path(self.counts["log"]), size) if size else None
 
     @property
     def optimal(self) -> bool:
-        """Whether the labelling is proved optimal, up to the rounding slack and the gap asked."""
+        """Whether the labelling is proved optimal, up to rounding and the requested gap."""
         return self.complete and self.labels is not None
 
 
 def flatten(model: Model) -> FlatModel:
-    """The model with each auxiliary node replaced by the factor it stands for.
+    """Return the model with each auxiliary node replaced by the factor that it represents.
 
-    Costs that were rounded as products are rounded down: a bound for this is one for the model.
+    Costs that are products are rounded down, so a lower bound of the flat model is a lower bound of
+    the model.
     """
     n, aux = model.num_variables, model.auxiliaries
     pairs = np.flatnonzero((model.edges < n).all(axis=1))
@@ -97,14 +98,14 @@ def _spans(start: Ints) -> list[tuple[int, int]]:
 
 
 def _joint_scope(stride: Ints, member: Ints) -> Ints:
-    """Members in the order of the joint states' axes: the largest stride is the first axis."""
+    """Members of a factor in the order of the axes of its table, by decreasing stride."""
     if (np.diff(stride) > 0).any():
         raise ValueError("the strides of an auxiliary node must not increase")
     return member
 
 
 def flat_lam(model: Model, lam: NDArray[np.float64]) -> Costs:
-    """λ of softmap's half-edges as one block per scope entry of the flat factors."""
+    """Return λ of the half-edges as one block per variable in the scope of each flat factor."""
     n = model.num_variables
     tied = (model.edges >= n).any(axis=1)
     pairs = np.flatnonzero(~tied)
@@ -117,20 +118,30 @@ def flat_lam(model: Model, lam: NDArray[np.float64]) -> Costs:
 
 
 class ExactSearch:
-    """A search for an optimal labelling that goes on with every call.
+    """A resumable search for an optimal labelling; each call of `go_on` continues it.
 
     Parameters
     ----------
     model : Model or FlatModel
-    incumbent : labels to start from, if any are known
-    lam : λ by which costs are moved first: one block per scope entry, see `flat_lam`
-    relative_gap, absolute_gap : how much better a labelling must be to be looked for
-    presolve : whether variables and labels are taken out first; only tests leave it away
-    ascent : whether the bound of the root is raised by message passing
-    dp_limit : table entries of dynamic programming, at most
-    open_bytes : memory for open nodes; beyond it the search goes on depth first
-    seconds : what there is over all calls, by which dynamic programming is planned
-    log : where the names of files with proofs of the bound begin (docs/proofs.md)
+        The model.
+    incumbent : int array, optional
+        Labels of a known labelling.
+    lam : float array, optional
+        Initial reparametrisation λ, as `flat_lam` returns it.
+    relative_gap, absolute_gap : float
+        The search ignores labellings that improve the incumbent by less than these gaps.
+    presolve : bool
+        Whether variables and labels are eliminated first; only tests turn it off.
+    ascent : bool
+        Whether message passing raises the bound of the root.
+    dp_limit : int
+        Largest number of table entries for dynamic programming.
+    open_bytes : int
+        Memory for open nodes, in bytes. Beyond it, the search is depth first.
+    seconds : float
+        Total time over all calls, in seconds; decides whether dynamic programming is started.
+    log : str or Path, optional
+        Prefix of the names of the files with proofs of the bound (docs/proofs.md).
     """
 
     def __init__(  # noqa: PLR0913 - what a search may depend on
@@ -164,10 +175,10 @@ class ExactSearch:
         backtrack_limit: int = -1,
         stop: Any = None,
     ) -> ExactResult:
-        """Search on within limits; `lower_bound` is a true bound whatever ended the search.
+        """Continue the search within limits; `lower_bound` is valid whatever ended the search.
 
-        Dynamic programming, which cannot be interrupted and gone on with, may take until `end`
-        seconds from now. `stop` is a `StopFlag` of the native module: another thread may set it.
+        Dynamic programming cannot be resumed, so it may run until `end` seconds from now. `stop` is
+        a `StopFlag` of the compiled module, which another thread may set.
         """
         r = self._native.go_on(_labels(incumbent), time_limit, end, backtrack_limit, stop)
         labels = np.array(r.pop("labels"), np.int64)
@@ -188,6 +199,6 @@ def solve_exact(
     stop: Any = None,
     **options: Any,
 ) -> ExactResult:
-    """Search for an optimal labelling and prove it, in one call; options are `ExactSearch`'s."""
+    """Run an `ExactSearch` with the given options in one call."""
     search = ExactSearch(model, seconds=time_limit, **options)
     return search.go_on(time_limit=time_limit, backtrack_limit=backtrack_limit, stop=stop)

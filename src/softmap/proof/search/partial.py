@@ -1,11 +1,11 @@
 """Exact search of the part of a model where its relaxation is not tight.
 
-With λ, an energy is a sum of reduced costs of nodes, C_i - Σ λ, and of edges, C_e + λ_i + λ_j.
-Where the best labels known have every such term at its minimum, nothing needs to be searched. The
-rest, the loose part, is searched by itself: its nodes and the edges among them. Its optimum plus
-the minima of all other terms is a bound of the model. If the labels found leave the edges across
-the border at their minima, the bound is reached and all labels are optimal; else the part grows
-there (CombiLP: Haller, Swoboda and Savchynskyy, arXiv 2004.06370).
+With λ, an energy is a sum of reduced costs of nodes, C_i - Σ λ, and of edges, C_e + λ_i + λ_j. The
+tight part of the model consists of the nodes at which the best known labelling attains the minimum
+of every term. The other nodes, the loose part, are searched with the edges among them. The optimum
+of the loose part plus the minima of all other terms is a lower bound of the model. If the labels
+found leave the edges across the border at their minima, they attain this bound and are optimal.
+Otherwise the loose part grows there (CombiLP: Haller, Swoboda and Savchynskyy, arXiv 2004.06370).
 """
 
 from __future__ import annotations
@@ -35,20 +35,21 @@ __all__ = ["Budget", "PartialLog", "PartialResult", "PartialSearch"]
 
 @dataclass(frozen=True)
 class PartialLimits:
-    """Tolerances of the search of a part, and what its first round may use.
+    """Tolerances of a partial search, and limits of its first round.
 
     Attributes
     ----------
     first_time : float
-        Seconds for a piece in the first round; more once nothing else can be done.
+        Seconds per component in the first round.
     first_backtracks : int
-        Backtracks for a piece in the first round, where backtracks are limited.
+        Backtracks per component in the first round, if backtracks are limited.
     rounding : float
-        Part of the size of its terms: a reduced cost so close to the minimum is at it.
+        Tolerance for "at the minimum", relative to the absolute values of the terms of a reduced
+        cost.
     tight : float
-        Relative gap at which the search of a piece may stop.
+        Relative gap at which the search of a component stops.
     proved : float
-        Relative gap of the whole that counts as none.
+        Relative gap of the model below which the labelling counts as optimal.
     """
 
     first_time: float = 0.1
@@ -62,7 +63,7 @@ PARTIAL = PartialLimits()
 
 
 class Budget:
-    """Time and backtracks that all searches have together, and the share of one of them."""
+    """Time and backtracks left for all searches, and the limits of one search."""
 
     def __init__(self, deadline: float, backtracks: int) -> None:
         self.deadline, self.backtracks = deadline, backtracks
@@ -70,17 +71,17 @@ class Budget:
 
     @property
     def seconds(self) -> float:
-        """Time left for all."""
+        """Seconds left for all searches."""
         return max(0.0, self.deadline - time.perf_counter())
 
     @property
     def spent(self) -> bool:
-        """Whether nothing is left."""
+        """Whether the time or the backtracks are used up."""
         return self.seconds <= 0.0 or self.backtracks == 0
 
     @property
     def piece_seconds(self) -> float:
-        """Time for one piece, in this round; where only backtracks are limited, all there is."""
+        """Seconds per component in this round; all seconds if only backtracks are limited."""
         return (
             self.seconds
             if self.backtracks >= 0
@@ -89,18 +90,18 @@ class Budget:
 
     @property
     def piece_backtracks(self) -> int:
-        """Backtracks for one piece, in this round."""
+        """Backtracks per component in this round."""
         return min(self.backtracks, int(PARTIAL.first_backtracks * self.share))
 
     def spend(self, backtracks: int) -> None:
-        """Take off what a search has used."""
+        """Subtract the backtracks that a search has used."""
         if self.backtracks >= 0:
             self.backtracks = max(0, self.backtracks - max(1, backtracks))
 
 
 @dataclass(frozen=True)
 class PartialLog:
-    """λ, and of each piece that was searched: nodes, edges, the nodes' costs, and the records."""
+    """λ, and for each component searched: nodes, edges, node costs and proof records."""
 
     lam: Costs
     pieces: tuple[tuple[Ints, Ints, Costs, Log], ...]
@@ -108,22 +109,24 @@ class PartialLog:
 
 @dataclass(frozen=True)
 class PartialResult:
-    """What was proved and found.
+    """The best labelling and the lower bound of a partial search.
 
     Attributes
     ----------
-    bound
-        A lower bound of the model's energy, whatever ended the search.
-    labels, energy
-        The best labelling known: the one given, or one found.
-    size
-        Nodes in the loose part.
-    complete
+    bound : float
+        A lower bound on the energy of the model, whatever ended the search.
+    labels : int64[n]
+        The best labelling known: the given one, or one found by the search.
+    energy : float
+        The energy of `labels`.
+    size : int
+        Number of nodes in the loose part.
+    complete : bool
         Whether `energy` and `bound` agree up to rounding.
-    nodes
-        Of all search trees.
-    log
-        What proves the bound, where logs are kept.
+    nodes : int
+        Number of nodes of all search trees.
+    log : PartialLog or None
+        The proof of the bound, if proofs are recorded.
     """
 
     bound: float
@@ -137,11 +140,11 @@ class PartialResult:
 
 @dataclass(frozen=True)
 class _Piece:
-    """One connected piece of the loose part: its nodes, its edges, and what is known about it.
+    """One connected component of the loose part: its nodes, its edges and its best labels.
 
-    `free` are the best labels of the piece by itself, `labels` the best next to those outside;
-    the same where both are optimal for the piece. `unary` and `log` are the costs of
-    its nodes and the records of the search that proved the bound.
+    `free` holds the best labels of the component without its border edges, and `labels` the best
+    labels with them; the two are equal if one labelling is optimal for both. `unary` holds the
+    costs of its nodes, and `log` the records of the search that proved its bound.
     """
 
     nodes: Ints
@@ -155,21 +158,21 @@ class _Piece:
 
 
 class _Minima(NamedTuple):
-    """The least reduced cost of every node and of every edge."""
+    """The minimal reduced cost of every node and of every edge."""
 
     nodes: Costs
     edges: Costs
 
 
 class PartialSearch:
-    """A loose part that grows, and what is known about its pieces.
+    """A resumable search of the loose part, which grows from round to round.
 
     Attributes
     ----------
     loose : bool[n]
         The nodes of the loose part.
     choice : int64[n]
-        The labels given: of least reduced cost in all but the loose part.
+        The given labels, which have minimal reduced cost outside the loose part.
     """
 
     def __init__(
@@ -196,13 +199,13 @@ class PartialSearch:
 
     @property
     def size(self) -> int:
-        """Nodes in the loose part."""
+        """Number of nodes in the loose part."""
         return int(self.loose.sum())
 
     def go_on(
         self, *, time_limit: float = 1e9, backtrack_limit: int = -1, largest: int | None = None
     ) -> PartialResult:
-        """Search and grow within the limits; what is solved already is not solved again."""
+        """Continue within the limits; components already solved are not searched again."""
         budget = Budget(time.perf_counter() + time_limit, backtrack_limit)
         most = self.model.n if largest is None else largest
         while self.size <= most:
@@ -218,7 +221,7 @@ class PartialSearch:
         return self.result()
 
     def result(self) -> PartialResult:
-        """What is known so far."""
+        """The best labelling and bound so far."""
         closed = self._closed()
         return PartialResult(
             self.bound, self.labels, self.energy, self.size, closed, self.nodes, self._log
@@ -233,7 +236,7 @@ class PartialSearch:
         )
 
     def _combined(self, pieces: list[_Piece], *, free: bool = False) -> Ints:
-        """The labels of all pieces, and those given elsewhere."""
+        """The labels of all components, and the given labels outside the loose part."""
         x = self.choice.copy()
         for piece in pieces:
             labels = piece.free if free else piece.labels
@@ -249,7 +252,7 @@ class PartialSearch:
     # --- the loose part -------------------------------------------------------------------------
 
     def _missed(self, x: Ints) -> NDArray[np.bool_]:
-        """Edges that are not at their least reduced cost, up to rounding."""
+        """A mask of the edges whose reduced cost exceeds its minimum by more than rounding."""
         model, lam = self.model, self.lam
         ends = model.edges
         first = lam[model.half_offset[0:-1:2] + x[ends[:, 0]]]
@@ -264,7 +267,7 @@ class PartialSearch:
         return missed
 
     def _grow(self, pieces: list[_Piece]) -> bool:
-        """Add the nodes from which the labels of solved pieces disagree, and their neighbours."""
+        """Add outer endpoints of edges that solved components miss, and their neighbours."""
         ends, x = self.model.edges, self._combined(pieces, free=True)
         solved = np.zeros(self.model.n, dtype=bool)
         for piece in pieces:
@@ -278,10 +281,10 @@ class PartialSearch:
         self.loose[ends[touched]] = True
         return True
 
-    # --- its pieces -----------------------------------------------------------------------------
+    # --- components -----------------------------------------------------------------------------
 
     def _solve(self, budget: Budget) -> list[_Piece]:
-        """All connected pieces of the loose part, the smallest first."""
+        """Solve the connected components of the loose part, the smallest first."""
         from scipy.sparse import coo_array
         from scipy.sparse.csgraph import connected_components
 
@@ -300,7 +303,7 @@ class PartialSearch:
         return [self._piece(nodes[c], edges[c], unary, budget) for c in order]
 
     def _outer_unary(self, inner: Ints) -> Costs:
-        """C_i - Σ λ over edges that are not `inner`, certainly not more than in real numbers."""
+        """C_i - Σ λ over edges that are not `inner`, rounded down."""
         model = self.model
         outer = np.ones(model.m, dtype=bool)
         outer[inner] = False
@@ -309,7 +312,7 @@ class PartialSearch:
         count = len(model.unary)
         terms = np.bincount(states, minlength=count)
         total = model.unary - np.bincount(states, weights=lam, minlength=count)
-        # each of the additions is wrong by at most 2⁻⁵³ times the sum of all sizes so far
+        # error of each addition ≤ 2⁻⁵³ times the sum of the absolute values so far
         size = np.abs(model.unary) + np.bincount(states, weights=np.abs(lam), minlength=count)
         with np.errstate(invalid="ignore"):
             low = np.nextafter(total - (terms + 2) * 2.0**-51 * size, -np.inf)
@@ -317,7 +320,7 @@ class PartialSearch:
         return np.where(exact, model.unary, low)
 
     def _piece(self, nodes: Ints, edges: Ints, unary: Costs, budget: Budget) -> _Piece:
-        """One piece, solved as far as the budget goes; its own minima are a bound in any case."""
+        """Search one component within the budget; its bound is at least the sum of its minima."""
         key, model = nodes.tobytes(), self.model
         known = self._known.get(key)
         if known is not None and known.complete:
@@ -339,7 +342,7 @@ class PartialSearch:
             log, own = found.log, np.concatenate([unary[model.node_slice(i)] for i in nodes])
         free = labels = found.labels
         if found.complete and self._crossing(nodes, free):
-            # labels outside that break a hard constraint may leave none here: that proves nothing
+            # infeasibility beside the given outer labels proves nothing about the component
             settled = self._search(nodes, edges, unary + self._beside(nodes), budget)
             labels = settled.labels
             margin = 2 * PARTIAL.tight * abs(found.energy) + PARTIAL.rounding * float(
@@ -352,19 +355,19 @@ class PartialSearch:
         return piece
 
     def _border(self, nodes: Ints) -> Ints:
-        """Edges between a piece and the nodes outside."""
+        """Edges between a component and the nodes outside."""
         inside = np.zeros(self.model.n, dtype=bool)
         inside[nodes] = True
         return np.flatnonzero(inside[self.model.edges].sum(axis=1) == 1)
 
     def _crossing(self, nodes: Ints, labels: Ints | None) -> bool:
-        """Whether labels of a piece move an edge of its border away from its minimum."""
+        """Whether labels of a component put a border edge above its minimum."""
         x = self.choice.copy()
         x[nodes] = x[nodes] if labels is None else labels
         return bool(self._missed(x)[self._border(nodes)].any())
 
     def _beside(self, nodes: Ints) -> Costs:
-        """What edges of the border cost above their minima, by the label of the end inside."""
+        """Reduced costs of border edges above their minima, by label of the inner endpoint."""
         model, x = self.model, self.choice
         out = np.zeros(len(model.unary))
         member = set(nodes.tolist())
@@ -405,7 +408,7 @@ class PartialSearch:
         return found
 
     def _raise(self, pieces: list[_Piece]) -> None:
-        """Keep the bound of the pieces and the rest, if it is better, and what proves it."""
+        """Keep the bound of `_total` and its proof if the bound has improved."""
         total = self._total(pieces)
         if not total > self.bound:
             return
@@ -419,7 +422,7 @@ class PartialSearch:
             self._log = PartialLog(self.lam, tuple(searched))
 
     def _total(self, pieces: list[_Piece]) -> float:
-        """The bounds of the pieces and the minima of all other nodes and edges, rounded down."""
+        """The bounds of the components plus the minima of all other terms, rounded down."""
         rest = np.ones(self.model.m, dtype=bool)
         for piece in pieces:
             rest[piece.edges] = False
@@ -429,7 +432,7 @@ class PartialSearch:
 
 
 def _beyond_least(model: Model, lam: Costs, x: Ints) -> NDArray[np.bool_]:
-    """Nodes whose label is not of least reduced cost, up to rounding."""
+    """A mask of the nodes whose label has no minimal reduced cost, up to rounding."""
     reduced, start = reduced_nodes(model, lam), model.node_offset[:-1]
     size = np.bincount(half_states(model), weights=np.abs(lam), minlength=len(reduced))
     at = start + x
@@ -440,12 +443,12 @@ def _beyond_least(model: Model, lam: Costs, x: Ints) -> NDArray[np.bool_]:
 
 
 def _split(number: Ints, items: Ints, count: int | None = None) -> list[Ints]:
-    """Items by their numbers 0, 1, …, each list in the order of the items."""
+    """Group items by their number in 0..count-1; each group keeps the order of the items."""
     order = np.argsort(number, kind="stable")
     sizes = np.bincount(number, minlength=count or 0)
     return np.split(items[order], np.cumsum(sizes)[:-1])
 
 
 def _lower_sum(terms: Costs) -> float:
-    """A number certainly not above the sum; -inf where a term is not finite."""
+    """A lower bound on the sum (rounded down); -inf if a term is not finite."""
     return float(core.lower_sum(terms)) if np.isfinite(terms).all() else -math.inf

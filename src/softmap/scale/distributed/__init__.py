@@ -1,8 +1,8 @@
-"""One model over many processes, by way of MPI (extra `mpi`).
+"""Solve one model on many processes with MPI (extra `mpi`).
 
-The variables are cut into *parts*; every process owns some of them. A pass over the parts is a pass
-over the whole model in an order of its own (`order`), whatever the number of processes, so that a
-run on eight processes gives what a run on one gives.
+The variables are partitioned into *parts*, and every process owns some parts. The order of a pass
+depends on the parts but not on the number of processes. A run on eight processes therefore returns
+the same result as a run on one.
 """
 
 from softmap.scale.distributed.solve import DistributedResult, resume, solve

@@ -1,7 +1,7 @@
-"""Runs over parts on disk: one archive per part, and a manifest that makes them one checkpoint.
+"""Checkpoints of distributed runs: one archive per part, and a manifest.
 
-Archives of a new checkpoint have new names; the manifest, written last and atomically, names them
-with their digests. Whatever dies at whatever moment, the folder holds the last whole checkpoint.
+The archives of a new checkpoint have new names. The manifest lists them with their digests and is
+written last, atomically. The folder therefore holds a complete checkpoint whenever a process dies.
 """
 
 from __future__ import annotations
@@ -25,24 +25,24 @@ __all__ = ["Manifest", "read_manifest", "restore", "save"]
 
 KIND, PART, VERSION = "checkpoint in parts", "part of a checkpoint", 3
 MANIFEST = "checkpoint.json"
-NUMBERS = ("passes", "samples", "bound", "primal", "seconds")  # of `PartsProgress`
+NUMBERS = ("passes", "samples", "bound", "primal", "seconds")  # fields of `PartsProgress`
 
 
 @dataclass(frozen=True)
 class Manifest:
-    """What a checkpoint says of itself."""
+    """The manifest of a checkpoint."""
 
     folder: Path
     facts: dict[str, Any]
 
     @property
     def parts(self) -> int:
-        """Parts of the model."""
+        """Number of parts of the model."""
         return len(self.facts["digests"])
 
 
 def save(folder: Path, run: PartsRun) -> None:
-    """Write a checkpoint; all processes together."""
+    """Write a checkpoint; collective call of all processes."""
     state, team = run.progress, run.team
     run.passes.settle()
     problem: Exception | None = _made(folder) if team.rank == 0 else None
@@ -60,7 +60,7 @@ def save(folder: Path, run: PartsRun) -> None:
     if team.rank == 0:
         every = {number: text for found, _ in told for number, text in found.items()}
         _save_manifest(folder, serial, run, [every[k] for k in range(run.whole.parts)])
-    team.comm.Barrier()  # nobody goes on to change what is being named
+    team.comm.Barrier()  # no process continues before the manifest is written
 
 
 def _made(folder: Path) -> OSError | None:
@@ -105,7 +105,7 @@ def _save_manifest(folder: Path, serial: str, run: PartsRun, digests: list[str])
 
 
 def read_manifest(folder: Path) -> Manifest:
-    """The manifest of a folder, if it is whole."""
+    """Read the manifest of a folder; raise an error if it is damaged."""
     path = folder / MANIFEST
     try:
         facts = json.loads(path.read_text("utf-8"))
@@ -119,7 +119,7 @@ def read_manifest(folder: Path) -> Manifest:
 
 
 def restore(manifest: Manifest, run: PartsRun) -> None:
-    """Put a freshly begun run where the stored one was; all processes together."""
+    """Restore a stored state into a new run; collective call of all processes."""
     facts, team = manifest.facts, run.team
     problem = None
     try:
@@ -128,7 +128,7 @@ def restore(manifest: Manifest, run: PartsRun) -> None:
         for number in run.passes.chains:
             _restore_part(manifest, number, run)
         run.go_on(_progress(facts), np.array(facts["clock"], dtype=np.float64))
-    except Exception as error:  # of any type: whatever a damaged file may lead to
+    except Exception as error:  # a damaged file may cause errors of any type
         problem = str(error)
     if words := next((words for words in team.comm.allgather(problem) if words), None):
         raise CheckpointError(words)
@@ -163,7 +163,7 @@ def _progress(facts: dict[str, Any]) -> PartsProgress:
 
 
 def _numbers(kind: Any, facts: dict[str, Any], names: tuple[str, ...] = ()) -> dict[str, Any]:
-    """The stored fields of a dataclass, as the numbers that they have to be."""
+    """Return the stored fields of a dataclass, converted to the types of its fields."""
     return {
         f.name: count(f.name, facts[f.name]) if f.type == "int" else float(facts[f.name])
         for f in fields(kind)

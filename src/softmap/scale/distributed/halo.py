@@ -1,4 +1,4 @@
-"""What parts tell each other: messages along cut edges, and values of variables in their halos."""
+"""Exchanges between parts: messages along cut edges, and values of halo variables."""
 
 from __future__ import annotations
 
@@ -16,17 +16,20 @@ __all__ = ["Boundary", "Exchange", "message_exchanges"]
 
 Ints = NDArray[np.int64]
 Floats = NDArray[np.float64]
-Pairs = dict[tuple[int, int], Ints]  # (from part, to part) -> places, the same in both
+Pairs = dict[tuple[int, int], Ints]  # (sending part, receiving part) -> indices
 Write = Callable[[int, Ints, NDArray[Any]], None]
 
 
 class _Side:
-    """One side of an exchange: the places of each own part, and where in messages they belong.
+    """One side of an exchange: the array indices of each own part, and their message positions.
 
     Attributes
     ----------
-    sizes : dict from process to the length of the message to it, or from it
-    parts : list of (part, its places, [(process, where in the message, where among the places)])
+    sizes : dict from int to int
+        Process to the length of the message exchanged with it, in entries.
+    parts : list of (int, int array, list)
+        Each own part, its array indices, and a list of (process, slice of the message, slice of the
+        array indices).
     """
 
     def __init__(self, team: Team, pairs: Pairs, own: int) -> None:
@@ -46,15 +49,17 @@ class _Side:
 
 
 class Exchange:
-    """One kind of exchange: places that are read in some parts and written in others.
+    """An exchange: array entries that are read in some parts and written in others.
 
-    Everything for one process travels in one message, and every part is read and written once.
+    All entries for one process are sent in one message, and every part is read and written once.
 
     Parameters
     ----------
-    reads, writes : dict from (from part, to part) to places
-        Those of own parts; the n-th place that one side reads is the n-th that the other writes.
-    dtype : of the arrays
+    reads, writes : dict from (int, int) to int array
+        (sending part, receiving part) to array indices of own parts. The n-th entry that the sender
+        reads is the n-th that the receiver writes.
+    dtype : numpy dtype
+        Type of the arrays.
     """
 
     def __init__(
@@ -66,7 +71,7 @@ class Exchange:
         self.sent_bytes = self._dtype.itemsize * sum(elsewhere)
 
     def run(self, arrays: Mapping[int, NDArray[Any]], write: Write | None = None) -> None:
-        """Copy entries of the parts' arrays, or hand them to `write(part, places, values)`."""
+        """Copy entries of the parts' arrays, or call `write(part, places, values)` with them."""
         team = self._team
         leaving, arriving = (
             {process: np.empty(size, self._dtype) for process, size in side.sizes.items()}
@@ -97,7 +102,7 @@ class Exchange:
 
 
 class Boundary:
-    """Exchanges of what parts know of their own variables, for the halos of others."""
+    """Exchanges that copy values of own variables into the halos of other parts."""
 
     def __init__(self, team: Team, parts: Iterable[Part]) -> None:
         by_number = {part.number: part for part in parts}
@@ -111,16 +116,16 @@ class Boundary:
         self._states = Exchange(team, states(shared, 0), states(halo, 1))
 
     def nodes(self, arrays: Mapping[int, Ints]) -> None:
-        """Fill in the halo's entries of whole numbers over nodes."""
+        """Fill in the halo entries of integer arrays over nodes."""
         self._nodes.run(arrays)
 
     def states(self, arrays: Mapping[int, Floats]) -> None:
-        """Fill in the halo's entries of floats over the states of nodes."""
+        """Fill in the halo entries of float arrays over node states."""
         self._states.run(arrays)
 
 
 def _states(part: Part, nodes: Ints) -> Ints:
-    """Where the states of nodes are in arrays over all states of a part."""
+    """Indices of the states of some nodes in arrays over all states of a part."""
     labels = part.model.num_labels[nodes]
     return np.repeat(part.model.node_offset[nodes], labels) + spread(labels)
 
@@ -128,9 +133,10 @@ def _states(part: Part, nodes: Ints) -> Ints:
 def message_exchanges(
     team: Team, places: Iterable[tuple[Part, Callable[[Ints], Ints]]], phases: int
 ) -> dict[tuple[bool, int], Exchange]:
-    """By direction (whether forward) and phase: what its nodes have sent to other parts.
+    """Return, by (forward, phase), the exchange of messages that nodes send to other parts.
 
-    `places` are parts, and where each has its messages into half-edges, label by label.
+    `places` lists parts, each with a function that maps half-edges to the indices of the messages
+    into them.
     """
     cuts = [(_CutEdges(part), at) for part, at in places]
     return {
@@ -145,7 +151,7 @@ def message_exchanges(
 
 
 class _CutEdges:
-    """The edges of one part that lead to others, in the order of the whole model."""
+    """The edges of one part that lead to other parts, in the order of the whole model."""
 
     def __init__(self, part: Part) -> None:
         self.part = part
@@ -154,11 +160,11 @@ class _CutEdges:
         self.own_half = 2 * edges + np.where(first_own[edges], 0, 1)
         node, rank = part.model.edges.reshape(-1), part.rank
         self.own, self.far = node[self.own_half], node[self.own_half ^ 1]
-        self.early = rank[self.own] < rank[self.far]  # whether the own end is
+        self.early = rank[self.own] < rank[self.far]  # whether the own endpoint is the early one
         self.other = part.home[self.far]
 
     def sends(self, forward: bool, phase: int, places: Callable[[Ints], Ints]) -> Pairs:
-        """Places of messages that own nodes of a phase send to others, by (this, other)."""
+        """Indices of messages from own nodes of a phase to other parts, by (this, other)."""
         mine = (self.early == forward) & (self.part.phase[self.own] == phase)
         return {
             (self.part.number, other): places(self.own_half[chosen] ^ 1)
@@ -166,7 +172,7 @@ class _CutEdges:
         }
 
     def receives(self, forward: bool, phase: int, places: Callable[[Ints], Ints]) -> Pairs:
-        """Places of messages that others' nodes of a phase send here, by (other, this)."""
+        """Indices of messages from other parts' nodes of a phase, by (other, this)."""
         theirs = (self.early != forward) & (self.part.phase[self.far] == phase)
         return {
             (other, self.part.number): places(self.own_half[chosen])
@@ -174,9 +180,9 @@ class _CutEdges:
         }
 
     def nodes(self) -> tuple[Pairs, Pairs]:
-        """Own nodes in the halos of others, by (this, other), and theirs in this, by (other, this).
+        """Own nodes in other halos, by (this, other), and halo nodes here, by (other, this).
 
-        Both in the order of the model.
+        Both are in the order of the model.
         """
         shared, halo, me = {}, {}, self.part.number
         for other, chosen in self._by_other(np.ones(len(self.own), dtype=bool)):

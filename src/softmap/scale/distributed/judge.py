@@ -1,8 +1,7 @@
-"""What is known of the whole model: sizes, ruled-out states, what messages of all parts prove.
+"""Checks of a distributed run: cost statistics, arc consistency, bound and primal point.
 
-A bound is a sum of numbers that are each certainly low enough, added up so that the sum is, too;
-it does not depend on who owns which part. No process sees the messages of another one's parts
-beyond its halo.
+A bound is a sum of terms rounded down, and the sum is rounded down as well. It does not depend on
+which process owns which part. No process reads messages of other parts beyond its halo.
 """
 
 from __future__ import annotations
@@ -30,16 +29,16 @@ Floats = NDArray[np.float64]
 
 @dataclass(frozen=True)
 class Survey:
-    """Sizes of the costs of the whole model.
+    """Statistics of the costs of the whole model.
 
     Attributes
     ----------
-    scale
-        Mean range of costs within one table, as `softmap.relaxation.dual.cost_scale` has it.
-    step
-        A typical step of the costs, as `softmap.relaxation.gaps.cost_step` has it.
-    averaging
-        Whether averaged marginals are worth a look.
+    scale : float
+        Mean range of costs within one table; see `softmap.relaxation.dual.cost_scale`.
+    step : float
+        A typical difference between costs; see `softmap.relaxation.gaps.cost_step`.
+    averaging : bool
+        Whether averaged marginals are evaluated.
     """
 
     scale: float
@@ -48,12 +47,12 @@ class Survey:
 
 
 def survey(team: Team, parts: list[Part]) -> Survey:
-    """Look at the costs of all parts."""
+    """Compute the statistics of the costs of all parts."""
     table = team.table([_row(part) for part in parts], 7)
     widths, count, largest = table[:, 0].sum(), table[:, 1].sum(), table[:, 2].max()
     inverse, steps = table[:, 3].sum(), table[:, 4].sum()
     scale = float(widths / count) if count else float(largest) or 1.0
-    # costs of other sizes are scaled on one machine only
+    # only `softmap.solve` rescales costs of extreme magnitude
     if not 2.0**-40 < scale < 2.0**40 or largest > 2.0**600:
         raise ModelError(
             f"costs of a typical range of {scale:.3g} and up to {largest:.3g}: multiply all costs "
@@ -64,7 +63,7 @@ def survey(team: Team, parts: list[Part]) -> Survey:
 
 
 def _row(part: Part) -> list[float]:
-    """Ranges and steps of the tables that count as this part's, and whether edges are easy."""
+    """Ranges and steps of the tables of own nodes and edges, and whether edges are easy."""
     model = part.model
     mine = np.concatenate([np.arange(model.n) < part.own, part.counted])
     (low, high), step = model.extremes(), cost_steps(model)[mine]
@@ -78,9 +77,9 @@ def _row(part: Part) -> list[float]:
 
 
 def tightened(team: Team, parts: list[Part]) -> list[Part]:
-    """The parts with +inf on every state that arc consistency rules out anywhere.
+    """Return the parts with cost +inf on every state that arc consistency removes.
 
-    Parts cross out states on their own and tell each other, until nobody has anything to tell.
+    Every part removes states of its own nodes and exchanges its halo, until no part changes.
     """
     if not team.table([[part.model.has_forbidden] for part in parts], 1).any():
         return parts
@@ -112,7 +111,7 @@ def tightened(team: Team, parts: list[Part]) -> list[Part]:
 
 
 def _empty(part: Part, allowed: NDArray[np.bool_]) -> int:
-    """A node without states, or -1."""
+    """Return a node of the part without states, or -1."""
     kept = np.logical_or.reduceat(allowed, part.model.node_offset[:-1])
     return -1 if kept.all() else int(np.argmin(kept))
 
@@ -127,19 +126,23 @@ Arrays = dict[int, Floats]  # by part
 
 @dataclass(frozen=True, eq=False)
 class Judgement:
-    """What the messages stand for; numbers are of the whole model.
+    """The values that a check computes from the messages, for the whole model.
 
     Attributes
     ----------
-    bound, smoothed
-        Lower bound by `lam`; value of the regularised dual.
-    primals
+    bound : float
+        The lower bound that `lam` proves.
+    smoothed : float
+        The value of the regularised dual.
+    primals : list of float
         Cost of the point over the current node marginals, and over their average if there is one;
-        empty where no point was asked for.
-    edge_entropy, node_entropy, slack
-        Of the current marginals; see `softmap.methods.base.Verdict`.
-    lam, nodes : by part
-        λ (right at own nodes and own edges) and node marginals.
+        empty if no point was requested.
+    edge_entropy, node_entropy, slack : float
+        Values at the current marginals; see `softmap.methods.base.Verdict`.
+    lam : dict from int to float64 array
+        λ by part, valid at own nodes and own edges.
+    nodes : dict from int to float64 array
+        Node marginals by part.
     """
 
     bound: float
@@ -153,14 +156,20 @@ class Judgement:
 
 
 def judge(passes: Passes, eta: float, ask: Ask, averaged: bool, hard: int) -> Judgement:
-    """Judge where the messages stand. All processes call this together.
+    """Check the bound, and the point if requested; collective call of all processes.
 
     Parameters
     ----------
+    passes : Passes
+        The messages of this process's parts.
+    eta : float
+        The inverse temperature η.
+    ask : Ask
+        What to compute.
     averaged : bool
-        Whether there is an average of marginals; it is priced where everything is asked for.
+        Whether there is an average of marginals; a full check evaluates its cost.
     hard : int
-        Hard passes before the bound, where everything is asked for.
+        Number of hard passes before the bound in a full check.
     """
     averaged = averaged and ask is Ask.EVERYTHING
     shares = {number: each.shares(each.msg) for number, each in passes.chains.items()}
@@ -180,7 +189,7 @@ def judge(passes: Passes, eta: float, ask: Ask, averaged: bool, hard: int) -> Ju
 def _points(
     passes: Passes, eta: float, shares: Arrays, averaged: bool
 ) -> tuple[dict[int, list[float]], Arrays]:
-    """Terms of the points, by part, and node marginals; `shares` are used up."""
+    """Cost terms of the points, by part, and node marginals; `shares` is overwritten."""
     passes.boundary.states(shares)
     means: Arrays = {}
     if averaged:
@@ -222,7 +231,7 @@ def _summed(
 
 
 def bound_of(passes: Passes, lam: Arrays) -> float:
-    """The lower bound that λ proves. All processes call this together."""
+    """The lower bound that λ proves; collective call of all processes."""
     rows = [[chains.bound(lam[number])] for number, chains in passes.chains.items()]
     return _lower_sum(passes, passes.team.table(rows, 1)[:, 0])
 

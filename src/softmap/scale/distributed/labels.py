@@ -1,7 +1,7 @@
-"""Labellings by parts: each part is labelled with its boundary held fixed, one turn after another.
+"""Labellings of a distributed model: parts are improved one colour after another.
 
-Parts of one turn have no edges between them, so that each may change its labels without asking: the
-cost of the whole falls by what each part gains.
+Parts of one colour have no edges between them. Each may change its labels while its boundary is
+held fixed, and the decreases of the energy add up.
 """
 
 from __future__ import annotations
@@ -25,15 +25,16 @@ Arrays = dict[int, Floats]  # by part
 
 
 class LabelsByParts:
-    """The best labelling so far, each process its own parts.
+    """The best labelling so far; each process holds the labels of its own parts.
 
     Attributes
     ----------
-    labels : dict from part to the labels of its nodes, halo included
+    labels : dict from int to int64 array
+        Part to the labels of its nodes, halo included.
     energy : float
-        Of the whole labelling; +inf until one obeys the hard constraints.
+        Energy of the whole labelling; +inf until one satisfies the hard constraints.
     rounds : int
-        Improvements over all parts after a labelling was read off.
+        Number of rounds of local search over all parts after decoding.
     """
 
     rounds = 2
@@ -47,11 +48,11 @@ class LabelsByParts:
         self.energy = math.inf
 
     def price_again(self) -> None:
-        """Compute the energy of labels that were put in place; all processes together."""
+        """Recompute the energy of restored labels; collective call of all processes."""
         self.energy = self._energy(self.labels)
 
     def search(self, lam: Arrays, nodes: Arrays, seed: int) -> None:
-        """Read labels off λ and node marginals and improve them; all processes together."""
+        """Decode labels from λ and node marginals, and improve them; collective call."""
         found = self.read_off(lam, nodes)
         for step in range(self.rounds):
             for turn in self._turns():
@@ -62,16 +63,15 @@ class LabelsByParts:
         self._offer(found)
 
     def read_off(self, lam: Arrays, nodes: Arrays) -> dict[int, Ints]:
-        """Read labels off λ and node marginals; all processes together."""
+        """Decode labels from λ and node marginals; collective call of all processes."""
         found: dict[int, Ints] = {
             number: np.full(len(own), -1) for number, own in self.labels.items()
         }
-        # last part first: λ is as a forward pass has left it
+        # backward over the colours, since λ comes from a forward pass
         for turn in reversed(self._turns()):
             for number in turn:
-                inner = _Inner(
-                    self._passes.chains[number].part
-                )  # as large as the part: one at a time
+                # a submodel is as large as its part: only one is in memory at a time
+                inner = _Inner(self._passes.chains[number].part)
                 labels = inner.decoded(found[number], lam[number], nodes[number])
                 found[number][: inner.own] = labels
             self._passes.boundary.nodes(found)
@@ -79,7 +79,7 @@ class LabelsByParts:
         return found
 
     def round(self, nodes: Arrays) -> None:
-        """Take each variable's most likely label; all processes together."""
+        """Round the marginals: the most likely label of each variable; collective call."""
         chains = self._passes.chains
         found = {k: round_nodes(each.part.model, nodes[k]) for k, each in chains.items()}
         self._passes.boundary.nodes(found)
@@ -91,15 +91,15 @@ class LabelsByParts:
         return [[n for n in mine if turns[n] == turn] for turn in range(int(turns.max()) + 1)]
 
     def _offer(self, labels: dict[int, Ints]) -> None:
-        """Keep a labelling if it is better; its halos are filled in."""
+        """Keep a labelling if its energy is lower; the halos must be filled in."""
         energy = self._energy(labels)
-        # labels that nobody has looked at might cost less than +inf
+        # the initial labels were never evaluated, so any labelling replaces them
         if energy < self.energy or math.isinf(self.energy):
             self.energy = energy
             self.labels = {number: own.copy() for number, own in labels.items()}
 
     def _energy(self, labels: dict[int, Ints]) -> float:
-        """Cost of a whole labelling: the exact sum, rounded once, as `Model.energy` has it."""
+        """Energy of a labelling of all parts: the exact sum, rounded once, as `Model.energy`."""
         chains, team = self._passes.chains, self._passes.team
         own = [term for k, x in labels.items() for term in exact_terms(_costs(chains[k].part, x))]
         told: list[list[float]] = team.comm.allgather(own)
@@ -107,7 +107,7 @@ class LabelsByParts:
 
 
 class _Inner:
-    """The own variables of one part, with edges among them only."""
+    """The submodel of the own variables of one part and the edges among them."""
 
     def __init__(self, part: Part) -> None:
         self._part = part
@@ -118,24 +118,24 @@ class _Inner:
         self._model = piece(model, everyone[: self.own], chosen, everyone)
 
     def decoded(self, labels: Ints, lam: Floats, nodes: Floats) -> Ints:
-        """Labels read off λ and marginals, given the neighbours that are decided."""
+        """Decode labels from λ and marginals, given the labels of decided neighbours."""
         given = self._given(labels, lam)
         model = self._part.model
-        # a byte per entry of λ: this is made where memory is needed most
+        # one byte per entry of λ: memory peaks here
         inside = np.repeat(np.repeat(self._inside, 2), model.num_labels[model.edges.reshape(-1)])
-        order = np.argsort(self._part.rank[: self.own])[::-1]  # last of a pass first
+        order = np.argsort(self._part.rank[: self.own])[::-1]  # reverse order of a pass
         rounded = round_nodes(given, nodes[: self._part.own_states])
         return best_labelling(given, [rounded, decode(given, lam[inside], order)])[0]
 
     def improved(self, labels: Ints, seed: int) -> Ints:
-        """No dearer labels, given the neighbours'."""
+        """Improve labels by local search with the halo fixed; the energy never rises."""
         given = self._given(labels, None)
         return forests(given, best_labelling(given, [labels[: self.own]])[0], 1, 0.0, seed)
 
     def _given(self, labels: Ints, lam: Floats | None) -> Model:
-        """The model of the own variables, given the labels of the halo; those of -1 are open.
+        """Return the model of the own variables, given the labels of the halo; -1 is undecided.
 
-        An open neighbour adds the message that λ stands for, to the variable that receives it.
+        An undecided neighbour contributes the message -λ to the costs of the own variable.
         """
         model, total = self._part.model, self._part.model.unary[: self._part.own_states].copy()
         for first, last, potential in model.groups():
@@ -158,7 +158,7 @@ class _Inner:
 
 
 def _costs(part: Part, labels: Ints) -> Floats:
-    """The costs of own variables and own edges in a labelling; all labels are known."""
+    """The cost terms of own variables and own edges in a complete labelling."""
     model, own = part.model, part.own
     terms = [model.unary[model.node_offset[:own] + labels[:own]]]
     for first, last, potential in model.groups():

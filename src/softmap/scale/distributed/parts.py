@@ -1,10 +1,10 @@
 """Parts of a model: own variables, the halo of their neighbours, and the order of a pass.
 
-A pass goes through *phases*. Parts of one phase have no edges between them, so that they can be
-worked on at the same time; within a part the variables follow each other in their natural order.
-Where too many parts touch each other for that, phases are the colours of a colouring of the
-variables themselves. Either way the order is one order of all variables, whoever owns which part:
-by phase, then by part, then by number.
+A pass consists of *phases*. Parts of one phase have no edges between them and are processed in
+parallel; within a part, the variables keep their natural order. If too many parts are adjacent for
+a small number of phases, the phases are instead the colours of a colouring of the variables. Both
+cases define one order of all variables, by phase, then by part, then by number, which does not
+depend on the processes that own the parts.
 """
 
 from __future__ import annotations
@@ -27,18 +27,20 @@ Ints = NDArray[np.int64]
 
 @dataclass(frozen=True)
 class Whole:
-    """What all parts have in common.
+    """Properties of the whole model, known to all parts.
 
     Attributes
     ----------
     variables, edges, parts : int
+        Their numbers in the whole model.
     constant : float
+        The constant of the energy.
     phases : int
-        Phases of a pass.
+        Number of phases of a pass.
     turns : int64[parts]
-        Colours of the parts: those of one colour have no edges between them.
+        Colours of the parts; parts of one colour have no edges between them.
     fingerprint : str
-        Of the model that was cut.
+        Fingerprint of the whole model.
     """
 
     variables: int
@@ -52,19 +54,22 @@ class Whole:
 
 @dataclass(frozen=True, eq=False)
 class Part:
-    """Own variables, their neighbours in other parts, and all edges of the former.
+    """Own variables, their neighbours in other parts, and all edges of own variables.
 
     Attributes
     ----------
     number : int
+        Index of the part.
     model : Model
-        Nodes `0..own-1` are the part's own, those at its boundary last; the others are its halo.
-        All three are in the order of the whole model, and so are the edges.
+        The submodel. Nodes `0..own-1` are own nodes, first the inner and then the boundary nodes;
+        the remaining nodes are the halo. Each of these three groups, and the edges, are in the
+        order of the whole model.
     own : int
-    nodes, edges : int64
-        Numbers in the whole model.
+        Number of own nodes.
+    nodes, edges : int64 array
+        Their numbers in the whole model.
     home, phase : int64[nodes]
-        The part that owns each node, and its phase.
+        The part that owns each node, and the phase of the node.
     """
 
     number: int
@@ -77,12 +82,12 @@ class Part:
 
     @property
     def own_states(self) -> int:
-        """States of the own nodes, which come first."""
+        """Number of states of the own nodes, whose states come first."""
         return int(self.model.node_offset[self.own])
 
     @cached_property
     def rank(self) -> Ints:
-        """Place of each node in the order of a pass, among the nodes of this part."""
+        """Position of each node in the order of a pass, among the nodes of this part."""
         order = np.lexsort([self.nodes, self.home, self.phase])
         rank = np.empty(len(order), dtype=np.int64)
         rank[order] = np.arange(len(order))
@@ -90,18 +95,18 @@ class Part:
 
     @property
     def ends(self) -> tuple[Ints, Ints]:
-        """Early and late end of each edge."""
+        """Early and late endpoint of each edge."""
         rank, (first, second) = self.rank, self.model.edges.T.astype(np.int64)
         swapped = rank[first] > rank[second]
         return np.where(swapped, second, first), np.where(swapped, first, second)
 
     @cached_property
     def counted(self) -> NDArray[np.bool_]:
-        """Edges whose early end is own, which count as the part's."""
+        """A mask of the edges that belong to the part: their early endpoint is own."""
         return self.ends[0] < self.own
 
     def levels(self) -> tuple[Ints, list[tuple[int, int]]]:
-        """Levels of the nodes, phase after phase, the halo last, and the levels of each phase."""
+        """Return the level of each node (halo last), and the range of levels of each phase."""
         own, phase = self.own, self.phase[: self.own]
         edges = self.model.edges[(self.model.edges < own).all(axis=1)]
         alike = edges[phase[edges[:, 0]] == phase[edges[:, 1]]]
@@ -119,14 +124,18 @@ class Part:
 def cut_model(
     model: Model, part: Ints, wanted: range | None = None, *, most_phases: int = 8
 ) -> tuple[Whole, list[Part]]:
-    """The parts of a model that is in memory.
+    """Partition a model that is in memory.
 
     Parameters
     ----------
+    model : Model
+        The whole model.
     part : int64[variables]
-    wanted : range, the parts to return; all if None
+        The part of each variable.
+    wanted : range, optional
+        The parts to return; all by default.
     most_phases : int
-        Colours of the parts up to which parts are worked on one colour at a time.
+        Largest number of colours of the parts for which the phases are these colours.
     """
     if len(model.auxiliaries):
         raise ModelError(
@@ -167,14 +176,20 @@ def cut_model(
 def part_nodes(
     number: int, own: Ints, ends: NDArray[np.integer], home: NDArray[np.integer]
 ) -> Ints:
-    """The nodes of a part: inner ones, own ones at the boundary, the halo.
+    """The nodes of a part: first inner nodes, then own boundary nodes, then the halo.
 
-    Edges between inner nodes are then in memory as the nodes are, and vectors are loaded at once.
+    The messages between inner nodes are then contiguous, so that kernels load whole vectors.
 
     Parameters
     ----------
-    own : the part's own nodes
-    ends, home : of all edges that touch these, the nodes and the parts they belong to
+    number : int
+        Index of the part.
+    own : int array
+        The own nodes of the part.
+    ends : int array
+        Endpoints of all edges with an own node.
+    home : int array
+        The part of each endpoint in `ends`.
     """
     boundary = np.unique(ends[(home != number).any(axis=1)]).astype(np.int64)
     outer = np.isin(own, boundary)
@@ -182,7 +197,7 @@ def part_nodes(
 
 
 def piece(model: Model, nodes: Ints, edges: Ints, local: Ints) -> Model:
-    """The model of some nodes and edges."""
+    """Return the submodel of some nodes and edges."""
     groups: list[Group] = []
     for first, last, potential in model.groups():
         chosen = edges[(edges >= first) & (edges < last)]
@@ -196,6 +211,6 @@ def piece(model: Model, nodes: Ints, edges: Ints, local: Ints) -> Model:
 
 
 def spread(counts: Ints) -> Ints:
-    """0, 1, … for each of some counts, one after another."""
+    """Concatenate 0..count-1 for each of the counts."""
     within: Ints = np.arange(int(counts.sum())) - np.repeat(np.cumsum(counts) - counts, counts)
     return within

@@ -1,4 +1,4 @@
-"""Passes over all parts: the chain passes of each, phase by phase, and the exchanges in between."""
+"""Passes over all parts: chain passes over each part, and exchanges after each phase."""
 
 from __future__ import annotations
 
@@ -25,17 +25,19 @@ Ints = NDArray[np.int64]
 class PartChains:
     """Messages of one part and the compiled passes over its own variables.
 
-    The halo's nodes are in a level of their own that no pass goes through: they send nothing here,
-    and what they send elsewhere arrives by an exchange. Messages along cut edges are held by both
-    parts and are the same in both, to the bit, except while one of them is on its way.
+    The halo nodes are in a separate level that passes skip. The part that owns them computes their
+    messages, which arrive by an exchange. Both parts hold a copy of the messages along cut edges;
+    after each exchange the two copies are identical, bit by bit.
 
     Attributes
     ----------
-    msg, prev : float64
-        Messages, and what momentum compares them with (those into early ends only).
-    shift : float64
-        What the last half pass took off each lane.
-    mean : float64
+    msg : float64 array
+        Messages.
+    prev : float64 array
+        Messages into early endpoints that momentum extrapolates from.
+    shift : float64 array
+        Constant subtracted from each message by the last half pass.
+    mean : float64 array
         Running average of the own nodes' marginals.
     """
 
@@ -52,38 +54,38 @@ class PartChains:
     # --- passes ---
 
     def extrapolate(self, clock: Floats) -> None:
-        """Momentum, before a pass."""
+        """Extrapolate the messages (momentum) before a pass."""
         core.extrapolate(self.msg, self.prev, clock.copy(), self.loops.threads)
 
     def half_pass(self, phase: int, forward: bool, eta: float, momentum: bool, msg: Floats) -> None:
-        """Let the own nodes of one phase send, forward or backward."""
+        """Compute the messages from own nodes of one phase, forward or backward."""
         levels = self._phases[phase] if phase < len(self._phases) else None
         if levels is not None:
             prev = self.prev if momentum else None
             self.loops.half_pass(forward, msg, eta, prev=prev, shift=self.shift, levels=levels)
 
     def receive(self, places: Ints, values: Floats, *, early: bool, msg: Floats) -> None:
-        """Messages from another part; those into early ends take part in momentum."""
+        """Store messages from another part; those into early endpoints have momentum."""
         if early and msg is self.msg:
             self.prev[places] += core.RELAX * (msg[places] - values)
         msg[places] = values
 
     def sample(self, eta: float, weight: float) -> None:
-        """Let the node marginals enter their running average."""
+        """Add the current node marginals to their running average."""
         nodes = self.soft_nodes(self.shares(self.msg), eta)[0][: self.part.own_states]
         self.mean += weight * (nodes - self.mean)
 
     def places(self, halves: Ints) -> Ints:
-        """Where the messages into half-edges are, label by label."""
+        """Indices of the messages into some half-edges, one per label."""
         model = self.part.model
         labels = model.num_labels[model.edges.reshape(-1)[halves]]
         place, step = self.loops.plan.half_places
         return np.repeat(place[halves], labels) + spread(labels) * np.repeat(step[halves], labels)
 
-    # --- what messages stand for ---
+    # --- values of the messages ---
 
     def shares(self, msg: Floats) -> Floats:
-        """θ̂_i / n_i by node, after a pass; the halo's have to be filled in."""
+        """θ̂_i / n_i by node, after a pass; the caller fills in those of the halo."""
         self.loops.make_shares(msg)
         return self.loops.by_node()
 
@@ -98,7 +100,7 @@ class PartChains:
         return nodes, entropy, minima
 
     def point_terms(self, coupling: Floats, eta: float, nodes: Floats) -> list[float]:
-        """Cost, edge entropy and slack of the part's share of a point of the polytope."""
+        """Cost, edge entropy and slack of a point of the polytope, summed over this part."""
         part, loops = self.part, self.loops
         own = np.flatnonzero(part.counted)
         cost, entropy, slack = np.empty((3, len(own)))
@@ -111,7 +113,7 @@ class PartChains:
         return [float(total), *(float(core.careful_sum(each)) for each in (entropy, slack))]
 
     def smoothed(self, minima: Floats) -> float:
-        """The part's share of the smoothed dual, after a whole pass."""
+        """The terms of this part in the smoothed dual, after a whole pass."""
         plan, own = self.loops.plan, self.part.own
         lanes = plan.edge >= 0
         lanes[lanes] = (self.part.ends[1] < own)[plan.edge[lanes]]
@@ -119,20 +121,20 @@ class PartChains:
         return float(core.careful_sum(np.concatenate(terms)))
 
     def node_entropy(self, entropy: Floats) -> float:
-        """The part's share of the node entropies, each as often as it is counted."""
+        """The sum of the own node entropies, each times its counting number."""
         surplus, own = surpluses(self.part.model, self.loops.plan), self.part.own
         return float((surplus[:own] * entropy[:own]).sum())
 
     def lam(self, msg: Floats) -> Floats:
-        """λ whose plain bound is the chain bound, right at own nodes and own edges.
+        """λ whose dual bound is the chain bound, valid at own nodes and own edges.
 
-        The share of an edge's early end goes to that edge, and the early end of an own edge is
-        own; at the late end λ is the message, which both parts hold.
+        At the early endpoint of an edge, λ includes θ̂_i / n_i of that node, which is own if the
+        edge is. At the late endpoint, λ is the negative message, which both parts hold.
         """
         return self.loops.cut_with(msg, self.shares(msg))
 
     def bound(self, lam: Floats) -> float:
-        """The part's share of the bound that λ proves, rounded down."""
+        """The terms of this part in the bound that λ proves, rounded down."""
         part, loops = self.part, self.loops
         nodes, edges = np.empty(part.model.n), np.empty(part.model.m)
         core.node_minima(loops.layout, lam, nodes, loops.threads)
@@ -140,12 +142,12 @@ class PartChains:
         return float(core.lower_sum(np.concatenate([nodes[: part.own], edges[part.counted]])))
 
     def stored(self) -> dict[str, Floats]:
-        """The arrays that a run goes on from."""
+        """The arrays that a checkpoint stores."""
         return {"msg": self.msg, "prev": self.prev, "mean": self.mean, "shift": self.shift}
 
 
 def _slice(plan: Schedule, first: int, last: int) -> Any:
-    """Some levels of a schedule, as the compiled loops take it; None if there are none."""
+    """Levels first..last-1 of a schedule, in compiled form; None if there are none."""
     if first == last:
         return None
     some = slice(first, last + 1)
@@ -158,16 +160,18 @@ def _slice(plan: Schedule, first: int, last: int) -> Any:
 
 
 class Passes:
-    """The messages of this process's parts, and passes in which all processes take part.
+    """The messages of this process's parts, and collective passes of all processes.
 
     Attributes
     ----------
-    chains : dict from the number of a part to its `PartChains`
-    boundary : `Boundary`, for what parts know of their variables
+    chains : dict from int to PartChains
+        The messages of each own part, by number of the part.
+    boundary : Boundary
+        Exchanges of values of variables.
     clock : float64[3]
-        Nesterov's t, restarts, and the last restart product; the same in every process.
+        Nesterov's t, the number of restarts, and the last restart product; equal in all processes.
     halo_bytes : int
-        What this process sends to others in one pass.
+        Bytes that this process sends to others in one pass.
     """
 
     def __init__(self, team: Team, whole: Whole, parts: list[Part], threads: int) -> None:
@@ -181,14 +185,14 @@ class Passes:
         self._product: Callable[[], Floats] | None = None
 
     def run(self, count: int, eta: float) -> None:
-        """`count` passes at η with momentum, forward and backward each."""
+        """Do `count` passes at η with momentum, each forward and backward."""
         messages = {number: chains.msg for number, chains in self.chains.items()}
         for _ in range(count):
             self._extrapolate()
             self._half(True, eta, True, messages)
             self._half(False, eta, True, messages)
             sums = [[chains.loops.product] for chains in self.chains.values()]
-            self._product = self.team.begin(sums, 1)  # on its way until the next pass
+            self._product = self.team.begin(sums, 1)  # `settle` waits for it
 
     def settle(self) -> None:
         """Wait for the restart product of the last pass."""
@@ -215,9 +219,10 @@ class Passes:
             self._exchanges[forward, phase].run(arrays, receive)
 
     def hard(self, count: int) -> dict[int, Floats]:
-        """Messages after `count` hard passes and a half, from which a bound is read off.
+        """Messages after `count` hard passes and a half, which define a bound.
 
-        A copy, or, after half a pass, those that the next pass makes anew.
+        The messages are a copy if `count` is positive. Otherwise they are the messages of the run;
+        the half pass overwrites only those that the next pass recomputes.
         """
         arrays = {k: each.msg.copy() if count else each.msg for k, each in self.chains.items()}
         for half in range(2 * count + 1):
@@ -225,6 +230,6 @@ class Passes:
         return arrays
 
     def shorten_memory(self, longest: float) -> None:
-        """Let Nesterov's t be at most `longest`."""
+        """Limit Nesterov's t to at most `longest`."""
         self.settle()
         self.clock[0] = min(self.clock[0], longest)

@@ -1,7 +1,7 @@
-"""One run over parts: annealed passes and checks until a limit.
+"""A distributed run: annealed passes and checks until a limit.
 
-When η rises, when to check and what to ask is `softmap.methods.policy`'s business. Every
-decision rests on numbers that are the same in all processes.
+`softmap.methods.policy` decides when to raise η, when to check and what a check computes. Every
+decision depends on numbers that are equal in all processes.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ __all__ = ["PartsLimits", "PartsProgress", "PartsRun"]
 
 @dataclass(frozen=True)
 class PartsLimits:
-    """When to stop: relative gaps, seconds, passes."""
+    """Limits of a run: relative gaps, seconds, passes."""
 
     lp_gap: float = 1e-4
     gap: float = 1e-6
@@ -41,19 +41,20 @@ class PartsLimits:
 
 @dataclass
 class PartsProgress:
-    """Where a run stands, besides its arrays: the same in all processes.
+    """The state of a run except its arrays; equal in all processes.
 
     Attributes
     ----------
     cooling, schedule
-        What the policy remembers.
+        The state of the policy.
     passes, samples : int
-        Passes so far, and samples in the average of marginals.
+        Number of passes, and of samples in the average of marginals.
     bound, primal : float
-        The best so far.
+        The best bound and the lowest cost of a point so far.
     seconds : float
-        Time up to the last check.
+        Time up to the last check, in seconds.
     trace : Trace
+        One row per check.
     """
 
     cooling: Cooling
@@ -67,12 +68,12 @@ class PartsProgress:
 
 
 class PartsRun:
-    """The parts of this process, their messages, and the best that all have found.
+    """The parts of this process, their messages, and the best bound, point and labels.
 
     Attributes
     ----------
-    lam : dict from part to λ
-        The λ that proves the bound, right at own nodes and own edges.
+    lam : dict from int to float64 array
+        λ that proves the bound, by part, valid at own nodes and own edges.
     """
 
     annealing = Annealing()
@@ -96,18 +97,18 @@ class PartsRun:
         self.start_clock()
 
     def start_clock(self) -> None:
-        """Count time from now on, after that of an earlier run."""
+        """Start the clock at the time of the stored run."""
         self._began = time.perf_counter() - self.progress.seconds
 
     @property
     def seconds(self) -> float:
-        """Time since the run began; only the first process's counts."""
+        """Seconds since the run began, on this process; only process 0 decides by it."""
         return time.perf_counter() - self._began
 
     # --- passes ---
 
     def advance(self, limits: PartsLimits) -> Status | None:
-        """Go on to the next check, or to the first limit on the way."""
+        """Do the passes up to the next check, or to a limit; return the status of the limit."""
         state = self.progress
         target = state.schedule.next_check
         if limits.max_passes is not None:
@@ -124,7 +125,7 @@ class PartsRun:
         return Status.WORK_LIMIT if done else None
 
     def _late(self, limits: PartsLimits) -> bool:
-        """Whether time is up, by the first process's clock."""
+        """Whether the time limit is reached, by the clock of process 0."""
         if limits.time_limit is None:
             return False
         return bool(self.team.together(self.seconds >= limits.time_limit))
@@ -141,7 +142,7 @@ class PartsRun:
     # --- checks ---
 
     def check(self, limits: PartsLimits, *, last: bool) -> Status | None:
-        """Judge the messages, search for labels if due, raise η if due; why to stop, or None."""
+        """Check the messages; search for labels and raise η if due; return a status or None."""
         state, eta = self.progress, self.progress.cooling.eta
         self.passes.settle()
         ask = self._ask(limits, last)
@@ -168,20 +169,20 @@ class PartsRun:
         return closed or self._stalled()
 
     def _lp_ratio(self, limits: PartsLimits) -> float:
-        """The LP gap over the one asked for."""
+        """The LP gap divided by its tolerance."""
         return self.gaps()[0] / max(limits.lp_gap, 1e-12)
 
     def _ask(self, limits: PartsLimits, last: bool) -> Ask:
         state = self.progress
         if state.passes <= self.checks.hasty and not last:
-            return Ask.BOUND  # labels give an upper value, too, and a point costs more
+            return Ask.BOUND  # labels give a primal value in less time than a point
         tight = self.labels.energy <= state.primal < math.inf
         return state.schedule.ask(
             self.checks, state.passes, lp_ratio=self._lp_ratio(limits), tight=tight, last=last
         )
 
     def _read_labels(self, found: Judgement, limits: PartsLimits) -> None:
-        """Round the marginals, and read labels off λ unless that was enough."""
+        """Round the marginals; decode labels from λ unless rounding closes the gap."""
         self.labels.round(found.nodes)
         self._offer_labels()
         if not self._closed(limits):
@@ -189,8 +190,11 @@ class PartsRun:
             self._offer_labels()
 
     def _find_labels(self, found: Judgement, limits: PartsLimits, last: bool) -> None:
-        """Search for labels at growing intervals while they may be the best point, at the end, and
-        until some obey hard constraints."""
+        """Search for labels if due.
+
+        A search is due at growing intervals while labels may be the best point, at the end of the
+        run, and until labels satisfy the hard constraints.
+        """
         state, energy = self.progress, self.labels.energy
         gap = state.primal - state.bound
         schedule = state.schedule
@@ -219,7 +223,7 @@ class PartsRun:
         )  # fmt: skip
         state.trace.rows.append(row)
 
-    # --- how good it is ---
+    # --- gaps ---
 
     @property
     def primal(self) -> float:
@@ -237,7 +241,7 @@ class PartsRun:
         )
 
     def ended(self, limits: PartsLimits) -> Status | None:
-        """Whether a run that is resumed has nothing left to do, and why."""
+        """Return the status if a resumed run has nothing left to do, else None."""
         return (self._closed(limits) or self._stalled()) if len(self.progress.trace) else None
 
     def _closed(self, limits: PartsLimits) -> Status | None:
@@ -248,10 +252,10 @@ class PartsRun:
         stalled = state.schedule.stalled(self.checks, state.passes, *self.gaps())
         return Status.STALLED if stalled else None
 
-    # --- what is stored ---
+    # --- checkpoints ---
 
     def arrays(self, number: int) -> dict[str, NDArray[Any]]:
-        """The arrays of a part that a run goes on from, by name."""
+        """The arrays of a part that a checkpoint stores, by name."""
         stored = self.passes.chains[number].stored()
         return stored | {"lam": self.lam[number], "labels": self.labels.labels[number]}
 
@@ -261,9 +265,9 @@ class PartsRun:
             place[...] = arrays[name]
 
     def go_on(self, progress: PartsProgress, clock: NDArray[np.float64]) -> None:
-        """Go on where another run was; its arrays are back in place. All processes together.
+        """Resume a stored run after its arrays were restored; collective call of all processes.
 
-        The bound and the energy are computed again, from λ and the labels.
+        The bound and the energy are recomputed from λ and the labels.
         """
         self.progress, self.passes.clock = progress, clock
         progress.bound = bound_of(self.passes, self.lam)
@@ -271,5 +275,5 @@ class PartsRun:
         self.start_clock()
 
     def release_lam(self, number: int) -> NDArray[np.float64]:
-        """λ of a part, which the run does not need any more."""
+        """Remove λ of a part from the run, and return it."""
         return self.lam.pop(number)

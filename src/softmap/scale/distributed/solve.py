@@ -30,14 +30,14 @@ __all__ = ["DistributedResult", "resume", "solve"]
 
 @dataclass(frozen=True)
 class PartsEach:
-    """Parts per process unless given.
+    """Default numbers of parts per process.
 
     Attributes
     ----------
     blocks : int
-        Of a grid, whose blocks have two colours: passes are faster over large parts.
+        For a grid, whose blocks have two colours. Passes over large parts are faster.
     others : int
-        Of other graphs: enough for each process to have parts of every colour.
+        For other graphs: enough parts for each process to own some of every colour.
     """
 
     blocks: int = 2
@@ -46,22 +46,37 @@ class PartsEach:
 
 @dataclass(frozen=True, eq=False)
 class DistributedResult:
-    """What a run over parts has found; numbers are of the whole model, in every process.
+    """The result of a distributed run; all numbers refer to the whole model, in every process.
 
     Attributes
     ----------
-    status, bound, primal, energy
-        As in `softmap.Result`: a certified lower bound on the LP and MAP optimum, the cost of a
-        point of the local polytope, the cost of the labelling.
-    relative_lp_gap, relative_gap : float, as `Result.relative_gap` has them
-    passes, seconds, eta, trace
-        How it went.
+    status : Status
+        Why the run stopped.
+    bound : float
+        A certified lower bound on the LP and MAP optimum.
+    primal : float
+        The cost of a point of the local polytope.
+    energy : float
+        The cost of the labelling.
+    relative_lp_gap, relative_gap : float
+        Defined as in `softmap.Result`.
+    passes : int
+        Number of passes.
+    seconds : float
+        Time of the run, in seconds.
+    eta : float
+        The last inverse temperature η.
+    trace : Trace
+        One row per check.
     variables, edges, parts, processes : int
-    labels, lam : dict
-        Of this process's parts: (variables, labels) and (half-edges, λ) in numbers of the whole
-        model. λ is given at half-edges of own variables; together they prove `bound`.
+        Numbers of variables, edges, parts and processes.
+    labels : dict from int to (int64 array, int64 array)
+        Variables (numbered as in the whole model) and their labels, for each part of this process.
+    lam : dict from int to (int64 array, float64 array)
+        Half-edges of own variables (numbered as in the whole model) and their λ, for each part of
+        this process. λ of all processes together proves `bound`.
     halo_bytes : int
-        What this process sends to others in one pass.
+        Bytes that this process sends to others in one pass.
     """
 
     status: Status
@@ -84,7 +99,7 @@ class DistributedResult:
 
     @property
     def found(self) -> bool:
-        """Whether the labels obey all hard constraints."""
+        """Whether the labels satisfy all hard constraints."""
         return bool(np.isfinite(self.energy))
 
 
@@ -104,27 +119,44 @@ def solve(  # noqa: PLR0913 - one keyword per thing a user may want to say
     checkpoint_every: float = 30.0,
     on_check: Callable[[Row], Any] | None = None,
 ) -> DistributedResult:
-    """Solve the relaxation of one model by all processes of a communicator, and look for labels.
+    """Solve the LP relaxation of one model on all processes of a communicator, and find labels.
 
-    All processes call it with the same arguments.
+    This is a collective call: all processes call it with the same arguments.
 
     Parameters
     ----------
-    model : Model, or the folder of a model in parts (`softmap convert --parts`)
-        Of a folder, each process reads its own parts only.
-    comm : communicator of mpi4py, such as `MPI.COMM_WORLD`; this process alone if None
-    parts : int
-        Parts the variables are cut into; eight per process if left out, two where they are
-        blocks of a grid, one for a process alone.
-        Runs with equally many parts give the same result on any number of processes.
+    model : Model, str or Path
+        A model, or the folder of a model in parts (`softmap convert --parts`). From a folder, each
+        process reads its own parts only.
+    comm : communicator of mpi4py, optional
+        For example `MPI.COMM_WORLD`. By default, only this process takes part.
+    parts : int, optional
+        Number of parts into which the variables are partitioned. By default two per process for
+        the blocks of a grid, eight per process for other graphs, and one if there is only one
+        process. Runs with the same number of parts give the same result on any number of
+        processes.
     partition : "auto", "grid", "metis" or "own"
-        How they are cut: see `softmap.model.partition`.
-    lp_gap, gap, time_limit, threads, eta
-        As in `softmap.solve`; threads are those of each process.
-    max_passes : int, stop after so many
-    checkpoint : folder, written at intervals and at the end; see `resume`
-    checkpoint_every : float, seconds between two of them
-    on_check : function, called with each row of the trace in the first process
+        How the variables are partitioned; see `softmap.model.partition`.
+    lp_gap, gap : float
+        Relative tolerances, as in `softmap.solve`.
+    time_limit : float, optional
+        Stop after this many seconds.
+    max_passes : int, optional
+        Stop after this many passes.
+    threads : int, optional
+        Number of threads of each process.
+    eta : float, optional
+        The first inverse temperature, as in `softmap.solve`.
+    checkpoint : str or Path, optional
+        Folder of the checkpoint, written at intervals and at the end; see `resume`.
+    checkpoint_every : float
+        Seconds between two checkpoints.
+    on_check : function, optional
+        Called with each row of the trace, in the first process only.
+
+    Returns
+    -------
+    DistributedResult
 
     Examples
     --------
@@ -158,10 +190,10 @@ def resume(  # noqa: PLR0913 - the keywords of `solve`
     checkpoint_every: float = 30.0,
     on_check: Callable[[Row], Any] | None = None,
 ) -> DistributedResult:
-    """Go on from a checkpoint, on any number of processes, to the same result.
+    """Resume a run from a checkpoint, on any number of processes, to the same result.
 
-    Takes what `solve` takes; a model in memory is cut as it was cut then, so `partition` has to be
-    the same.
+    The parameters are those of `solve`. A model in memory is partitioned again, so `partition` must
+    be that of the stored run.
     """
     limits = _limits(lp_gap, gap, time_limit, max_passes)
     manifest = storage.read_manifest(_checked_folder(folder))
@@ -182,7 +214,7 @@ def _limits(lp_gap: Any, gap: Any, time_limit: Any, max_passes: Any) -> PartsLim
 
 
 def _threads(team: Team, threads: Any) -> int:
-    """Threads of this process: its share of the machine's cores unless given."""
+    """Number of threads of this process; by default an equal share of the machine's cores."""
     if threads is not None:
         return count("threads", threads, 1, MOST_THREADS)
     return max(1, usable_cores() // team.on_this_machine())
@@ -191,13 +223,13 @@ def _threads(team: Team, threads: Any) -> int:
 def _begun(
     model: Any, comm: Any, parts: int | None, partition: str
 ) -> tuple[Team, Whole, list[Part]]:
-    """The team, and this process's parts of the model."""
+    """Return the team, the properties of the model, and the parts of this process."""
     size = 1 if comm is None else int(getattr(comm, "size", 1))
     if isinstance(model, Model):
         blocks = model.shape is not None and partition in ("auto", "grid")
         usual = (PartsEach().blocks if blocks else PartsEach().others) * size if size > 1 else 1
         wanted = min(model.n, usual if parts is None else count("parts", parts, 1))
-        # every process cuts the whole model, in the same way
+        # every process partitions the whole model, with the same outcome
         part = partitioned(model, wanted, partition)
         team = Team(comm, wanted)
         whole, pieces = cut_model(model, part, team.mine)
@@ -228,7 +260,7 @@ def _folder(checkpoint: Any) -> Path | None:
 
 @dataclass
 class _Store:
-    """Where checkpoints go, if anywhere, and when the next one is due."""
+    """The folder of the checkpoints, if any, and the time of the next one."""
 
     folder: Path | None
     every: float
@@ -242,7 +274,7 @@ class _Store:
             self._saved = time.perf_counter()
 
     def due(self, run: PartsRun) -> bool:
-        """Whether it is time, by the first process's clock."""
+        """Whether the next checkpoint is due, by the clock of process 0."""
         return bool(run.team.together(time.perf_counter() - self._saved >= self.every))
 
 
@@ -255,7 +287,7 @@ def _loop(
     while status is None:
         limited = run.advance(limits)
         if limited is not None:
-            store.save(run)  # before this check, which a longer run would not make
+            store.save(run)  # stored before the last check, which a longer run would not do
         status = run.check(limits, last=limited is not None) or limited
         if on_check is not None and run.team.rank == 0:
             on_check(run.progress.trace[-1])
@@ -280,7 +312,7 @@ def _result(run: PartsRun, status: Status) -> DistributedResult:
 
 
 def _own_lam(part: Part, lam: NDArray[np.float64]) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
-    """Half-edges of own variables, in numbers of the whole model, and their λ one after another."""
+    """Half-edges of own variables, numbered as in the whole model, and their λ, concatenated."""
     node = part.model.edges.reshape(-1)
     own = np.flatnonzero(node < part.own)
     kept = np.repeat(node < part.own, part.model.num_labels[node])

@@ -1,7 +1,7 @@
 """Models in parts on disk: a folder with one file per part and a manifest.
 
-Files hold the arrays of `softmap.io.npz`, with a few more, and are not packed: each process maps
-its own parts into memory, and nobody reads all of them.
+Each file holds the arrays of `softmap.io.npz` and the arrays `EXTRA`, uncompressed. Each process
+maps the files of its own parts into memory; no process reads all parts.
 """
 
 from __future__ import annotations
@@ -41,13 +41,24 @@ def write_grid(
 ) -> None:
     """Write a Potts grid in parts: unary costs uniform on [0, 1], one weight for all edges.
 
-    Like `softmap.generators.potts_grid`, but each cost is a function of the seed and of its place,
-    so that parts can be made one by one, and a checkerboard of tiles is the order of a pass.
+    The grid is like `softmap.generators.potts_grid`, but each cost depends only on the seed, the
+    variable and the label, so that parts are generated one by one. The phases of a pass are the two
+    colours of a checkerboard of tiles.
 
     Parameters
     ----------
+    folder : str or Path
+        The folder.
+    rows, cols : int
+        Size of the grid, in variables.
+    d : int
+        Number of labels.
     tiles : (int, int)
-        Tiles down and across, one part each.
+        Number of tiles vertically and horizontally; each tile is a part.
+    weight : float
+        Potts weight of all edges.
+    seed : int
+        Random seed.
     """
     rows, cols, d = count("rows", rows, 1), count("cols", cols, 1), count("d", d, 1)
     weight, seed = real("weight", weight), count("seed", seed)
@@ -62,7 +73,7 @@ def write_grid(
 
 
 class _Grid:
-    """A grid whose costs are functions of their place."""
+    """A grid whose costs depend only on the seed, the variable and the label."""
 
     def __init__(
         self, rows: int, cols: int, d: int, down: int, across: int, weight: float, seed: int
@@ -73,7 +84,7 @@ class _Grid:
         self.col_cuts = np.arange(across + 1) * cols // across
 
     def whole(self) -> Whole:
-        """What all parts have in common."""
+        """Properties of the whole model."""
         words = f"grid {self.rows} {self.cols} {self.d} {self.weight!r} {self.seed}"
         return Whole(
             variables=self.rows * self.cols,
@@ -94,7 +105,7 @@ class _Grid:
         return np.asarray(row * self.across + col)
 
     def parts(self) -> Iterator[Part]:
-        """The tiles one by one."""
+        """Yield the part of each tile."""
         for number in range(self.down * self.across):
             yield self._part(number)
 
@@ -113,7 +124,7 @@ class _Grid:
         return Part(number, model, len(own), nodes, edges, home, self._turn(home))
 
     def _edges(self, r0: int, r1: int, c0: int, c1: int) -> tuple[Ints, Ints]:
-        """Ends and numbers of all edges that touch a tile; numbered as `grid_edges` has them."""
+        """Endpoints and numbers (as in `grid_edges`) of all edges with a node in the tile."""
         row, col = np.meshgrid(
             np.arange(r0, r1), np.arange(max(c0 - 1, 0), min(c1, self.cols - 1)), indexing="ij"
         )
@@ -130,7 +141,7 @@ class _Grid:
         return ends, np.concatenate([across, down])
 
     def _unary(self, nodes: Ints) -> NDArray[np.float64]:
-        """Numbers in [0, 1) that depend on seed, variable and label only (SplitMix64's mixing)."""
+        """Uniform costs in [0, 1) by seed, variable and label (mixing function of SplitMix64)."""
         key = np.uint64(self.seed * 0x9E3779B97F4A7C15 % 2**64)
         state = nodes.astype(np.uint64)[:, None] * np.uint64(self.d)
         z: Any = (state + np.arange(self.d, dtype=np.uint64)) * np.uint64(0x9E3779B97F4A7C15) + key
@@ -149,14 +160,18 @@ COUNTS = ("variables", "edges", "parts", "phases")
 def write_parts(
     model: Model, folder: str | os.PathLike[str], parts: int, *, partition: str = "auto"
 ) -> None:
-    """Cut a model into parts and write them into a folder.
+    """Partition a model and write the parts into a folder.
 
     Parameters
     ----------
-    folder : path; made if it is not there
+    model : Model
+        The model.
+    folder : str or Path
+        The folder; it is created if it does not exist.
     parts : int
+        Number of parts.
     partition : "auto", "grid", "metis" or "own"
-        How to cut: see `softmap.model.partition.partition`.
+        How the variables are partitioned; see `softmap.model.partition.partition`.
     """
     part = partitioned(checked_model(model), count("parts", parts, 1), partition)
     whole, pieces = cut_model(model, part)
@@ -164,7 +179,7 @@ def write_parts(
 
 
 def write_folder(folder: Any, whole: Whole, parts: Iterable[Part]) -> None:
-    """Write parts one by one; the manifest last, so that a folder with one is whole."""
+    """Write parts one by one, then the manifest: a folder with a manifest is complete."""
     if not isinstance(folder, str | os.PathLike) or "\0" in str(folder):
         raise OptionError(f"expected a folder, not {shown(folder)}")
     path = Path(folder)
@@ -187,7 +202,7 @@ def _file(folder: Path, number: int) -> Path:
 
 
 def read_whole(folder: Path) -> Whole:
-    """What the manifest says of the model."""
+    """Read the properties of the whole model from the manifest."""
     path = folder / MANIFEST
     try:
         facts = json.loads(path.read_text("utf-8"))
@@ -197,7 +212,7 @@ def read_whole(folder: Path) -> Whole:
         raise FormatError(f"expected a {KIND}", path)
     if facts.get("version") != VERSION:
         raise FormatError(f"format {shown(facts.get('version'))}; expected {VERSION}", path)
-    if facts.get("form", "npz") != "npz":  # what earlier versions wrote
+    if facts.get("form", "npz") != "npz":  # the form that earlier versions wrote
         raise FormatError(f"parts of form {shown(facts['form'])}; expected npz", path)
     try:
         whole = Whole(
@@ -214,7 +229,7 @@ def read_whole(folder: Path) -> Whole:
 
 
 def read_parts(folder: Path, whole: Whole, wanted: range) -> list[Part]:
-    """Some parts, mapped into memory."""
+    """Return some parts, mapped into memory."""
     return [_read(_file(folder, number), number, whole) for number in wanted]
 
 
@@ -233,7 +248,7 @@ def _read(path: Path, number: int, whole: Whole) -> Part:
 
 
 def _sound(part: Part, whole: Whole) -> bool:
-    """Whether what follows can rely on the arrays."""
+    """Whether the arrays of a part are consistent, so that other code may rely on them."""
     n, m = part.model.n, part.model.m
     sizes = [(part.nodes, n, whole.variables), (part.home, n, whole.parts)]
     sizes += [(part.phase, n, whole.phases), (part.edges, m, whole.edges)]

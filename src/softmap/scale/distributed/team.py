@@ -1,4 +1,4 @@
-"""The processes of a run: who owns which part, and sums that do not depend on it."""
+"""The processes of a run: the owner of each part, and sums that do not depend on owners."""
 
 from __future__ import annotations
 
@@ -16,33 +16,33 @@ Floats = NDArray[np.float64]
 
 
 class Alone:
-    """Stands for a communicator where there is one process and no MPI."""
+    """A communicator of one process, without MPI."""
 
     rank = 0
     size = 1
 
     def bcast(self, value: Any, root: int = 0) -> Any:
-        """What everybody has."""
+        """Return the value itself."""
         return value
 
     def allgather(self, value: Any) -> list[Any]:
-        """What everybody has, from everybody."""
+        """Return a list with the value of this process."""
         return [value]
 
     def Barrier(self) -> None:
-        """Nobody to wait for."""
+        """Do nothing: there is no other process."""
 
     def Iallgatherv(self, sent: Any, received: Any) -> Alone:
-        """What everybody has, from everybody, at once."""
+        """Copy the sent array into the received array; return a completed request."""
         received[0][:] = sent
         return self
 
     def Wait(self) -> None:
-        """Nothing is under way."""
+        """Do nothing: the request is complete."""
 
 
 def world() -> Any:
-    """All processes that mpiexec has started; this one alone where nobody has."""
+    """The communicator of all processes started by mpiexec, or of this process alone."""
     try:
         from mpi4py import MPI
     except ImportError as error:
@@ -55,9 +55,10 @@ class Team:
 
     Parameters
     ----------
-    comm : communicator of mpi4py, or None for this process alone
+    comm : communicator of mpi4py or None
+        None: only this process takes part.
     parts : int
-        Parts of the model; every process owns a range of numbers.
+        Number of parts of the model; every process owns a range of part numbers.
     """
 
     def __init__(self, comm: Any, parts: int) -> None:
@@ -72,7 +73,7 @@ class Team:
         self._counts = np.diff(starts)
 
     def on_this_machine(self) -> int:
-        """Processes that share this one's machine, itself included."""
+        """Number of processes on this machine, this one included."""
         if isinstance(self.comm, Alone):
             return 1
         from mpi4py import MPI
@@ -84,11 +85,11 @@ class Team:
             near.Free()
 
     def table(self, rows: list[Any], width: int) -> Floats:
-        """A row of numbers per own part in; the rows of all parts, in their order, out."""
+        """Gather one row of numbers per part from all processes, in the order of the parts."""
         return self.begin(rows, width)()
 
     def begin(self, rows: list[Any], width: int) -> Callable[[], Floats]:
-        """The same, begun now: the function that is returned waits for the others."""
+        """As `table`, without blocking: the function returned waits for the rows."""
         own = np.ascontiguousarray(rows, dtype=np.float64).reshape(-1)
         everything = np.empty(self.parts * width)
         request = self.comm.Iallgatherv(own, [everything, (self._counts * width).tolist()])
@@ -100,5 +101,5 @@ class Team:
         return finish
 
     def together(self, value: Any) -> Any:
-        """What the first process says."""
+        """Broadcast the value of process 0 and return it."""
         return self.comm.bcast(value, root=0)

@@ -67,12 +67,12 @@ class Connection:
 
     @property
     def threads(self) -> int:
-        """Threads of this process that may begin before a cluster of our own is started."""
+        """Number of threads of this process that solve models before a local cluster starts."""
         return 0 if self._given is not None else self._workers or usable_cores()
 
     @cached_property
     def _dask(self) -> Any:
-        """Dask, which takes a second to load: not where threads do all there is to do."""
+        """The module `dask.distributed`, imported lazily because that takes a second."""
         return distributed_module()
 
     def __enter__(self) -> Connection:

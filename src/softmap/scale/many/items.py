@@ -41,10 +41,10 @@ class Batching:
 
 @dataclass(frozen=True, eq=False)
 class Item:
-    """One thing to solve: a model, or the path of a file that the workers can read.
+    """An item to solve: a model, or the path of a file that the workers can read.
 
-    `known` is the fingerprint of the model that a stored result belongs to: where the model has
-    not changed, it is not solved again. `evidence` is the file of its observed labels.
+    `known` is the fingerprint of the model of a stored result: a model with the same fingerprint is
+    not solved again. `evidence` is the file of its observed labels.
     """
 
     name: str
@@ -65,7 +65,7 @@ class Item:
 
 
 def files_in(paths: Iterable[Path]) -> list[Path]:
-    """The files named, and of each folder named all files in it whose suffix is one of a model."""
+    """Return the given files, and all model files (by suffix) of the given folders."""
     found: list[Path] = []
     for path in paths:
         if not path.is_dir():
@@ -79,7 +79,7 @@ def files_in(paths: Iterable[Path]) -> list[Path]:
 
 
 def evidence_beside(path: str) -> str | None:
-    """The evidence of a model file as toulbar2 names it, `X.uai.evid` for X.uai, if it exists."""
+    """Return the evidence file of a model, `X.uai.evid` for X.uai as in toulbar2, if it exists."""
     unpacked = Path(path)
     while unpacked.suffix.lower() in COMPRESSED:
         unpacked = unpacked.with_suffix("")
@@ -158,7 +158,7 @@ def _stem(source: str | os.PathLike[str]) -> str:
 
 
 def _has_model_suffix(path: Path) -> bool:
-    """Whether a name ends as that of a model that can be read does, packed or not."""
+    """Whether a file name has a suffix of a model format, possibly compressed."""
     while path.suffix.lower() in COMPRESSED:
         path = path.with_suffix("")
     known = {suffix for form in FORMATS.values() if form.reader for suffix in form.suffixes}

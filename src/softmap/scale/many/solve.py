@@ -27,19 +27,19 @@ __all__ = ["outcomes", "shared_folder", "solve_many"]
 
 @dataclass(frozen=True)
 class Flow:
-    """How batches are handed to a cluster.
+    """Tuning numbers of the submission of batches to a cluster.
 
     Attributes
     ----------
     ahead : int
-        Batches per thread that are handed over before results are back.
+        Number of batches per thread that are submitted before results arrive.
     recount : float
         Seconds between two counts of the workers.
     tick : float
         Longest wait for a result, in seconds, before the connection is tested.
     alone : float
         Seconds for which small models are solved by threads of this process, before a cluster of
-        processes is started for what is left. To start one takes about as long.
+        processes is started for the remaining models. Starting a cluster takes about as long.
     """
 
     ahead: int = 3
@@ -69,23 +69,27 @@ def solve_many(
         Workers read the paths. By default a file is named by its file name without suffixes, a
         model by its index in the list.
     client : dask.distributed.Client or str, optional
-        A client or the address of a scheduler. If left out, small models are solved by threads of
-        this process, and what is left after two seconds by a cluster of processes on this machine
-        (scripts then need `if __name__ == "__main__":`).
-    checkpoints : folder that all workers see, optional
-        Models of a lost worker go on from their checkpoints in it.
-    workers : int
-        Processes of a cluster on this machine; one per core if left out.
-    threads : int
-        Threads for each model that is solved alone; those the worker has to spare if left out.
+        A client or the address of a scheduler. By default, small models are solved by threads of
+        this process, and models that remain after two seconds by a cluster of processes on this
+        machine (scripts then need `if __name__ == "__main__":`).
+    checkpoints : str or Path, optional
+        A folder that all workers can access. Models of a lost worker are resumed from their
+        checkpoints in it.
+    workers : int, optional
+        Number of processes of a cluster on this machine; one per core by default.
+    threads : int, optional
+        Number of threads for each model that is solved alone; by default the worker's idle threads.
     evidence : bool
-        Whether a model X.uai is read with the evidence X.uai.evid where that file exists.
+        Whether a model X.uai is read with the evidence X.uai.evid if that file exists.
     **options
-        Those of `solve` that may hold for many models; limits hold for each model by itself.
+        Options of `solve` that apply to each model; limits apply to each model separately.
 
-    Returns
-    -------
-    iterator of (name, Result or exception)
+    Yields
+    ------
+    name : str
+        The name of a model.
+    outcome : Result or Exception
+        Its result, or the error.
     """
     items = listed(models_or_paths, evidence=flag("evidence", evidence))
     checked_options("solve_many", options)
@@ -121,9 +125,9 @@ def _results(
 
 
 def outcomes(items: list[Item], settings: Settings, connection: Connection) -> Iterator[Outcome]:
-    """What comes of each item, exactly once, in the order in which workers finish.
+    """Yield the outcome of each item, exactly once, in the order in which workers finish.
 
-    Where no cluster was given, threads of this process begin.
+    If no cluster was given, threads of this process start first.
     """
     left = items
     if connection.threads and settings.checkpoints is None:
@@ -146,7 +150,7 @@ class _Threads:
     Attributes
     ----------
     left : list of Item
-        What was not begun: large items, and small ones when the time was over.
+        Items not started: large ones, and small ones that remained when the time was over.
     """
 
     def __init__(self, items: list[Item], settings: Settings, threads: int) -> None:
@@ -173,7 +177,7 @@ class _Threads:
                 for future in done:
                     yield from future.result()
         finally:
-            self._stopped = True  # a run ends at its next check where nobody waits for it any more
+            self._stopped = True  # running models stop at their next check
             pool.shutdown(wait=False)
         self.left += waiting[::-1]
 
