@@ -12,6 +12,7 @@ import pytest
 from support.data import ROOT
 
 README = (ROOT / "README.md").read_text("utf-8")
+MAKE = ("MAKEFLAGS", "MAKELEVEL", "MFLAGS")
 BLOCKS = re.findall(r"^```(\w+)\n(.*?)^```", README, flags=re.MULTILINE | re.DOTALL)
 
 
@@ -27,9 +28,12 @@ def as_run(line: str) -> list[str]:
     words = shlex.split(line, comments=True)
     if words[:1] != ["make"]:
         return words
+    # the options of a make that runs these tests are not for this one
+    own = {name: value for name, value in os.environ.items() if name not in MAKE}
     shown = subprocess.run(
         ["make", "--dry-run", "--no-print-directory", *words[1:]],
         cwd=ROOT,
+        env=own,
         check=True,
         capture_output=True,
         text=True,
