@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from itertools import pairwise
+from typing import get_args
 
 import numpy as np
 import pytest
@@ -11,7 +12,7 @@ from hypothesis import strategies as st
 from test_chains import models_of
 
 from softmap import generators, lp, solve
-from softmap.methods.registry import make
+from softmap.methods.registry import METHODS, MethodName, make
 from softmap.methods.sweeps.baselines import MPLP, Diffusion, Nesterov, Sweeping
 from softmap.methods.sweeps.stars import Rule, Stars
 from softmap.model import Model
@@ -307,3 +308,7 @@ def test_annealed_stars_reach_the_lp():
     result = solve(model, method="anneal-star", goal="lp", threads=1)
     assert result.lp_gap <= 1e-4 * abs(best)
     assert result.bound - 1e-9 <= best <= result.primal + 1e-9
+
+
+def test_the_names_for_type_checkers_are_those_of_the_methods():
+    assert get_args(MethodName) == tuple(METHODS)

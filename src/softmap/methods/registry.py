@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import UserDict
 from importlib import import_module
-from typing import Any
+from typing import Any, Literal
 
 from numpy.typing import DTypeLike
 
@@ -13,7 +13,13 @@ from softmap.machine import usable_cores
 from softmap.methods.base import Algorithm
 from softmap.relaxation.dual import check_eta
 
-__all__ = ["METHODS", "find", "make"]
+__all__ = ["METHODS", "MethodName", "find", "make"]
+
+MethodName = Literal[
+    "anneal", "anneal-star", "trws", "mplp", "diffusion", "nesterov", "emp", "smp", "accel-emp",
+    "accel-smp", "accel-emp-printed", "accel-smp-printed", "bcd", "accel-bcd",
+]  # fmt: skip
+"""The names of the methods, for type checkers and editors; a method of yours is `METHODS[name]`."""
 
 
 class Methods(UserDict[str, Any]):

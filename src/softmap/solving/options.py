@@ -18,7 +18,7 @@ from numpy.typing import ArrayLike
 
 from softmap.arguments import count, flag, not_negative, positive, real, wrong
 from softmap.errors import OptionError
-from softmap.methods.registry import find
+from softmap.methods.registry import MethodName, find
 
 if TYPE_CHECKING:
     from softmap.model import Model
@@ -44,7 +44,7 @@ class Options:
     Numbers are stored as plain floats and integers, `checkpoint` and `proof` as paths.
     """
 
-    method: str = "anneal"
+    method: MethodName = "anneal"
     goal: Literal["map", "lp", "labels", "optimal"] = "map"
     lp_gap: float = 1e-4
     gap: float = 1e-6
