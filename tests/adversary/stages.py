@@ -18,7 +18,7 @@ import softmap
 from adversary.making import trial
 from adversary.promises import optimum
 from softmap.proof.search.exact import flat_lam, solve_exact
-from softmap.relaxation.scaling import scaled
+from softmap.relaxation.gaps import scaled
 from softmap.solving.problem import Problem
 from support.stage_runs import partly_searched, tightened
 

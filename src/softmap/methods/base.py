@@ -13,7 +13,7 @@ from numpy.typing import DTypeLike, NDArray
 from softmap.later import later
 from softmap.methods.policy import Ask
 from softmap.model import Model
-from softmap.relaxation.point import Coupled
+from softmap.relaxation.polytope import Coupled
 
 __all__ = ["Algorithm", "Floats", "Proposal", "State", "Verdict"]
 

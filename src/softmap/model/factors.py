@@ -34,8 +34,7 @@ from softmap.model.potentials.base import (
     largest,
     numbers,
 )
-from softmap.model.running import NO_RUNNING, Running, running_of
-from softmap.model.structure import NO_AUXILIARIES, Auxiliaries
+from softmap.model.structure import NO_AUXILIARIES, NO_RUNNING, Auxiliaries, Running, running_of
 
 __all__ = [
     "SIZES",

@@ -18,7 +18,7 @@ from softmap.model.potentials import (
     TruncatedLinear,
     TruncatedQuadratic,
 )
-from softmap.model.running import NO_RUNNING
+from softmap.model.structure import NO_RUNNING
 
 __all__ = ["Joined", "joined"]
 

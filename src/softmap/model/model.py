@@ -10,7 +10,6 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from softmap.errors import ModelError, OptionError
-from softmap.model.auxiliaries import check_auxiliaries
 from softmap.model.factors import Factor, Pieces, assemble, checked_counts
 from softmap.model.graph import grid_costs, neighbours
 from softmap.model.inputs import (
@@ -29,8 +28,17 @@ from softmap.model.inputs import (
 from softmap.model.names import Names, checked_names, named_counts
 from softmap.model.potentials import Potential
 from softmap.model.potentials.base import LARGEST_COST, Ints, integers, largest
-from softmap.model.running import NO_RUNNING, Running, check_running
-from softmap.model.structure import CARRIED, NO_AUXILIARIES, PIECE, Auxiliaries, Structure
+from softmap.model.structure import (
+    CARRIED,
+    NO_AUXILIARIES,
+    NO_RUNNING,
+    PIECE,
+    Auxiliaries,
+    Running,
+    Structure,
+    check_auxiliaries,
+    check_running,
+)
 from softmap.model.sums import careful_sums
 
 __all__ = ["Auxiliaries", "Model", "checked_model"]

@@ -17,7 +17,7 @@ from softmap.later import later, unmade
 from softmap.model.layout import layout
 from softmap.relaxation.dual import cost_scale
 from softmap.relaxation.gaps import relative_gap, stated_primal
-from softmap.relaxation.point import PrimalPoint
+from softmap.relaxation.polytope import PrimalPoint
 from softmap.solving.problem import Problem
 from softmap.solving.proof import Proof
 from softmap.solving.trace import PROVED, Status

@@ -8,7 +8,7 @@ from enum import Enum
 import numpy as np
 from numpy.typing import NDArray
 
-from softmap.relaxation.point import Beliefs
+from softmap.relaxation.polytope import Beliefs
 from softmap.solving.archive import Arrays
 
 __all__ = ["Proof", "ProofKind", "proof_arrays", "proof_from_arrays"]

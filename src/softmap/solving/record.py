@@ -23,7 +23,7 @@ from softmap.later import made, unmade
 from softmap.model import Model
 from softmap.model.layout import layout
 from softmap.relaxation.gaps import relative_gap
-from softmap.relaxation.point import PrimalPoint
+from softmap.relaxation.polytope import PrimalPoint
 from softmap.solving.best import Best
 from softmap.solving.budget import Budget
 from softmap.solving.options import Options

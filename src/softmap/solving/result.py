@@ -16,9 +16,8 @@ from softmap.errors import FormatError, ModelError, OptionError, shown
 from softmap.later import later, made
 from softmap.model import Model, checked_model
 from softmap.relaxation.consistency import tighten
-from softmap.relaxation.gaps import Gaps
-from softmap.relaxation.point import PrimalPoint
-from softmap.relaxation.scaling import scaled
+from softmap.relaxation.gaps import Gaps, scaled
+from softmap.relaxation.polytope import PrimalPoint
 from softmap.solving.archive import (
     Arrays,
     checked_path,

@@ -18,7 +18,7 @@ from softmap.proof.tightening.regions import Scope, Tightened, arrange, build, c
 from softmap.relaxation.bounds import dual_bound
 from softmap.relaxation.consistency import tighten
 from softmap.relaxation.dual import Floats, check_lam, cost_scale
-from softmap.relaxation.point import Beliefs
+from softmap.relaxation.polytope import Beliefs
 from softmap.solving.best import Best
 from softmap.solving.problem import Problem
 from softmap.solving.proof import Proof, ProofKind

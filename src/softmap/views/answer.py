@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from softmap.model import Model
-from softmap.model.drawing.images import Colours
+from softmap.model.drawing import Colours
 from softmap.model.drawn import is_image, label_image, state_name, variable_name
 from softmap.views.subject import Subject
 

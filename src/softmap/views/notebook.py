@@ -7,7 +7,7 @@ from html import escape
 
 import numpy as np
 
-from softmap.model.drawing.images import image_uri, reduced
+from softmap.model.drawing import image_uri, reduced
 from softmap.model.drawn import (
     figure,
     graph_drawing,

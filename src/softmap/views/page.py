@@ -18,8 +18,7 @@ from numpy.typing import NDArray
 from softmap import __version__
 from softmap.errors import OptionError, shown
 from softmap.io.atomic import replacing
-from softmap.model.drawn import is_image
-from softmap.model.facts import model_facts
+from softmap.model.drawn import is_image, model_facts
 from softmap.relaxation.gaps import relative_gap
 from softmap.views.curves import cost_range
 from softmap.views.pictures import clusters, pictures

@@ -19,7 +19,7 @@ from softmap.methods.cuda.links import Links
 from softmap.methods.cuda.tiling import LANES, Limits, Tiling, levels_of
 from softmap.relaxation.bounds import dual_bound
 from softmap.relaxation.consistency import tighten
-from softmap.relaxation.point import couple
+from softmap.relaxation.polytope import couple
 from softmap.solving.judge import Judge
 from support.small_models import random_model
 from support.strategies import FAMILIES, models

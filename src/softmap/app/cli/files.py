@@ -35,7 +35,7 @@ def info_command(
     as_json: JsonOption = False,
 ) -> None:
     """Describe a model: sizes, families, structure."""
-    from softmap.model.facts import model_facts
+    from softmap.model.drawn import model_facts
 
     loaded = read_model(model, values=values, form=form, block=block)
     if as_json:
@@ -47,7 +47,7 @@ def info_command(
 
 def _object(model: Model) -> dict[str, Any]:
     """The fields of `--json`."""
-    from softmap.model.facts import arity_counts, families
+    from softmap.model.drawn import arity_counts, families
     from softmap.solving.memory import memory_needed
 
     counts = model.num_labels[: model.num_visible]

@@ -10,7 +10,7 @@ from softmap import __version__
 from softmap.app.cli.exits import Exit
 from softmap.app.cli.options import as_typed
 from softmap.io.results import labelling_object
-from softmap.model.facts import arity_max
+from softmap.model.drawn import arity_max
 from softmap.views.streams import say
 
 if TYPE_CHECKING:

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from softmap.errors import FormatError, ModelError, SoftmapError
 from softmap.io.atomic import write_bytes
 from softmap.model import Model
-from softmap.model.drawing.images import as_bytes, image_uri, png, reduced
+from softmap.model.drawing import as_bytes, image_uri, png, reduced
 from softmap.model.drawn import figure, html_table
 from softmap.model.potentials.base import numbers
 from softmap.solving.archive import checked_path

@@ -20,7 +20,7 @@ from softmap.methods.policy import Ask, Cooling
 from softmap.methods.sweeps.anneal import Annealed, easily_coupled
 from softmap.model import Model
 from softmap.relaxation.dual import cost_scale
-from softmap.relaxation.point import PrimalPoint, needs_coupling
+from softmap.relaxation.polytope import PrimalPoint, needs_coupling
 
 __all__ = ["CudaAnneal", "CudaState", "DeviceJudge", "judged_on_device"]
 

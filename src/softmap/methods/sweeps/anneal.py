@@ -24,7 +24,7 @@ from softmap.methods.sweeps.messages import AVERAGING, CLOCK, Messages, Sampling
 from softmap.methods.sweeps.planning import decoding_order
 from softmap.model import Model
 from softmap.relaxation.dual import cost_scale
-from softmap.relaxation.point import Coupled
+from softmap.relaxation.polytope import Coupled
 
 __all__ = ["Anneal", "AnnealState", "Annealed", "Engine", "easily_coupled"]
 

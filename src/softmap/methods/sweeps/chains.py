@@ -20,7 +20,7 @@ from softmap.methods.sweeps.planning import Schedule, aligned, chain_schedule, s
 from softmap.model import Model
 from softmap.model.layout import layout
 from softmap.model.potentials import Potential, Potts, TruncatedLinear, TruncatedQuadratic
-from softmap.relaxation.point import Coupled, needs_coupling
+from softmap.relaxation.polytope import Coupled, needs_coupling
 
 __all__ = ["ChainMarginals", "Chains", "Proved", "polish"]
 

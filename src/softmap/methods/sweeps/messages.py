@@ -16,8 +16,7 @@ from softmap.methods.base import Floats
 from softmap.methods.sweeps.planning import Schedule, aligned
 from softmap.model import Model
 from softmap.model.layout import layout
-from softmap.relaxation.point import Coupled
-from softmap.relaxation.polytope import node_cost
+from softmap.relaxation.polytope import Coupled, node_cost
 
 __all__ = ["CLOCK", "ChainLoops", "Messages", "Sampling", "sampled_by_turns"]
 
