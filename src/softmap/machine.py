@@ -8,8 +8,6 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
-__all__ = ["Pace", "available_memory", "usable_cores"]
-
 
 @dataclass(frozen=True)
 class Trials:

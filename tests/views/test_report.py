@@ -14,7 +14,7 @@ import pytest
 
 import softmap
 from softmap.model.drawing import nominal, palette, png
-from softmap.model.drawn import arity_counts, arity_max, families, model_facts
+from softmap.model.facts import arity_counts, arity_max, families, model_facts
 from softmap.solving.proof import Proof, ProofKind
 from softmap.solving.trace import StageName
 from softmap.views.page import STAGES, likeliest, render

@@ -19,8 +19,6 @@ from softmap.io.tokens import plain_numbers, quote
 from softmap.model import Model
 from softmap.model.potentials.base import Costs
 
-__all__ = ["format_bif", "format_net", "named_bif", "named_net", "parse_bif", "parse_net"]
-
 _NO_QUOTES = re.compile(r"[^\"\n,;(){}/*%\\\x00-\x1f]+")
 
 

@@ -23,8 +23,6 @@ from softmap.model.names import Names
 from softmap.model.potentials import FAMILIES, Potential, Projection, SharedTables, Tables
 from softmap.model.structure import NO_RUNNING, Running
 
-__all__ = ["format_npz", "mapped", "model_arrays", "model_from_arrays", "parse_npz"]
-
 FORMAT = "softmap-model-1"
 _HEADER = re.compile(
     rb"\x93NUMPY\x01\x00..\{'descr': '([<|]?[iufU])(\d{1,6})', 'fortran_order': (True|False), "

@@ -25,8 +25,6 @@ from softmap.errors import ModelError
 from softmap.model.many import Automaton, Cardinality, Linear, Many, final_costs, joint
 from softmap.model.potentials.base import Costs, Ints
 
-__all__ = ["SIZES", "Chain", "ChainSizes", "chains"]
-
 
 @dataclass(frozen=True)
 class ChainSizes:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from dataclasses import dataclass
 from html import escape
 
@@ -10,63 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from softmap.model.drawing import Colours, Dot, graph_svg, image_uri, nominal, palette, reduced
+from softmap.model.facts import model_facts
 from softmap.model.structure import Structure
-
-
-def arity_counts(model: Structure) -> dict[int, int]:
-    """Return the number of factors of each arity, without unary costs.
-
-    An auxiliary node counts as one factor; the edges to its members do not count.
-    """
-    counts: Counter[int] = Counter(np.diff(model.auxiliaries.start).tolist())
-    pairs = int((model.edges < model.num_variables).all(axis=1).sum())
-    if pairs:
-        counts[2] += pairs
-    return dict(sorted(counts.items()))
-
-
-def arity_max(model: Structure) -> int:
-    """The largest number of variables that one cost depends on."""
-    return max(arity_counts(model), default=1)
-
-
-def families(model: Structure) -> dict[str, int]:
-    """Return the number of edges of each potential family."""
-    found: Counter[str] = Counter()
-    for potential in model.potentials:
-        found[potential.family] += len(potential)
-    return dict(found)
-
-
-def model_facts(model: Structure) -> dict[str, str]:
-    """Return the sizes of a model as text, by name."""
-    counts = model.num_labels[: model.num_visible]
-    low, high = int(counts.min()), int(counts.max())
-    varied = f"{low} to {high}, {counts.mean():.1f} on average"
-    arities = {f"of arity {k}": count for k, count in arity_counts(model).items()}
-    facts = {
-        "variables": f"{model.num_visible:,}",
-        "edges": f"{model.m:,}",
-        "labels": f"{low} each" if low == high else varied,
-        "arities": _listed(arities) or "unary only",
-        "families": _listed(families(model)) or "none",
-        "hard constraints": "yes" if model.has_forbidden else "none",
-    }
-    if model.shape is not None:
-        facts["grid"] = " × ".join(str(size) for size in model.shape)
-    if model.names is not None:
-        some = [str(name) for name in model.names.variables[:4]]
-        facts["names"] = ", ".join(some) + (", …" if model.num_visible > len(some) else "")
-    if len(model.auxiliaries):
-        facts["auxiliary variables"] = (
-            f"{len(model.auxiliaries):,} (one per factor of three or more)"
-        )
-    return facts
-
-
-def _listed(counts: dict[str, int]) -> str:
-    return ", ".join(f"{count:,} {name}" for name, count in counts.items())
-
 
 Labels = NDArray[np.int64]
 Floats = NDArray[np.float64]

@@ -36,17 +36,6 @@ from softmap.model.potentials.base import (
 )
 from softmap.model.structure import NO_AUXILIARIES, NO_RUNNING, Auxiliaries, Running, running_of
 
-__all__ = [
-    "SIZES",
-    "Assembly",
-    "Factor",
-    "Pieces",
-    "Sizes",
-    "assemble",
-    "checked_counts",
-]
-
-
 Factor = tuple[Sequence[Any], ArrayLike]
 Scope = tuple[int, ...]
 

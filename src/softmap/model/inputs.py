@@ -25,23 +25,6 @@ from softmap.model.potentials.base import (
     single,
 )
 
-__all__ = [
-    "LARGEST_SUM",
-    "Group",
-    "Pairwise",
-    "checked_evidence",
-    "checked_labels",
-    "checked_number",
-    "checked_potentials",
-    "checked_reach",
-    "edge_groups",
-    "finite_number",
-    "flat_unary",
-    "groups_of",
-    "offsets",
-    "other_unary",
-]
-
 LARGEST_SUM = 1e306  # limit of the sum of all |costs|: energies and bounds stay finite
 
 Pairwise = Potential | ArrayLike | Sequence[ArrayLike]

@@ -20,8 +20,6 @@ from softmap.model.potentials import (
 )
 from softmap.model.structure import NO_RUNNING
 
-__all__ = ["Joined", "joined"]
-
 Ints = NDArray[np.int64]
 Floats = NDArray[np.float64]
 

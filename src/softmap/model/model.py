@@ -41,8 +41,6 @@ from softmap.model.structure import (
 )
 from softmap.model.sums import careful_sums
 
-__all__ = ["Auxiliaries", "Model", "checked_model"]
-
 
 class Model(Structure):
     """A discrete Markov random field: minimise `Σ_i C_i(x_i) + Σ_e C_e(x_i, x_j) + constant`.

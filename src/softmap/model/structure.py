@@ -1,7 +1,7 @@
 """The flat arrays of a model, and the positions of nodes, half-edges and edges in them.
 
-Two kinds of nodes are not the user's. *Chain variables* (`Running`) hold the partial count or sum of
-a factor; their labels follow from those of other variables. *Auxiliary nodes* (`Auxiliaries`)
+Two kinds of nodes are not the user's. *Chain variables* (`Running`) hold the partial count or sum
+of a factor; their labels follow from those of other variables. *Auxiliary nodes* (`Auxiliaries`)
 represent factors of three or more variables by their joint states.
 """
 

@@ -10,8 +10,6 @@ from softmap.errors import InfeasibleModel
 from softmap.model import Model, checked_model
 from softmap.model.layout import layout
 
-__all__ = ["arc_consistency", "require_possible", "tighten"]
-
 SHOWN = 12  # largest number of variables that a message lists
 
 

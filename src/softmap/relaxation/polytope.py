@@ -361,7 +361,7 @@ class Coupled:
     cost : float
         ⟨C, μ⟩ + constant; +inf if every coupling of some edge puts mass on a forbidden pair.
     entropy : float
-        Entropy of the edge marginals before the projection to the
+        Entropy of the edge marginals before the projection to the polytope.
     slack : float
         Σ ‖ν_{e,i}‖₁ before the projection.
     plan : float64 array or None

@@ -205,7 +205,7 @@ def watcher(model: Model, options: Options) -> Watcher:
     LOG.info("solving %r by %s, goal %s", model, options.method, options.goal)
     if not options.verbose and not options.progress:
         return Watcher(lambda snapshot: None, _log_end, lambda: None)
-    from softmap.views.watching import Watching
+    from softmap.views.progress import Watching
 
     limits = {"time_limit": options.time_limit, "gap": options.gap}
     watching = Watching(verbose=options.verbose, progress=options.progress, limits=limits)

@@ -25,9 +25,8 @@ from softmap.errors import InfeasibleModel
 from softmap.labels import LabelSearch, cheapest, round_nodes
 from softmap.labels.improving import best_labelling
 from softmap.labels.search import Priced, Readable, find_feasible
-from softmap.methods.base import Algorithm, Floats, Proposal, Verdict
+from softmap.methods.base import Algorithm, Floats, Proposal, Verdict, make
 from softmap.methods.policy import Ask, Checks, Schedule
-from softmap.methods.registry import make
 from softmap.model import Model
 from softmap.model.potentials import Potts, Projection, TruncatedLinear, TruncatedQuadratic
 from softmap.relaxation.bounds import reduced_nodes

@@ -19,8 +19,7 @@ import numpy as np
 
 from softmap.errors import ModelError, OptionError
 from softmap.labels import LabelSearch
-from softmap.methods.base import Floats, Proposal
-from softmap.methods.registry import find
+from softmap.methods.base import Floats, Proposal, find
 from softmap.model import Model
 from softmap.model.potentials.base import Ints, plain
 from softmap.relaxation.bounds import dual_bound

@@ -17,8 +17,6 @@ from softmap.views.subject import Subject
 if TYPE_CHECKING:
     from rich.console import Console
 
-__all__ = ["half_blocks", "labels_in_words", "print_answer"]
-
 
 @dataclass(frozen=True)
 class AnswerLimits:

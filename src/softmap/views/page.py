@@ -18,14 +18,13 @@ from numpy.typing import NDArray
 from softmap import __version__
 from softmap.errors import OptionError, shown
 from softmap.io.atomic import replacing
-from softmap.model.drawn import is_image, model_facts
+from softmap.model.drawn import is_image
+from softmap.model.facts import model_facts
 from softmap.relaxation.gaps import relative_gap
 from softmap.views.curves import cost_range
 from softmap.views.pictures import clusters, pictures
 from softmap.views.subject import STAGES, Subject
 from softmap.views.words import certificate_sentences, headline, percent, standing
-
-__all__ = ["likeliest", "payload", "render", "write"]
 
 
 def write(result: Subject, path: Path | str, name: str | None = None, picture: Any = None) -> None:

@@ -16,8 +16,6 @@ from softmap.model.drawn import graph_drawing, is_image, label_colours, label_im
 from softmap.model.potentials.base import numbers
 from softmap.views.subject import Subject
 
-__all__ = ["clusters", "doubt", "doubt_image", "pictures"]
-
 Floats = NDArray[np.float64]
 
 

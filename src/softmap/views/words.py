@@ -1,13 +1,28 @@
-"""The certificate of a result in sentences: what was found, and what is proved."""
+"""A result in words: its numbers as text, and its certificate in sentences."""
 
 from __future__ import annotations
 
 import math
 
 from softmap.relaxation.gaps import relative_gap
+from softmap.views.console import number, ratio
 from softmap.views.subject import Subject
 
-__all__ = ["EXACT", "certificate_sentences", "headline", "percent", "standing"]
+
+def result_facts(result: Subject) -> dict[str, str]:
+    """Return energy, bound, gaps and time of a result as text, by name."""
+    gap, lp_gap = (relative_gap(value, result.unit) for value in (result.gap, result.lp_gap))
+    return {
+        "energy": number(result.energy),
+        "bound": number(result.bound),
+        "primal": number(result.primal),
+        "gap": f"{ratio(result.gap)} ({ratio(gap)} relative)",
+        "lp gap": f"{ratio(result.lp_gap)} ({ratio(lp_gap)} relative)",
+        "time": f"{result.seconds:.2f} s, set-up {result.setup_seconds:.2f} s, "
+        f"{result.sweeps:,.0f} sweeps",
+        "stopped": str(result.status),
+    }
+
 
 # Largest relative gap at which bound and energy count as equal.
 EXACT = 1e-9

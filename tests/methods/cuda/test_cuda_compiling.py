@@ -11,7 +11,7 @@ import pytest
 
 from softmap import core
 from softmap.methods.cuda.arena import ARENA
-from softmap.methods.cuda.compiling import HEADERS, Compiler, Store, sources
+from softmap.methods.cuda.cupy_device import HEADERS, Compiler, Store, sources
 from softmap.methods.cuda.engine import Clock
 from softmap.methods.cuda.levels import RANGES
 from softmap.methods.cuda.shapes import CHOICES, Shape

@@ -8,23 +8,20 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from softmap.app.cli.exits import Exit
 from softmap.app.cli.options import (
     BlockOption,
     EvidenceOption,
+    Exit,
     FormatOption,
     JsonOption,
     ModelArgument,
     ValuesOption,
 )
-from softmap.app.cli.reading import evidence_file, labellings, read_model
-from softmap.app.cli.targets import Targets, check_folder
+from softmap.app.cli.targets import Targets, check_folder, evidence_file, labellings, read_model
 from softmap.views.console import facts_table, messages, results
 
 if TYPE_CHECKING:
     from softmap.model import Model
-
-__all__ = ["convert_command", "energy_command", "info_command", "verify_command"]
 
 
 def info_command(
@@ -35,7 +32,7 @@ def info_command(
     as_json: JsonOption = False,
 ) -> None:
     """Describe a model: sizes, families, structure."""
-    from softmap.model.drawn import model_facts
+    from softmap.model.facts import model_facts
 
     loaded = read_model(model, values=values, form=form, block=block)
     if as_json:
@@ -47,7 +44,7 @@ def info_command(
 
 def _object(model: Model) -> dict[str, Any]:
     """The fields of `--json`."""
-    from softmap.model.drawn import arity_counts, families
+    from softmap.model.facts import arity_counts, families
     from softmap.solving.memory import memory_needed
 
     counts = model.num_labels[: model.num_visible]

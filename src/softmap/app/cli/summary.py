@@ -7,27 +7,16 @@ import math
 from typing import TYPE_CHECKING, Any
 
 from softmap import __version__
-from softmap.app.cli.exits import Exit
-from softmap.app.cli.options import as_typed
+from softmap.app.cli.options import Exit, as_typed
 from softmap.io.results import labelling_object
-from softmap.model.drawn import arity_max
-from softmap.views.streams import say
+from softmap.model.facts import arity_max
+from softmap.views.console import say
 
 if TYPE_CHECKING:
     from rich.console import Console
 
     from softmap.errors import InfeasibleModel
     from softmap.solving.result import Result
-
-__all__ = [
-    "as_object",
-    "exit_code",
-    "infeasible_object",
-    "print_result",
-    "remark",
-    "show_infeasible",
-    "show_result",
-]
 
 
 def as_object(result: Result) -> dict[str, Any]:
@@ -90,8 +79,7 @@ def print_result(console: Console, result: Result) -> None:
     """Print the labelling if it is small or an image, the figures and the certificate."""
     from softmap.views.answer import print_answer  # not needed for JSON
     from softmap.views.console import facts_table
-    from softmap.views.facts import result_facts
-    from softmap.views.words import certificate_sentences
+    from softmap.views.words import certificate_sentences, result_facts
 
     print_answer(console, result)
     facts = {name: as_typed(words) for name, words in result_facts(result).items()}

@@ -20,11 +20,8 @@ from softmap.solving.archive import checked_path
 from softmap.solving.result import Result
 from softmap.solving.solve import solve
 from softmap.solving.trace import Status
-from softmap.views.console import number, ratio
-from softmap.views.streams import interactive
+from softmap.views.console import interactive, number, ratio
 from softmap.views.words import headline
-
-__all__ = ["EFFORT", "Image", "Picture", "pixels"]
 
 Image = NDArray[np.float64]
 

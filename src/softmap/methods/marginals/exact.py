@@ -16,8 +16,6 @@ from softmap.model import Model, checked_model
 from softmap.relaxation.consistency import tighten
 from softmap.relaxation.dual import Floats
 
-__all__ = ["ExactMarginals", "exact_marginals", "log_sum", "narrow"]
-
 
 @dataclass(frozen=True)
 class EliminationLimits:

@@ -15,8 +15,6 @@ from softmap.model.graph import spanning_forest
 from softmap.relaxation.consistency import tighten
 from softmap.relaxation.dual import Floats
 
-__all__ = ["Forest", "Padded", "PartitionBounds", "cover", "log_partition_bounds"]
-
 Ints = NDArray[np.int64]
 
 

@@ -21,8 +21,6 @@ from softmap.relaxation import polytope
 from softmap.relaxation.consistency import tighten
 from softmap.relaxation.dual import Floats, check_lam, cost_scale
 
-__all__ = ["SoftMarginals", "adjoint", "approached", "smoothed_optimum"]
-
 
 @dataclass(frozen=True, eq=False)
 class SoftMarginals:

@@ -22,8 +22,6 @@ from softmap.methods.sweeps.stars import Rule, Stars
 from softmap.model import Model
 from softmap.relaxation.dual import cost_scale
 
-__all__ = ["MPLP", "TRWS", "AnnealStar", "Diffusion", "Nesterov"]
-
 
 @dataclass(frozen=True)
 class Sharpness:

@@ -14,7 +14,6 @@ from numpy.typing import DTypeLike, NDArray
 
 from softmap import core
 from softmap.methods.base import Floats
-from softmap.methods.sweeps.coarser import Coarser
 from softmap.methods.sweeps.messages import CLOCK, ChainLoops, Messages, Sampling
 from softmap.methods.sweeps.planning import Schedule, aligned, chain_schedule, surpluses
 from softmap.model import Model
@@ -22,7 +21,7 @@ from softmap.model.layout import layout
 from softmap.model.potentials import Potential, Potts, TruncatedLinear, TruncatedQuadratic
 from softmap.relaxation.polytope import Coupled, needs_coupling
 
-__all__ = ["ChainMarginals", "Chains", "Proved", "polish"]
+Ints = NDArray[np.int64]
 
 
 @dataclass(frozen=True)
@@ -144,15 +143,14 @@ class Chains:
             prev[:] = msg[: len(prev)]
         return Messages(msg, prev, np.array(CLOCK), aligned(len(plan.edge)))
 
-    def begin_with(self, state: Messages, small: Coarser, lam: Floats) -> None:
-        """Initialise the messages of a new run from λ of a coarsened model.
+    def begin_with(self, state: Messages, lam: Floats, source: Ints, part: Floats) -> None:
+        """Initialise the messages of a new run from λ of another model.
 
-        Forward messages are not set, because the first pass computes them.
+        Half-edge h gets `part[h]` times the λ of half-edge `source[h]`, or 0 if that is -1. Forward
+        messages are not set, because the first pass computes them.
         """
         loops = self.loops
-        core.spread(
-            loops.layout, self.plan.native, lam, small.source, small.part, state.msg, loops.threads
-        )
+        core.spread(loops.layout, self.plan.native, lam, source, part, state.msg, loops.threads)
         state.prev[:] = state.msg[: len(state.prev)]
         self._last = None
 

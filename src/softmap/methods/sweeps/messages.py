@@ -18,8 +18,6 @@ from softmap.model import Model
 from softmap.model.layout import layout
 from softmap.relaxation.polytope import Coupled, node_cost
 
-__all__ = ["CLOCK", "ChainLoops", "Messages", "Sampling", "sampled_by_turns"]
-
 
 @dataclass(frozen=True)
 class Averaging:
@@ -274,7 +272,7 @@ class ChainLoops:
         return coupling
 
     def price(self, messages: Floats, eta: float, nodes: Floats, *, whole: bool) -> Coupled:
-        """As `relaxation.point.couple` with κ = θ̂_i / n_i - M, which is not stored.
+        """As `relaxation.polytope.couple` with κ = θ̂_i / n_i - M, which is not stored.
 
         The scratch memory must hold the shares; entropy and slack are computed only if `whole`.
         """

@@ -16,20 +16,6 @@ from softmap.model import Model
 from softmap.model.graph import Graph
 from softmap.model.layout import kinds, layout
 
-__all__ = [
-    "Column",
-    "RowColumn",
-    "Schedule",
-    "Way",
-    "aligned",
-    "chain_schedule",
-    "colour_schedule",
-    "decoding_order",
-    "level_schedule",
-    "pass_order",
-    "surpluses",
-]
-
 Ints = NDArray[np.int64]
 Steps = NDArray[np.int32]
 Floats = NDArray[np.float64]

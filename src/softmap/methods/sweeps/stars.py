@@ -17,8 +17,6 @@ from softmap.model import Model
 from softmap.model.layout import layout
 from softmap.relaxation.dual import half_states
 
-__all__ = ["Rule", "Stars"]
-
 
 class Rule(Enum):
     """The update of a star; the value is the name of the compiled loop."""

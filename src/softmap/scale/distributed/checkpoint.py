@@ -21,8 +21,6 @@ from softmap.scale.distributed.run import PartsProgress, PartsRun
 from softmap.solving.archive import digest, read_archive, write_archive
 from softmap.solving.trace import Trace
 
-__all__ = ["Manifest", "read_manifest", "restore", "save"]
-
 KIND, PART, VERSION = "checkpoint in parts", "part of a checkpoint", 3
 MANIFEST = "checkpoint.json"
 NUMBERS = ("passes", "samples", "bound", "primal", "seconds")  # fields of `PartsProgress`

@@ -12,8 +12,6 @@ from numpy.typing import DTypeLike, NDArray
 from softmap.scale.distributed.parts import Part, spread
 from softmap.scale.distributed.team import Team
 
-__all__ = ["Boundary", "Exchange", "message_exchanges"]
-
 Ints = NDArray[np.int64]
 Floats = NDArray[np.float64]
 Pairs = dict[tuple[int, int], Ints]  # (sending part, receiving part) -> indices

@@ -22,8 +22,6 @@ from softmap.scale.distributed.parts import Part
 from softmap.scale.distributed.passes import Passes
 from softmap.scale.distributed.team import Team
 
-__all__ = ["Judgement", "Survey", "bound_of", "judge", "survey", "tightened"]
-
 Floats = NDArray[np.float64]
 
 

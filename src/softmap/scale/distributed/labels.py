@@ -17,8 +17,6 @@ from softmap.model.sums import exact_terms
 from softmap.scale.distributed.parts import Part, piece, spread
 from softmap.scale.distributed.passes import Passes
 
-__all__ = ["LabelsByParts"]
-
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 Arrays = dict[int, Floats]  # by part

@@ -20,8 +20,6 @@ from softmap.model import Model
 from softmap.model.graph import Graph
 from softmap.model.inputs import Group
 
-__all__ = ["Part", "Whole", "cut_model", "part_nodes", "piece", "spread"]
-
 Ints = NDArray[np.int64]
 
 

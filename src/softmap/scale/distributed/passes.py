@@ -16,8 +16,6 @@ from softmap.scale.distributed.halo import Boundary, message_exchanges
 from softmap.scale.distributed.parts import Part, Whole, spread
 from softmap.scale.distributed.team import Team
 
-__all__ = ["PartChains", "Passes"]
-
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 

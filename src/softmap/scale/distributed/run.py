@@ -26,8 +26,6 @@ from softmap.scale.distributed.team import Team
 from softmap.solving.best import RelativeGaps, Tolerances
 from softmap.solving.trace import Row, Status, Trace
 
-__all__ = ["PartsLimits", "PartsProgress", "PartsRun"]
-
 
 @dataclass(frozen=True)
 class PartsLimits:

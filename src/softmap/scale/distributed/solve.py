@@ -25,8 +25,6 @@ from softmap.scale.distributed.team import Team
 from softmap.solving.options import MOST_THREADS
 from softmap.solving.trace import Row, Status, Trace
 
-__all__ = ["DistributedResult", "resume", "solve"]
-
 
 @dataclass(frozen=True)
 class PartsEach:

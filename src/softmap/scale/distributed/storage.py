@@ -24,8 +24,6 @@ from softmap.model import Model, Potts, checked_model
 from softmap.model.partition import partition as partitioned
 from softmap.scale.distributed.parts import Part, Whole, cut_model, part_nodes
 
-__all__ = ["read_parts", "read_whole", "write_folder", "write_grid", "write_parts"]
-
 Ints = NDArray[np.int64]
 
 

@@ -10,8 +10,6 @@ from numpy.typing import NDArray
 
 from softmap.errors import MissingExtra, OptionError, shown
 
-__all__ = ["Alone", "Team", "world"]
-
 Floats = NDArray[np.float64]
 
 

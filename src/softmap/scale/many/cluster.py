@@ -11,8 +11,6 @@ from typing import Any
 from softmap.errors import MissingExtra, OptionError, SoftmapError, shown
 from softmap.machine import usable_cores
 
-__all__ = ["Connection", "Patience", "distributed_module"]
-
 
 @dataclass(frozen=True)
 class Patience:

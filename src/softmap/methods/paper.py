@@ -21,29 +21,6 @@ from softmap.model import Model
 from softmap.model.layout import layout
 from softmap.relaxation.dual import check_eta, check_lam, half_states
 
-__all__ = [
-    "BCD",
-    "EMP",
-    "SMP",
-    "AccelBCD",
-    "AccelEMP",
-    "AccelEMPPrinted",
-    "AccelSMP",
-    "AccelSMPPrinted",
-    "Accelerated",
-    "AcceleratedState",
-    "Blocks",
-    "Rule",
-    "Standard",
-    "StandardState",
-    "StarOrder",
-    "block_curvature",
-    "block_probability",
-    "lemma_gain",
-    "printed_gain",
-    "star_order",
-]
-
 
 class Rule(Enum):
     """The update of a block."""
