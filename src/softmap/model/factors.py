@@ -19,7 +19,7 @@ from numpy.typing import ArrayLike, NDArray
 from softmap.errors import ModelError, shown
 from softmap.model.chains import SIZES as CHAINS
 from softmap.model.chains import chains
-from softmap.model.inputs import FlatUnary, Group, finite_number, groups_of, offsets
+from softmap.model.inputs import FlatUnary, Group, finite_number, groups_of, offsets, within
 from softmap.model.many import AllDifferent, Many, Parity
 from softmap.model.names import Names
 from softmap.model.potentials import Potential, Projection, SharedTables, Tables
@@ -228,7 +228,7 @@ class Assembly:
             return
         tables = count[long] - 2  # of each chain; one fewer are its running variables
         owner = np.repeat(long, tables)
-        place = np.arange(len(owner)) - np.repeat(np.cumsum(tables) - tables, tables)
+        place = within(tables)
         free = len(self.num_labels) + len(self._running.unary)
         running = free + np.arange(len(owner)) - np.repeat(np.arange(len(long)), tables)
         begins, ends = place == 0, place == count[owner] - 3

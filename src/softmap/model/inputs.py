@@ -39,6 +39,12 @@ def offsets(sizes: Ints) -> Ints:
     return offset
 
 
+def within(counts: Ints) -> Ints:
+    """Return 0..count-1 for each of the counts, concatenated."""
+    places: Ints = np.arange(int(counts.sum())) - np.repeat(np.cumsum(counts) - counts, counts)
+    return places
+
+
 def finite_number(value: Any, name: str) -> float:
     """Return the value as a finite float, or raise a `ModelError` that names it."""
     try:

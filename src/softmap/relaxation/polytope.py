@@ -20,6 +20,7 @@ from softmap import core
 from softmap.errors import ModelError, OptionError
 from softmap.later import later, made
 from softmap.model import Model
+from softmap.model.inputs import within
 from softmap.model.layout import layout
 from softmap.model.potentials import Potts, TruncatedLinear
 from softmap.model.potentials.base import numbers
@@ -86,9 +87,9 @@ def _tie(model: Model, t: int, which: NDArray[np.int64]) -> _Tie:
     member, stride = aux.member[aux.start[which] + t], aux.stride[aux.start[which] + t]
     sizes, counts = model.num_labels[node], model.num_labels[member]
     start = np.cumsum(counts) - counts
-    local = np.arange(sizes.sum()) - np.repeat(np.cumsum(sizes) - sizes, sizes)
+    local = within(sizes)
     label = local // np.repeat(stride, sizes) % np.repeat(counts, sizes)
-    own = np.arange(counts.sum()) - np.repeat(start, counts)
+    own = within(counts)
     return _Tie(
         first=t == 0,
         states=np.repeat(model.node_offset[node], sizes) + local,

@@ -257,12 +257,19 @@ class ChainLoops:
     def soft_nodes(self, messages: Floats, eta: float) -> tuple[Floats, Floats, Floats]:
         """Compute the shares; return their marginals, entropies and soft minima."""
         self.make_shares(messages)
-        plan, nodes = self.plan, np.empty(self.model.unary.size)
+        return self._soft_of(self._theta, self.plan.node_at, self.plan.node_step, eta)
+
+    def soft(self, shares: Floats, eta: float) -> tuple[Floats, Floats, Floats]:
+        """As `soft_nodes`, from shares in the order of the model."""
+        steps = np.ones(self.model.n, dtype=np.int64)
+        return self._soft_of(shares, self.model.node_offset[:-1], steps, eta)
+
+    def _soft_of(
+        self, shares: Floats, at: NDArray[np.int64], step: NDArray[np.int64], eta: float
+    ) -> tuple[Floats, Floats, Floats]:
+        model, nodes = layout(self.model), np.empty(self.model.unary.size)
         entropy, minima = np.empty(self.model.n), np.empty(self.model.n)
-        core.soft_nodes(
-            layout(self.model), plan.node_at, plan.node_step, self._theta, eta, nodes, entropy,
-            minima, self.threads,
-        )  # fmt: skip
+        core.soft_nodes(model, at, step, shares, eta, nodes, entropy, minima, self.threads)
         return nodes, entropy, minima
 
     def couplings(self, messages: Floats, shares: Floats) -> Floats:
