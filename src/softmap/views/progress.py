@@ -11,7 +11,6 @@ import sys
 import threading
 import time
 from dataclasses import dataclass
-from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self, TextIO
 
 from softmap.views.console import Forgiving, messages, number, ratio
@@ -32,12 +31,7 @@ class Silent:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *error: Any) -> None:
         return None
 
     def __call__(self, snapshot: Snapshot) -> None:
@@ -61,12 +55,7 @@ class PlainLines(Silent):
         self._timer.start()
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *error: Any) -> None:
         self._timer.cancel()
 
     def __call__(self, snapshot: Snapshot) -> None:
@@ -100,13 +89,8 @@ class LiveDisplay(Silent):
         self._live.__enter__()
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        self._live.__exit__(kind, error, trace)
+    def __exit__(self, *error: Any) -> None:
+        self._live.__exit__(*error)
 
     def __call__(self, snapshot: Snapshot) -> None:
         """Replace the numbers."""

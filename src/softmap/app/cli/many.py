@@ -9,7 +9,6 @@ from contextlib import AbstractContextManager, suppress
 from dataclasses import dataclass, replace
 from glob import escape
 from pathlib import Path
-from types import TracebackType
 from typing import TYPE_CHECKING, Annotated, Any, Self
 
 import typer
@@ -217,14 +216,9 @@ class ManyDisplay(AbstractContextManager["ManyDisplay"]):
             self._live.__enter__()
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *error: Any) -> None:
         if self._live is not None:
-            self._live.__exit__(kind, error, trace)
+            self._live.__exit__(*error)
         if self._enabled:
             self._console.print(self.totals())
 
