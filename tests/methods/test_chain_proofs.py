@@ -19,8 +19,7 @@ from softmap.later import later, unmade
 from softmap.methods.sweeps import chains
 from softmap.methods.sweeps import chains as sweeps
 from softmap.methods.sweeps.anneal import Anneal
-from softmap.methods.sweeps.chains import Chains, Proved
-from softmap.methods.sweeps.messages import Messages
+from softmap.methods.sweeps.chains import Chains, Messages, Proved
 from softmap.methods.sweeps.planning import Column, chain_schedule, decoding_order
 from softmap.model import Model
 from softmap.model.potentials import SharedTables

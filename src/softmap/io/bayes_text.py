@@ -377,7 +377,8 @@ def _potential(blocks: _Blocks, network: Network) -> None:
     values = plain_numbers(text.translate(_BRACKETS))
     if values is None or len(values) != np.prod(shape):
         found = text[:60].strip().decode("utf-8", "backslashreplace")
-        raise network.error(f"{int(np.prod(shape))} probabilities of {list(network.variables)[i]!r}", found)
+        child = list(network.variables)[i]
+        raise network.error(f"{int(np.prod(shape))} probabilities of {child!r}", found)
     network.add_table(i, others, values.reshape(shape))
 
 

@@ -23,6 +23,8 @@ from softmap.model.inputs import checked_labels
 from softmap.model.many import Linear
 from softmap.model.potentials.base import Costs, integers
 
+__all__ = ["Converted", "from_bqm", "from_cqm", "from_dqm", "to_bqm", "to_cqm", "to_dqm"]
+
 
 def _dimod() -> Any:
     try:

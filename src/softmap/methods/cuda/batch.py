@@ -17,7 +17,7 @@ from softmap.methods.cuda.engine import Clock, Kept, Messages, Points
 from softmap.methods.cuda.levels import Heat, Heats
 from softmap.methods.cuda.tiling import LIMITS, Tiling, levels_of
 from softmap.methods.sweeps.anneal import RULE, easily_coupled
-from softmap.methods.sweeps.messages import AVERAGING
+from softmap.methods.sweeps.chains import AVERAGING
 from softmap.model import Model
 from softmap.model.joining import Joined, joined
 from softmap.relaxation.dual import cost_scale

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from softmap.methods.cuda.arena import Arena
 from softmap.methods.cuda.devices import Device
 from softmap.methods.cuda.levels import Half, Heat, Heats, Levels
-from softmap.methods.sweeps.messages import AVERAGING
+from softmap.methods.sweeps.chains import AVERAGING
 from softmap.model import Model
 
 

@@ -14,7 +14,7 @@ from softmap.arguments import positive
 from softmap.errors import ConvergenceWarning
 from softmap.methods.marginals.curvature import Curvature, Frame
 from softmap.methods.marginals.newton import SMOOTHING, approach
-from softmap.methods.sweeps.messages import Messages
+from softmap.methods.sweeps.chains import Messages
 from softmap.methods.sweeps.stars import Stars
 from softmap.model import Model
 from softmap.relaxation import polytope

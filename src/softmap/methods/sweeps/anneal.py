@@ -19,12 +19,15 @@ from softmap import core
 from softmap.methods.base import Algorithm, Floats, Proposal, State, Verdict
 from softmap.methods.policy import Annealing, Ask, Cooling
 from softmap.methods.sweeps.chains import (
+    AVERAGING,
+    CLOCK,
     ChainMarginals,
     Chains,
+    Messages,
     Proved,
+    Sampling,
     polish,
 )
-from softmap.methods.sweeps.messages import AVERAGING, CLOCK, Messages, Sampling
 from softmap.methods.sweeps.planning import decoding_order
 from softmap.model import Model, Potential, Potts, TruncatedLinear, TruncatedQuadratic
 from softmap.model.graph import grid_width, neighbours

@@ -15,8 +15,7 @@ from numpy.typing import DTypeLike, NDArray
 
 from softmap.methods.base import Algorithm, Floats, Proposal, State
 from softmap.methods.sweeps.anneal import Annealed
-from softmap.methods.sweeps.chains import Chains
-from softmap.methods.sweeps.messages import Messages
+from softmap.methods.sweeps.chains import Chains, Messages
 from softmap.methods.sweeps.planning import decoding_order
 from softmap.methods.sweeps.stars import Rule, Stars
 from softmap.model import Model

@@ -20,8 +20,7 @@ from softmap import core
 from softmap.errors import InfeasibleModel, ModelError
 from softmap.methods.policy import Annealing, Ask, Checks, Cooling, Schedule
 from softmap.methods.sweeps.anneal import easily_coupled
-from softmap.methods.sweeps.chains import polish
-from softmap.methods.sweeps.messages import AVERAGING
+from softmap.methods.sweeps.chains import AVERAGING, polish
 from softmap.model.layout import layout
 from softmap.relaxation.gaps import cost_steps, gap_unit, relative_gap, stated_primal
 from softmap.scale.distributed.labels import Arrays, LabelsByParts

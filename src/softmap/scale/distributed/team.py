@@ -197,11 +197,11 @@ class Boundary:
         cuts = [_CutEdges(part).nodes() for part in by_number.values()]
         shared, halo = (_merged(cut[side] for cut in cuts) for side in (0, 1))
         self.nodes = Exchange(team, shared, halo, np.int64)
-        states = (
+        reads, writes = (
             {pair: states_of(by_number[pair[side]].model, at) for pair, at in pairs.items()}
             for side, pairs in enumerate((shared, halo))
         )
-        self.states = Exchange(team, *states)
+        self.states = Exchange(team, reads, writes)
 
 
 def message_exchanges(
@@ -212,7 +212,7 @@ def message_exchanges(
 
     def exchange(forward: bool, phase: int) -> Exchange:
         both = [cut.messages(forward, phase, at) for cut, at in cuts]
-        return Exchange(team, *(_merged(pairs[side] for pairs in both) for side in (0, 1)))
+        return Exchange(team, _merged(p for p, _ in both), _merged(p for _, p in both))
 
     return {
         (forward, phase): exchange(forward, phase)
