@@ -1,4 +1,4 @@
-"""Graph cuts before the relaxation: exact for binary submodular models, else α-expansion.
+"""The stages before the relaxation: an earlier result, a minimum cut, expansion moves.
 
 A submodular model with two labels is solved by one minimum cut: the labels are optimal, and the
 flow is λ that proves it. Runs on other large pairwise models start with expansion moves, which find
@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 
@@ -16,17 +17,18 @@ from softmap.labels import cheapest
 from softmap.labels.cuts import Fusion, solve_binary
 from softmap.model import Model
 from softmap.solving.best import Best
-from softmap.solving.budget import Budget
-from softmap.solving.options import Options
-from softmap.solving.problem import Problem
+from softmap.solving.budget import Share
+from softmap.solving.relax import Passes
+from softmap.solving.stage import Stage
 from softmap.solving.trace import StageName
+from softmap.solving.warm import WarmStart
 
-__all__ = ["OpeningTuning", "open_run"]
+__all__ = ["OPENING", "Cut", "Expand", "Opening", "OpeningTuning", "Recall"]
 
 
 @dataclass(frozen=True)
 class OpeningTuning:
-    """Tuning numbers of the first stage.
+    """Tuning numbers of the first stages.
 
     Attributes
     ----------
@@ -34,48 +36,109 @@ class OpeningTuning:
         Smallest number of variables for expansion moves.
     rounds : int
         Number of expansions of every label.
-    share : float
-        Largest fraction of the time limit for expansion moves.
     labels : int
         Largest number of labels for which every label is expanded.
     """
 
     expanded: int = 2_000
     rounds: int = 2
-    share: float = 0.3
     labels: int = 256
 
 
 TUNING = OpeningTuning()
 
 
-def open_run(problem: Problem, options: Options, best: Best, budget: Budget) -> StageName | None:
-    """Solve the model by a cut, or find first labels by expansion moves.
+class Opening(Stage):
+    """A stage that runs once, before the relaxation is set up.
+
+    Attributes
+    ----------
+    ran : bool
+        Whether the stage has found that it applies to the model, and has run.
+    """
+
+    share: ClassVar[float] = 1.0  # largest fraction of the time left
+    ran = True
+
+    def applies(self) -> bool:
+        """Whether the model has pairs only, and the run uses the default method."""
+        model, options = self.problem.model, self.options
+        pairs = model.m > 0 and not len(model.auxiliaries) and not len(model.running)
+        default = options.method == "anneal" and options.backend == "cpu"
+        return bool(pairs and default and options.goal != "lp")
+
+
+class Recall(Stage):
+    """The earlier result of a warm start, evaluated with the costs of this model.
 
     Parameters
     ----------
-    problem : Problem
-        The problem.
-    options : Options
-        The options of the run.
-    best : Best
-        Receives the labels and λ.
-    budget : Budget
-        The budget of the run.
-
-    Returns
-    -------
-    StageName or None
-        The stage that ran; None if neither applies to the model and the options.
+    passes : Passes
+        The passes; they are skipped if the earlier result is good enough.
+    warm : WarmStart
+        The warm start.
     """
-    model = problem.model
-    pairs = model.m > 0 and not len(model.auxiliaries) and not len(model.running)
-    default = options.method == "anneal" and options.backend == "cpu" and options.goal != "lp"
-    if not pairs or not default:
-        return None
-    if _cut(problem, best, budget):
-        return StageName.CUT
-    return StageName.LABELS if _expand(problem, best, budget) else None
+
+    name = StageName.RELAX
+
+    def __init__(self, passes: Passes, warm: WarmStart) -> None:
+        self._passes, self._warm = passes, warm
+        super().__init__(passes.problem, passes.options)
+
+    def applies(self) -> bool:
+        return self._warm.result is not None
+
+    def __call__(self, best: Best, share: Share) -> None:
+        relaxation, warm = self._passes.relaxation, self._warm
+        lower = warm.recall(relaxation.judge, relaxation.labels, self.options.seed)
+        if lower > 1.0 and relaxation.begun:
+            relaxation.algorithm.lower_eta(relaxation.state, lower)
+        self._passes.end(relaxation.closed() or warm.ended(best, self.options))
+
+
+class Cut(Opening):
+    """The minimum cut of a submodular model of two labels."""
+
+    name = StageName.CUT
+
+    def applies(self) -> bool:
+        return super().applies() and int(self.problem.model.num_labels.max()) <= 2
+
+    def __call__(self, best: Best, share: Share) -> None:
+        model = self.problem.model
+        seconds = min(share.left, 1e9)
+        found = solve_binary(model, barrier=_barrier(model), seconds=seconds)
+        self.ran = found is not None
+        if found is not None:
+            labels, lam = found
+            best.offer_lam(lam)
+            best.offer_labels(labels)
+
+
+class Expand(Opening):
+    """First labels of a large model by expansion moves."""
+
+    name = StageName.LABELS
+    proves = False
+    share = 0.3
+
+    def applies(self) -> bool:
+        model = self.problem.model
+        large = model.num_variables >= TUNING.expanded
+        return super().applies() and large and int(model.num_labels.max()) <= TUNING.labels
+
+    def __call__(self, best: Best, share: Share) -> None:
+        model = self.problem.model
+        start = best.labels.copy() if best.found else cheapest(model, model.unary)
+        labels = np.ascontiguousarray(start)
+        moves = Fusion(model, _barrier(model))
+        moves.expand(labels, rounds=TUNING.rounds, seconds=min(share.left, 1e9))
+        best.offer_labels(labels)
+        best.offer_lam(best.lam)
+
+
+OPENING: tuple[type[Opening], ...] = (Cut, Expand)
+"""The stages before the relaxation, in order; the run ends if one of them closes the gap."""
 
 
 def _barrier(model: Model) -> float:
@@ -87,30 +150,3 @@ def _barrier(model: Model) -> float:
         return math.inf
     sizes = model.cost_sizes
     return math.ldexp(2.0 * (sizes.largest + sizes.width), sizes.exponent) or 1.0
-
-
-def _cut(problem: Problem, best: Best, budget: Budget) -> bool:
-    """Solve a submodular model of two labels; whether it is one."""
-    found = solve_binary(
-        problem.model, barrier=_barrier(problem.model), seconds=min(budget.left, 1e9)
-    )
-    if found is None:
-        return False
-    labels, lam = found
-    best.offer_lam(lam)
-    best.offer_labels(labels)
-    return True
-
-
-def _expand(problem: Problem, best: Best, budget: Budget) -> bool:
-    """Find labels of a large model by expansion moves; return whether they were run."""
-    model = problem.model
-    if model.num_variables < TUNING.expanded or int(model.num_labels.max()) > TUNING.labels:
-        return False
-    start = best.labels.copy() if best.found else cheapest(model, model.unary)
-    labels = np.ascontiguousarray(start)
-    seconds = min(1e9, TUNING.share * budget.left)
-    Fusion(model, _barrier(model)).expand(labels, rounds=TUNING.rounds, seconds=seconds)
-    best.offer_labels(labels)
-    best.offer_lam(best.lam)
-    return True

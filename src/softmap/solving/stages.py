@@ -1,17 +1,16 @@
 """The stages after the relaxation: exact search (whole or partial), labels, and tightening.
 
 A stage is called with a time slice and offers bounds and labels to `Best`. It must not claim a
-bound that it has not proved. `softmap.solving.turns` schedules the stages.
+bound that it has not proved. `softmap.solving.schedule` decides which stage runs when.
 """
 
 from __future__ import annotations
 
 import math
 import time
-from abc import ABC, abstractmethod
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -30,19 +29,17 @@ from softmap.proof.search.exact import (
 )
 from softmap.proof.search.partial import PartialSearch
 from softmap.solving.best import Best
-from softmap.solving.budget import Budget, Share, Task
-from softmap.solving.memory import memory_needed, room_beside
-from softmap.solving.options import Options
-from softmap.solving.problem import Problem
+from softmap.solving.budget import Share
+from softmap.solving.memory import memory_needed
 from softmap.solving.proof import Proof, ProofKind
+from softmap.solving.stage import Stage
 from softmap.solving.trace import StageName
 
 if TYPE_CHECKING:
-    from softmap.solving.prooffile import ProofFile
     from softmap.solving.tighten import Tightening
     from softmap.solving.warm import Clusters
 
-__all__ = ["Improve", "Partial", "Search", "Stage", "StageTuning", "Tighten"]
+__all__ = ["Improve", "Partial", "Search", "StageTuning", "Tighten"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -51,8 +48,6 @@ class StageTuning:
 
     Attributes
     ----------
-    at_most : float
-        Largest fraction of the time left for the set-up of a stage.
     backtracks : int
         Smallest number of backtracks in a slice of the search without a time limit.
     longest : float
@@ -87,14 +82,10 @@ class StageTuning:
         Memory of dynamic programming per table entry, in bytes, if memory is limited.
     without_clusters : float
         Memory of tightening before the first cluster, relative to that of the relaxation.
-    memory_share : float
-        Largest fraction of the memory left by the relaxation for one stage. A search and tightening
-        keep their memory between slices.
     state_bytes : int
         Memory per joint state of a cluster, in bytes.
     """
 
-    at_most: float = 0.5
     backtracks: int = 50
     longest: float = 10.0
     few: int = 600
@@ -112,7 +103,6 @@ class StageTuning:
     edge_bytes: int = 2000
     dp_bytes: int = 32
     without_clusters: float = 5.0
-    memory_share: float = 0.4
     state_bytes: int = 1000
 
 
@@ -122,58 +112,6 @@ TUNING = StageTuning()
 def _search_takes(model: Model, entries: int) -> float:
     """Memory of an exact search without open nodes and dynamic programming, in bytes."""
     return float(TUNING.entry_bytes * entries + TUNING.edge_bytes * (model.n + model.m))
-
-
-class Stage(ABC):
-    """A stage improves the best bound or labels; it runs in time slices and is resumable.
-
-    Parameters
-    ----------
-    problem : Problem
-        The problem.
-    options : Options
-        The options of the run.
-    proof : ProofFile, optional
-        Provides files for the proofs of searches.
-
-    Attributes
-    ----------
-    active : bool
-        Whether the stage may still improve something.
-    room : float
-        Memory for the stage, in bytes.
-    """
-
-    name: ClassVar[StageName]
-    setup: ClassVar[float] = 0.0  # time of the shortest slice, in evaluations of the bound
-    proves: ClassVar[bool] = True  # whether the stage may raise the bound
-
-    def __init__(self, problem: Problem, options: Options, proof: ProofFile | None = None) -> None:
-        self.problem, self.options = problem, options
-        room = room_beside(problem.model, options.precision, options.memory_limit)
-        self.room = TUNING.memory_share * room
-        self.fresh_log = None if proof is None else proof.fresh
-        self.active = self.applies() and self.takes() <= self.room
-
-    @abstractmethod
-    def applies(self) -> bool:
-        """Whether the stage supports the kind and size of the model."""
-
-    @abstractmethod
-    def __call__(self, best: Best, share: Share) -> None:
-        """Run for one time slice, and offer bounds and labels."""
-
-    def takes(self) -> float:
-        """Smallest memory of the stage, in bytes, without that of the relaxation."""
-        return 0.0
-
-    def fits(self, budget: Budget) -> bool:
-        """Whether a slice would end well before the time limit and leave time for others."""
-        return self.least(budget) <= TUNING.at_most * budget.left
-
-    def least(self, budget: Budget) -> float:
-        """Expected time of the shortest slice, in seconds."""
-        return self.setup * budget.expected(Task.BOUND)
 
 
 class Search(Stage):
