@@ -21,7 +21,7 @@ from softmap.solving.options import Options
 from softmap.solving.problem import Problem
 from softmap.solving.trace import StageName
 
-__all__ = ["OpeningTuning", "open_run"]
+__all__ = ["OpeningTuning", "may_open", "open_run"]
 
 
 @dataclass(frozen=True)
@@ -49,6 +49,18 @@ class OpeningTuning:
 TUNING = OpeningTuning()
 
 
+def may_open(problem: Problem, options: Options) -> bool:
+    """Whether cuts may run before the relaxation, for this model and these options."""
+    model = problem.model
+    pairs = model.m > 0 and not len(model.auxiliaries) and not len(model.running)
+    return (
+        pairs
+        and options.method == "anneal"
+        and options.backend == "cpu"
+        and options.goal != "lp"
+    )
+
+
 def open_run(problem: Problem, options: Options, best: Best, budget: Budget) -> StageName | None:
     """Solve the model by a cut, or find first labels by expansion moves.
 
@@ -68,10 +80,7 @@ def open_run(problem: Problem, options: Options, best: Best, budget: Budget) -> 
     StageName or None
         The stage that ran; None if neither applies to the model and the options.
     """
-    model = problem.model
-    pairs = model.m > 0 and not len(model.auxiliaries) and not len(model.running)
-    default = options.method == "anneal" and options.backend == "cpu" and options.goal != "lp"
-    if not pairs or not default:
+    if not may_open(problem, options):
         return None
     if _cut(problem, best, budget):
         return StageName.CUT
@@ -92,7 +101,10 @@ def _barrier(model: Model) -> float:
 def _cut(problem: Problem, best: Best, budget: Budget) -> bool:
     """Solve a submodular model of two labels; whether it is one."""
     found = solve_binary(
-        problem.model, barrier=_barrier(problem.model), seconds=min(budget.left, 1e9)
+        problem.model,
+        barrier=_barrier(problem.model),
+        seconds=min(budget.left, 1e9),
+        stop=lambda: budget.interrupts.noted,
     )
     if found is None:
         return False

@@ -20,6 +20,7 @@ from softmap.solving.archive import checked_path
 from softmap.solving.best import Best
 from softmap.solving.budget import Budget, Interrupts, Share, Task
 from softmap.solving.memory import require_memory
+from softmap.solving.opening import may_open, open_run
 from softmap.solving.options import Options, with_options
 from softmap.solving.problem import Problem
 from softmap.solving.record import Checkpoints, Record, Watcher, finished, watcher
@@ -335,7 +336,8 @@ def _set_up(
     relaxation = Relaxation(problem, options, best, budget, warm)
     if labels is not None:
         best.offer_labels(labels)
-    relaxation.set_up()
+    if warm is not None or stored is not None or not may_open(problem, options):
+        relaxation.set_up()  # otherwise after the opening, which may end the run
     trace = Trace()
     budget.start()
     if stored is not None:
@@ -457,13 +459,14 @@ def _relax(run: _Run) -> Generator[Snapshot, None, Status]:
 
 def _open(run: _Run) -> tuple[Snapshot | None, Status | None]:
     """Run a minimum cut or expansion moves first if the structure of the model allows it."""
-    from softmap.solving.opening import open_run
-
+    relaxation = run.relaxation
     with run.budget.interrupts:
-        stage = open_run(run.relaxation.problem, run.options, run.best, run.budget)
-        if stage is None:
-            return None, None
-        return run.note(stage), run.relaxation.closed()
+        stage = open_run(relaxation.problem, run.options, run.best, run.budget)
+        opened = None if stage is None else run.note(stage)
+        status = None if stage is None else relaxation.closed() or run.budget.stop()
+        if status is None and not relaxation.begun:
+            relaxation.set_up()
+        return opened, status
 
 
 def _ended_before(run: _Run) -> Status | None:
