@@ -806,6 +806,15 @@ def iterated_modes(
     Run ICM in place: minimise the violated constraints first, then the cost.
     """
 
+def first_labels(
+    layout: Layout,
+    labels: Annotated[NDArray[numpy.int64], dict(shape=(None,), order="C", device="cpu")],
+    seconds: float,
+) -> bool:
+    """
+    Assign labels by one backward pass of messages and decoding; False if time ran out.
+    """
+
 def forest_rounds(
     layout: Layout,
     labels: Annotated[NDArray[numpy.int64], dict(shape=(None,), order="C", device="cpu")],
