@@ -4,6 +4,7 @@
 #include "labels/arcs.hpp"
 #include "labels/decoding.hpp"
 #include "labels/feasible.hpp"
+#include "labels/first.hpp"
 #include "labels/forests.hpp"
 #include "labels/improve.hpp"
 
@@ -46,6 +47,12 @@ void iterated_modes(const Lay &held, Out<Index> labels, In<Index> stride, Index 
     require_size(stride, 2 * held.view.m, "stride");
     require_range(0, variables, held.view.n);
     IteratedModes(held.view, stride.data(), variables, labels.data()).run(max_sweeps);
+}
+
+bool first_labels(const Lay &held, Out<Index> labels, double seconds) {
+    require_size(labels, held.view.n, "labels");
+    Budget budget(Index(1) << 62, seconds);
+    return FirstLabels(held.view).find(labels.data(), budget);
 }
 
 void forest_rounds(const Lay &held, Out<Index> labels, Words words, Index count, double heat) {
@@ -222,6 +229,9 @@ void bind_labels(nb::module_ &m) {
     m.def("iterated_modes", &iterated_modes, arg("layout"), arg("labels"), arg("stride"),
           arg("num_variables"), arg("max_sweeps"), Unlocked(),
           "Run ICM in place: minimise the violated constraints first, then the cost.");
+    m.def("first_labels", &first_labels, arg("layout"), arg("labels"), nb::arg("seconds"),
+          Unlocked(),
+          "Assign labels by one backward pass of messages and decoding; False if time ran out.");
     m.def("forest_rounds", &forest_rounds, arg("layout"), arg("labels"), arg("words"), arg("count"),
           nb::arg("heat"), Unlocked(),
           "Run tree moves on random forests in place, with noise that decreases from heat to 0.");

@@ -806,6 +806,15 @@ def iterated_modes(
     Run ICM in place: minimise the violated constraints first, then the cost.
     """
 
+def first_labels(
+    layout: Layout,
+    labels: Annotated[NDArray[numpy.int64], dict(shape=(None,), order="C", device="cpu")],
+    seconds: float,
+) -> bool:
+    """
+    Assign labels by one backward pass of messages and decoding; False if time ran out.
+    """
+
 def forest_rounds(
     layout: Layout,
     labels: Annotated[NDArray[numpy.int64], dict(shape=(None,), order="C", device="cpu")],
@@ -1335,21 +1344,24 @@ def code_bound(
 ) -> float:
     """Return the dual bound at λ, rounded down."""
 
-def cut_applies(layout: Layout, barrier: float) -> bool:
-    """
-    Whether all nodes have at most two labels and all edges are submodular.
-    """
+class BinaryCut:
+    def __init__(self, layout: object, barrier: float) -> None: ...
+    def applies(self) -> bool:
+        """
+        Whether all nodes have at most two labels and all edges are submodular.
+        """
 
-def binary_cut(
-    layout: Layout,
-    barrier: float,
-    labels: Annotated[NDArray[numpy.int64], dict(shape=(None,), order="C", device="cpu")],
-    lam: Annotated[NDArray[numpy.float64], dict(shape=(None,), order="C", device="cpu")],
-    seconds: float,
-) -> bool:
-    """
-    Compute optimal labels and λ of a submodular model of two labels; False if time ran out.
-    """
+    def run(self, seconds: float) -> bool:
+        """Compute the cut; False if time ran out: a further call continues."""
+
+    def read(
+        self,
+        labels: Annotated[NDArray[numpy.int64], dict(shape=(None,), order="C", device="cpu")],
+        lam: Annotated[NDArray[numpy.float64], dict(shape=(None,), order="C", device="cpu")],
+    ) -> None:
+        """
+        Fill in the labels and λ of the flow so far: optimal ones if `run` returned True.
+        """
 
 class FusionMoves:
     def __init__(self, layout: object, barrier: float) -> None: ...

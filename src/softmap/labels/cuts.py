@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Callable
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -15,10 +16,15 @@ __all__ = ["Fusion", "solve_binary"]
 
 Labels = NDArray[np.int64]
 Floats = NDArray[np.float64]
+SLICE = 0.1  # seconds between two calls of `stop`
 
 
 def solve_binary(
-    model: Model, *, barrier: float = np.inf, seconds: float = 1e9
+    model: Model,
+    *,
+    barrier: float = np.inf,
+    seconds: float = 1e9,
+    stop: Callable[[], bool] = lambda: False,
 ) -> tuple[Labels, Floats] | None:
     """Solve a submodular model of two labels by a minimum cut.
 
@@ -32,18 +38,26 @@ def solve_binary(
         Finite cost that stands for +inf; more than all finite costs together.
     seconds : float, default 1e9
         Stop after this time.
+    stop : function, optional
+        Called every 0.1 s; the cut stops if it returns True.
 
     Returns
     -------
     labels, lam : arrays, or None
-        Optimal labels, and λ whose bound is their energy up to rounding. If time runs out, both
+        Optimal labels, and λ whose bound is their energy up to rounding. If it is stopped, both
         belong to the flow so far. None if the model is not binary and submodular.
     """
-    flat = layout(model)
-    if model.num_labels.max(initial=0) > 2 or not core.cut_applies(flat, barrier):
+    if model.num_labels.max(initial=0) > 2:
         return None
-    labels, lam = np.zeros(model.n, dtype=np.int64), np.zeros(model.half_size)
-    core.binary_cut(flat, barrier, labels, lam, seconds)
+    cut = core.BinaryCut(layout(model), barrier)
+    if not cut.applies():
+        return None
+    end = time.perf_counter() + seconds
+    while not cut.run(min(SLICE, end - time.perf_counter())):
+        if time.perf_counter() >= end or stop():
+            break
+    labels, lam = np.empty(model.n, dtype=np.int64), np.empty(model.half_size)
+    cut.read(labels, lam)
     return labels, lam
 
 

@@ -106,8 +106,11 @@ class Cut(Opening):
 
     def __call__(self, best: Best, share: Share) -> None:
         model = self.problem.model
-        seconds = min(share.left, 1e9)
-        found = solve_binary(model, barrier=_barrier(model), seconds=seconds)
+        interrupts = share.budget.interrupts
+        found = solve_binary(
+            model, barrier=_barrier(model), seconds=min(share.left, 1e9),
+            stop=lambda: interrupts.noted,
+        )  # fmt: skip
         self.ran = found is not None
         if found is not None:
             labels, lam = found
