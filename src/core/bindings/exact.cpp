@@ -21,6 +21,16 @@ template <class T, class A> std::span<const T> view(const A &array) {
     return {array.data(), array.size()};
 }
 
+void check_scopes(const Ints &num_labels, const Ints &scope_start, const Ints &scope) {
+    for (std::size_t k = 0; k < scope.size(); ++k)
+        if (scope.data()[k] < 0 || scope.data()[k] >= std::int64_t(num_labels.size()))
+            throw std::invalid_argument("a scope names a variable that does not exist");
+    for (std::size_t f = 0; f < scope_start.size(); ++f)
+        if (scope_start.data()[f] < (f ? scope_start.data()[f - 1] : 0) ||
+            scope_start.data()[f] > std::int64_t(scope.size()))
+            throw std::invalid_argument("scope_start must not decrease");
+}
+
 // A flag that another thread sets to stop a search.
 struct StopFlag {
     std::atomic<bool> value{false};
@@ -111,21 +121,18 @@ namespace softmap {
 
 void bind_exact(nb::module_ &m) {
     m.def(
-        "elimination_entries",
+        "elimination_order",
         [](Ints num_labels, Ints scope_start, Ints scope, double limit) {
-            for (std::size_t k = 0; k < scope.size(); ++k)
-                if (scope.data()[k] < 0 || scope.data()[k] >= std::int64_t(num_labels.size()))
-                    throw std::invalid_argument("a scope names a variable that does not exist");
-            for (std::size_t f = 0; f < scope_start.size(); ++f)
-                if (scope_start.data()[f] < (f ? scope_start.data()[f - 1] : 0) ||
-                    scope_start.data()[f] > std::int64_t(scope.size()))
-                    throw std::invalid_argument("scope_start must not decrease");
-            return ex::elimination_entries(view<std::int64_t>(num_labels),
-                                           view<std::int64_t>(scope_start),
-                                           view<std::int64_t>(scope), limit);
+            check_scopes(num_labels, scope_start, scope);
+            const auto found =
+                ex::best_order(ex::graph_of(view<std::int64_t>(num_labels),
+                                            view<std::int64_t>(scope_start), view<std::int64_t>(scope)),
+                               limit);
+            return nb::make_tuple(found.finite ? found.entries : INFINITY,
+                                  found.finite ? found.stored : INFINITY, found.order);
         },
         nb::arg("num_labels"), nb::arg("scope_start"), nb::arg("scope"), nb::arg("limit"),
-        "Return the table entries of a greedy variable elimination; inf above the limit.");
+        "Return the table entries of variable elimination, those of all results, and the order; inf above the limit.");
     nb::class_<StopFlag>(m, "StopFlag").def(nb::init<>()).def("set", [](StopFlag &f) {
         f.value = true;
     });

@@ -1170,7 +1170,7 @@ def careful_sum(
 ) -> float:
     """Return Σ values, rounded once."""
 
-def elimination_entries(
+def elimination_order(
     num_labels: Annotated[
         NDArray[numpy.int64], dict(shape=(None,), order="C", device="cpu", writable=False)
     ],
@@ -1181,9 +1181,9 @@ def elimination_entries(
         NDArray[numpy.int64], dict(shape=(None,), order="C", device="cpu", writable=False)
     ],
     limit: float,
-) -> float:
+) -> tuple:
     """
-    Return the table entries of a greedy variable elimination; inf above the limit.
+    Return the table entries of variable elimination, those of all results, and the order; inf above the limit.
     """
 
 class StopFlag:

@@ -220,7 +220,7 @@ class Search(Stage):
             return False
         flat = self._flattened()
         sizes = flat.num_labels, flat.scope_start, flat.scope
-        return bool(core.elimination_entries(*sizes, TUNING.eliminated) <= TUNING.eliminated)
+        return bool(core.elimination_order(*sizes, TUNING.eliminated)[0] <= TUNING.eliminated)
 
     def _flattened(self) -> FlatModel:
         if self._flat is None:
