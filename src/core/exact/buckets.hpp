@@ -5,11 +5,10 @@
 // first axis, and the states with one label of it are contiguous.
 #pragma once
 
-#include <array>
 #include <cmath>
-#include <functional>
 #include <memory>
 #include <numeric>
+#include <span>
 
 #include "base/team.hpp"
 #include "types.hpp"
@@ -39,6 +38,29 @@ inline Cost clamped(Cost c) { return c >= HALF ? INF : c; }
 inline double clamped(double c) { return c; }
 
 namespace detail {
+
+// Goes through the states of some axes, the last axis fastest, with their offset in a table.
+class Odometer {
+  public:
+    Odometer(std::span<const int> sizes, std::span<const std::int64_t> stride)
+        : sizes_(sizes), stride_(stride), state_(std::make_unique<int[]>(sizes.size())) {}
+    std::int64_t at = 0;
+
+    void step() {
+        for (std::size_t k = sizes_.size(); k-- > 0;) {
+            at += stride_[k];
+            if (++state_[k] < sizes_[k])
+                return;
+            at -= stride_[k] * sizes_[k];
+            state_[k] = 0;
+        }
+    }
+
+  private:
+    std::span<const int> sizes_;
+    std::span<const std::int64_t> stride_;
+    std::unique_ptr<int[]> state_;
+};
 
 // A table as a function of the label of the eliminated variable and of the axes of a frame.
 template <class T> struct Operand {
@@ -105,8 +127,8 @@ template <class T> class Frame {
     int labels_;
     std::size_t first_; // first axis of a block
     std::int64_t block_ = 1, total_ = 1;
-    std::vector<T> inner_;           // sum of the operands that depend on the block only
-    std::vector<Operand<T>> outer_;  // operands that are constant in a block
+    std::vector<T> inner_;          // sum of the operands that depend on the block only
+    std::vector<Operand<T>> outer_; // operands that are constant in a block
     std::vector<Mixed> mixed_;
 
     void sort_in(Operand<T> operand) {
@@ -135,17 +157,10 @@ template <class T> class Frame {
         while (k > first_ && stride[k - 1] == (m.constant ? 0 : m.run))
             m.run *= sizes_[--k];
         m.offset.assign(static_cast<std::size_t>(block_ / m.run), 0);
-        std::vector<int> state(k, 0);
-        std::int64_t offset = 0;
+        Odometer runs({sizes_.data() + first_, k - first_}, {stride.data() + first_, k - first_});
         for (auto &o : m.offset) {
-            o = offset;
-            for (std::size_t j = k; j-- > first_;) {
-                offset += stride[j];
-                if (++state[j] < sizes_[j])
-                    break;
-                offset -= stride[j] * sizes_[j];
-                state[j] = 0;
-            }
+            o = runs.at;
+            runs.step();
         }
     }
     void advance(std::vector<std::int64_t> &at, std::size_t axis, int by) const {
@@ -195,7 +210,8 @@ template <class T> class Frame {
 // of each other; the clock is read between two steps. Returns false if time ran out.
 template <class T, class Work>
 bool in_steps(const Frame<T> &frame, int threads, Control &control, Work &&work) {
-    const std::int64_t most = std::max<std::int64_t>(1, (std::int64_t{1} << 22) / frame.work_per_block());
+    const std::int64_t most =
+        std::max<std::int64_t>(1, (std::int64_t{1} << 22) / frame.work_per_block());
     for (std::int64_t begin = 0; begin < frame.blocks();) {
         const auto count = std::min(frame.blocks() - begin, most * threads);
         const bool large = count * frame.work_per_block() > (1 << 19);
@@ -243,29 +259,23 @@ Bucket<T> open_bucket(int v, const Tables &tables, const std::vector<int> &label
     return out;
 }
 
-// The table with its axes in increasing order. `values` is row-major over `scope`.
-template <class T, class S, class Convert>
-Table<T> ordered_table(const std::vector<int> &scope, const S *values,
-                       const std::vector<int> &labels, Convert &&convert) {
-    std::vector<int> sorted = scope;
+// out[state] = values[state], where the axes of `out` are those of `scope` in increasing order, and
+// `values` is row-major over `scope`.
+template <class T>
+Table<T> ordered_table(const std::vector<int> &scope, const T *values,
+                       const std::vector<int> &labels) {
+    std::vector<int> sorted = scope, sizes;
     std::sort(sorted.begin(), sorted.end());
-    auto out = make_table<T>(sorted, labels);
     std::vector<std::int64_t> stride(scope.size());
+    for (const int v : sorted)
+        sizes.push_back(labels[v]);
     std::int64_t step = 1;
     for (std::size_t k = scope.size(); k-- > 0; step *= labels[scope[k]])
         stride[std::lower_bound(sorted.begin(), sorted.end(), scope[k]) - sorted.begin()] = step;
-    std::vector<int> state(scope.size(), 0);
-    std::int64_t from = 0;
-    for (std::int64_t to = 0; to < out.size; ++to) {
-        out.values[to] = convert(values[from]);
-        for (std::size_t k = sorted.size(); k-- > 0;) {
-            from += stride[k];
-            if (++state[k] < labels[sorted[k]])
-                break;
-            from -= stride[k] * labels[sorted[k]];
-            state[k] = 0;
-        }
-    }
+    auto out = make_table<T>(std::move(sorted), labels);
+    detail::Odometer from(sizes, stride);
+    for (std::int64_t to = 0; to < out.size; ++to, from.step())
+        out.values[to] = values[from.at];
     return out;
 }
 
@@ -276,6 +286,8 @@ template <class T> class Buckets {
     explicit Buckets(std::vector<int> labels) : labels(std::move(labels)) {
         tables.resize(this->labels.size());
     }
+    Buckets(Buckets &&) = default;
+    Buckets(const Buckets &) = delete;
     const std::vector<int> labels; // number of labels of each variable
     std::vector<std::vector<Table<T>>> tables;
 

@@ -31,9 +31,8 @@ inline CostBuckets fill_buckets(Work &w, const std::vector<int> &order) {
         labels.push_back(w.d(order[k]));
     }
     CostBuckets out(labels);
-    const auto same = [](Cost c) { return c; };
     for (const int v : order) {
-        out.add(ordered_table<Cost>({rank[v]}, w.unary[v].data(), labels, same));
+        out.add(ordered_table({rank[v]}, w.unary[v].data(), labels));
         for (const int f : w.alive_factors(v)) {
             const auto &factor = *w.factors[f];
             if (factor.scope[0] != v)
@@ -41,7 +40,7 @@ inline CostBuckets fill_buckets(Work &w, const std::vector<int> &order) {
             std::vector<int> scope;
             for (const int u : factor.scope)
                 scope.push_back(rank[u]);
-            out.add(ordered_table<Cost>(scope, factor.table.data(), labels, same));
+            out.add(ordered_table(scope, factor.table.data(), labels));
         }
     }
     return out;

@@ -62,9 +62,8 @@ class CostBuckets : public Buckets<Cost> {
         bool more = true; // whether the result is added to a table
         if (!bucket.scope.empty()) {
             auto &there = tables[bucket.scope[0]];
-            auto same = std::find_if(there.begin(), there.end(), [&](const Table<Cost> &t) {
-                return t.scope == bucket.scope;
-            });
+            auto same = std::find_if(there.begin(), there.end(),
+                                     [&](const Table<Cost> &t) { return t.scope == bucket.scope; });
             more = same != there.end();
             if (!more)
                 same = there.insert(there.end(), make_table<Cost>(bucket.scope, labels));
@@ -93,8 +92,8 @@ class CostBuckets : public Buckets<Cost> {
     }
 };
 
-inline std::vector<std::pair<Cost, std::vector<int>>>
-CostBuckets::best_of(std::size_t m, Control &control) const {
+inline std::vector<std::pair<Cost, std::vector<int>>> CostBuckets::best_of(std::size_t m,
+                                                                           Control &control) const {
     // A partial labelling: label of variable `v`, and of the later variables by `parent`.
     struct Node {
         int parent, v, label;

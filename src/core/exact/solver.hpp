@@ -22,10 +22,11 @@ struct Options {
     bool ascent = true;          // raise the root bound by message passing
     int threads = 1;             // threads of dynamic programming
     double max_dp_entries = 1e9; // limit on the table entries that dynamic programming stores
-    double dp_rate = 1.5e8; // estimated table entries per second and thread of dynamic programming
-    double ascent_rate = 4e8;    // estimated table entries per second of message passing
-    double small_dp = 3e6; // table entries up to which dynamic programming comes before search
-    double seconds = 1e9;  // time for all calls; plans depend on it, not on the clock
+    double dp_rate = 2.5e8; // estimated table entries per second and thread of dynamic programming
+    double ascent_rate = 4e8;  // estimated table entries per second of message passing
+    double small_dp = 2e7;     // table entries up to which dynamic programming comes before search
+    double tried_first = 0.03; // work of a search before dynamic programming, relative to entries
+    double seconds = 1e9;      // time for all calls; plans depend on it, not on the clock
     std::int64_t probe_backtracks = 20;
     std::size_t split = 4096; // largest table of three or more variables that is split
     std::string log;          // prefix of the proof files, one per round; empty: no proof
@@ -301,7 +302,8 @@ inline bool Solver::solve_component(Work &w, const std::vector<int> &vars, doubl
     now_->way = way;
     now_->last_work = INT64_MAX;
     if (way.finite && !probing_)
-        now_->last_work = control_.total + static_cast<std::int64_t>(0.3 * way.entries);
+        now_->last_work =
+            control_.total + static_cast<std::int64_t>(options_.tried_first * way.entries);
     return go_on_searching(vars);
 }
 

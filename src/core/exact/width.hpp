@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
+#include <iterator>
 #include <set>
 #include <span>
 #include <vector>
@@ -12,15 +13,25 @@ namespace softmap::exact {
 
 // The variables of a model, and which of them occur in a factor together.
 struct Graph {
-    std::vector<double> bits; // log2 of the numbers of labels
-    std::vector<std::set<int>> near;
+    std::vector<double> bits;           // log2 of the numbers of labels
+    std::vector<std::vector<int>> near; // neighbours in increasing order
 
     int n() const { return static_cast<int>(bits.size()); }
-    void join(int a, int b) {
-        if (a != b) {
-            near[a].insert(b);
-            near[b].insert(a);
-        }
+    // Makes a and b neighbours; returns whether they were not.
+    bool join(int a, int b) {
+        if (a == b)
+            return false;
+        const auto place = std::lower_bound(near[a].begin(), near[a].end(), b);
+        if (place != near[a].end() && *place == b)
+            return false;
+        near[a].insert(place, b);
+        near[b].insert(std::lower_bound(near[b].begin(), near[b].end(), a), a);
+        return true;
+    }
+    void remove(int v) {
+        for (const int u : near[v])
+            near[u].erase(std::lower_bound(near[u].begin(), near[u].end(), v));
+        near[v].clear();
     }
 };
 
@@ -42,13 +53,13 @@ struct EliminationOrder {
     std::vector<int> order;
     double entries = 0;  // states of all tables that are minimised, with the eliminated variable
     double stored = 0;   // states of all results
-    double steps = 0;    // operations of the simulation, about 10 ns each
+    double steps = 0;    // operations of the simulation
     bool finite = false; // false if `entries` exceeds the limit
 };
 
 // Limits of `best_order`.
 struct OrderEffort {
-    int tries = 12;      // largest number of orders
+    int tries = 30;      // largest number of orders
     double share = 0.02; // steps of further orders, relative to the entries of the best one
 };
 
@@ -56,22 +67,54 @@ enum class Rule { SIZE, FILL, WEIGHTED };
 
 namespace detail {
 
+// Which variables are neighbours, as a matrix of bits if that is small.
+class Links {
+  public:
+    explicit Links(const Graph &g) : g_(g), words_(g.n() <= 4096 ? (g.n() + 63) / 64 : 0) {
+        bits_.assign(static_cast<std::size_t>(g.n()) * words_, 0);
+        for (int a = 0; a < g.n() && words_ > 0; ++a)
+            for (const int b : g.near[a])
+                set(a, b);
+    }
+    void set(int a, int b) {
+        if (words_ > 0)
+            bits_[static_cast<std::size_t>(a) * words_ + b / 64] |= std::uint64_t{1} << (b % 64);
+    }
+    bool operator()(int a, int b) const {
+        if (words_ > 0)
+            return bits_[static_cast<std::size_t>(a) * words_ + b / 64] >> (b % 64) & 1;
+        return std::binary_search(g_.near[a].begin(), g_.near[a].end(), b);
+    }
+
+  private:
+    const Graph &g_;
+    std::size_t words_;
+    std::vector<std::uint64_t> bits_;
+};
+
 // Pairs of neighbours of v that are not neighbours of each other (FILL), or the sum of the products
 // of their bits (WEIGHTED). Counting ends at 2000 pairs.
-inline double fill_in(const Graph &g, int v, Rule rule, double &steps) {
+inline double fill_in(const Graph &g, const Links &linked, int v, Rule rule, double &steps) {
     double missing = 0;
     int pairs = 0;
     const auto &near = g.near[v];
-    for (auto a = near.begin(); a != near.end(); ++a)
-        for (auto b = std::next(a); b != near.end(); ++b) {
-            ++steps;
-            if (g.near[*a].contains(*b))
-                continue;
-            missing += rule == Rule::FILL ? 1.0 : g.bits[*a] * g.bits[*b];
-            if (++pairs > 2000)
-                return missing;
-        }
+    for (std::size_t j = 0; j < near.size() && pairs < 2000; ++j)
+        for (std::size_t k = 0; k < j; ++k)
+            if (!linked(near[j], near[k])) {
+                missing += rule == Rule::FILL ? 1.0 : g.bits[near[j]] * g.bits[near[k]];
+                ++pairs;
+            }
+    steps += static_cast<double>(near.size() * near.size());
     return missing;
+}
+
+// Adds the common neighbours of a and b: their fill-in changes with the pair (a, b). Long lists are
+// skipped; scores may be outdated, but the order remains an order.
+inline void add_common(const Graph &g, int a, int b, std::set<int> &out) {
+    const auto &x = g.near[a], &y = g.near[b];
+    if (x.size() < 256 && y.size() < 256)
+        std::set_intersection(x.begin(), x.end(), y.begin(), y.end(),
+                              std::inserter(out, out.end()));
 }
 
 // A number in [0, 1) that depends on the seed and the variable only; 0 for seed 0.
@@ -94,11 +137,12 @@ inline EliminationOrder greedy_order(Graph g, Rule rule, unsigned seed, double m
         out.steps += static_cast<double>(g.near[v].size());
         return sum;
     };
+    detail::Links linked(g);
     const auto score = [&](int v) {
         const double table = size(v), tie = 1e-3 * detail::noise(seed, v);
         if (rule == Rule::SIZE)
             return table + tie;
-        return detail::fill_in(g, v, rule, out.steps) + 1e-3 * table + tie;
+        return detail::fill_in(g, linked, v, rule, out.steps) + 1e-3 * table + tie;
     };
     std::set<std::pair<double, int>> queue;
     std::vector<double> key(g.n());
@@ -113,15 +157,17 @@ inline EliminationOrder greedy_order(Graph g, Rule rule, unsigned seed, double m
         if (out.entries > most)
             return out;
         out.order.push_back(v);
-        std::set<int> changed(g.near[v].begin(), g.near[v].end());
-        for (const int a : g.near[v]) {
-            g.near[a].erase(v);
-            for (const int b : g.near[v])
-                if (a != b && g.near[a].insert(b).second && rule != Rule::SIZE &&
-                    g.near[a].size() < 64)
-                    changed.insert(g.near[a].begin(), g.near[a].end());
-        }
-        g.near[v].clear();
+        const auto near = g.near[v];
+        std::set<int> changed(near.begin(), near.end());
+        g.remove(v);
+        for (std::size_t j = 0; j < near.size(); ++j)
+            for (std::size_t k = 0; k < j; ++k)
+                if (g.join(near[j], near[k])) {
+                    linked.set(near[j], near[k]);
+                    linked.set(near[k], near[j]);
+                    if (rule != Rule::SIZE)
+                        detail::add_common(g, near[j], near[k], changed);
+                }
         for (const int u : changed) {
             queue.erase({key[u], u});
             queue.insert({key[u] = score(u), u});

@@ -140,6 +140,8 @@ class ExactSearch:
         Memory for open nodes, in bytes. Beyond it, the search is depth first.
     seconds : float
         Total time over all calls, in seconds; decides whether dynamic programming is started.
+    threads : int
+        Number of threads of dynamic programming.
     log : str or Path, optional
         Prefix of the names of the files with proofs of the bound (docs/proofs.md).
     """
@@ -157,13 +159,15 @@ class ExactSearch:
         dp_limit: float = 1e9,
         open_bytes: float = OPEN_NODE_BYTES,
         seconds: float = 1e9,
+        threads: int = 1,
         log: str | Path | None = None,
     ) -> None:
         flat = flatten(model) if isinstance(model, Model) else model
         self._native = core.ExactSearch(
             flat.num_labels, flat.unary, flat.scope_start, flat.scope, flat.tables, flat.constant,
             np.zeros(0) if lam is None else lam, _labels(incumbent), relative_gap, absolute_gap,
-            open_bytes, presolve, ascent, dp_limit, seconds, "" if log is None else str(log),
+            open_bytes, presolve, ascent, dp_limit, seconds, threads,
+            "" if log is None else str(log),
         )  # fmt: skip
 
     def go_on(
