@@ -75,7 +75,7 @@ class LogBuckets : public Buckets<double> {
     struct Sent {
         int to = -1; // variable of the parent bucket; -1 for a root
         std::size_t table = 0;
-        double sum = 0.0; // the message of a root
+        double taken = 0.0; // what was moved from the message to log Z; all of it for a root
     };
     int next_ = 0;
     std::vector<Sent> sent_;
@@ -108,19 +108,20 @@ class LogBuckets : public Buckets<double> {
             });
         });
         if (bucket.scope.empty()) {
-            sent_[v].sum = *out;
-            log_sum += *out;
+            log_sum += sent_[v].taken = *out;
             return;
         }
         // a constant moved to log Z keeps the entries small, and with them their rounding errors
-        const double top = *std::max_element(out, out + result.size);
-        if (top != -INFINITY) {
+        double top = *std::max_element(out, out + result.size);
+        if (top == -INFINITY) {
+            top = 0.0; // every labelling is forbidden
+        } else {
             log_sum += top;
             for (std::int64_t k = 0; k < result.size; ++k)
                 out[k] -= top;
         }
         const int to = bucket.scope[0];
-        sent_[v] = {to, tables[to].size(), 0.0};
+        sent_[v] = {to, tables[to].size(), top};
         tables[to].push_back(std::move(result));
     }
 
@@ -128,15 +129,16 @@ class LogBuckets : public Buckets<double> {
     // the parent is normalised, so that the sum of all p is 1.
     std::vector<double> joint(const Bucket<double> &bucket, int v, int threads) const {
         auto all = bucket;
-        const double root = -sent_[v].sum;
-        detail::Operand<double> down{&root, 0, std::vector<std::int64_t>(bucket.scope.size(), 0)};
+        const double taken = -sent_[v].taken;
+        const std::vector<std::int64_t> none(bucket.scope.size(), 0);
+        all.operands.push_back({&taken, 0, none});
         if (sent_[v].to >= 0) {
-            down.values = tables[sent_[v].to][sent_[v].table].values.get();
+            detail::Operand<double> down{tables[sent_[v].to][sent_[v].table].values.get(), 0, none};
             std::int64_t stride = 1;
             for (std::size_t k = bucket.scope.size(); k-- > 0; stride *= labels[bucket.scope[k]])
                 down.stride[k] = labels[bucket.scope[k]] > 1 ? stride : 0;
+            all.operands.push_back(std::move(down));
         }
-        all.operands.push_back(std::move(down));
         const auto loop = frame(all, v);
         std::vector<double> p(static_cast<std::size_t>(loop.total() * labels[v]));
         Control unlimited;
