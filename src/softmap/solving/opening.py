@@ -15,13 +15,14 @@ import numpy as np
 from softmap.labels import cheapest
 from softmap.labels.cuts import Fusion, solve_binary
 from softmap.model import Model
+from softmap.relaxation.flat import elimination_order
 from softmap.solving.best import Best
 from softmap.solving.budget import Budget
 from softmap.solving.options import Options
 from softmap.solving.problem import Problem
 from softmap.solving.trace import StageName
 
-__all__ = ["OpeningTuning", "open_run"]
+__all__ = ["OpeningTuning", "eliminates_first", "open_run"]
 
 
 @dataclass(frozen=True)
@@ -38,15 +39,47 @@ class OpeningTuning:
         Largest fraction of the time limit for expansion moves.
     labels : int
         Largest number of labels for which every label is expanded.
+    states : int
+        Smallest number of node states, auxiliary nodes included, for elimination before passes.
+        Passes over fewer states take milliseconds, and often prove the labels by λ.
+    per_state : float
+        Largest number of table entries of elimination per node state for elimination before passes:
+        with more, the first passes take less time.
     """
 
     expanded: int = 2_000
     rounds: int = 2
     share: float = 0.3
     labels: int = 256
+    states: int = 20_000
+    per_state: float = 300.0
 
 
 TUNING = OpeningTuning()
+
+
+def eliminates_first(problem: Problem, options: Options) -> bool:
+    """Whether variable elimination takes less time than the first passes over the model.
+
+    This is so if factors of several variables have large tables: the relaxation has an auxiliary
+    node with a state for each of their entries, elimination has not.
+
+    Parameters
+    ----------
+    problem : Problem
+        The problem.
+    options : Options
+        The options of the run.
+    """
+    model = problem.model
+    if not _default(options) or not len(model.auxiliaries) or model.unary.size < TUNING.states:
+        return False
+    return elimination_order(model, TUNING.per_state * model.unary.size).found
+
+
+def _default(options: Options) -> bool:
+    searched = options.goal not in ("lp", "labels") and not options.whole_run
+    return options.method == "anneal" and options.backend == "cpu" and searched
 
 
 def open_run(problem: Problem, options: Options, best: Best, budget: Budget) -> StageName | None:

@@ -456,10 +456,15 @@ def _relax(run: _Run) -> Generator[Snapshot, None, Status]:
 
 
 def _open(run: _Run) -> tuple[Snapshot | None, Status | None]:
-    """Run a minimum cut or expansion moves first if the structure of the model allows it."""
-    from softmap.solving.opening import open_run
+    """Run elimination, a minimum cut or expansion moves first if the model's structure allows."""
+    from softmap.solving.opening import eliminates_first, open_run
 
     with run.budget.interrupts:
+        if eliminates_first(run.relaxation.problem, run.options):
+            search = run.stages.may_search_early(run.budget)
+            if search is not None and search.narrow:
+                run.stages.search_early(search, run.best, run.budget)
+                return run.note(search.name), run.relaxation.closed()
         stage = open_run(run.relaxation.problem, run.options, run.best, run.budget)
         if stage is None:
             return None, None
