@@ -9,7 +9,8 @@ import numpy as np
 import pytest
 
 import softmap
-from softmap.proof.search.exact import ExactSearch, FlatModel, flat_lam, flatten, solve_exact
+from softmap.proof.search.exact import ExactSearch, solve_exact
+from softmap.relaxation.flat import FlatModel, flat_lam, flatten
 
 KINDS = ("integers", "ties", "normal", "big-M", "tiny", "huge", "decimals")
 

@@ -47,6 +47,7 @@ NB_MODULE(_native, m) {
     bind_paper(m);
     bind_labels(m);
     bind_proof(m);
+    bind_elimination(m);
     bind_exact(m);
     bind_text(m);
     bind_codes(m);

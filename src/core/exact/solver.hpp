@@ -8,6 +8,7 @@
 
 #include "ascent.hpp"
 #include "build.hpp"
+#include "cutset.hpp"
 #include "order.hpp"
 #include "roof.hpp"
 #include "search.hpp"
@@ -20,11 +21,15 @@ struct Options {
     double absolute_gap = 0.0;
     bool presolve = true;        // remove variables and labels before the search
     bool ascent = true;          // raise the root bound by message passing
+    int threads = 1;             // threads of dynamic programming
     double max_dp_entries = 1e9; // limit on the table entries that dynamic programming stores
-    double dp_rate = 1.5e8;      // estimated table entries per second of dynamic programming
-    double ascent_rate = 4e8;    // estimated table entries per second of message passing
-    double small_dp = 3e6; // table entries up to which dynamic programming comes before search
-    double seconds = 1e9;  // time for all calls; plans depend on it, not on the clock
+    double dp_rate = 2.5e8; // estimated table entries per second and thread of dynamic programming
+    double ascent_rate = 4e8;  // estimated table entries per second of message passing
+    double small_dp = 2e7;     // table entries up to which dynamic programming comes before search
+    double tried_first = 0.03; // work of a search before dynamic programming, relative to entries
+    double cut_work =
+        4.0; // largest work of conditioning, relative to the time: most of it is pruned
+    double seconds = 1e9; // time for all calls; plans depend on it, not on the clock
     std::int64_t probe_backtracks = 20;
     std::size_t split = 4096; // largest table of three or more variables that is split
     std::string log;          // prefix of the proof files, one per round; empty: no proof
@@ -144,14 +149,17 @@ class Solver {
         bool complete = true;
         std::unique_ptr<TreeLog> log;
         std::unique_ptr<Search> search;
-        EliminationPlan way;
+        EliminationOrder way;
+        Cutset cutset; // variables to branch on if dynamic programming takes too much
         std::int64_t last_work = INT64_MAX; // total work at which elimination replaces the search
     };
     std::optional<Underway> now_;
 
     std::vector<std::vector<int>> components(Work &w);
     bool program(Work &w, const std::vector<int> &order);
-    EliminationPlan plan(Work &w, const std::vector<int> &vars, double share);
+    bool condition(Work &w, const std::vector<int> &vars);
+    EliminationOrder plan(Work &w, const std::vector<int> &vars, double share);
+    Cutset plan_cutset(Work &w, const std::vector<int> &vars, double share);
     bool raise(Work &w, const std::vector<int> &vars, double share);
     bool solve_component(Work &w, const std::vector<int> &vars, double share);
     void set_up(Search &search, Work &w, const std::vector<int> &vars, double share);
@@ -235,21 +243,78 @@ inline Cost highest_cost(Work &w, const std::vector<int> &vars) {
 // Eliminates every variable of the component. Returns false if time ran out.
 inline bool Solver::program(Work &w, const std::vector<int> &order) {
     control_.to_the_end(); // unfinished dynamic programming cannot be resumed
-    for (int v : order)
-        if (!w.infeasible && !eliminate(w, v, control_))
-            return false;
+    auto buckets = fill_buckets(w, order);
+    if (!buckets.run(options_.threads, control_))
+        return false;
+    if (w.log != nullptr)
+        for (const int v : order)
+            w.log->note(Op::ELIMINATE, {v});
     result_.eliminated += static_cast<int>(order.size());
+    if (forbidden(buckets.lowest)) {
+        w.infeasible = true;
+        return true;
+    }
+    w.base += buckets.lowest;
+    const auto labels = buckets.best_labels();
+    for (std::size_t k = 0; k < order.size(); ++k) {
+        now_->sums.labels[order[k]] = w.label[order[k]][labels[k]];
+        for (const int f : w.alive_factors(order[k]))
+            w.drop_factor(f);
+        w.gone[order[k]] = 1;
+    }
     return true;
 }
 
-inline EliminationPlan Solver::plan(Work &w, const std::vector<int> &vars, double share) {
-    const double work = std::min(seconds_ * share, 20.0) * 0.7 * options_.dp_rate;
-    auto best = plan_elimination(w, vars, true, work, options_.max_dp_entries, control_);
-    if (best.feasible && best.work < options_.small_dp)
-        return best;
-    auto second = plan_elimination(w, vars, false, best.feasible ? best.work : work,
-                                   options_.max_dp_entries, control_);
-    return second.feasible ? second : best;
+// Branches on the variables of the cutset only. Returns false if time ran out.
+inline bool Solver::condition(Work &w, const std::vector<int> &vars) {
+    control_.to_the_end(); // as dynamic programming, it is not resumed
+    Conditioning tree(w, vars, now_->cutset, options_.threads);
+    std::vector<int> begin;
+    if (const Cost upper = component_cost(w, vars, begin); !forbidden(upper)) {
+        tree.best = upper;
+        tree.incumbent = begin;
+    }
+    if (now_->search->best < tree.best && !now_->search->incumbent.empty()) {
+        tree.best = now_->search->best;
+        tree.incumbent = now_->search->incumbent;
+    }
+    const bool complete = tree.run(control_);
+    control_.nodes += tree.nodes;
+    if (complete && tree.incumbent.empty()) {
+        w.infeasible = true;
+        return true;
+    }
+    now_->sums.lower += tree.lower;
+    for (std::size_t k = 0; k < tree.incumbent.size(); ++k)
+        now_->sums.labels[vars[k]] = w.label[vars[k]][tree.incumbent[k]];
+    return complete;
+}
+
+// The variables to branch on. No record of a proof describes conditioning, so there are none if a
+// proof is written.
+inline Cutset Solver::plan_cutset(Work &w, const std::vector<int> &vars, double share) {
+    if (log_ != nullptr)
+        return {};
+    const double rate = options_.dp_rate * options_.threads;
+    CutsetLimits limits;
+    limits.stored = options_.max_dp_entries;
+    limits.entries = options_.cut_work * std::min(seconds_ * share, 20.0) * rate;
+    auto out = find_cutset(graph_of(w, vars), limits);
+    for (int &v : out.variables)
+        v = vars[v];
+    for (int &v : out.rest.order)
+        v = vars[v];
+    return out;
+}
+
+inline EliminationOrder Solver::plan(Work &w, const std::vector<int> &vars, double share) {
+    const double rate = options_.dp_rate * options_.threads;
+    const double most = std::min(seconds_ * share, 20.0) * 0.7 * rate;
+    auto best = best_order(graph_of(w, vars), most);
+    best.finite = best.finite && best.stored <= options_.max_dp_entries;
+    for (int &v : best.order)
+        v = vars[v];
+    return best;
 }
 
 // Raises the bound of the component by message passing: up to 200 sweeps from zero, up to 20 if λ
@@ -273,7 +338,7 @@ inline bool Solver::raise(Work &w, const std::vector<int> &vars, double share) {
 // Adds the bound of the component to the sums. Returns true if it is solved.
 inline bool Solver::solve_component(Work &w, const std::vector<int> &vars, double share) {
     const auto way = plan(w, vars, share);
-    if (way.feasible && way.work < options_.small_dp)
+    if (way.finite && way.entries < options_.small_dp)
         return program(w, way.order);
     if (options_.ascent && !raise(w, vars, share))
         return true;
@@ -284,8 +349,12 @@ inline bool Solver::solve_component(Work &w, const std::vector<int> &vars, doubl
         search.backtrack_budget = options_.probe_backtracks;
     now_->way = way;
     now_->last_work = INT64_MAX;
-    if (way.feasible && !probing_)
-        now_->last_work = control_.total + static_cast<std::int64_t>(0.3 * way.work);
+    now_->cutset = way.finite || probing_ ? Cutset{} : plan_cutset(w, vars, share);
+    const double entries =
+        way.finite ? way.entries : now_->cutset.nodes * now_->cutset.rest.entries;
+    if ((way.finite || now_->cutset.found) && !probing_)
+        now_->last_work =
+            control_.total + static_cast<std::int64_t>(options_.tried_first * entries);
     return go_on_searching(vars);
 }
 
@@ -299,10 +368,11 @@ inline bool Solver::go_on_searching(const std::vector<int> &vars) {
         paused_ = true;
         return false;
     }
-    if (!search.complete && now_->way.feasible && !probing_ && !control_.stopped) {
+    if (!search.complete && now_->last_work < INT64_MAX && !control_.stopped) {
         if (log_ != nullptr)
             now_->log->note(Op::ABANDON, {});
-        return program(now_->work, now_->way.order);
+        return now_->way.finite ? program(now_->work, now_->way.order)
+                                : condition(now_->work, vars);
     }
     return collect(search, now_->work, vars, now_->sums);
 }

@@ -1179,7 +1179,7 @@ def careful_sum(
 ) -> float:
     """Return Σ values, rounded once."""
 
-def elimination_entries(
+def elimination_order(
     num_labels: Annotated[
         NDArray[numpy.int64], dict(shape=(None,), order="C", device="cpu", writable=False)
     ],
@@ -1190,10 +1190,79 @@ def elimination_entries(
         NDArray[numpy.int64], dict(shape=(None,), order="C", device="cpu", writable=False)
     ],
     limit: float,
-) -> float:
+) -> tuple:
     """
-    Return the table entries of a greedy variable elimination; inf above the limit.
+    Return the table entries of variable elimination, those of its results, and the order of the variables; inf, inf and [] above the limit.
     """
+
+def best_labellings(
+    num_labels: Annotated[
+        NDArray[numpy.int64], dict(shape=(None,), order="C", device="cpu", writable=False)
+    ],
+    unary: Annotated[
+        NDArray[numpy.float64], dict(shape=(None,), order="C", device="cpu", writable=False)
+    ],
+    scope_start: Annotated[
+        NDArray[numpy.int64], dict(shape=(None,), order="C", device="cpu", writable=False)
+    ],
+    scope: Annotated[
+        NDArray[numpy.int64], dict(shape=(None,), order="C", device="cpu", writable=False)
+    ],
+    tables: Annotated[
+        NDArray[numpy.float64], dict(shape=(None,), order="C", device="cpu", writable=False)
+    ],
+    constant: float,
+    order: Annotated[
+        NDArray[numpy.int64], dict(shape=(None,), order="C", device="cpu", writable=False)
+    ],
+    m: int,
+    upper: float,
+    threads: int,
+    seconds: float,
+) -> dict:
+    """
+    Return the m labellings of lowest cost, and a lower bound for each rank.
+    """
+
+class LogSums:
+    """Sums of exp(values) over all labellings, and marginals."""
+
+    def __init__(
+        self,
+        num_labels: Annotated[
+            NDArray[numpy.int64], dict(shape=(None,), order="C", device="cpu", writable=False)
+        ],
+        unary: Annotated[
+            NDArray[numpy.float64], dict(shape=(None,), order="C", device="cpu", writable=False)
+        ],
+        scope_start: Annotated[
+            NDArray[numpy.int64], dict(shape=(None,), order="C", device="cpu", writable=False)
+        ],
+        scope: Annotated[
+            NDArray[numpy.int64], dict(shape=(None,), order="C", device="cpu", writable=False)
+        ],
+        tables: Annotated[
+            NDArray[numpy.float64], dict(shape=(None,), order="C", device="cpu", writable=False)
+        ],
+        order: Annotated[
+            NDArray[numpy.int64], dict(shape=(None,), order="C", device="cpu", writable=False)
+        ],
+        threads: int,
+    ) -> None: ...
+    def up(self, seconds: float) -> bool:
+        """
+        Eliminate variables for some seconds; return whether all are eliminated.
+        """
+
+    def down(self, seconds: float) -> bool:
+        """Compute marginals for some seconds; return whether all are computed."""
+
+    @property
+    def log_sum(self) -> float:
+        """The logarithm of the sum, after `up`."""
+
+    def marginals(self) -> tuple:
+        """Return the marginals of variables and of factors, after `down`."""
 
 class StopFlag:
     def __init__(self) -> None: ...
@@ -1233,6 +1302,7 @@ class ExactSearch:
         ascent: bool,
         dp_limit: float,
         seconds: float,
+        threads: int,
         log: str,
     ) -> None: ...
     def go_on(

@@ -16,6 +16,7 @@ import numpy as np
 from softmap.labels import cheapest
 from softmap.labels.cuts import Fusion, solve_binary
 from softmap.model import Model
+from softmap.relaxation.flat import elimination_order
 from softmap.solving.best import Best
 from softmap.solving.budget import Share
 from softmap.solving.relax import Passes
@@ -23,7 +24,7 @@ from softmap.solving.stage import Stage
 from softmap.solving.trace import StageName
 from softmap.solving.warm import WarmStart
 
-__all__ = ["OPENING", "Cut", "Expand", "Opening", "OpeningTuning", "Recall"]
+__all__ = ["OPENING", "Cut", "Eliminate", "Expand", "Opening", "OpeningTuning", "Recall"]
 
 
 @dataclass(frozen=True)
@@ -38,11 +39,19 @@ class OpeningTuning:
         Number of expansions of every label.
     labels : int
         Largest number of labels for which every label is expanded.
+    states : int
+        Smallest number of node states, auxiliary nodes included, for elimination before passes.
+        Passes over fewer states take milliseconds, and often prove the labels by λ.
+    per_state : float
+        Largest number of table entries of elimination per node state for elimination before passes:
+        with more, the first passes take less time.
     """
 
     expanded: int = 2_000
     rounds: int = 2
     labels: int = 256
+    states: int = 20_000
+    per_state: float = 300.0
 
 
 TUNING = OpeningTuning()
@@ -62,10 +71,15 @@ class Opening(Stage):
 
     def applies(self) -> bool:
         """Whether the model has pairs only, and the run uses the default method."""
-        model, options = self.problem.model, self.options
+        model = self.problem.model
         pairs = model.m > 0 and not len(model.auxiliaries) and not len(model.running)
-        default = options.method == "anneal" and options.backend == "cpu"
-        return bool(pairs and default and options.goal != "lp")
+        return pairs and self.default
+
+    @property
+    def default(self) -> bool:
+        """Whether the run uses the default method, on the processor, and wants labels."""
+        options = self.options
+        return options.method == "anneal" and options.backend == "cpu" and options.goal != "lp"
 
 
 class Recall(Stage):
@@ -94,6 +108,32 @@ class Recall(Stage):
         if lower > 1.0 and relaxation.begun:
             relaxation.algorithm.lower_eta(relaxation.state, lower)
         self._passes.end(relaxation.closed() or warm.ended(best, self.options))
+
+
+class Eliminate(Opening):
+    """Variable elimination, if it takes less time than the first passes over the model.
+
+    This is so if factors of several variables have large tables: the relaxation has an auxiliary
+    node with a state for each of their entries, elimination has not.
+    """
+
+    name = StageName.SEARCH
+    share = 0.6
+
+    def applies(self) -> bool:
+        model, options = self.problem.model, self.options
+        large = len(model.auxiliaries) > 0 and model.unary.size >= TUNING.states
+        if not large or not self.default or options.goal == "labels" or options.whole_run:
+            return False
+        return elimination_order(model, TUNING.per_state * model.unary.size).found
+
+    def __call__(self, best: Best, share: Share) -> None:
+        from softmap.solving.stages import Search  # imported late: few models need it
+
+        search = Search(self.problem, self.options, self._proof)
+        self.ran = search.active and search.narrow
+        if self.ran:
+            search(best, share)
 
 
 class Cut(Opening):
@@ -140,7 +180,7 @@ class Expand(Opening):
         best.offer_lam(best.lam)
 
 
-OPENING: tuple[type[Opening], ...] = (Cut, Expand)
+OPENING: tuple[type[Opening], ...] = (Eliminate, Cut, Expand)
 """The stages before the relaxation, in order; the run ends if one of them closes the gap."""
 
 

@@ -85,7 +85,7 @@ TUNING = ScheduleTuning()
 
 
 class Turn(NamedTuple):
-    """A time slice of a stage; `early` searches do not count as work."""
+    """A time slice of a stage; `early` ones, before the LP is solved, do not count as work."""
 
     stage: Stage
     share: Share
@@ -204,7 +204,7 @@ class Schedule:
         """The stages before the relaxation; none for resumed runs and earlier results."""
         if self._resumed or (self.warm is not None and self.warm.result is not None):
             return []
-        made = (kind(self.relaxation.problem, self.options) for kind in OPENING)
+        made = (kind(self.relaxation.problem, self.options, self._proof) for kind in OPENING)
         return [stage for stage in made if stage.active]
 
     @cached_property
@@ -255,7 +255,7 @@ class Schedule:
         passes, budget, relaxation = self.passes, self.budget, self.relaxation
         for stage in self._opening:
             seconds = stage.share * max(0.0, budget.left)
-            yield Turn(stage, Share(budget, time.perf_counter() + seconds))
+            yield Turn(stage, Share(budget, time.perf_counter() + seconds), early=True)
             passes.end(relaxation.closed())
             if not passes.active:
                 return

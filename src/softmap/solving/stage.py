@@ -71,6 +71,7 @@ class Stage(ABC):
         self.problem, self.options = problem, options
         room = room_beside(problem.model, options.precision, options.memory_limit)
         self.room = LIMITS.memory_share * room
+        self._proof = proof
         self.fresh_log = None if proof is None else proof.fresh
         self.active = self.applies() and self.takes() <= self.room
 

@@ -14,20 +14,24 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from softmap import core
 from softmap.errors import InfeasibleModel
 from softmap.labels import neighbourhoods
 from softmap.labels.search import find_feasible
+from softmap.machine import usable_cores
 from softmap.model import Model
 from softmap.proof.search.exact import (
     OPEN_NODE_BYTES,
     ExactResult,
     ExactSearch,
+)
+from softmap.proof.search.partial import PartialSearch
+from softmap.relaxation.flat import (
+    EliminationOrder,
     FlatModel,
+    elimination_order,
     flat_lam,
     flatten,
 )
-from softmap.proof.search.partial import PartialSearch
 from softmap.solving.best import Best
 from softmap.solving.budget import Share
 from softmap.solving.memory import memory_needed
@@ -101,7 +105,7 @@ class StageTuning:
     eliminated: float = 5e8
     entry_bytes: int = 64
     edge_bytes: int = 2000
-    dp_bytes: int = 32
+    dp_bytes: int = 16
     without_clusters: float = 5.0
     state_bytes: int = 1000
 
@@ -154,11 +158,13 @@ class Search(Stage):
     @cached_property
     def narrow(self) -> bool:
         """Whether variable elimination solves the model: its width is small."""
-        if self.problem.model.num_variables > TUNING.narrow:
-            return False
-        flat = self._flattened()
-        sizes = flat.num_labels, flat.scope_start, flat.scope
-        return bool(core.elimination_entries(*sizes, TUNING.eliminated) <= TUNING.eliminated)
+        return self.elimination.found
+
+    @cached_property
+    def elimination(self) -> EliminationOrder:
+        """The order and the size of variable elimination, if the model has few variables."""
+        few = self.problem.model.num_variables <= TUNING.narrow
+        return elimination_order(self.problem.model, TUNING.eliminated if few else 0.0)
 
     def _flattened(self) -> FlatModel:
         if self._flat is None:
@@ -190,6 +196,7 @@ class Search(Stage):
                 dp_limit=min(tables, spare / TUNING.dp_bytes),
                 open_bytes=min(OPEN_NODE_BYTES, spare / 2),
                 seconds=min(share.budget.left, 1e9),
+                threads=self.options.threads or usable_cores(),
                 log=None if self.fresh_log is None else self.fresh_log(),
             )
         return self._search

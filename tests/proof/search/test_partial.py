@@ -8,7 +8,8 @@ import pytest
 import softmap
 from softmap.errors import InfeasibleModel
 from softmap.model import Model
-from softmap.proof.search.exact import flat_lam, solve_exact
+from softmap.proof.search.exact import solve_exact
+from softmap.relaxation.flat import flat_lam
 from softmap.proof.search.partial import PartialSearch
 from softmap.relaxation.consistency import tighten
 from support.oracles import brute_force
