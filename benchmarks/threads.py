@@ -28,6 +28,7 @@ import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -79,7 +80,7 @@ class Copying:
     def bandwidth(self, threads: int, repeats: int = 3) -> float:
         """Gigabytes read and written per second."""
         cuts = np.linspace(0, len(self._from), threads + 1).astype(int)
-        parts = list(zip(cuts[:-1], cuts[1:], strict=True))
+        parts = list(pairwise(cuts))
 
         def copy(part: tuple[int, int]) -> None:
             np.copyto(self._to[slice(*part)], self._from[slice(*part)])
@@ -191,7 +192,7 @@ def _in_passes(place: tuple[str, int, str]) -> bool:
 
 
 def sections(name: str, seconds: float, stats: Any) -> Iterator[Row]:
-    """The functions outside the passes with the most time of their own (compiled calls included)."""
+    """The functions outside the passes with the most time of their own, compiled calls included."""
     rows = [(row[2], row[0], place) for place, row in stats.stats.items() if not _in_passes(place)]
     for own, calls, (file, _, function) in sorted(rows, reverse=True)[:LISTED]:
         where = "/".join(Path(file).parts[-2:])
