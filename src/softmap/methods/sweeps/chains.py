@@ -155,15 +155,16 @@ class ChainLoops:
     def sampled_passes(self, state: Messages, count: int, eta: float, sampling: Sampling) -> None:
         """Do `count` passes with momentum, and add marginals to the average at intervals."""
         self.forget()
-        self._soft.run(
-            2 * count,
-            lambda threads: core.sampled_passes(
+
+        def soft_passes(threads: int) -> None:
+            core.sampled_passes(
                 self.layout, layout(self.model), self.plan.native, count, state.msg, state.prev,
                 self._theta, eta, state.shift, self._dot, state.clock, sampling.passes,
                 AVERAGING.every, sampling.longest, sampling.before, sampling.mean, sampling.samples,
                 AVERAGING.recent, threads,
-            ),
-        )  # fmt: skip
+            )  # fmt: skip
+
+        self._soft.run(2 * count, soft_passes)
 
     def half_pass(
         self,

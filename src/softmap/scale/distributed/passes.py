@@ -124,12 +124,18 @@ def _slice(plan: Schedule, first: int, last: int) -> Any:
     """Levels first..last-1 of a schedule, in compiled form; None if there are none."""
     if first == last:
         return None
-    some = slice(first, last + 1)
+    bands = plan.bands
+    starts, sets = (
+        slice(first * bands, last * bands + 1),
+        slice(2 * first * bands, 2 * last * bands),
+    )
     return replace(
         plan,
-        row_start=plan.row_start[some],
-        forward_start=plan.forward_start[some],
-        backward_start=plan.backward_start[some],
+        row_start=plan.row_start[first : last + 1],
+        forward_start=plan.forward_start[starts],
+        forward_after=plan.forward_after[sets],
+        backward_start=plan.backward_start[starts],
+        backward_after=plan.backward_after[sets],
     ).native
 
 
