@@ -139,11 +139,11 @@ inline Flow roof(const Work &w, int source, int sink) {
     return flow;
 }
 
-// Logs the fixed labels and, in half units, costs to move from factors to their variables. After
-// these moves, fixing the labels raises no single factor or unary cost: twice a factor, less the
-// moved costs, equals the residual capacities of its arcs.
+// Logs the fixed labels and, in half units, costs to move from all their factors to variables.
+// After these moves, fixing the labels raises no single factor or unary cost: twice a factor, less
+// the moved costs, equals the residual capacities of its arcs.
 inline void write_persistent(const Work &w, const Flow &flow) {
-    std::vector<std::int64_t> labels, factors, amounts;
+    std::vector<std::int64_t> labels, amounts;
     const auto fixed = [&](int v) { return flow.reached(2 * v) != flow.reached(2 * v + 1); };
     for (int v = 0; v < w.n(); ++v)
         if (!w.gone[v] && w.d(v) == 2 && fixed(v))
@@ -166,12 +166,10 @@ inline void write_persistent(const Work &w, const Flow &flow) {
         }
         if (!fixed(w.factors[f]->scope[0]) && !fixed(w.factors[f]->scope[1]))
             continue;
-        factors.push_back(static_cast<std::int64_t>(f));
         amounts.insert(amounts.end(), {rest[0], rest[2], 0, rest[1] - rest[0]});
     }
     w.log->op(Op::PERSISTENT);
     w.log->array(labels);
-    w.log->array(factors);
     w.log->array(amounts);
 }
 
