@@ -40,7 +40,7 @@ from benchmarks.summary import markdown
 from softmap import core, generators
 from softmap.machine import usable_cores
 from softmap.methods.sweeps.chains import Chains
-from softmap.methods.sweeps.messages import Messages
+from softmap.methods.sweeps.chains import Messages
 from softmap.methods.sweeps.planning import aligned
 from softmap.model import Model
 from softmap.relaxation.consistency import tighten
@@ -188,7 +188,7 @@ def run(name: str, model: Model, threads: int, options: argparse.Namespace) -> t
 
 def _in_passes(place: tuple[str, int, str]) -> bool:
     """Whether a function of a profile is the call of the compiled passes of a run."""
-    return place[0].endswith("sweeps/messages.py") and place[2] == "soft_passes"
+    return place[0].endswith("sweeps/chains.py") and place[2] == "soft_passes"
 
 
 def sections(name: str, seconds: float, stats: Any) -> Iterator[Row]:

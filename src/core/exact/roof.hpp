@@ -98,11 +98,11 @@ class Roof {
     std::optional<MinimumCut<Cost>> cut_;
 };
 
-// Logs the fixed labels and, in half units, costs to move from factors to their variables. After
-// these moves, fixing the labels raises no single factor or unary cost: twice a factor, less the
-// moved costs, equals the residual capacities of its arcs.
+// Logs the fixed labels and, in half units, costs to move from all their factors to variables.
+// After these moves, fixing the labels raises no single factor or unary cost: twice a factor, less
+// the moved costs, equals the residual capacities of its arcs.
 inline void write_persistent(const Work &w, const Roof &roof) {
-    std::vector<std::int64_t> labels, factors, amounts;
+    std::vector<std::int64_t> labels, amounts;
     for (int v = 0; v < w.n(); ++v)
         if (!w.gone[v] && w.d(v) == 2 && roof.label(v) >= 0)
             labels.insert(labels.end(), {v, roof.label(v)});
@@ -122,12 +122,10 @@ inline void write_persistent(const Work &w, const Roof &roof) {
         }
         if (roof.label(w.factors[f]->scope[0]) < 0 && roof.label(w.factors[f]->scope[1]) < 0)
             continue;
-        factors.push_back(static_cast<std::int64_t>(f));
         amounts.insert(amounts.end(), {rest[0], rest[2], 0, rest[1] - rest[0]});
     }
     w.log->op(Op::PERSISTENT);
     w.log->array(labels);
-    w.log->array(factors);
     w.log->array(amounts);
 }
 

@@ -159,10 +159,11 @@ class Search : public Propagator {
         std::int64_t left = limit_;
         for (;;) {
             if (ok && over()) {
-                if (log != nullptr)
-                    log->note(Op::LEAVE, {1});
-                open_path(path_.size(), nullptr, std::max(c0(), node.bound));
-                return give_up(node);
+                const Cost bound = std::max(c0(), node.bound);
+                give_up(node);
+                open_path(path_.size(), nullptr, bound);
+                last_length_ = 0;
+                return;
             }
             if (ok) {
                 const int x = choose_variable();
@@ -174,15 +175,12 @@ class Search : public Propagator {
             }
             ++control_.backtracks;
             if (log != nullptr)
-                log->note(Op::CLOSE, {});
+                log->op(Op::CLOSE);
             if (levels_.empty())
                 return;
             const Level level = levels_.back();
-            if (--left < 0 || control_.backtracks >= control_.max_backtracks || over()) {
-                if (log != nullptr)
-                    log->note(Op::LEAVE, {0});
+            if (--left < 0 || control_.backtracks >= control_.max_backtracks || over())
                 return give_up(node);
-            }
             levels_.pop_back();
             pop_level();
             path_.resize(level.path);
@@ -207,7 +205,10 @@ class Search : public Propagator {
         return ok;
     }
 
+    // Ends the dive: the other side of each decision becomes an open node.
     void give_up(const Open &node) {
+        if (log != nullptr)
+            log->op(Op::LEAVE);
         for (const auto &level : levels_)
             open_path(level.path, &level.right, std::max(level.bound, node.bound));
         while (!levels_.empty()) {

@@ -94,6 +94,7 @@ class Solver {
     Options options_;
     Control &control_;
     std::unique_ptr<Log> log_;
+    int logs_ = 0;   // number of proof files so far
     double seconds_; // time for all calls; decisions depend on it, not on the clock
     Result result_;
     Scale scale_;
@@ -124,7 +125,9 @@ class Solver {
             normalise(w);
     }
     void presolve_once(Work &w) {
-        arc_consistency(w, control_);
+        std::vector<int> every(w.n());
+        std::iota(every.begin(), every.end(), 0);
+        arc_consistency(w, std::move(every), control_);
         if (w.infeasible)
             return;
         split_factors(w, options_.split);
@@ -166,6 +169,7 @@ class Solver {
     bool collect(const Search &search, Work &w, const std::vector<int> &vars, Sums &sums);
     void begin();
     void write_log();
+    void forget_search();
     void solve_components();
     bool go_on_searching(const std::vector<int> &vars);
     void report_progress();
@@ -324,7 +328,10 @@ inline bool Solver::raise(Work &w, const std::vector<int> &vars, double share) {
     const double seconds = std::min(2.0, (given ? 0.02 : 0.15) * seconds_ * share);
     const int sweeps = probing_ ? 5 : given ? 20 : 200;
     const auto turn = control_.deadline;
-    control_.to_the_end(); // message passing is not resumed by later calls
+    control_.to_the_end();              // message passing is not resumed by later calls
+    arc_consistency(w, vars, control_); // then no message is forbidden
+    if (w.infeasible)
+        return false;
     Ascent ascent(w, vars);
     ascent.run(sweeps, given ? 1e-2 : 1e-3, seconds * options_.ascent_rate, control_);
     if (w.log != nullptr)
@@ -369,8 +376,7 @@ inline bool Solver::go_on_searching(const std::vector<int> &vars) {
         return false;
     }
     if (!search.complete && now_->last_work < INT64_MAX && !control_.stopped) {
-        if (log_ != nullptr)
-            now_->log->note(Op::ABANDON, {});
+        forget_search();
         return now_->way.finite ? program(now_->work, now_->way.order)
                                 : condition(now_->work, vars);
     }
@@ -407,7 +413,7 @@ inline bool Solver::collect(const Search &search, Work &w, const std::vector<int
                             Sums &sums) {
     sums.root += search.c0();
     if (log_ != nullptr)
-        now_->log->note(Op::END, {});
+        now_->log->op(Op::END);
     if (search.complete && search.incumbent.empty()) {
         w.infeasible = true;
         return true;
@@ -423,7 +429,7 @@ inline void Solver::begin() {
     in.incumbent = result_.labels;
     scale_ = choose_scale(in, result_.energy);
     if (!options_.log.empty()) {
-        result_.log = options_.log + "." + std::to_string(round_);
+        result_.log = options_.log + "." + std::to_string(logs_++);
         log_ = std::make_unique<Log>(result_.log);
     }
     probing_ = round_ == 0 && result_.labels.empty() && scale_.slack > 0;
@@ -436,6 +442,16 @@ inline void Solver::begin() {
     if (!w.infeasible)
         now_->parts = components(w);
     result_.components = static_cast<int>(now_->parts.size());
+}
+
+// Continues the proof in a new file without the records of the search. The file so far proves the
+// bounds of earlier calls.
+inline void Solver::forget_search() {
+    if (log_ == nullptr)
+        return;
+    result_.log = options_.log + "." + std::to_string(logs_++);
+    log_ = std::make_unique<Log>(result_.log, *log_, now_->log->begin());
+    now_->work.log = log_.get();
 }
 
 inline void Solver::write_log() {
