@@ -42,9 +42,13 @@ class ScheduleTuning:
 
     Attributes
     ----------
-    hope : float
+    proofs, labels : float
         Fraction of the gap that a stage is expected to close in a slice as long as the time for
-        which it has closed nothing.
+        which it has closed nothing: `proofs` for stages that may raise the bound, `labels` for
+        others.
+    proofs_share, labels_share : float
+        Smallest fraction of the time of each stage that may raise the bound, and of others; half of
+        it if most of its time was in vain.
     gain : float
         Smallest fraction of the gap that counts as progress of a slice.
     first : float
@@ -68,7 +72,10 @@ class ScheduleTuning:
         without a time limit. The set-up of a search takes about 0.3 µs per entry.
     """
 
-    hope: float = 0.1
+    proofs: float = 0.2
+    labels: float = 0.05
+    proofs_share: float = 0.1
+    labels_share: float = 0.25
     gain: float = 0.01
     first: float = 0.05
     growth: float = 0.5
@@ -123,9 +130,10 @@ class _History:
         self.rate = (closed + gain) / max(last + seconds, 1e-6)
         self._last = seconds, gain
 
-    def expected(self, least: float) -> float:
-        """The expected fraction of the gap that a slice closes per second."""
-        return max(self.rate, TUNING.hope / (self.idle + max(least, TUNING.first)))
+    @property
+    def in_vain(self) -> bool:
+        """Whether the stage has made no progress for most of its time."""
+        return self.idle > 0.5 * self.seconds
 
 
 class Schedule:
@@ -352,18 +360,33 @@ class Schedule:
     # --- with a time limit ------------------------------------------------------------------------
 
     def _most_promising(self) -> Stage | None:
-        """The stage that is expected to close most of the gap per second."""
-        budget, passes = self.budget, self.passes
+        """The next stage: passes first, then a short search, then what is due, then the best."""
+        passes, search = self.passes, self._search
         if passes.active and self._passes_first():
             return passes
+        if search is not None and search.active and self._searched_first(search):
+            return search
         able = [stage for stage in self.stages if self._able(stage)]
-        if (search := self._search) in able and search is not None and search.narrow:
-            return search  # elimination will end the run
         able += [passes] if passes.active else []
-        assert budget.time_limit is not None
-        if budget.seconds > TUNING.untried * budget.time_limit:
-            able = [stage for stage in able if not self._history(stage).slices] or able
+        if due := [stage for stage in able if self._due(stage)]:
+            return min(due, key=lambda stage: self._history(stage).seconds)
         return max(able, key=self._expected, default=None)
+
+    def _searched_first(self, search: Search) -> bool:
+        """Whether to search at once: set-up is short, or elimination will end the run."""
+        if self._history(search).slices or self.passes.status is Status.TIME_LIMIT:
+            return False
+        return search.narrow or (self._able(search) and search.delay(self.budget) <= TUNING.first)
+
+    def _due(self, stage: Stage) -> bool:
+        """Whether a stage has had less than its share of the time."""
+        budget, history = self.budget, self._history(stage)
+        assert budget.time_limit is not None
+        if not history.slices and budget.seconds > TUNING.untried * budget.time_limit:
+            return True
+        share = TUNING.proofs_share if stage.proves else TUNING.labels_share
+        needed = history.seconds + max(TUNING.first, stage.delay(budget))
+        return needed < (0.5 if history.in_vain else 1.0) * share * budget.seconds
 
     def _passes_first(self) -> bool:
         """Whether only passes may run: the first ones, or those of a method without clock."""
@@ -377,20 +400,23 @@ class Schedule:
 
     def _expected(self, stage: Stage) -> float:
         """The fraction of the gap that a stage is expected to close per second."""
-        return self._history(stage).expected(stage.least(self.budget))
+        history = self._history(stage)
+        hope = TUNING.proofs if stage.proves else TUNING.labels
+        return max(history.rate, hope / (history.idle + TUNING.first + stage.delay(self.budget)))
 
     def _slice(self, stage: Stage) -> Share:
         """The next slice of a stage, limited by time."""
         budget, history = self.budget, self._history(stage)
-        now, least = time.perf_counter(), stage.least(budget)
+        now = time.perf_counter()
         if stage is self.passes and self._passes_first():
             return Share(budget)
-        seconds = max(TUNING.first, least, TUNING.growth * history.seconds)
+        seconds = max(TUNING.first + stage.delay(budget), TUNING.growth * history.seconds)
         seconds *= 2.0 ** (self._lead if not history.slices else 0)
-        if stage is self._search and self._search.narrow:
+        if stage is self._search and self._search.narrow and not history.slices:
             seconds = TUNING.elimination * budget.left
-        # the end of a slice may take as long as its set-up
-        left = budget.left - budget.expected(Task.FINISH) - least
+        left = budget.left - budget.expected(Task.FINISH)
+        if not stage.proves:  # labels in work are lost: the end may take as long as the set-up
+            left -= stage.least(budget)
         return Share(budget, now + max(0.0, min(seconds, left)))
 
     def _met(self) -> Status | None:

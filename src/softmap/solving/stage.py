@@ -95,6 +95,10 @@ class Stage(ABC):
         """Whether a slice would end well before the time limit and leave time for others."""
         return self.least(budget) <= LIMITS.at_most * budget.left
 
+    def delay(self, budget: Budget) -> float:
+        """Expected time until the next slice begins to improve something, in seconds."""
+        return self.least(budget)
+
     def least(self, budget: Budget) -> float:
         """Expected time of the shortest slice, in seconds."""
         return self.setup * budget.expected(Task.BOUND)

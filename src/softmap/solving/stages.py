@@ -33,7 +33,7 @@ from softmap.relaxation.flat import (
     flatten,
 )
 from softmap.solving.best import Best
-from softmap.solving.budget import Share
+from softmap.solving.budget import Budget, Share
 from softmap.solving.memory import memory_needed
 from softmap.solving.proof import Proof, ProofKind
 from softmap.solving.stage import Stage
@@ -80,6 +80,8 @@ class StageTuning:
         Largest number of table entries for which variable elimination solves the model.
     entry_bytes : int
         Memory of a search per table entry, in bytes.
+    entry_seconds : float
+        Set-up time of a search per table entry, in seconds.
     edge_bytes : int
         Memory of a search, or of a search for labels, per edge, in bytes.
     dp_bytes : int
@@ -104,6 +106,7 @@ class StageTuning:
     narrow: int = 3_000
     eliminated: float = 5e8
     entry_bytes: int = 64
+    entry_seconds: float = 3e-7
     edge_bytes: int = 2000
     dp_bytes: int = 16
     without_clusters: float = 5.0
@@ -137,6 +140,9 @@ class Search(Stage):
 
     def takes(self) -> float:
         return _search_takes(self.problem.model, self.entries)
+
+    def delay(self, budget: Budget) -> float:
+        return TUNING.entry_seconds * self.entries if self._search is None else 0.0
 
     def __call__(self, best: Best, share: Share) -> None:
         if not share.timed and not self._promising(best):
@@ -237,6 +243,9 @@ class Partial(Stage):
         entries = model.unary.size + int(model.edge_offset[-1])
         return OPEN_NODE_BYTES + _search_takes(model, entries)
 
+    def ready(self, best: Best) -> bool:
+        return best.found
+
     def __call__(self, best: Best, share: Share) -> None:
         if not best.found:
             return
@@ -310,6 +319,12 @@ class Tighten(Stage):
 
     def takes(self) -> float:
         return TUNING.without_clusters * memory_needed(self.problem.model)
+
+    def ready(self, best: Best) -> bool:
+        return best.found
+
+    def delay(self, budget: Budget) -> float:
+        return self.least(budget) if self._run is None else 0.0
 
     def start_from(self, clusters: Clusters | None) -> None:
         """Start from the clusters of an earlier proof."""
