@@ -21,12 +21,12 @@ from softmap.verification.records import Ints, Numbers, Rejected
 __all__ = ["Tree"]
 
 LARGEST_TABLE = 1 << 24  # entries of the sum of factors in `Tree.combine`
-LARGEST_COST = 1 << 57
-LARGEST_SCOPE = 24
-MOST_COMBINED = 4
+LARGEST_COST = 1 << 56  # moved from a factor to one label; sums over 64 axes fit int64
+MOST_COMBINED = 3
 
 Decision = tuple[int, int, int]  # variable, kind, label
-Move = tuple["Factor", int, int, int]  # factor, axis, label and amount
+# factor, axis, label, the costs moved from that axis, the unary costs of its variable
+Word = tuple["Factor", int, int, list[int], list[int]]
 Path = tuple[Any, Decision] | None  # the parent's path and the last decision
 
 
@@ -41,23 +41,29 @@ class Factor:
     def __init__(self, scope: list[int], table: Ints) -> None:
         self.scope, self.table, self.active = scope, table, True
         self.moved = [[0] * size for size in table.shape]
-        self._rows: dict[tuple[int, int], list[int]] = {}
+        self._rows: list[list[list[int]] | None] = [None] * table.ndim
 
     def row(self, axis: int, a: int) -> list[int]:
         """The entries with label `a` on one axis, flattened in row-major order."""
-        known = self._rows.get((axis, a))
-        if known is None:
-            known = self._rows[axis, a] = self.table.take(a, axis).ravel().tolist()
-        return known
+        rows = self._rows[axis]
+        if rows is None:
+            flat = np.moveaxis(self.table, axis, 0).reshape(self.table.shape[axis], -1)
+            rows = self._rows[axis] = flat.tolist()
+        return rows[a]
 
-    def reduced(self) -> Ints:
-        """The reduced costs as an array, from -FORBIDDEN to FORBIDDEN."""
-        table, moved = self.table, np.array(sum(self.moved, []), np.int64)
-        if np.abs(moved).max() > LARGEST_COST or table.ndim > LARGEST_SCOPE:
-            raise Rejected("costs or factors are too large to check")  # sums have to fit int64
-        for axis, end in enumerate(np.cumsum(table.shape).tolist()):
-            table = table - along(moved[end - table.shape[axis] : end], axis, table.ndim)
-        return np.clip(table, -FORBIDDEN, FORBIDDEN)
+    def reduced(self, labels: dict[int, int | slice]) -> Ints:
+        """The reduced costs of the labels chosen, at most FORBIDDEN, as an array.
+
+        Entries of labels that have been removed may overflow; they are not used.
+        """
+        table = self.table[tuple(labels[v] for v in self.scope)]
+        kept = [k for k, v in enumerate(self.scope) if isinstance(labels[v], slice)]
+        for k, (v, moved) in enumerate(zip(self.scope, self.moved, strict=True)):
+            if max(moved) > LARGEST_COST or min(moved) < -LARGEST_COST:
+                raise Rejected("costs are too large")
+            values = np.array(moved, np.int64)[labels[v]]
+            table = table - (along(values, kept.index(k), len(kept)) if k in kept else values)
+        return np.minimum(table, FORBIDDEN)
 
 
 class Tree:
@@ -86,10 +92,8 @@ class Tree:
         self._live = [set(range(len(costs))) for costs in unary]
         self._empty = 0  # number of variables without labels
         self._factors: list[Factor] = []
-        self._words: list[tuple[Factor, int, int]] = []  # factor, axis and label
+        self._words: list[Word] = []
         self.lower, self.upper = 0, HALF
-        self._near_of: tuple[Factor, int] | None = None  # factor and axis of `_near`
-        self._near: list[tuple[int, int]] = []
         self._undo: list[Callable[[], None]] = []
         self._levels: list[tuple[int, Decision, int, Path]] = []
         self._path: Path = None
@@ -108,8 +112,9 @@ class Tree:
 
     def _add(self, factor: Factor) -> None:
         self._factors.append(factor)
-        for axis, size in enumerate(factor.table.shape):
-            self._words += [(factor, axis, a) for a in range(size)]
+        for axis, moved in enumerate(factor.moved):
+            costs = self._cost[factor.scope[axis]]
+            self._words += [(factor, axis, a, moved, costs) for a in range(len(moved))]
 
     def _back_to(self, mark: int) -> None:
         while len(self._undo) > mark:
@@ -121,21 +126,20 @@ class Tree:
         self, words: Numbers, amounts: Numbers, variables: Numbers, falls: Numbers, out: Numbers
     ) -> None:
         """Move costs from factors to labels and from variables to `lower`; then remove labels."""
-        moves = [(*self._word(w), d) for w, d in zip(words, amounts, strict=True)]
+        moves = list(zip(map(self._word, words), amounts, strict=True))
         lowered = list(zip(variables, falls, strict=True))
         if any(x < 0 or amount < 0 for x, amount in lowered):
             raise Rejected("the bound falls, or by no variable")
-        if moves or lowered:
-            self._move(moves, lowered, 1)
-            self._undo.append(partial(self._move, moves, lowered, -1))
-            self._check_costs(moves)
-            for x in variables:
-                if any(self._cost[x][a] < 0 for a in self._live[x]):
-                    raise Rejected("more is moved to the bound than a label costs")
+        self._move(moves, lowered)
+        self._undo.append(partial(self._move_back, moves, lowered))
+        self._check_costs(moves)
+        for x in variables:
+            if any([self._cost[x][a] < 0 for a in self._live[x]]):
+                raise Rejected("more is moved to the bound than a label costs")
         if out:
             self._check_removals(out)
 
-    def _word(self, w: int) -> tuple[Factor, int, int]:
+    def _word(self, w: int) -> Word:
         if not 0 <= w < len(self._words):
             raise Rejected(f"there is no label {w} in a factor")
         found = self._words[w]
@@ -143,24 +147,25 @@ class Tree:
             raise Rejected("costs of a factor that is gone")
         return found
 
-    def _move(self, moves: list[Move], lowered: list[tuple[int, int]], sign: int) -> None:
-        for factor, axis, a, amount in moves:
-            factor.moved[axis][a] += sign * amount
-            self._cost[factor.scope[axis]][a] += sign * amount
+    def _move(self, moves: list[tuple[Word, int]], lowered: list[tuple[int, int]]) -> None:
+        for (_, _, a, moved, costs), amount in moves:
+            moved[a] += amount
+            costs[a] += amount
         for x, amount in lowered:
-            self._cost[x][:] = [cost - sign * amount for cost in self._cost[x]]
-            self.lower += sign * amount
+            self._cost[x][:] = [cost - amount for cost in self._cost[x]]
+            self.lower += amount
 
-    def _check_costs(self, moves: list[Move]) -> None:
+    def _move_back(self, moves: list[tuple[Word, int]], lowered: list[tuple[int, int]]) -> None:
+        self._move([(word, -amount) for word, amount in moves], [(x, -d) for x, d in lowered])
+
+    def _check_costs(self, moves: list[tuple[Word, int]]) -> None:
         """Reject negative costs of remaining labels where costs have been moved."""
-        self._near_of = None
-        for factor, axis, a, amount in moves:
-            x = factor.scope[axis]
-            if a not in self._live[x]:
+        for (factor, axis, a, moved, costs), amount in moves:
+            if a not in self._live[factor.scope[axis]]:
                 continue
-            if amount < 0 and self._cost[x][a] < 0:
+            if amount < 0 and costs[a] < 0:
                 raise Rejected("more is moved from a label than it costs")
-            if amount > 0 and self._least(factor, axis, a, 0) < 0:
+            if amount > 0 and self._least(factor, axis, a, 0) < moved[a]:
                 raise Rejected("more is moved from a factor than it costs")
 
     def _check_removals(self, out: Numbers) -> None:
@@ -169,45 +174,40 @@ class Tree:
         A reason below 0 names the label, whose unary cost suffices. Another one is the word of a
         label; the smallest sum of the factor and the unary costs of its other labels is added.
         """
-        room, removed = self.upper - self.lower, []
+        room = self.upper - self.lower
+        removed: list[tuple[int, int]] = []
         self._undo.append(partial(self._restore, removed))
-        self._near_of, last = None, -1
         for reason in out:
             if reason < 0:
                 x, a = self._labels[-1 - reason]
                 least = self._cost[x][a]
             else:
-                factor, axis, a = self._word(reason)
+                factor, axis, a, moved, costs = self._word(reason)
                 x = factor.scope[axis]
-                if x != last:  # a label of another variable was removed
-                    self._near_of = None
-                least = self._least(factor, axis, a, 1) + self._cost[x][a]
+                least = self._least(factor, axis, a, 1) - moved[a] + costs[a]
             if least < room:
                 raise Rejected("a label goes whose costs do not reach the cut")
             self._remove(x, a, removed)
-            last = x
 
     def _least(self, factor: Factor, axis: int, a: int, own: int) -> int:
-        """The smallest reduced cost of a label in a factor, plus `own` times unary costs.
+        """The smallest cost of a label in a factor with its other labels.
 
-        `own`, 0 or 1, refers to the labels on the other axes.
+        Costs moved to the other labels are subtracted; their unary costs are added if `own` is 1.
         """
-        if self._near_of != (factor, axis):
-            self._near_of, self._near = (factor, axis), self._others(factor, axis, own)
         row = factor.row(axis, a)
-        least = min([row[at] + cost for at, cost in self._near], default=FORBIDDEN)
-        return least - factor.moved[axis][a]
-
-    def _others(self, factor: Factor, axis: int, own: int) -> list[tuple[int, int]]:
-        """For all remaining labels on the other axes, their place in a row and their costs."""
-        places = [(0, 0)]
+        if len(factor.scope) == 2:  # most factors
+            x, moved = factor.scope[1 - axis], factor.moved[1 - axis]
+            if not own:
+                return min([row[b] - moved[b] for b in self._live[x]], default=FORBIDDEN)
+            costs = self._cost[x]
+            return min([row[b] - moved[b] + costs[b] for b in self._live[x]], default=FORBIDDEN)
+        places = [(0, 0)]  # places in the row and costs, for all labels so far
         for k, moved in enumerate(factor.moved):
             if k != axis:
-                x, size = factor.scope[k], len(moved)
-                costs = self._cost[x]
-                near = [(b, own * costs[b] - moved[b]) for b in self._live[x]]
+                costs, size = self._cost[factor.scope[k]], len(moved)
+                near = [(b, own * costs[b] - moved[b]) for b in self._live[factor.scope[k]]]
                 places = [(at * size + b, c + d) for at, c in places for b, d in near]
-        return places
+        return min([row[at] + cost for at, cost in places], default=FORBIDDEN)
 
     def _remove(self, x: int, a: int, removed: list[tuple[int, int]]) -> None:
         if a in self._live[x]:
@@ -231,15 +231,14 @@ class Tree:
         if not 1 <= len(set(members)) == len(members) <= MOST_COMBINED or min(members) < 0:
             raise Rejected("so many factors are not combined")
         factors = [self._factors[f] for f in members]
-        others = {v for factor in factors for v in factor.scope} - set(scope)
-        if not all(factor.active for factor in factors) or len(own) > 1 or not set(own) <= others:
-            raise Rejected("factors or costs are combined that are gone")
-        first, second = scope
-        if first == second or not {first, second} <= {v for f in factors for v in f.scope}:
+        if not all(factor.active for factor in factors):
+            raise Rejected("factors are combined that are gone")
+        named, variables = {*scope, *own}, {v for factor in factors for v in factor.scope}
+        if not 2 == len(scope) == len(named) - len(own) <= 3 - len(own) or not named <= variables:
             raise Rejected("the scope of combined factors is none")
-        table = self._least_sum(own, factors, [first, second, *others])
+        table = self._least_sum(own, factors, scope)
         words, before = len(self._words), [(x, self._cost[x][:]) for x in own]
-        self._add(Factor([first, second], table))
+        self._add(Factor(list(scope), table))
         for factor in factors:
             factor.active = False
         for x in own:
@@ -255,24 +254,33 @@ class Tree:
 
         self._undo.append(undo)
 
-    def _least_sum(self, own: Numbers, factors: list[Factor], variables: list[int]) -> Ints:
-        """Minimise a sum over all variables but the first two; entries of removed labels vary."""
-        sizes = [len(self._cost[v]) for v in variables]
+    def _least_sum(self, own: Numbers, factors: list[Factor], scope: Numbers) -> Ints:
+        """Minimise a sum over all variables but two; entries of removed labels are arbitrary."""
+        variables = [*scope, *({v for factor in factors for v in factor.scope} - set(scope))]
+        labels: dict[int, int | slice] = dict.fromkeys(variables, slice(None))
+        for x in variables[2:]:
+            if len(self._live[x]) == 1:
+                (labels[x],) = self._live[x]
+        kept = [x for x in variables if isinstance(labels[x], slice)]
+        sizes = [len(self._cost[x]) for x in kept]
         if math.prod(sizes) > LARGEST_TABLE:
             raise Rejected("combined factors are too large to check")
         total: Ints = np.zeros(sizes, np.int64)
         for factor in factors:
-            at = [variables.index(v) for v in factor.scope]
+            at = [kept.index(v) for v in factor.scope if v in kept]
             order = sorted(range(len(at)), key=at.__getitem__)
             shape = [size if k in at else 1 for k, size in enumerate(sizes)]
-            total = np.minimum(total + factor.reduced().transpose(order).reshape(shape), FORBIDDEN)
-        for k, x in enumerate(variables[2:], 2):
-            live, costs = np.zeros((2, sizes[k]), np.int64)
-            for b in self._live[x]:
-                live[b], costs[b] = 1, min(self._cost[x][b], FORBIDDEN) if x in own else 0
-            total = np.minimum(total + along(costs, k, len(sizes)), FORBIDDEN)
-            total = np.where(along(live, k, len(sizes)), total, FORBIDDEN)
-        least = total.min(axis=tuple(range(2, len(sizes))))
+            table = factor.reduced(labels).transpose(order).reshape(shape)
+            total = np.minimum(total + table, FORBIDDEN)
+        for x in own:
+            costs = np.full(len(self._cost[x]), FORBIDDEN)
+            for a in self._live[x]:
+                costs[a] = min(self._cost[x][a], FORBIDDEN)
+            costs = costs[labels[x]]
+            total = total + (along(costs, kept.index(x), len(kept)) if x in kept else costs)
+        for k, x in enumerate(kept[2:], 2):
+            total = total.take(list(self._live[x]), axis=k)
+        least = total.min(axis=tuple(range(2, len(kept))), initial=FORBIDDEN)
         return np.where(least >= HALF, FORBIDDEN, least)
 
     # --- nodes ------------------------------------------------------------------------------------
