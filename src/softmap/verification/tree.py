@@ -21,12 +21,12 @@ from softmap.verification.records import Ints, Numbers, Rejected
 __all__ = ["Tree"]
 
 LARGEST_TABLE = 1 << 24  # entries of the sum of factors in `Tree.combine`
-LARGEST_COST = 1 << 56  # moved from a factor to one label; sums over 64 axes fit int64
-MOST_COMBINED = 3
+LARGEST_COST = 1 << 54  # moved from a factor to one label
+MOST_COMBINED = 3  # factors: sums of their entries, at most FORBIDDEN + 64 moved costs, fit int64
 
 Decision = tuple[int, int, int]  # variable, kind, label
-# factor, axis, label, the costs moved from that axis, the unary costs of its variable
-Word = tuple["Factor", int, int, list[int], list[int]]
+Side = tuple[list[int], list[int], set[int]]  # moved costs, unary costs and labels of an axis
+Word = tuple["Factor", int, int, list[int], list[int], set[int]]  # factor, axis, label, its side
 Path = tuple[Any, Decision] | None  # the parent's path and the last decision
 
 
@@ -36,34 +36,34 @@ class Factor:
     The reduced cost of labels a, b of two variables is table[a, b] - moved[0][a] - moved[1][b].
     """
 
-    __slots__ = ("_rows", "active", "moved", "scope", "table")
+    __slots__ = ("active", "moved", "rows", "scope", "sides", "table")
 
     def __init__(self, scope: list[int], table: Ints) -> None:
         self.scope, self.table, self.active = scope, table, True
         self.moved = [[0] * size for size in table.shape]
-        self._rows: list[list[list[int]] | None] = [None] * table.ndim
+        self.rows: list[list[list[int]]] = [[] for _ in scope]  # empty until `load`
+        self.sides: list[Side] = []  # the lists and sets of `Tree`, so that they need no look-up
 
-    def row(self, axis: int, a: int) -> list[int]:
-        """The entries with label `a` on one axis, flattened in row-major order."""
-        rows = self._rows[axis]
-        if rows is None:
-            flat = np.moveaxis(self.table, axis, 0).reshape(self.table.shape[axis], -1)
-            rows = self._rows[axis] = flat.tolist()
-        return rows[a]
+    def load(self, axis: int) -> list[list[int]]:
+        """Return, and keep, the entries of each label on one axis, flattened in row-major order."""
+        flat = np.moveaxis(self.table, axis, 0).reshape(self.table.shape[axis], -1)
+        self.rows[axis] = flat.tolist()
+        return self.rows[axis]
 
     def reduced(self, labels: dict[int, int | slice]) -> Ints:
-        """The reduced costs of the labels chosen, at most FORBIDDEN, as an array.
-
-        Entries of labels that have been removed may overflow; they are not used.
-        """
-        table = self.table[tuple(labels[v] for v in self.scope)]
-        kept = [k for k, v in enumerate(self.scope) if isinstance(labels[v], slice)]
-        for k, (v, moved) in enumerate(zip(self.scope, self.moved, strict=True)):
+        """The reduced costs of the labels chosen; those of labels removed before are arbitrary."""
+        table = self.table[tuple([labels[v] for v in self.scope])]
+        axis = 0
+        for v, moved in zip(self.scope, self.moved, strict=True):
+            chosen = labels[v]
             if max(moved) > LARGEST_COST or min(moved) < -LARGEST_COST:
                 raise Rejected("costs are too large")
-            values = np.array(moved, np.int64)[labels[v]]
-            table = table - (along(values, kept.index(k), len(kept)) if k in kept else values)
-        return np.minimum(table, FORBIDDEN)
+            if isinstance(chosen, int):
+                table = table - moved[chosen]
+            else:
+                table = table - along(np.array(moved), axis, table.ndim) if any(moved) else table
+                axis += 1
+        return table
 
 
 class Tree:
@@ -112,9 +112,10 @@ class Tree:
 
     def _add(self, factor: Factor) -> None:
         self._factors.append(factor)
-        for axis, moved in enumerate(factor.moved):
-            costs = self._cost[factor.scope[axis]]
-            self._words += [(factor, axis, a, moved, costs) for a in range(len(moved))]
+        for axis, (x, moved) in enumerate(zip(factor.scope, factor.moved, strict=True)):
+            side = (moved, self._cost[x], self._live[x])
+            factor.sides.append(side)
+            self._words += [(factor, axis, a, *side) for a in range(len(moved))]
 
     def _back_to(self, mark: int) -> None:
         while len(self._undo) > mark:
@@ -131,10 +132,10 @@ class Tree:
         if any(x < 0 or amount < 0 for x, amount in lowered):
             raise Rejected("the bound falls, or by no variable")
         self._move(moves, lowered)
-        self._undo.append(partial(self._move_back, moves, lowered))
+        self._undo.append(partial(self._move, moves, lowered, -1))
         self._check_costs(moves)
         for x in variables:
-            if any([self._cost[x][a] < 0 for a in self._live[x]]):
+            if any(self._cost[x][a] < 0 for a in self._live[x]):
                 raise Rejected("more is moved to the bound than a label costs")
         if out:
             self._check_removals(out)
@@ -147,21 +148,20 @@ class Tree:
             raise Rejected("costs of a factor that is gone")
         return found
 
-    def _move(self, moves: list[tuple[Word, int]], lowered: list[tuple[int, int]]) -> None:
-        for (_, _, a, moved, costs), amount in moves:
-            moved[a] += amount
-            costs[a] += amount
+    def _move(
+        self, moves: list[tuple[Word, int]], lowered: list[tuple[int, int]], sign: int = 1
+    ) -> None:
+        for (_, _, a, moved, costs, _), amount in moves:
+            moved[a] += sign * amount
+            costs[a] += sign * amount
         for x, amount in lowered:
-            self._cost[x][:] = [cost - amount for cost in self._cost[x]]
-            self.lower += amount
-
-    def _move_back(self, moves: list[tuple[Word, int]], lowered: list[tuple[int, int]]) -> None:
-        self._move([(word, -amount) for word, amount in moves], [(x, -d) for x, d in lowered])
+            self._cost[x][:] = [cost - sign * amount for cost in self._cost[x]]
+            self.lower += sign * amount
 
     def _check_costs(self, moves: list[tuple[Word, int]]) -> None:
         """Reject negative costs of remaining labels where costs have been moved."""
-        for (factor, axis, a, moved, costs), amount in moves:
-            if a not in self._live[factor.scope[axis]]:
+        for (factor, axis, a, moved, costs, live), amount in moves:
+            if a not in live:
                 continue
             if amount < 0 and costs[a] < 0:
                 raise Rejected("more is moved from a label than it costs")
@@ -182,7 +182,7 @@ class Tree:
                 x, a = self._labels[-1 - reason]
                 least = self._cost[x][a]
             else:
-                factor, axis, a, moved, costs = self._word(reason)
+                factor, axis, a, moved, costs, _ = self._word(reason)
                 x = factor.scope[axis]
                 least = self._least(factor, axis, a, 1) - moved[a] + costs[a]
             if least < room:
@@ -194,18 +194,14 @@ class Tree:
 
         Costs moved to the other labels are subtracted; their unary costs are added if `own` is 1.
         """
-        row = factor.row(axis, a)
-        if len(factor.scope) == 2:  # most factors
-            x, moved = factor.scope[1 - axis], factor.moved[1 - axis]
-            if not own:
-                return min([row[b] - moved[b] for b in self._live[x]], default=FORBIDDEN)
-            costs = self._cost[x]
-            return min([row[b] - moved[b] + costs[b] for b in self._live[x]], default=FORBIDDEN)
+        row = (factor.rows[axis] or factor.load(axis))[a]
+        if len(factor.scope) == 2:
+            moved, costs, live = factor.sides[1 - axis]
+            return min([row[b] - moved[b] + own * costs[b] for b in live], default=FORBIDDEN)
         places = [(0, 0)]  # places in the row and costs, for all labels so far
-        for k, moved in enumerate(factor.moved):
+        for k, (moved, costs, live) in enumerate(factor.sides):
             if k != axis:
-                costs, size = self._cost[factor.scope[k]], len(moved)
-                near = [(b, own * costs[b] - moved[b]) for b in self._live[factor.scope[k]]]
+                near, size = [(b, own * costs[b] - moved[b]) for b in live], len(moved)
                 places = [(at * size + b, c + d) for at, c in places for b, d in near]
         return min([row[at] + cost for at, cost in places], default=FORBIDDEN)
 
@@ -233,9 +229,10 @@ class Tree:
         factors = [self._factors[f] for f in members]
         if not all(factor.active for factor in factors):
             raise Rejected("factors are combined that are gone")
-        named, variables = {*scope, *own}, {v for factor in factors for v in factor.scope}
-        if not 2 == len(scope) == len(named) - len(own) <= 3 - len(own) or not named <= variables:
-            raise Rejected("the scope of combined factors is none")
+        if len(scope) != 2 or len(own) > 1 or len({*scope, *own}) != 2 + len(own):
+            raise Rejected("factors are combined to one over two variables")
+        if not {*scope, *own} <= {v for factor in factors for v in factor.scope}:
+            raise Rejected("combined factors do not have these variables")
         table = self._least_sum(own, factors, scope)
         words, before = len(self._words), [(x, self._cost[x][:]) for x in own]
         self._add(Factor(list(scope), table))
@@ -256,7 +253,8 @@ class Tree:
 
     def _least_sum(self, own: Numbers, factors: list[Factor], scope: Numbers) -> Ints:
         """Minimise a sum over all variables but two; entries of removed labels are arbitrary."""
-        variables = [*scope, *({v for factor in factors for v in factor.scope} - set(scope))]
+        rest = {v for factor in factors for v in factor.scope} - {*scope, *own}
+        variables = [*scope, *own, *rest]
         labels: dict[int, int | slice] = dict.fromkeys(variables, slice(None))
         for x in variables[2:]:
             if len(self._live[x]) == 1:
@@ -270,18 +268,17 @@ class Tree:
             at = [kept.index(v) for v in factor.scope if v in kept]
             order = sorted(range(len(at)), key=at.__getitem__)
             shape = [size if k in at else 1 for k, size in enumerate(sizes)]
-            table = factor.reduced(labels).transpose(order).reshape(shape)
-            total = np.minimum(total + table, FORBIDDEN)
+            total = total + factor.reduced(labels).transpose(order).reshape(shape)
         for x in own:
             costs = np.full(len(self._cost[x]), FORBIDDEN)
             for a in self._live[x]:
                 costs[a] = min(self._cost[x][a], FORBIDDEN)
-            costs = costs[labels[x]]
-            total = total + (along(costs, kept.index(x), len(kept)) if x in kept else costs)
+            total = total + (along(costs, 2, len(kept)) if x in kept else costs.min())
         for k, x in enumerate(kept[2:], 2):
             total = total.take(list(self._live[x]), axis=k)
-        least = total.min(axis=tuple(range(2, len(kept))), initial=FORBIDDEN)
-        return np.where(least >= HALF, FORBIDDEN, least)
+        if len(kept) > 2:
+            total = total.min(axis=tuple(range(2, len(kept))), initial=FORBIDDEN)
+        return np.where(total >= HALF, FORBIDDEN, total)
 
     # --- nodes ------------------------------------------------------------------------------------
 
