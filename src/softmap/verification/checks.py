@@ -294,7 +294,10 @@ def _proof(path: Path, result: Result) -> tuple[Checked | None, Statement]:
     except FormatError as error:
         return None, Statement("proof", Verdict.FALSE, str(error))
     enough = "" if found.proves(result.bound) else ", which is less than was stated"
-    said = f"{found.words}: no labelling costs less than {found.rounded!r}{enough}"
+    low = float(found.bound)
+    low = low if low <= found.bound else math.nextafter(low, -math.inf)
+    said = f"all {found.records} records hold, {found.leaves} leaves of searches among them"
+    said = f"{said}: no labelling costs less than {low!r}{enough}"
     return found, Statement("proof", Verdict.CHECKED, said)
 
 

@@ -43,17 +43,6 @@ class Checked(NamedTuple):
         """Whether the proof implies that no labelling costs less than `bound`."""
         return bound == -math.inf or (math.isfinite(bound) and self.bound >= bound)
 
-    @property
-    def rounded(self) -> float:
-        """The bound, rounded down."""
-        near = float(self.bound)
-        return near if near <= self.bound else math.nextafter(near, -math.inf)
-
-    @property
-    def words(self) -> str:
-        """A sentence about the number of records and leaves checked."""
-        return f"all {self.records} records hold, {self.leaves} leaves of searches among them"
-
 
 def check_proof(path: str | Path, model: Model, claimed: float = -math.inf) -> Checked:
     """Repeat every step of a proof file, and return the bound that it proves.
@@ -158,10 +147,8 @@ class Dual:
             raise Rejected("clusters have other sizes than members")
         parts = np.split(members, np.cumsum(sizes)[:-1]) if len(sizes) else []
         self._model = tightened(model, [tuple(part.tolist()) for part in parts], len(self._lam))
-        if self._lam.shape != (int(self._model.half_offset[-1]),):
-            raise Rejected("λ is not a number for every half-edge")
-        if not np.isfinite(self._lam).all():
-            raise Rejected("λ is not finite")
+        if len(self._lam) != self._model.half_offset[-1] or not np.isfinite(self._lam).all():
+            raise Rejected("λ is not a finite number for every half-edge")
         self._nodes: list[int] = []
         self._edges: list[int] = []
         self._unary: list[NDArray[np.float64]] = []

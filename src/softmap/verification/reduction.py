@@ -185,7 +185,8 @@ class Reduction:
         for a, reason in _pairs(labels):
             if a not in kept or a == reason or (reason != -1 and reason not in kept):
                 raise Rejected(f"variable {v} has no label {a}, or no label {reason} instead")
-            if not (_forbidden(rows, a) if reason == -1 else _dominates(rows, reason, a)):
+            least = sum(int(row[a].min()) for row in rows)  # of nonnegative costs
+            if not (least >= HALF if reason == -1 else _dominates(rows, reason, a)):
                 raise Rejected(f"label {a} of variable {v} is neither forbidden nor dominated")
             del kept[a]
         self._keep(v, list(kept))
@@ -337,11 +338,6 @@ class Reduction:
         self.base += bound
         for v in variables:
             self._take_all(v)
-
-
-def _forbidden(rows: list[Ints], a: int) -> bool:
-    """Whether the smallest costs of a label, which are nonnegative, add up to a forbidden one."""
-    return sum(int(row[a].min()) for row in rows) >= HALF
 
 
 def _dominates(rows: list[Ints], better: int, worse: int) -> bool:

@@ -21,12 +21,12 @@ from softmap.verification.records import Ints, Numbers, Rejected
 __all__ = ["Tree"]
 
 LARGEST_TABLE = 1 << 24  # entries of the sum of factors in `Tree.combine`
-LARGEST_COST = 1 << 57
-LARGEST_SCOPE = 24
-MOST_COMBINED = 4
+LARGEST_COST = 1 << 54  # moved from a factor to one label
+MOST_COMBINED = 3  # factors: sums of their entries, at most FORBIDDEN + 64 moved costs, fit int64
 
 Decision = tuple[int, int, int]  # variable, kind, label
-Move = tuple["Factor", int, int, int]  # factor, axis, label and amount
+Side = tuple[list[int], list[int], set[int]]  # moved costs, unary costs and labels of an axis
+Word = tuple["Factor", int, int, list[int], list[int], set[int]]  # factor, axis, label, its side
 Path = tuple[Any, Decision] | None  # the parent's path and the last decision
 
 
@@ -36,28 +36,34 @@ class Factor:
     The reduced cost of labels a, b of two variables is table[a, b] - moved[0][a] - moved[1][b].
     """
 
-    __slots__ = ("_rows", "active", "moved", "scope", "table")
+    __slots__ = ("active", "moved", "rows", "scope", "sides", "table")
 
     def __init__(self, scope: list[int], table: Ints) -> None:
         self.scope, self.table, self.active = scope, table, True
         self.moved = [[0] * size for size in table.shape]
-        self._rows: dict[tuple[int, int], list[int]] = {}
+        self.rows: list[list[list[int]]] = [[] for _ in scope]  # empty until `load`
+        self.sides: list[Side] = []  # the lists and sets of `Tree`, so that they need no look-up
 
-    def row(self, axis: int, a: int) -> list[int]:
-        """The entries with label `a` on one axis, flattened in row-major order."""
-        known = self._rows.get((axis, a))
-        if known is None:
-            known = self._rows[axis, a] = self.table.take(a, axis).ravel().tolist()
-        return known
+    def load(self, axis: int) -> list[list[int]]:
+        """Return, and keep, the entries of each label on one axis, flattened in row-major order."""
+        flat = np.moveaxis(self.table, axis, 0).reshape(self.table.shape[axis], -1)
+        self.rows[axis] = flat.tolist()
+        return self.rows[axis]
 
-    def reduced(self) -> Ints:
-        """The reduced costs as an array, from -FORBIDDEN to FORBIDDEN."""
-        table, moved = self.table, np.array(sum(self.moved, []), np.int64)
-        if np.abs(moved).max() > LARGEST_COST or table.ndim > LARGEST_SCOPE:
-            raise Rejected("costs or factors are too large to check")  # sums have to fit int64
-        for axis, end in enumerate(np.cumsum(table.shape).tolist()):
-            table = table - along(moved[end - table.shape[axis] : end], axis, table.ndim)
-        return np.clip(table, -FORBIDDEN, FORBIDDEN)
+    def reduced(self, labels: dict[int, int | slice]) -> Ints:
+        """The reduced costs of the labels chosen; those of labels removed before are arbitrary."""
+        table = self.table[tuple([labels[v] for v in self.scope])]
+        axis = 0
+        for v, moved in zip(self.scope, self.moved, strict=True):
+            chosen = labels[v]
+            if max(moved) > LARGEST_COST or min(moved) < -LARGEST_COST:
+                raise Rejected("costs are too large")
+            if isinstance(chosen, int):
+                table = table - moved[chosen]
+            else:
+                table = table - along(np.array(moved), axis, table.ndim) if any(moved) else table
+                axis += 1
+        return table
 
 
 class Tree:
@@ -86,10 +92,8 @@ class Tree:
         self._live = [set(range(len(costs))) for costs in unary]
         self._empty = 0  # number of variables without labels
         self._factors: list[Factor] = []
-        self._words: list[tuple[Factor, int, int]] = []  # factor, axis and label
+        self._words: list[Word] = []
         self.lower, self.upper = 0, HALF
-        self._near_of: tuple[Factor, int] | None = None  # factor and axis of `_near`
-        self._near: list[tuple[int, int]] = []
         self._undo: list[Callable[[], None]] = []
         self._levels: list[tuple[int, Decision, int, Path]] = []
         self._path: Path = None
@@ -108,8 +112,10 @@ class Tree:
 
     def _add(self, factor: Factor) -> None:
         self._factors.append(factor)
-        for axis, size in enumerate(factor.table.shape):
-            self._words += [(factor, axis, a) for a in range(size)]
+        for axis, (x, moved) in enumerate(zip(factor.scope, factor.moved, strict=True)):
+            side = (moved, self._cost[x], self._live[x])
+            factor.sides.append(side)
+            self._words += [(factor, axis, a, *side) for a in range(len(moved))]
 
     def _back_to(self, mark: int) -> None:
         while len(self._undo) > mark:
@@ -121,21 +127,20 @@ class Tree:
         self, words: Numbers, amounts: Numbers, variables: Numbers, falls: Numbers, out: Numbers
     ) -> None:
         """Move costs from factors to labels and from variables to `lower`; then remove labels."""
-        moves = [(*self._word(w), d) for w, d in zip(words, amounts, strict=True)]
+        moves = list(zip(map(self._word, words), amounts, strict=True))
         lowered = list(zip(variables, falls, strict=True))
         if any(x < 0 or amount < 0 for x, amount in lowered):
             raise Rejected("the bound falls, or by no variable")
-        if moves or lowered:
-            self._move(moves, lowered, 1)
-            self._undo.append(partial(self._move, moves, lowered, -1))
-            self._check_costs(moves)
-            for x in variables:
-                if any(self._cost[x][a] < 0 for a in self._live[x]):
-                    raise Rejected("more is moved to the bound than a label costs")
+        self._move(moves, lowered)
+        self._undo.append(partial(self._move, moves, lowered, -1))
+        self._check_costs(moves)
+        for x in variables:
+            if any(self._cost[x][a] < 0 for a in self._live[x]):
+                raise Rejected("more is moved to the bound than a label costs")
         if out:
             self._check_removals(out)
 
-    def _word(self, w: int) -> tuple[Factor, int, int]:
+    def _word(self, w: int) -> Word:
         if not 0 <= w < len(self._words):
             raise Rejected(f"there is no label {w} in a factor")
         found = self._words[w]
@@ -143,24 +148,24 @@ class Tree:
             raise Rejected("costs of a factor that is gone")
         return found
 
-    def _move(self, moves: list[Move], lowered: list[tuple[int, int]], sign: int) -> None:
-        for factor, axis, a, amount in moves:
-            factor.moved[axis][a] += sign * amount
-            self._cost[factor.scope[axis]][a] += sign * amount
+    def _move(
+        self, moves: list[tuple[Word, int]], lowered: list[tuple[int, int]], sign: int = 1
+    ) -> None:
+        for (_, _, a, moved, costs, _), amount in moves:
+            moved[a] += sign * amount
+            costs[a] += sign * amount
         for x, amount in lowered:
             self._cost[x][:] = [cost - sign * amount for cost in self._cost[x]]
             self.lower += sign * amount
 
-    def _check_costs(self, moves: list[Move]) -> None:
+    def _check_costs(self, moves: list[tuple[Word, int]]) -> None:
         """Reject negative costs of remaining labels where costs have been moved."""
-        self._near_of = None
-        for factor, axis, a, amount in moves:
-            x = factor.scope[axis]
-            if a not in self._live[x]:
+        for (factor, axis, a, moved, costs, live), amount in moves:
+            if a not in live:
                 continue
-            if amount < 0 and self._cost[x][a] < 0:
+            if amount < 0 and costs[a] < 0:
                 raise Rejected("more is moved from a label than it costs")
-            if amount > 0 and self._least(factor, axis, a, 0) < 0:
+            if amount > 0 and self._least(factor, axis, a, 0) < moved[a]:
                 raise Rejected("more is moved from a factor than it costs")
 
     def _check_removals(self, out: Numbers) -> None:
@@ -169,45 +174,36 @@ class Tree:
         A reason below 0 names the label, whose unary cost suffices. Another one is the word of a
         label; the smallest sum of the factor and the unary costs of its other labels is added.
         """
-        room, removed = self.upper - self.lower, []
+        room = self.upper - self.lower
+        removed: list[tuple[int, int]] = []
         self._undo.append(partial(self._restore, removed))
-        self._near_of, last = None, -1
         for reason in out:
             if reason < 0:
                 x, a = self._labels[-1 - reason]
                 least = self._cost[x][a]
             else:
-                factor, axis, a = self._word(reason)
+                factor, axis, a, moved, costs, _ = self._word(reason)
                 x = factor.scope[axis]
-                if x != last:  # a label of another variable was removed
-                    self._near_of = None
-                least = self._least(factor, axis, a, 1) + self._cost[x][a]
+                least = self._least(factor, axis, a, 1) - moved[a] + costs[a]
             if least < room:
                 raise Rejected("a label goes whose costs do not reach the cut")
             self._remove(x, a, removed)
-            last = x
 
     def _least(self, factor: Factor, axis: int, a: int, own: int) -> int:
-        """The smallest reduced cost of a label in a factor, plus `own` times unary costs.
+        """The smallest cost of a label in a factor with its other labels.
 
-        `own`, 0 or 1, refers to the labels on the other axes.
+        Costs moved to the other labels are subtracted; their unary costs are added if `own` is 1.
         """
-        if self._near_of != (factor, axis):
-            self._near_of, self._near = (factor, axis), self._others(factor, axis, own)
-        row = factor.row(axis, a)
-        least = min([row[at] + cost for at, cost in self._near], default=FORBIDDEN)
-        return least - factor.moved[axis][a]
-
-    def _others(self, factor: Factor, axis: int, own: int) -> list[tuple[int, int]]:
-        """For all remaining labels on the other axes, their place in a row and their costs."""
-        places = [(0, 0)]
-        for k, moved in enumerate(factor.moved):
+        row = (factor.rows[axis] or factor.load(axis))[a]
+        if len(factor.scope) == 2:
+            moved, costs, live = factor.sides[1 - axis]
+            return min([row[b] - moved[b] + own * costs[b] for b in live], default=FORBIDDEN)
+        places = [(0, 0)]  # places in the row and costs, for all labels so far
+        for k, (moved, costs, live) in enumerate(factor.sides):
             if k != axis:
-                x, size = factor.scope[k], len(moved)
-                costs = self._cost[x]
-                near = [(b, own * costs[b] - moved[b]) for b in self._live[x]]
+                near, size = [(b, own * costs[b] - moved[b]) for b in live], len(moved)
                 places = [(at * size + b, c + d) for at, c in places for b, d in near]
-        return places
+        return min([row[at] + cost for at, cost in places], default=FORBIDDEN)
 
     def _remove(self, x: int, a: int, removed: list[tuple[int, int]]) -> None:
         if a in self._live[x]:
@@ -231,15 +227,15 @@ class Tree:
         if not 1 <= len(set(members)) == len(members) <= MOST_COMBINED or min(members) < 0:
             raise Rejected("so many factors are not combined")
         factors = [self._factors[f] for f in members]
-        others = {v for factor in factors for v in factor.scope} - set(scope)
-        if not all(factor.active for factor in factors) or len(own) > 1 or not set(own) <= others:
-            raise Rejected("factors or costs are combined that are gone")
-        first, second = scope
-        if first == second or not {first, second} <= {v for f in factors for v in f.scope}:
-            raise Rejected("the scope of combined factors is none")
-        table = self._least_sum(own, factors, [first, second, *others])
+        if not all(factor.active for factor in factors):
+            raise Rejected("factors are combined that are gone")
+        if len(scope) != 2 or len(own) > 1 or len({*scope, *own}) != 2 + len(own):
+            raise Rejected("factors are combined to one over two variables")
+        if not {*scope, *own} <= {v for factor in factors for v in factor.scope}:
+            raise Rejected("combined factors do not have these variables")
+        table = self._least_sum(own, factors, scope)
         words, before = len(self._words), [(x, self._cost[x][:]) for x in own]
-        self._add(Factor([first, second], table))
+        self._add(Factor(list(scope), table))
         for factor in factors:
             factor.active = False
         for x in own:
@@ -255,25 +251,34 @@ class Tree:
 
         self._undo.append(undo)
 
-    def _least_sum(self, own: Numbers, factors: list[Factor], variables: list[int]) -> Ints:
-        """Minimise a sum over all variables but the first two; entries of removed labels vary."""
-        sizes = [len(self._cost[v]) for v in variables]
+    def _least_sum(self, own: Numbers, factors: list[Factor], scope: Numbers) -> Ints:
+        """Minimise a sum over all variables but two; entries of removed labels are arbitrary."""
+        rest = {v for factor in factors for v in factor.scope} - {*scope, *own}
+        variables = [*scope, *own, *rest]
+        labels: dict[int, int | slice] = dict.fromkeys(variables, slice(None))
+        for x in variables[2:]:
+            if len(self._live[x]) == 1:
+                (labels[x],) = self._live[x]
+        kept = [x for x in variables if isinstance(labels[x], slice)]
+        sizes = [len(self._cost[x]) for x in kept]
         if math.prod(sizes) > LARGEST_TABLE:
             raise Rejected("combined factors are too large to check")
         total: Ints = np.zeros(sizes, np.int64)
         for factor in factors:
-            at = [variables.index(v) for v in factor.scope]
+            at = [kept.index(v) for v in factor.scope if v in kept]
             order = sorted(range(len(at)), key=at.__getitem__)
             shape = [size if k in at else 1 for k, size in enumerate(sizes)]
-            total = np.minimum(total + factor.reduced().transpose(order).reshape(shape), FORBIDDEN)
-        for k, x in enumerate(variables[2:], 2):
-            live, costs = np.zeros((2, sizes[k]), np.int64)
-            for b in self._live[x]:
-                live[b], costs[b] = 1, min(self._cost[x][b], FORBIDDEN) if x in own else 0
-            total = np.minimum(total + along(costs, k, len(sizes)), FORBIDDEN)
-            total = np.where(along(live, k, len(sizes)), total, FORBIDDEN)
-        least = total.min(axis=tuple(range(2, len(sizes))))
-        return np.where(least >= HALF, FORBIDDEN, least)
+            total = total + factor.reduced(labels).transpose(order).reshape(shape)
+        for x in own:
+            costs = np.full(len(self._cost[x]), FORBIDDEN)
+            for a in self._live[x]:
+                costs[a] = min(self._cost[x][a], FORBIDDEN)
+            total = total + (along(costs, 2, len(kept)) if x in kept else costs.min())
+        for k, x in enumerate(kept[2:], 2):
+            total = total.take(list(self._live[x]), axis=k)
+        if len(kept) > 2:
+            total = total.min(axis=tuple(range(2, len(kept))), initial=FORBIDDEN)
+        return np.where(total >= HALF, FORBIDDEN, total)
 
     # --- nodes ------------------------------------------------------------------------------------
 
