@@ -102,7 +102,7 @@ def test_another_seed_is_another_run():
 
 def test_an_interrupted_run_goes_on_where_it_stopped(tmp_path, monkeypatch):
     plan = Plan(("figure2",), TINY, workers=1)
-    seen, ran = [], []
+    seen, ran, follow = [], [], trials.follow
 
     def stop(done):
         seen.append(done)
@@ -111,7 +111,7 @@ def test_an_interrupted_run_goes_on_where_it_stopped(tmp_path, monkeypatch):
 
     def counted(given, *rest):
         ran.append(given.figure)
-        return trials.follow(given, *rest)
+        return follow(given, *rest)
 
     monkeypatch.setattr(trials, "follow", counted)
     with pytest.raises(KeyboardInterrupt):
