@@ -23,13 +23,15 @@ struct Options {
     bool ascent = true;          // raise the root bound by message passing
     int threads = 1;             // threads of dynamic programming
     double max_dp_entries = 1e9; // limit on the table entries that dynamic programming stores
-    double dp_rate = 2.5e8; // estimated table entries per second and thread of dynamic programming
-    double ascent_rate = 4e8;  // estimated table entries per second of message passing
-    double small_dp = 2e7;     // table entries up to which dynamic programming comes before search
-    double tried_first = 0.03; // work of a search before dynamic programming, relative to entries
-    double cut_work =
-        4.0; // largest work of conditioning, relative to the time: most of it is pruned
-    double seconds = 1e9; // time for all calls; plans depend on it, not on the clock
+    double dp_rate = 1.5e8; // estimated table entries per second and thread of dynamic programming
+    double ascent_rate = 4e8; // estimated table entries per second of message passing
+    // Dynamic programming comes before a search up to `small_dp` table entries, or `per_entry`
+    // times the entries of the component's own tables, which the set-up of a search reads.
+    double small_dp = 4e6, per_entry = 200.0;
+    // Work of a search before dynamic programming, relative to its table entries, and at most.
+    double tried_first = 0.1, tried_most = 1.5e7;
+    double cut_work = 0.7; // largest work of conditioning, relative to the time
+    double seconds = 1e9;  // time for all calls; plans depend on it, not on the clock
     std::int64_t probe_backtracks = 20;
     std::size_t split = 4096; // largest table of three or more variables that is split
     std::string log;          // prefix of the proof files, one per round; empty: no proof
@@ -240,6 +242,16 @@ inline Cost highest_cost(Work &w, const std::vector<int> &vars) {
     return total;
 }
 
+// Number of table entries of the component.
+inline double table_entries(Work &w, const std::vector<int> &vars) {
+    double total = 0;
+    for (int v : vars)
+        for (int f : w.alive_factors(v))
+            if (w.factors[f]->scope[0] == v)
+                total += static_cast<double>(w.factors[f]->table.size());
+    return total;
+}
+
 // Eliminates every variable of the component. Returns false if time ran out.
 inline bool Solver::program(Work &w, const std::vector<int> &order) {
     control_.to_the_end(); // unfinished dynamic programming cannot be resumed
@@ -338,7 +350,8 @@ inline bool Solver::raise(Work &w, const std::vector<int> &vars, double share) {
 // Adds the bound of the component to the sums. Returns true if it is solved.
 inline bool Solver::solve_component(Work &w, const std::vector<int> &vars, double share) {
     const auto way = plan(w, vars, share);
-    if (way.finite && way.entries < options_.small_dp)
+    const double small = std::max(options_.small_dp, options_.per_entry * table_entries(w, vars));
+    if (way.finite && way.entries < small)
         return program(w, way.order);
     if (options_.ascent && !raise(w, vars, share))
         return true;
@@ -352,9 +365,9 @@ inline bool Solver::solve_component(Work &w, const std::vector<int> &vars, doubl
     now_->cutset = way.finite || probing_ ? Cutset{} : plan_cutset(w, vars, share);
     const double entries =
         way.finite ? way.entries : now_->cutset.nodes * now_->cutset.rest.entries;
+    const double first = std::min(options_.tried_first * entries, options_.tried_most);
     if ((way.finite || now_->cutset.found) && !probing_)
-        now_->last_work =
-            control_.total + static_cast<std::int64_t>(options_.tried_first * entries);
+        now_->last_work = control_.total + static_cast<std::int64_t>(first);
     return go_on_searching(vars);
 }
 
