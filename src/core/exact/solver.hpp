@@ -160,6 +160,7 @@ class Solver {
     std::vector<std::vector<int>> components(Work &w);
     bool program(Work &w, const std::vector<int> &order);
     bool condition(Work &w, const std::vector<int> &vars);
+    bool finish_without_search(const std::vector<int> &vars);
     EliminationOrder plan(Work &w, const std::vector<int> &vars, double share);
     Cutset plan_cutset(Work &w, const std::vector<int> &vars, double share);
     bool raise(Work &w, const std::vector<int> &vars, double share);
@@ -286,7 +287,8 @@ inline bool Solver::condition(Work &w, const std::vector<int> &vars) {
         tree.best = upper;
         tree.incumbent = begin;
     }
-    if (now_->search->best < tree.best && !now_->search->incumbent.empty()) {
+    if (now_->search != nullptr && now_->search->best < tree.best &&
+        !now_->search->incumbent.empty()) {
         tree.best = now_->search->best;
         tree.incumbent = now_->search->incumbent;
     }
@@ -355,20 +357,27 @@ inline bool Solver::solve_component(Work &w, const std::vector<int> &vars, doubl
         return program(w, way.order);
     if (options_.ascent && !raise(w, vars, share))
         return true;
-    now_->search = std::make_unique<Search>(control_);
-    Search &search = *now_->search;
-    set_up(search, w, vars, share);
-    if (probing_)
-        search.backtrack_budget = options_.probe_backtracks;
     now_->way = way;
     now_->last_work = INT64_MAX;
     now_->cutset = way.finite || probing_ ? Cutset{} : plan_cutset(w, vars, share);
     const double entries =
         way.finite ? way.entries : now_->cutset.nodes * now_->cutset.rest.entries;
     const double first = std::min(options_.tried_first * entries, options_.tried_most);
-    if ((way.finite || now_->cutset.found) && !probing_)
+    const bool replaced = (way.finite || now_->cutset.found) && !probing_;
+    if (replaced && first <= 0)
+        return finish_without_search(vars);
+    now_->search = std::make_unique<Search>(control_);
+    set_up(*now_->search, w, vars, share);
+    if (probing_)
+        now_->search->backtrack_budget = options_.probe_backtracks;
+    if (replaced)
         now_->last_work = control_.total + static_cast<std::int64_t>(first);
     return go_on_searching(vars);
+}
+
+// Solves a component by dynamic programming or conditioning, whichever is possible.
+inline bool Solver::finish_without_search(const std::vector<int> &vars) {
+    return now_->way.finite ? program(now_->work, now_->way.order) : condition(now_->work, vars);
 }
 
 // Starts or resumes the search of a component. Returns true if it is solved.
@@ -384,8 +393,7 @@ inline bool Solver::go_on_searching(const std::vector<int> &vars) {
     if (!search.complete && now_->last_work < INT64_MAX && !control_.stopped) {
         if (log_ != nullptr)
             now_->log->note(Op::ABANDON, {});
-        return now_->way.finite ? program(now_->work, now_->way.order)
-                                : condition(now_->work, vars);
+        return finish_without_search(vars);
     }
     return collect(search, now_->work, vars, now_->sums);
 }
