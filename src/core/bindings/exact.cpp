@@ -31,13 +31,14 @@ class ExactSearch {
     ExactSearch(Ints num_labels, Doubles unary, Ints scope_start, Ints scope, Doubles tables,
                 double constant, Doubles lam, Ints incumbent, double relative_gap,
                 double absolute_gap, double memory_limit, bool presolve, bool ascent,
-                double dp_limit, double seconds, int threads, const std::string &log)
+                double dp_limit, double seconds, double tried_first, int threads,
+                const std::string &log)
         : held_{num_labels, scope_start, scope}, costs_{unary, tables, lam},
           solver_({view<std::int64_t>(num_labels), view<double>(unary),
                    view<std::int64_t>(scope_start), view<std::int64_t>(scope), view<double>(tables),
                    constant, view<double>(lam), view<std::int64_t>(incumbent)},
-                  options(relative_gap, absolute_gap, presolve, ascent, dp_limit, seconds, threads,
-                          log),
+                  options(relative_gap, absolute_gap, presolve, ascent, dp_limit, seconds,
+                          tried_first, threads, log),
                   control_) {
         control_.max_open_bytes = static_cast<std::int64_t>(memory_limit);
     }
@@ -62,7 +63,7 @@ class ExactSearch {
 
   private:
     static ex::Options options(double relative_gap, double absolute_gap, bool presolve, bool ascent,
-                               double dp_limit, double seconds, int threads,
+                               double dp_limit, double seconds, double tried_first, int threads,
                                const std::string &log) {
         ex::Options out;
         out.relative_gap = relative_gap;
@@ -71,6 +72,7 @@ class ExactSearch {
         out.ascent = ascent;
         out.max_dp_entries = std::min(out.max_dp_entries, dp_limit);
         out.seconds = seconds;
+        out.tried_first = tried_first;
         out.threads = std::max(1, threads);
         out.log = log;
         return out;
@@ -117,12 +119,12 @@ void bind_exact(nb::module_ &m) {
     });
     nb::class_<ExactSearch>(m, "ExactSearch", "Branch and bound over one model.")
         .def(nb::init<Ints, Doubles, Ints, Ints, Doubles, double, Doubles, Ints, double, double,
-                      double, bool, bool, double, double, int, const std::string &>(),
+                      double, bool, bool, double, double, double, int, const std::string &>(),
              nb::arg("num_labels"), nb::arg("unary"), nb::arg("scope_start"), nb::arg("scope"),
              nb::arg("tables"), nb::arg("constant"), nb::arg("lam"), nb::arg("incumbent"),
              nb::arg("relative_gap"), nb::arg("absolute_gap"), nb::arg("memory_limit"),
              nb::arg("presolve"), nb::arg("ascent"), nb::arg("dp_limit"), nb::arg("seconds"),
-             nb::arg("threads"), nb::arg("log"))
+             nb::arg("tried_first"), nb::arg("threads"), nb::arg("log"))
         .def("go_on", &ExactSearch::go_on, nb::arg("incumbent"), nb::arg("time_limit"),
              nb::arg("end"), nb::arg("backtrack_limit"), nb::arg("stop").none() = nb::none(),
              "Continue the search up to a limit of seconds or backtracks; return the result so "

@@ -23,13 +23,15 @@ struct Options {
     bool ascent = true;          // raise the root bound by message passing
     int threads = 1;             // threads of dynamic programming
     double max_dp_entries = 1e9; // limit on the table entries that dynamic programming stores
-    double dp_rate = 2.5e8; // estimated table entries per second and thread of dynamic programming
-    double ascent_rate = 4e8;  // estimated table entries per second of message passing
-    double small_dp = 2e7;     // table entries up to which dynamic programming comes before search
-    double tried_first = 0.03; // work of a search before dynamic programming, relative to entries
-    double cut_work =
-        4.0; // largest work of conditioning, relative to the time: most of it is pruned
-    double seconds = 1e9; // time for all calls; plans depend on it, not on the clock
+    double dp_rate = 1.5e8; // estimated table entries per second and thread of dynamic programming
+    double ascent_rate = 4e8; // estimated table entries per second of message passing
+    // Dynamic programming comes before a search up to `small_dp` table entries, or `per_entry`
+    // times the entries of the component's own tables, which the set-up of a search reads.
+    double small_dp = 4e6, per_entry = 200.0;
+    // Work of a search before dynamic programming, relative to its table entries, and at most.
+    double tried_first = 0.1, tried_most = 1.5e7;
+    double cut_work = 0.7; // largest work of conditioning, relative to the time
+    double seconds = 1e9;  // time for all calls; plans depend on it, not on the clock
     std::int64_t probe_backtracks = 20;
     std::size_t split = 4096; // largest table of three or more variables that is split
     std::string log;          // prefix of the proof files, one per round; empty: no proof
@@ -161,6 +163,7 @@ class Solver {
     std::vector<std::vector<int>> components(Work &w);
     bool program(Work &w, const std::vector<int> &order);
     bool condition(Work &w, const std::vector<int> &vars);
+    bool finish_without_search(const std::vector<int> &vars);
     EliminationOrder plan(Work &w, const std::vector<int> &vars, double share);
     Cutset plan_cutset(Work &w, const std::vector<int> &vars, double share);
     bool raise(Work &w, const std::vector<int> &vars, double share);
@@ -244,6 +247,16 @@ inline Cost highest_cost(Work &w, const std::vector<int> &vars) {
     return total;
 }
 
+// Number of table entries of the component.
+inline double table_entries(Work &w, const std::vector<int> &vars) {
+    double total = 0;
+    for (int v : vars)
+        for (int f : w.alive_factors(v))
+            if (w.factors[f]->scope[0] == v)
+                total += static_cast<double>(w.factors[f]->table.size());
+    return total;
+}
+
 // Eliminates every variable of the component. Returns false if time ran out.
 inline bool Solver::program(Work &w, const std::vector<int> &order) {
     control_.to_the_end(); // unfinished dynamic programming cannot be resumed
@@ -278,7 +291,8 @@ inline bool Solver::condition(Work &w, const std::vector<int> &vars) {
         tree.best = upper;
         tree.incumbent = begin;
     }
-    if (now_->search->best < tree.best && !now_->search->incumbent.empty()) {
+    if (now_->search != nullptr && now_->search->best < tree.best &&
+        !now_->search->incumbent.empty()) {
         tree.best = now_->search->best;
         tree.incumbent = now_->search->incumbent;
     }
@@ -345,24 +359,32 @@ inline bool Solver::raise(Work &w, const std::vector<int> &vars, double share) {
 // Adds the bound of the component to the sums. Returns true if it is solved.
 inline bool Solver::solve_component(Work &w, const std::vector<int> &vars, double share) {
     const auto way = plan(w, vars, share);
-    if (way.finite && way.entries < options_.small_dp)
+    const double small = std::max(options_.small_dp, options_.per_entry * table_entries(w, vars));
+    if (way.finite && way.entries < small)
         return program(w, way.order);
     if (options_.ascent && !raise(w, vars, share))
         return true;
-    now_->search = std::make_unique<Search>(control_);
-    Search &search = *now_->search;
-    set_up(search, w, vars, share);
-    if (probing_)
-        search.backtrack_budget = options_.probe_backtracks;
     now_->way = way;
     now_->last_work = INT64_MAX;
     now_->cutset = way.finite || probing_ ? Cutset{} : plan_cutset(w, vars, share);
     const double entries =
         way.finite ? way.entries : now_->cutset.nodes * now_->cutset.rest.entries;
-    if ((way.finite || now_->cutset.found) && !probing_)
-        now_->last_work =
-            control_.total + static_cast<std::int64_t>(options_.tried_first * entries);
+    const double first = std::min(options_.tried_first * entries, options_.tried_most);
+    const bool replaced = (way.finite || now_->cutset.found) && !probing_;
+    if (replaced && first <= 0)
+        return finish_without_search(vars);
+    now_->search = std::make_unique<Search>(control_);
+    set_up(*now_->search, w, vars, share);
+    if (probing_)
+        now_->search->backtrack_budget = options_.probe_backtracks;
+    if (replaced)
+        now_->last_work = control_.total + static_cast<std::int64_t>(first);
     return go_on_searching(vars);
+}
+
+// Solves a component by dynamic programming or conditioning, whichever is possible.
+inline bool Solver::finish_without_search(const std::vector<int> &vars) {
+    return now_->way.finite ? program(now_->work, now_->way.order) : condition(now_->work, vars);
 }
 
 // Starts or resumes the search of a component. Returns true if it is solved.
@@ -377,8 +399,7 @@ inline bool Solver::go_on_searching(const std::vector<int> &vars) {
     }
     if (!search.complete && now_->last_work < INT64_MAX && !control_.stopped) {
         forget_search();
-        return now_->way.finite ? program(now_->work, now_->way.order)
-                                : condition(now_->work, vars);
+        return finish_without_search(vars);
     }
     return collect(search, now_->work, vars, now_->sums);
 }

@@ -1302,6 +1302,7 @@ class ExactSearch:
         ascent: bool,
         dp_limit: float,
         seconds: float,
+        tried_first: float,
         threads: int,
         log: str,
     ) -> None: ...

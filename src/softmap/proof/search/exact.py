@@ -82,6 +82,9 @@ class ExactSearch:
         Memory for open nodes, in bytes. Beyond it, the search is depth first.
     seconds : float
         Total time over all calls, in seconds; decides whether dynamic programming is started.
+    tried_first : float
+        Work of a search before dynamic programming, relative to its table entries; only tests
+        change it.
     threads : int
         Number of threads of dynamic programming.
     log : str or Path, optional
@@ -101,6 +104,7 @@ class ExactSearch:
         dp_limit: float = 1e9,
         open_bytes: float = OPEN_NODE_BYTES,
         seconds: float = 1e9,
+        tried_first: float = 0.1,
         threads: int = 1,
         log: str | Path | None = None,
     ) -> None:
@@ -108,8 +112,8 @@ class ExactSearch:
         self._native = core.ExactSearch(
             flat.num_labels, flat.unary, flat.scope_start, flat.scope, flat.tables, flat.constant,
             np.zeros(0) if lam is None else lam, _labels(incumbent), relative_gap, absolute_gap,
-            open_bytes, presolve, ascent, dp_limit, seconds, threads,
-            "" if log is None else str(log),
+            open_bytes, presolve, ascent, dp_limit, seconds, tried_first,
+            threads, "" if log is None else str(log),
         )  # fmt: skip
 
     def go_on(
