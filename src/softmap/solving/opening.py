@@ -1,27 +1,23 @@
-"""Graph cuts before the relaxation: exact for binary submodular models, else α-expansion.
+"""Graph cuts before the relaxation: exact for binary submodular models, else expansion moves.
 
 A submodular model with two labels is solved by one minimum cut: the labels are optimal, and the
-flow is λ that proves it. Runs on other large pairwise models start with expansion moves, which find
-good labels long before the relaxation does.
+flow is λ that proves it. Runs on other large pairwise models start with labels of one pass of
+messages and expansion moves, which are good long before those of the relaxation.
 """
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 
-import numpy as np
-
-from softmap.labels import cheapest
-from softmap.labels.cuts import Fusion, solve_binary
-from softmap.model import Model
+from softmap.labels import first_labels
+from softmap.labels.cuts import Expansions, Fusion, Labels, solve_binary
 from softmap.solving.best import Best
 from softmap.solving.budget import Budget
 from softmap.solving.options import Options
 from softmap.solving.problem import Problem
 from softmap.solving.trace import StageName
 
-__all__ = ["OpeningTuning", "may_open", "open_run"]
+__all__ = ["Opening", "OpeningTuning"]
 
 
 @dataclass(frozen=True)
@@ -33,15 +29,18 @@ class OpeningTuning:
     expanded : int
         Smallest number of variables for expansion moves.
     rounds : int
-        Number of expansions of every label.
+        Largest number of rounds of expansions.
+    first : float
+        Largest fraction of the time limit for the messages of first labels.
     share : float
-        Largest fraction of the time limit for expansion moves.
+        Largest fraction of the time limit for first labels and expansion moves together.
     labels : int
         Largest number of labels for which every label is expanded.
     """
 
     expanded: int = 2_000
     rounds: int = 2
+    first: float = 0.4
     share: float = 0.3
     labels: int = 256
 
@@ -49,20 +48,8 @@ class OpeningTuning:
 TUNING = OpeningTuning()
 
 
-def may_open(problem: Problem, options: Options) -> bool:
-    """Whether cuts may run before the relaxation, for this model and these options."""
-    model = problem.model
-    pairs = model.m > 0 and not len(model.auxiliaries) and not len(model.running)
-    return (
-        pairs
-        and options.method == "anneal"
-        and options.backend == "cpu"
-        and options.goal != "lp"
-    )
-
-
-def open_run(problem: Problem, options: Options, best: Best, budget: Budget) -> StageName | None:
-    """Solve the model by a cut, or find first labels by expansion moves.
+class Opening:
+    """What a run does before its relaxation is set up.
 
     Parameters
     ----------
@@ -70,59 +57,81 @@ def open_run(problem: Problem, options: Options, best: Best, budget: Budget) -> 
         The problem.
     options : Options
         The options of the run.
-    best : Best
-        Receives the labels and λ.
-    budget : Budget
-        The budget of the run.
 
-    Returns
-    -------
-    StageName or None
-        The stage that ran; None if neither applies to the model and the options.
+    Attributes
+    ----------
+    possible : bool
+        Whether cuts may run first, for this model and these options.
+    expansions : Expansions or None
+        The expansion moves, for later stages to continue; None if there were none.
     """
-    if not may_open(problem, options):
-        return None
-    if _cut(problem, best, budget):
-        return StageName.CUT
-    return StageName.LABELS if _expand(problem, best, budget) else None
 
+    def __init__(self, problem: Problem, options: Options) -> None:
+        model = problem.model
+        pairs = model.m > 0 and not len(model.auxiliaries) and not len(model.running)
+        default = options.method == "anneal" and options.backend == "cpu" and options.goal != "lp"
+        self._problem = problem
+        self.possible = pairs and default
+        self.expansions: Expansions | None = None
 
-def _barrier(model: Model) -> float:
-    """The finite cost that stands for +inf: above all differences of costs together.
+    def __call__(self, best: Best, budget: Budget) -> StageName | None:
+        """Solve the model by a cut, or find first labels by expansion moves.
 
-    It is a multiple of the costs, so that units change nothing. +inf if no cost is infinite.
-    """
-    if not model.has_forbidden:
-        return math.inf
-    sizes = model.cost_sizes
-    return math.ldexp(2.0 * (sizes.largest + sizes.width), sizes.exponent) or 1.0
+        Parameters
+        ----------
+        best : Best
+            Receives the labels and λ.
+        budget : Budget
+            The budget of the run.
 
+        Returns
+        -------
+        StageName or None
+            The stage that ran; None if neither applies to the model and the options.
+        """
+        if not self.possible:
+            return None
+        if self._cut(best, budget):
+            return StageName.CUT
+        return StageName.LABELS if self._expand(best, budget) else None
 
-def _cut(problem: Problem, best: Best, budget: Budget) -> bool:
-    """Solve a submodular model of two labels; whether it is one."""
-    found = solve_binary(
-        problem.model,
-        barrier=_barrier(problem.model),
-        seconds=min(budget.left, 1e9),
-        stop=lambda: budget.interrupts.noted,
-    )
-    if found is None:
-        return False
-    labels, lam = found
-    best.offer_lam(lam)
-    best.offer_labels(labels)
-    return True
+    def _cut(self, best: Best, budget: Budget) -> bool:
+        """Solve a submodular model of two labels; whether it is one."""
+        found = solve_binary(
+            self._problem.model,
+            seconds=min(budget.left, 1e9),
+            stop=lambda: budget.interrupts.noted,
+        )
+        if found is None:
+            return False
+        labels, lam = found
+        best.offer_lam(lam)
+        best.offer_labels(labels)
+        return True
 
+    def _expand(self, best: Best, budget: Budget) -> bool:
+        """Find labels of a large model by expansion moves; return whether they were run."""
+        model = self._problem.model
+        if model.num_variables < TUNING.expanded or int(model.num_labels.max()) > TUNING.labels:
+            return False
+        whole, fusion = budget.left, Fusion(model)
+        labels = self._first(fusion, best, min(1e9, TUNING.first * whole))
+        self.expansions = Expansions(fusion)
+        self.expansions.run(
+            labels,
+            rounds=TUNING.rounds,
+            seconds=min(1e9, TUNING.share * whole - (whole - budget.left)) if whole < 1e9 else 1e9,
+            stop=lambda: budget.interrupts.noted,
+        )
+        best.offer_labels(labels)
+        return True
 
-def _expand(problem: Problem, best: Best, budget: Budget) -> bool:
-    """Find labels of a large model by expansion moves; return whether they were run."""
-    model = problem.model
-    if model.num_variables < TUNING.expanded or int(model.num_labels.max()) > TUNING.labels:
-        return False
-    start = best.labels.copy() if best.found else cheapest(model, model.unary)
-    labels = np.ascontiguousarray(start)
-    seconds = min(1e9, TUNING.share * budget.left)
-    Fusion(model, _barrier(model)).expand(labels, rounds=TUNING.rounds, seconds=seconds)
-    best.offer_labels(labels)
-    best.offer_lam(best.lam)
-    return True
+    def _first(self, fusion: Fusion, best: Best, seconds: float) -> Labels:
+        """Labels to start from: those of one pass of messages, fused with given ones."""
+        model = self._problem.model
+        found = first_labels(model, seconds=seconds)
+        if best.found:
+            fusion.fuse(found, best.labels, seconds=seconds)
+            if not model.energy(found) < best.energy:
+                return best.labels.copy()
+        return found

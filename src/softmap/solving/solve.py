@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import time
 import warnings
 from collections.abc import Callable, Generator
@@ -20,7 +21,7 @@ from softmap.solving.archive import checked_path
 from softmap.solving.best import Best
 from softmap.solving.budget import Budget, Interrupts, Share, Task
 from softmap.solving.memory import require_memory
-from softmap.solving.opening import may_open, open_run
+from softmap.solving.opening import Opening
 from softmap.solving.options import Options, with_options
 from softmap.solving.problem import Problem
 from softmap.solving.record import Checkpoints, Record, Watcher, finished, watcher
@@ -253,6 +254,7 @@ class _Run:
     options: Options
     best: Best
     budget: Budget
+    opening: Opening
     relaxation: Relaxation
     record: Record
     warm: WarmStart | None
@@ -265,7 +267,8 @@ class _Run:
         """The stages after the relaxation, created lazily: many small models do not need them."""
         from softmap.solving.turns import Stages
 
-        return Stages(self.relaxation.problem, self.options, self.warm, self.proof)
+        problem, moves = self.relaxation.problem, self.opening.expansions
+        return Stages(problem, self.options, self.warm, self.proof, moves)
 
     def note(self, stage: StageName, *check: Any) -> Snapshot:
         """Add a row to the trace."""
@@ -336,7 +339,8 @@ def _set_up(
     relaxation = Relaxation(problem, options, best, budget, warm)
     if labels is not None:
         best.offer_labels(labels)
-    if warm is not None or stored is not None or not may_open(problem, options):
+    opening = Opening(problem, options)
+    if warm is not None or stored is not None or not opening.possible:
         relaxation.set_up()  # otherwise after the opening, which may end the run
     trace = Trace()
     budget.start()
@@ -349,7 +353,9 @@ def _set_up(
         from softmap.solving.prooffile import ProofFile  # imported late: few runs write a proof
 
         proof = ProofFile(Path(options.proof))
-    return _Run(options, best, budget, relaxation, record, warm, checkpoints, watching, proof)
+    return _Run(
+        options, best, budget, opening, relaxation, record, warm, checkpoints, watching, proof
+    )
 
 
 def _steps(run: _Run) -> Generator[Snapshot, None, Result]:
@@ -407,6 +413,7 @@ def _use_rest(run: _Run) -> Snapshot | None:
     if run.options.goal == "lp" or not best.found or not budget.known(Task.BOUND):
         return None
     improve = Improve(run.relaxation.problem, run.options)
+    improve.start_from(run.opening.expansions)
     if not improve.active or not improve.fits(budget):
         return None
     with budget.interrupts:
@@ -459,14 +466,17 @@ def _relax(run: _Run) -> Generator[Snapshot, None, Status]:
 
 def _open(run: _Run) -> tuple[Snapshot | None, Status | None]:
     """Run a minimum cut or expansion moves first if the structure of the model allows it."""
-    relaxation = run.relaxation
+    relaxation, best = run.relaxation, run.best
     with run.budget.interrupts:
-        stage = open_run(relaxation.problem, run.options, run.best, run.budget)
-        opened = None if stage is None else run.note(stage)
+        stage = run.opening(best, run.budget)
         status = None if stage is None else relaxation.closed() or run.budget.stop()
         if status is None and not relaxation.begun:
-            relaxation.set_up()
-        return opened, status
+            relaxation.set_up()  # with a time limit, it evaluates the bound of λ = 0
+        if stage is None:
+            return None, None
+        if not math.isfinite(best.lp_bound):
+            best.offer_lam(best.lam)
+        return run.note(stage), status
 
 
 def _ended_before(run: _Run) -> Status | None:

@@ -19,6 +19,7 @@ from softmap.solving.stages import Improve, Partial, Search, Stage, Tighten
 from softmap.solving.trace import StageName, Status
 
 if TYPE_CHECKING:
+    from softmap.labels.cuts import Expansions
     from softmap.solving.prooffile import ProofFile
     from softmap.solving.warm import WarmStart
 
@@ -98,6 +99,8 @@ class Stages:
         The warm start of the run.
     proof : ProofFile, optional
         Provides files for the proofs of searches.
+    expansions : Expansions, optional
+        The expansion moves of the opening, which `Improve` continues.
     """
 
     def __init__(
@@ -106,6 +109,7 @@ class Stages:
         options: Options,
         warm: WarmStart | None = None,
         proof: ProofFile | None = None,
+        expansions: Expansions | None = None,
     ) -> None:
         self.problem, self.options, self.warm = problem, options, warm
         kinds: tuple[type[Stage], ...] = (Partial, Search, Tighten, Improve)
@@ -115,6 +119,8 @@ class Stages:
         for stage in self.stages:
             if isinstance(stage, Tighten) and warm is not None:
                 stage.start_from(warm.clusters)
+            if isinstance(stage, Improve):
+                stage.start_from(expansions)
         self._turns = [_Turns() for _ in self.stages]
         # The first slices are longer if a search has proved the optimum of a similar model.
         self._lead = TURNS.lead if warm is not None and warm.searched else 0
