@@ -78,7 +78,17 @@ class Fusion:
 
     def __init__(self, model: Model, barrier: float | None = None) -> None:
         self.model = model
-        self._moves = core.FusionMoves(layout(model), _barrier(model, barrier))
+        self._barrier = _barrier(model, barrier)
+        self._moves: core.FusionMoves | None = None
+
+    @staticmethod
+    def takes(model: Model) -> int:
+        """Memory of the flow graph, in bytes."""
+        return 40 * model.m + 36 * model.n
+
+    def release(self) -> None:
+        """Free the flow graph; the next move makes it again, in a tenth of the time of a move."""
+        self._moves = None
 
     def fuse(
         self, labels: Labels, proposal: ArrayLike, *, seconds: float = 1e9, work: int = 1 << 62
@@ -102,6 +112,8 @@ class Fusion:
             The number of variables that changed; -1, and no change, if a limit was reached.
         """
         given = np.ascontiguousarray(proposal, dtype=np.int64)
+        if self._moves is None:
+            self._moves = core.FusionMoves(layout(self.model), self._barrier)
         return int(self._moves.fuse(labels, given, seconds, work))
 
 
@@ -178,6 +190,7 @@ class Expansions:
                 rounds -= 1
                 self._end_round(labels)
         self._seen = labels.copy()
+        self.fusion.release()
         return self._ended
 
     def _expand(self, labels: Labels, seconds: float) -> int:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
@@ -112,15 +111,16 @@ class LabelSearch:
     model : Model
     order : int array, optional
         The order (a permutation) in which `decode` fixes the variables; 0, 1, 2, … by default.
+    room : float, default +inf
+        Memory for fusion moves, in bytes.
     """
 
-    def __init__(self, model: Model, order: NDArray[np.int64] | None = None) -> None:
+    def __init__(
+        self, model: Model, order: NDArray[np.int64] | None = None, room: float = math.inf
+    ) -> None:
         self.model, self.order = model, order
-        self._pairs = model.m > 0 and not len(model.auxiliaries) and not len(model.running)
-
-    @cached_property
-    def _fusion(self) -> Fusion:
-        return Fusion(self.model)
+        pairs = model.m > 0 and not len(model.auxiliaries) and not len(model.running)
+        self._fuses = pairs and model.n >= EFFORT.fused and Fusion.takes(model) <= room
 
     def read(self, lam: Readable) -> NDArray[np.int64]:
         """Return labels decoded from λ, or by calling `lam` if it is a function."""
@@ -199,12 +199,11 @@ class LabelSearch:
         """Return the better of two labellings, or what a fusion move makes of both."""
         best = _better(known, found)
         worse = found if best is known else known
-        large = self._pairs and self.model.n >= EFFORT.fused
-        if not large or not math.isfinite(worse[1]):
+        if not self._fuses or not math.isfinite(worse[1]):
             return best
         labels = np.array(best[0])
         size = self.model.n + self.model.m
-        if self._fusion.fuse(labels, worse[0], work=EFFORT.cut * size) <= 0:
+        if Fusion(self.model).fuse(labels, worse[0], work=EFFORT.cut * size) <= 0:
             return best
         return _better(best, (labels, float(self.model.energy(labels))))
 

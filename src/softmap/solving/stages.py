@@ -18,6 +18,7 @@ import numpy as np
 from softmap import core
 from softmap.errors import InfeasibleModel
 from softmap.labels import neighbourhoods
+from softmap.labels.cuts import Fusion
 from softmap.labels.search import find_feasible
 from softmap.model import Model
 from softmap.proof.search.exact import (
@@ -337,8 +338,9 @@ class Improve(Stage):
         return float(TUNING.edge_bytes * model.m / 10 + 8 * model.unary.size)
 
     def start_from(self, expansions: Expansions | None) -> None:
-        """Continue the expansion moves of the opening."""
-        self._expansions = expansions
+        """Continue the expansion moves of the opening, if memory allows it."""
+        fits = Fusion.takes(self.problem.model) <= self.room
+        self._expansions = expansions if fits else None
 
     def least(self, budget: Budget) -> float:
         seconds = super().least(budget)
