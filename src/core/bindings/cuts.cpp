@@ -42,7 +42,7 @@ class Moves {
         : layout_(std::move(layout)), held_(nb::cast<const Lay &>(layout_)),
           moves_(held_.view, barrier) {}
 
-    Index fuse(Out<Index> labels, In<Index> proposal, double seconds) {
+    Index fuse(Out<Index> labels, In<Index> proposal, double seconds, Index work) {
         const Layout<double> &lay = held_.view;
         require_size(labels, lay.n, "labels");
         require_size(proposal, lay.n, "proposal");
@@ -50,7 +50,7 @@ class Moves {
             for (const Index x : {labels.data()[i], proposal.data()[i]})
                 require(0 <= x && x < lay.num_labels[i], "node ", i, " has no label ", x);
         nb::gil_scoped_release released;
-        Budget budget(Index(1) << 62, seconds);
+        Budget budget(work, seconds);
         return moves_.fuse(labels.data(), proposal.data(), budget);
     }
 
@@ -74,6 +74,7 @@ void bind_cuts(nb::module_ &m) {
     nb::class_<Moves>(m, "FusionMoves")
         .def(nb::init<nb::object, double>(), nb::arg("layout"), nb::arg("barrier"))
         .def("fuse", &Moves::fuse, arg("labels"), arg("proposal"), nb::arg("seconds"),
+             arg("work") = Index(1) << 62,
              "Fuse labels with a proposal by a minimum cut; return the number of changes, or -1.");
 }
 

@@ -49,10 +49,10 @@ void iterated_modes(const Lay &held, Out<Index> labels, In<Index> stride, Index 
     IteratedModes(held.view, stride.data(), variables, labels.data()).run(max_sweeps);
 }
 
-bool first_labels(const Lay &held, Out<Index> labels, double seconds) {
+void first_labels(const Lay &held, Out<Index> labels, double seconds) {
     require_size(labels, held.view.n, "labels");
     Budget budget(Index(1) << 62, seconds);
-    return FirstLabels(held.view).find(labels.data(), budget);
+    FirstLabels(held.view).find(labels.data(), budget);
 }
 
 void forest_rounds(const Lay &held, Out<Index> labels, Words words, Index count, double heat) {
@@ -231,7 +231,7 @@ void bind_labels(nb::module_ &m) {
           "Run ICM in place: minimise the violated constraints first, then the cost.");
     m.def("first_labels", &first_labels, arg("layout"), arg("labels"), nb::arg("seconds"),
           Unlocked(),
-          "Assign labels by one backward pass of messages and decoding; False if time ran out.");
+          "Assign labels by one backward pass of messages, as far as time allows, and decoding.");
     m.def("forest_rounds", &forest_rounds, arg("layout"), arg("labels"), arg("words"), arg("count"),
           nb::arg("heat"), Unlocked(),
           "Run tree moves on random forests in place, with noise that decreases from heat to 0.");

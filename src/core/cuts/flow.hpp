@@ -62,7 +62,7 @@ template <class Capacity> class MinimumCut {
         }
     }
     // Computes a minimum cut, after `start`. `Limit` counts visited arcs with use(count) and has
-    // late(). Returns false if the limit was reached first; a further call then continues.
+    // spent(). Returns false if the limit was reached first; a further call then continues.
     template <class Limit> bool run(Limit &limit) {
         std::int32_t current = none;
         for (;;) {
@@ -71,7 +71,7 @@ template <class Capacity> class MinimumCut {
                 if (current == none)
                     return true;
             }
-            if (limit.late()) {
+            if (limit.spent()) {
                 activate(current); // its arcs may not all have been visited
                 return false;
             }

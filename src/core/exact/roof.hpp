@@ -24,7 +24,7 @@ struct FlowLimit {
         budget -= arcs;
         control.spend(arcs);
     }
-    bool late() const { return budget < 0 || control.stopped; }
+    bool spent() const { return budget < 0 || control.stopped; }
 };
 
 // Whether all remaining variables have at most two labels, and all factors two variables and no

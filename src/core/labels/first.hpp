@@ -17,34 +17,41 @@ namespace softmap {
 class FirstLabels {
   public:
     explicit FirstLabels(const Layout<double> &lay)
-        : lay_(lay), message_(new float[lay.m * lay.widest]), belief_(lay.widest), out_(lay.widest),
-          room_(message_room(lay.widest, 1)) {}
+        : lay_(lay), offset_(lay.m + 1), belief_(lay.widest), out_(lay.widest),
+          room_(message_room(lay.widest, 1)) {
+        for (Index e = 0; e < lay.m; ++e)
+            offset_[e + 1] =
+                offset_[e] + lay.num_labels[std::min(lay.node[2 * e], lay.node[2 * e + 1])];
+        message_.reset(new float[offset_[lay.m]]);
+    }
 
-    // Fills in the labels. Returns false if the budget was spent first.
-    bool find(Index *labels, Budget &budget) {
-        for (Index i = lay_.n - 1; i >= 0 && !budget.late(); --i)
-            send(i, budget);
-        for (Index i = 0; i < lay_.n && !budget.late(); ++i)
-            decide(i, labels, budget);
-        return !budget.late();
+    // Fills in the labels. If the budget is spent, no further messages are sent; the nodes at the
+    // beginning are then labelled without them.
+    void find(Index *labels, Budget &budget) {
+        for (sent_ = lay_.n; sent_ > 0 && !budget.spent(); --sent_)
+            send(sent_ - 1, budget);
+        for (Index i = 0; i < lay_.n; ++i)
+            decide(i, labels);
     }
 
   private:
     static constexpr double huge = 1e30; // stands for +inf, so that sums stay finite
     const Layout<double> &lay_;
+    Index sent_ = 0;                   // nodes from this one on have sent their messages
+    std::vector<Index> offset_;        // first entry of each edge in `message_`
     std::unique_ptr<float[]> message_; // of each edge to its endpoint of lower number
     std::vector<double> belief_, out_;
     Room room_;
 
     Index other(Index h) const { return lay_.node[h ^ 1]; }
-    float *message(Index h) { return message_.get() + (h >> 1) * lay_.widest; }
+    float *message(Index h) { return message_.get() + offset_[h >> 1]; }
 
     // belief_ = the costs of node i and the messages from the nodes after it.
     void gather(Index i) {
         const Index labels = lay_.num_labels[i];
         std::copy_n(lay_.unary + lay_.node_offset[i], labels, belief_.data());
         for (Index k = lay_.start[i]; k < lay_.start[i + 1]; ++k)
-            if (const Index h = lay_.half[k]; other(h) > i) {
+            if (const Index h = lay_.half[k]; other(h) > i && other(h) >= sent_) {
                 const float *in = message(h);
                 for (Index x = 0; x < labels; ++x)
                     belief_[x] += in[x];
@@ -75,7 +82,7 @@ class FirstLabels {
     }
     // Assigns node i the label of lowest cost, given the labels before it and the messages from the
     // nodes after it.
-    void decide(Index i, Index *chosen, Budget &budget) {
+    void decide(Index i, Index *chosen) {
         const Index labels = lay_.num_labels[i];
         gather(i);
         for (Index k = lay_.start[i]; k < lay_.start[i + 1]; ++k) {
@@ -87,7 +94,6 @@ class FirstLabels {
                     belief_[x] += edge.entry(chosen[other(h)], x).part[0];
             });
         }
-        budget.use(labels);
         chosen[i] = std::min_element(belief_.data(), belief_.data() + labels) - belief_.data();
     }
 };

@@ -810,9 +810,9 @@ def first_labels(
     layout: Layout,
     labels: Annotated[NDArray[numpy.int64], dict(shape=(None,), order="C", device="cpu")],
     seconds: float,
-) -> bool:
+) -> None:
     """
-    Assign labels by one backward pass of messages and decoding; False if time ran out.
+    Assign labels by one backward pass of messages, as far as time allows, and decoding.
     """
 
 def forest_rounds(
@@ -1443,6 +1443,7 @@ class FusionMoves:
             NDArray[numpy.int64], dict(shape=(None,), order="C", device="cpu", writable=False)
         ],
         seconds: float,
+        work: int = 4611686018427387904,
     ) -> int:
         """
         Fuse labels with a proposal by a minimum cut; return the number of changes, or -1.

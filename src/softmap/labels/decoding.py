@@ -15,7 +15,7 @@ from softmap.model.layout import layout
 from softmap.relaxation.bounds import reduced_nodes
 from softmap.relaxation.dual import Floats, check_lam
 
-__all__ = ["cheapest", "decide", "decode", "round_nodes"]
+__all__ = ["cheapest", "decide", "decode", "first_labels", "round_nodes"]
 
 
 @dataclass(frozen=True)
@@ -131,6 +131,37 @@ def decode(model: Model, lam: ArrayLike, order: ArrayLike | None = None) -> Labe
     labels = np.empty(model.n, dtype=np.int64)
     core.sequential(layout(model), flat, reduced, sequence, model.num_variables, labels)
     return labels[: model.num_variables]
+
+
+def first_labels(model: Model, *, seconds: float = 1e9) -> Labels:
+    """Return labels by one backward pass of messages over all nodes, and sequential decoding.
+
+    On a tree that is numbered from its root, this is dynamic programming. On images, the labels
+    are within some percent of the optimum, after the time of one pass.
+
+    Parameters
+    ----------
+    model : Model
+        A model without factors of more than two variables.
+    seconds : float, default 1e9
+        Time for messages. Nodes without messages are labelled by the labels before them alone;
+        decoding takes about half the time of the messages.
+
+    Returns
+    -------
+    int array
+        One label per variable.
+
+    Examples
+    --------
+    >>> import softmap
+    >>> from softmap.labels import first_labels
+    >>> first_labels(softmap.Model([[0, 1], [1, 0]], [[0, 1]], softmap.Potts(2.0)))
+    array([0, 0])
+    """
+    labels = np.zeros(model.n, dtype=np.int64)
+    core.first_labels(layout(model), labels, seconds)
+    return labels
 
 
 def decide(model: Model, node_mu: ArrayLike) -> Labels:

@@ -1,8 +1,9 @@
-"""The stages before the relaxation: an earlier result, a minimum cut, expansion moves.
+"""The stages before the relaxation: an earlier result, elimination, a cut, expansion moves.
 
-A submodular model with two labels is solved by one minimum cut: the labels are optimal, and the
-flow is λ that proves it. Runs on other large pairwise models start with expansion moves, which find
-good labels long before the relaxation does.
+Models of small width are solved by variable elimination. A submodular model with two labels is
+solved by one minimum cut: the labels are optimal, and the flow is λ that proves it. Runs on other
+large pairwise models start with labels of one pass of messages and expansion moves, which are good
+long before those of the relaxation.
 """
 
 from __future__ import annotations
@@ -11,11 +12,8 @@ import math
 from dataclasses import dataclass
 from typing import ClassVar
 
-import numpy as np
-
-from softmap.labels import cheapest
-from softmap.labels.cuts import Fusion, solve_binary
-from softmap.model import Model
+from softmap.labels import first_labels
+from softmap.labels.cuts import Expansions, Fusion, Labels, solve_binary
 from softmap.relaxation.flat import elimination_order
 from softmap.solving.best import Best
 from softmap.solving.budget import Share
@@ -36,7 +34,9 @@ class OpeningTuning:
     expanded : int
         Smallest number of variables for expansion moves.
     rounds : int
-        Number of expansions of every label.
+        Largest number of rounds of expansions.
+    first : float
+        Largest fraction of the time of this stage for the messages of first labels.
     labels : int
         Largest number of labels for which every label is expanded.
     states : int
@@ -49,6 +49,7 @@ class OpeningTuning:
 
     expanded: int = 2_000
     rounds: int = 2
+    first: float = 0.4
     labels: int = 256
     states: int = 20_000
     per_state: float = 300.0
@@ -148,7 +149,7 @@ class Cut(Opening):
         model = self.problem.model
         interrupts = share.budget.interrupts
         found = solve_binary(
-            model, barrier=_barrier(model), seconds=min(share.left, 1e9),
+            model, seconds=min(share.left, 1e9),
             stop=lambda: interrupts.noted,
         )  # fmt: skip
         self.ran = found is not None
@@ -159,37 +160,47 @@ class Cut(Opening):
 
 
 class Expand(Opening):
-    """First labels of a large model by expansion moves."""
+    """First labels of a large model: by one pass of messages, then by expansion moves.
+
+    Attributes
+    ----------
+    expansions : Expansions or None
+        The expansion moves, which later stages continue.
+    """
 
     name = StageName.LABELS
     proves = False
     share = 0.3
 
     def applies(self) -> bool:
+        self.expansions: Expansions | None = None
         model = self.problem.model
         large = model.num_variables >= TUNING.expanded
         return super().applies() and large and int(model.num_labels.max()) <= TUNING.labels
 
     def __call__(self, best: Best, share: Share) -> None:
-        model = self.problem.model
-        start = best.labels.copy() if best.found else cheapest(model, model.unary)
-        labels = np.ascontiguousarray(start)
-        moves = Fusion(model, _barrier(model))
-        moves.expand(labels, rounds=TUNING.rounds, seconds=min(share.left, 1e9))
+        interrupts = share.budget.interrupts
+        fusion = Fusion(self.problem.model)
+        labels = self._first(fusion, best, min(1e9, TUNING.first * share.left))
+        self.expansions = Expansions(fusion)
+        self.expansions.run(
+            labels, rounds=TUNING.rounds, seconds=min(share.left, 1e9),
+            stop=lambda: interrupts.noted,
+        )  # fmt: skip
         best.offer_labels(labels)
-        best.offer_lam(best.lam)
+        if not math.isfinite(best.lp_bound):
+            best.offer_lam(best.lam)
+
+    def _first(self, fusion: Fusion, best: Best, seconds: float) -> Labels:
+        """Labels to start from: those of one pass of messages, fused with given ones."""
+        model = self.problem.model
+        found = first_labels(model, seconds=seconds)
+        if best.found:
+            fusion.fuse(found, best.labels, seconds=seconds)
+            if not model.energy(found) < best.energy:
+                return best.labels.copy()
+        return found
 
 
 OPENING: tuple[type[Opening], ...] = (Eliminate, Cut, Expand)
 """The stages before the relaxation, in order; the run ends if one of them closes the gap."""
-
-
-def _barrier(model: Model) -> float:
-    """The finite cost that stands for +inf: above all differences of costs together.
-
-    It is a multiple of the costs, so that units change nothing. +inf if no cost is infinite.
-    """
-    if not model.has_forbidden:
-        return math.inf
-    sizes = model.cost_sizes
-    return math.ldexp(2.0 * (sizes.largest + sizes.width), sizes.exponent) or 1.0

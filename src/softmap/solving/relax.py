@@ -33,6 +33,7 @@ from softmap.relaxation.bounds import reduced_nodes
 from softmap.solving.best import Best, Tolerances
 from softmap.solving.budget import Budget, Share, Task
 from softmap.solving.judge import Judge
+from softmap.solving.memory import room_beside
 from softmap.solving.options import Options
 from softmap.solving.problem import Problem
 from softmap.solving.stage import Stage
@@ -251,8 +252,9 @@ class Relaxation:
     @cached_property
     def labels(self) -> LabelSearch:
         """The search for labels."""
-        model = self.problem.model
-        return LabelSearch(model, self.algorithm.decode_order(model))
+        model, options = self.problem.model, self.options
+        room = room_beside(model, options.precision, options.memory_limit)
+        return LabelSearch(model, self.algorithm.decode_order(model), room)
 
     # --- current state ----------------------------------------------------------------------------
 

@@ -21,12 +21,13 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from softmap.solving.best import Best
 from softmap.solving.budget import Share, Task
-from softmap.solving.opening import OPENING, Opening, Recall
+from softmap.solving.opening import OPENING, Expand, Opening, Recall
 from softmap.solving.relax import Check, Passes, Relaxation
 from softmap.solving.stage import Stage
 from softmap.solving.trace import StageName, Status
 
 if TYPE_CHECKING:
+    from softmap.labels.cuts import Expansions
     from softmap.solving.prooffile import ProofFile
     from softmap.solving.stages import Search
     from softmap.solving.warm import WarmStart
@@ -229,7 +230,13 @@ class Schedule:
         for stage in stages:
             if isinstance(stage, Tighten) and self.warm is not None:
                 stage.start_from(self.warm.clusters)
+            if isinstance(stage, Improve):
+                stage.start_from(self._expansions())
         return stages
+
+    def _expansions(self) -> Expansions | None:
+        """The expansion moves of the opening, to be continued."""
+        return next((each.expansions for each in self._opening if isinstance(each, Expand)), None)
 
     @cached_property
     def _search(self) -> Search | None:

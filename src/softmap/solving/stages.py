@@ -16,6 +16,7 @@ import numpy as np
 
 from softmap.errors import InfeasibleModel
 from softmap.labels import neighbourhoods
+from softmap.labels.cuts import Fusion
 from softmap.labels.search import find_feasible
 from softmap.machine import usable_cores
 from softmap.model import Model
@@ -40,6 +41,7 @@ from softmap.solving.stage import Stage
 from softmap.solving.trace import StageName
 
 if TYPE_CHECKING:
+    from softmap.labels.cuts import Expansions
     from softmap.solving.tighten import Tightening
     from softmap.solving.warm import Clusters
 
@@ -274,7 +276,7 @@ class Partial(Stage):
 
 
 class Improve(Stage):
-    """Large-neighbourhood search from the best labels; finds feasible labels if there are none."""
+    """Expansion moves and large-neighbourhood search; finds feasible labels if there are none."""
 
     name = StageName.LABELS
     setup = 8.0
@@ -282,11 +284,21 @@ class Improve(Stage):
 
     def applies(self) -> bool:
         self._turns = 0
+        self._expansions: Expansions | None = None
         return True
 
     def takes(self) -> float:
         model = self.problem.model
         return float(TUNING.edge_bytes * model.m / 10 + 8 * model.unary.size)
+
+    def start_from(self, expansions: Expansions | None) -> None:
+        """Continue the expansion moves of the opening, if memory allows it."""
+        fits = Fusion.takes(self.problem.model) <= self.room
+        self._expansions = expansions if fits else None
+
+    def least(self, budget: Budget) -> float:
+        seconds = super().least(budget)
+        return seconds if self._expansions is None else min(seconds, self._expansions.seconds)
 
     def __call__(self, best: Best, share: Share) -> None:
         model = self.problem.model
@@ -295,7 +307,7 @@ class Improve(Stage):
             labels = find_feasible(model, nodes, seconds=share.left, work=share.work)
             if labels is not None:
                 best.offer_labels(labels)
-        if best.found:
+        if best.found and self._expanded(best, share):
             self._turns += 1
             found = neighbourhoods(
                 model, best.labels, seconds=share.left, work=share.work,
@@ -303,6 +315,20 @@ class Improve(Stage):
             )  # fmt: skip
             best.offer_labels(found)
         share.spend()
+
+    def _expanded(self, best: Best, share: Share) -> bool:
+        """Whether no expansion move improves the labels, after as many as the slice allows.
+
+        Slices without a time limit have none: a resumed run could not continue them.
+        """
+        moves = self._expansions
+        if moves is None or not share.timed or moves.ended(best.labels):
+            return True
+        labels = best.labels.copy()
+        stop = share.budget.interrupts
+        ended = moves.run(labels, seconds=share.left, stop=lambda: stop.noted)
+        best.offer_labels(labels)
+        return ended
 
 
 class Tighten(Stage):
