@@ -76,7 +76,7 @@ def couple(
     plan = np.empty(int(model.edge_offset[-1])) if plans else None
     cost = terms[: model.m]
     core.couple(layout(model), coupling, eta, nodes, None, plan, cost, entropy, slack, threads)
-    terms[model.m :] = polytope.node_cost(model, nodes), model.constant
+    terms[model.m :] = polytope.node_cost(model, nodes, threads), model.constant
     total = float(core.careful_sum(terms)) if np.isfinite(terms).all() else math.inf
     return Coupled(total, float(entropy.sum()), float(slack.sum()), plan)
 

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from softmap import core
 from softmap.errors import ModelError, OptionError
 from softmap.model import Model
 from softmap.model.potentials import Potts, TruncatedLinear
@@ -160,13 +161,9 @@ def cost(model: Model, node_mu: ArrayLike, edge_mu: ArrayLike) -> float:
     return math.fsum([*parts, model.constant])
 
 
-def node_cost(model: Model, node_mu: Floats) -> float:
+def node_cost(model: Model, node_mu: Floats, threads: int = 1) -> float:
     """Σ_i ⟨C_i, μ_i⟩, with 0 · inf = 0."""
-    if not model.has_forbidden:
-        return float(careful_sums(model.unary * node_mu))
-    return float(
-        careful_sums(np.multiply(model.unary, node_mu, where=node_mu != 0, out=node_mu * 0.0))
-    )
+    return float(core.careful_product(model.unary, np.ascontiguousarray(node_mu), threads))
 
 
 def batch_cost(batch: EdgeBatch, mu: Floats) -> float:

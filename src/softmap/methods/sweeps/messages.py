@@ -286,7 +286,7 @@ class ChainLoops:
             self.layout, layout(model), native, messages, self._theta, nodes, eta, whole, out,
             self.threads,
         )  # fmt: skip
-        terms = np.append(out[:, 0], [node_cost(model, nodes), model.constant])
+        terms = np.append(out[:, 0], [node_cost(model, nodes, self.threads), model.constant])
         total = float(core.careful_sum(terms)) if np.isfinite(terms).all() else math.inf
         entropy, slack = (float(core.careful_sum(out[:, k].copy())) for k in (1, 2))
         return Coupled(total, entropy, slack, None)
