@@ -60,8 +60,8 @@ def planned(model: Model, rank: Ints, level: Ints, keys: Ints) -> Plan:
     earlier = np.bincount(packing.late, minlength=model.n)
     chains = np.maximum(np.maximum(later, earlier), 1)
     bands = _Bands(packing, level, rows, nodes)
-    forward = bands.sorted(packing.early, packing.late, momentum=True)
-    backward = bands.sorted(packing.late, packing.early, momentum=False)
+    forward = bands.sorted(packing.early, packing.late)
+    backward = bands.sorted(packing.late, packing.early)
     arrays: dict[str, NDArray[Any]] = {
         "rank": rank,
         "row_start": _starts(level[nodes[rows[:, RowColumn.FIRST]]], levels),
@@ -123,7 +123,7 @@ class _Bands:
             self.band[nodes[row[0] : row[0] + row[1]]] = band
 
     def sorted(
-        self, senders: Ints, receivers: Ints, *, momentum: bool
+        self, senders: Ints, receivers: Ints
     ) -> tuple[Ints, NDArray[np.int32], NDArray[np.uint64]]:
         """Starts, blocks and sets of bands, by level and band; sets are made edge by edge."""
         lanes = self.packing.blocks[:, Column.LANE]
@@ -134,8 +134,6 @@ class _Bands:
                 own, other = self.band[i], self.band[senders[e]]
                 after[self.level[i] * self.bands + own][1] |= 1 << int(other)
                 after[self._home(receivers[e])][0] |= 1 << int(own)
-                if momentum:
-                    after[self._home(senders[e])][0] |= 1 << int(own)
         heads = receivers[self.packing.edge[lanes]]
         waits = sum(after[self._home(j)][0].bit_count() for j in heads)
         if local := 2 * waits < self.bands * len(lanes):

@@ -178,4 +178,16 @@ inline constexpr Index worthwhile =
     });
 }
 
+// Calls work(portion) for all portions of `count` items; the result of a portion must not depend on
+// the thread that computes it.
+[[gnu::noinline]] inline void split_portions(int threads, Index portions, Index count,
+                                             Task<Index> work) {
+    together(count < worthwhile ? 1 : threads, [&](Member &me) {
+        me.phase([&](Part part) {
+            for (Index p = part.first(0, portions); p < part.last(0, portions); ++p)
+                work(p);
+        });
+    });
+}
+
 } // namespace softmap

@@ -220,9 +220,28 @@ void sort_keys(In<Index> key, Out<std::int32_t> order) {
     order_by(key.data(), Index(key.size()), order.data());
 }
 
+// Masses that differ by less than the fraction `tie` of the largest count as equal.
+void most_likely(In<Index> start, In<double> mass, double tie, Out<Index> labels) {
+    const Index count = Index(labels.size());
+    require(Index(start.size()) > count, "start needs one entry more than labels");
+    for (Index i = 0; i < count; ++i) {
+        const Index begin = start.data()[i], end = start.data()[i + 1];
+        require(0 <= begin && begin < end && end <= Index(mass.size()), "variable ", i,
+                " has no masses");
+        const double *own = mass.data() + begin;
+        const double most = *std::max_element(own, own + (end - begin));
+        const double enough = std::min(most, (1.0 - tie) * most);
+        labels.data()[i] =
+            std::find_if(own, own + (end - begin - 1), [&](double one) { return one >= enough; }) -
+            own;
+    }
+}
+
 } // namespace
 
 void bind_labels(nb::module_ &m) {
+    m.def("most_likely", &most_likely, arg("start"), arg("mass"), nb::arg("tie"), arg("labels"),
+          Unlocked(), "Write the label of largest mass of each variable, ties to the first label.");
     m.def("sequential", &sequential, arg("layout"), arg("lam"), arg("reduced"), arg("order"),
           arg("num_variables"), arg("labels"), Unlocked(),
           "Fix the nodes sequentially in an order, each given those before it.");

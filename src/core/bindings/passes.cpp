@@ -192,7 +192,7 @@ template <class S> struct ChainCalls {
         split(threads, plan.view.num_rows, [&](Index first, Index last) {
             kernels->of<S>().least_rests(plan.view, theta.data(), rest.data(), first, last);
         });
-        return chain_bound(plan.view, rest.data(), lay.view.n, shift.data(), constant);
+        return chain_bound(plan.view, rest.data(), lay.view.n, shift.data(), constant, threads);
     }
     static void move_on(Out<S> msg, Out<S> prev, Out<double> clock, int threads) {
         require(msg.size() >= prev.size(), "there are fewer messages in msg than in prev");
@@ -204,9 +204,19 @@ template <class S> struct ChainCalls {
         });
     }
     // One call, so that no signal handler runs between the two halves of the swap.
-    static void exchange(Out<S> first, Out<S> second) {
+    static void exchange(Out<S> first, Out<S> second, int threads) {
         require_size(second, Index(first.size()), "second");
-        std::swap_ranges(first.data(), first.data() + first.size(), second.data());
+        S *one = first.data(), *other = second.data();
+        split(threads, Index(first.size()), [&](Index begin, Index end) {
+            std::swap_ranges(one + begin, one + end, other + begin);
+        });
+    }
+    // Each thread first touches the memory that it copies to: pages are spread over the machine.
+    static void copy_into(In<S> from, Out<S> to, int threads) {
+        require_size(to, Index(from.size()), "to");
+        split(threads, Index(from.size()), [&](Index begin, Index end) {
+            std::copy(from.data() + begin, from.data() + end, to.data() + begin);
+        });
     }
     static void share(Plan plan, In<S> msg, Out<double> theta, int threads) {
         split(threads, plan.view.num_rows, [&](Index first, Index last) {
@@ -308,8 +318,10 @@ template <class S> struct ChainCalls {
               "Decode labels of all nodes from the messages of a hard forward half pass.");
         m.def("extrapolate", &move_on, arg("msg"), arg("prev"), arg("clock"), arg("threads"),
               Unlocked());
-        m.def("exchange", &exchange, arg("first"), arg("second"), Unlocked(),
-              "Exchange the contents of two arrays.");
+        m.def("exchange", &exchange, arg("first"), arg("second"), nb::arg("threads") = 1,
+              Unlocked(), "Exchange the contents of two arrays.");
+        m.def("copy_into", &copy_into, arg("source"), arg("to"), nb::arg("threads") = 1, Unlocked(),
+              "Copy an array into another one.");
         m.def("shares", &share, arg("schedule"), arg("msg"), arg("theta"), arg("threads"),
               Unlocked());
         m.def("by_node", &nodes, arg("layout"), arg("schedule"), arg("theta"), arg("out"),

@@ -45,15 +45,13 @@ class Banding {
     Index bands() const { return bands_; }
 
     // Sorts the blocks of one direction. sender(b, k) and receiver(b, k) are the endpoints of the
-    // edge in lane k of block b. If `reads_own`, what a block's senders received along the block's
-    // edges is updated by the block's band in the step before (momentum).
+    // edge in lane k of block b.
     //
     // A block belongs to the band of its first sender. If bands then depend on most other bands,
     // every level is instead cut into runs of blocks as they are stored, and each band waits for
     // all: scattered blocks would take longer to read.
     template <class Sender, class Receiver>
-    BandedBlocks sorted(const std::vector<Block> &blocks, Sender sender, Receiver receiver,
-                        bool reads_own) const {
+    BandedBlocks sorted(const std::vector<Block> &blocks, Sender sender, Receiver receiver) const {
         BandedBlocks out;
         out.after.assign(std::size_t(levels_ * bands_ * 2), 0);
         for (Index b = 0; b < Index(blocks.size()); ++b) {
@@ -62,8 +60,6 @@ class Banding {
             for (Index k = 0; k < std::max<Index>(blocks[b].count, 1); ++k) {
                 out.after[2 * home + 1] |= Bands(1) << band_[sender(b, k)];
                 out.after[2 * at(receiver(b, k))] |= own;
-                if (reads_own)
-                    out.after[2 * at(sender(b, k))] |= own;
             }
         }
         // the bands that nodes wait for, weighted by messages

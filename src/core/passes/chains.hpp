@@ -222,15 +222,26 @@ void least_rests(const Schedule<S> &plan, const double *theta, double *out, Inde
 // A lower bound on the dual objective at λ of `cut_chains`: the sum of the shifts of
 // `lowered_half`, of `least_rests` and of the constant. All terms are already rounded down, and
 // `LowerSum` subtracts more than the rounding errors of the additions.
+//
+// The terms are summed in `partial_sums` fixed portions, whatever the number of threads.
 template <class S>
 double chain_bound(const Schedule<S> &plan, const double *rest, Index nodes, const double *shift,
-                   double constant) {
+                   double constant, int threads) {
+    LowerSum sums[partial_sums];
+    const auto add_portion = [&](Index portion) {
+        const Part part{int(portion), int(partial_sums)};
+        LowerSum sum;
+        for (Index i = part.first(0, nodes); i < part.last(0, nodes); ++i)
+            sum.add(rest[i]);
+        for (Index b = part.first(0, plan.num_blocks); b < part.last(0, plan.num_blocks); ++b)
+            for (Index k = 0; k < std::max<Index>(plan.blocks[b].count, 1); ++k)
+                sum.add(shift[plan.blocks[b].lane + k]);
+        sums[portion] = sum;
+    };
+    split_portions(threads, partial_sums, nodes + plan.num_blocks, add_portion);
     LowerSum sum;
-    for (Index i = 0; i < nodes; ++i)
-        sum.add(rest[i]);
-    for (Index b = 0; b < plan.num_blocks; ++b)
-        for (Index k = 0; k < std::max<Index>(plan.blocks[b].count, 1); ++k)
-            sum.add(shift[plan.blocks[b].lane + k]);
+    for (const LowerSum &one : sums)
+        sum.add(one);
     sum.add(constant);
     return sum.value();
 }

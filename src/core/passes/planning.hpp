@@ -315,10 +315,10 @@ class Planner {
         const auto edge = [&](Index b, Index k) { return plan_.edge[plan_.blocks[b].lane + k]; };
         const auto early_of = [&](Index b, Index k) { return early(edge(b, k)); };
         const auto late_of = [&](Index b, Index k) { return late(edge(b, k)); };
-        BandedBlocks forward = banding.sorted(plan_.blocks, early_of, late_of, true);
+        BandedBlocks forward = banding.sorted(plan_.blocks, early_of, late_of);
         plan_.forward_start = std::move(forward.start), plan_.forward = std::move(forward.listed);
         plan_.forward_after = std::move(forward.after);
-        BandedBlocks backward = banding.sorted(plan_.blocks, late_of, early_of, false);
+        BandedBlocks backward = banding.sorted(plan_.blocks, late_of, early_of);
         plan_.backward_start = std::move(backward.start);
         plan_.backward = std::move(backward.listed);
         plan_.backward_after = std::move(backward.after);

@@ -427,13 +427,33 @@ def extrapolate(
 def exchange(
     first: Annotated[NDArray[numpy.float64], dict(shape=(None,), order="C", device="cpu")],
     second: Annotated[NDArray[numpy.float64], dict(shape=(None,), order="C", device="cpu")],
+    threads: int = 1,
 ) -> None: ...
 @overload
 def exchange(
     first: Annotated[NDArray[numpy.float32], dict(shape=(None,), order="C", device="cpu")],
     second: Annotated[NDArray[numpy.float32], dict(shape=(None,), order="C", device="cpu")],
+    threads: int = 1,
 ) -> None:
     """Exchange the contents of two arrays."""
+
+@overload
+def copy_into(
+    source: Annotated[
+        NDArray[numpy.float64], dict(shape=(None,), order="C", device="cpu", writable=False)
+    ],
+    to: Annotated[NDArray[numpy.float64], dict(shape=(None,), order="C", device="cpu")],
+    threads: int = 1,
+) -> None: ...
+@overload
+def copy_into(
+    source: Annotated[
+        NDArray[numpy.float32], dict(shape=(None,), order="C", device="cpu", writable=False)
+    ],
+    to: Annotated[NDArray[numpy.float32], dict(shape=(None,), order="C", device="cpu")],
+    threads: int = 1,
+) -> None:
+    """Copy an array into another one."""
 
 @overload
 def shares(
@@ -777,6 +797,20 @@ def run_accelerated(
 ) -> tuple[float, int]:
     """
     Make `count` updates of Algorithm 2 or 3; return the last theta and the number of messages sent.
+    """
+
+def most_likely(
+    start: Annotated[
+        NDArray[numpy.int64], dict(shape=(None,), order="C", device="cpu", writable=False)
+    ],
+    mass: Annotated[
+        NDArray[numpy.float64], dict(shape=(None,), order="C", device="cpu", writable=False)
+    ],
+    tie: float,
+    labels: Annotated[NDArray[numpy.int64], dict(shape=(None,), order="C", device="cpu")],
+) -> None:
+    """
+    Write the label of largest mass of each variable, ties to the first label.
     """
 
 def sequential(
@@ -1176,10 +1210,25 @@ def careful_sum(
     values: Annotated[
         NDArray[numpy.float64], dict(shape=(None,), order="C", device="cpu", writable=False)
     ],
+    threads: int = 1,
 ) -> float:
     """Return Σ values, rounded once."""
 
 def elimination_order(
+def careful_product(
+    costs: Annotated[
+        NDArray[numpy.float64], dict(shape=(None,), order="C", device="cpu", writable=False)
+    ],
+    mass: Annotated[
+        NDArray[numpy.float64], dict(shape=(None,), order="C", device="cpu", writable=False)
+    ],
+    threads: int = 1,
+) -> float:
+    """
+    Return Σ costs · mass, with inf · 0 = 0; products and sum are rounded once.
+    """
+
+def elimination_entries(
     num_labels: Annotated[
         NDArray[numpy.int64], dict(shape=(None,), order="C", device="cpu", writable=False)
     ],

@@ -53,10 +53,7 @@ def round_nodes(model: Model, node_mu: ArrayLike) -> Labels:
     if mu.shape != (int(model.node_offset[-1]),):
         raise OptionError(f"node marginals must be {model.node_offset[-1]} numbers, not {mu.shape}")
     labels = np.empty(model.num_variables, dtype=np.int64)
-    for piece, some, starts, counts in _pieces(model, mu):
-        most = np.maximum.reduceat(some, starts)
-        enough = np.minimum(most, (1 - DECODING.tie) * most)
-        labels[piece] = _first(some >= np.repeat(enough, counts), starts)
+    core.most_likely(model.node_offset, np.ascontiguousarray(mu), DECODING.tie, labels)
     return _followed(model, labels)
 
 

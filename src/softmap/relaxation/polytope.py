@@ -167,13 +167,9 @@ def cost(model: Model, node_mu: ArrayLike, edge_mu: ArrayLike) -> float:
     return math.fsum([*parts, model.constant])
 
 
-def node_cost(model: Model, node_mu: Floats) -> float:
+def node_cost(model: Model, node_mu: Floats, threads: int = 1) -> float:
     """Σ_i ⟨C_i, μ_i⟩, with 0 · inf = 0."""
-    if not model.has_forbidden:
-        return float(careful_sums(model.unary * node_mu))
-    return float(
-        careful_sums(np.multiply(model.unary, node_mu, where=node_mu != 0, out=node_mu * 0.0))
-    )
+    return float(core.careful_product(model.unary, np.ascontiguousarray(node_mu), threads))
 
 
 def batch_cost(batch: EdgeBatch, mu: Floats) -> float:
@@ -424,7 +420,7 @@ def couple(
     plan = np.empty(int(model.edge_offset[-1])) if plans else None
     cost = terms[: model.m]
     core.couple(layout(model), coupling, eta, nodes, None, plan, cost, entropy, slack, threads)
-    terms[model.m :] = node_cost(model, nodes), model.constant
+    terms[model.m :] = node_cost(model, nodes, threads), model.constant
     total = float(core.careful_sum(terms)) if np.isfinite(terms).all() else math.inf
     return Coupled(total, float(entropy.sum()), float(slack.sum()), plan)
 

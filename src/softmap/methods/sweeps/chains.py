@@ -16,7 +16,7 @@ from softmap import core
 from softmap.labels.decoding import DECODING
 from softmap.machine import Pace
 from softmap.methods.base import Floats
-from softmap.methods.sweeps.planning import Schedule, aligned, chain_schedule, surpluses
+from softmap.methods.sweeps.planning import aligned, chain_schedule, surpluses
 from softmap.model import Model
 from softmap.model.layout import layout
 from softmap.model.potentials import Potential, Potts, TruncatedLinear, TruncatedQuadratic
@@ -294,7 +294,7 @@ class ChainLoops:
             self.layout, layout(model), native, messages, self._theta, nodes, eta, whole, out,
             self.threads,
         )  # fmt: skip
-        terms = np.append(out[:, 0], [node_cost(model, nodes), model.constant])
+        terms = np.append(out[:, 0], [node_cost(model, nodes, self.threads), model.constant])
         total = float(core.careful_sum(terms)) if np.isfinite(terms).all() else math.inf
         entropy, slack = (float(core.careful_sum(out[:, k].copy())) for k in (1, 2))
         return Coupled(total, entropy, slack, None)
@@ -447,13 +447,13 @@ class Chains:
 
     def passes(self, state: Messages, count: int, eta: float, *, momentum: bool) -> None:
         """Do `count` passes at η (inf: hard-min), each forward and backward."""
-        _restore_prev(state, self.plan.back_size)
+        self._restore_prev(state)
         self.loops.passes(2 * count, state, eta, momentum=momentum)
         self._came(state, eta, forward=False)
 
     def sampled_passes(self, state: Messages, count: int, eta: float, sampling: Sampling) -> None:
         """Do `count` passes with momentum, and add marginals to the average at intervals."""
-        _restore_prev(state, self.plan.back_size)
+        self._restore_prev(state)
         self.loops.sampled_passes(state, count, eta, sampling)
         self._came(state, eta, forward=False)
 
@@ -488,8 +488,8 @@ class Chains:
         forward = self._last is not None and self._last.forward
         ends = self.plan.forward_ends if forward else self.plan.backward_ends
         shift[self.plan.idle] = 0.0
-        parts = shift, ends * minima
-        terms = np.array([*map(core.careful_sum, parts), self.model.constant])
+        sums = (core.careful_sum(part, self.loops.threads) for part in (shift, ends * minima))
+        terms = np.array([*sums, self.model.constant])
         return float(core.careful_sum(terms))
 
     def prove(self, state: Messages, hard: int = CHAINS.polish) -> Proved:
@@ -500,7 +500,7 @@ class Chains:
         forward messages and the shifts are overwritten; the next pass recomputes them.
         """
         messages, shift, model = state.msg, state.shift, self.model
-        sent = KeptBound(self, state, _kept_back(state, self.plan))
+        sent = KeptBound(self, state, self._kept_back(state))
         if hard:
             polished = Messages(messages, messages, np.ones(3), shift)
             self.loops.passes(2 * hard, polished, np.inf, momentum=False)
@@ -513,34 +513,34 @@ class Chains:
             bound = core.dual_bound(layout(model), sent(), model.constant, self.loops.threads)
         return Proved(sent, bound, labels)
 
+    def _kept_back(self, state: Messages) -> Floats:
+        """A copy of the messages into early endpoints; on large models in the memory of `prev`.
+
+        A large run thus holds the messages of both directions, one direction for momentum, and one
+        direction for the best bound. `prev` is allocated again only by the next pass, after the
+        worse of two bounds was dropped.
+        """
+        plan, sent = self.plan, state.msg[: self.plan.back_size]
+        if plan.message_size <= CHAINS.spare or not len(state.prev):
+            room = aligned(len(sent), sent.dtype)
+        else:
+            room, state.prev = state.prev, state.prev[:0].copy()
+        core.copy_into(sent, room, self.loops.threads)
+        return room
+
+    def _restore_prev(self, state: Messages) -> None:
+        """Allocate and fill `prev` if `_kept_back` has taken its memory."""
+        size = self.plan.back_size
+        if not len(state.prev):
+            state.prev = aligned(size, state.msg.dtype)
+            core.copy_into(state.msg[:size], state.prev, self.loops.threads)
+
     def bounding(self, messages: Floats, hard: int = CHAINS.polish) -> Floats:
         """λ whose dual bound is the chain bound after `hard` hard passes and a half."""
         shift = np.empty(len(self.plan.edge))
         lam = self.prove(Messages(messages, messages[:0], np.ones(3), shift), hard).lam
         made: Floats = lam() if callable(lam) else lam
         return made
-
-
-def _kept_back(state: Messages, plan: Schedule) -> Floats:
-    """A copy of the messages into early endpoints; on large models in the memory of `prev`.
-
-    A large run thus holds the messages of both directions, one direction for momentum, and one
-    direction for the best bound. `prev` is allocated again only by the next pass, after the worse
-    of two bounds was dropped.
-    """
-    sent = state.msg[: plan.back_size]
-    if plan.message_size <= CHAINS.spare or not len(state.prev):
-        return sent.copy()
-    room, state.prev = state.prev, state.prev[:0].copy()
-    room[:] = sent
-    return room
-
-
-def _restore_prev(state: Messages, size: int) -> None:
-    """Allocate and fill `prev` if `_kept_back` has taken its memory."""
-    if not len(state.prev):
-        state.prev = aligned(size, state.msg.dtype)
-        state.prev[:] = state.msg[:size]
 
 
 def _alike(potential: Potential) -> bool:
@@ -610,7 +610,7 @@ class KeptBound:
 
     def swap(self) -> None:
         """Exchange the kept messages with those of the run."""
-        core.exchange(self._state.msg[: len(self._back)], self._back)
+        core.exchange(self._state.msg[: len(self._back)], self._back, self._chains.loops.threads)
 
     def __call__(self) -> Floats:
         """Compute λ; messages of the run change only if a bound has overwritten them before."""
