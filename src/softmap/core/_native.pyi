@@ -1214,7 +1214,6 @@ def careful_sum(
 ) -> float:
     """Return Σ values, rounded once."""
 
-def elimination_order(
 def careful_product(
     costs: Annotated[
         NDArray[numpy.float64], dict(shape=(None,), order="C", device="cpu", writable=False)
@@ -1228,7 +1227,7 @@ def careful_product(
     Return Σ costs · mass, with inf · 0 = 0; products and sum are rounded once.
     """
 
-def elimination_entries(
+def elimination_order(
     num_labels: Annotated[
         NDArray[numpy.int64], dict(shape=(None,), order="C", device="cpu", writable=False)
     ],

@@ -16,7 +16,7 @@ from softmap import core
 from softmap.labels.decoding import DECODING
 from softmap.machine import Pace
 from softmap.methods.base import Floats
-from softmap.methods.sweeps.planning import aligned, chain_schedule, surpluses
+from softmap.methods.sweeps.planning import Schedule, aligned, chain_schedule, surpluses
 from softmap.model import Model
 from softmap.model.layout import layout
 from softmap.model.potentials import Potential, Potts, TruncatedLinear, TruncatedQuadratic
