@@ -78,6 +78,9 @@ class Solver {
     // Allowed labels, and what follows from them.
     bool begin() {
         begun_ = true;
+        for (Index i = 0; i < net_.n(); ++i)
+            if (net_.size[i] == 1)
+                state_.derive(taken(net_.offset[i]), {Why::last, 0});
         for (Index place = 0; place < net_.offset.back(); ++place) {
             if (net_.allowed[std::size_t(place)])
                 continue;
@@ -87,9 +90,6 @@ class Solver {
             }
             state_.derive(not_taken(place), {});
         }
-        for (Index i = 0; i < net_.n(); ++i)
-            if (net_.size[i] == 1 && !state_.holds(taken(net_.offset[i])))
-                state_.derive(taken(net_.offset[i]), {Why::last, 0});
         propagation_.wake_all();
         return propagate();
     }

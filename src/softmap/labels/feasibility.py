@@ -1,0 +1,372 @@
+"""Hard constraints of a model, and a search for labels that obey them all.
+
+The compiled search (`src/core/feasibility`) propagates pairs, tables, different labels and sums,
+learns a clause from each conflict, and restarts. It ends with labels, or with a proof that there
+are none; the proof names the constraints that it uses.
+"""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from softmap import core
+from softmap.errors import HardConstraint, InfeasibleModel
+from softmap.model import Model
+from softmap.model.many import AllDifferent, Cardinality, Linear, Many
+from softmap.model.potentials.base import Ints
+from softmap.relaxation.bounds import lower_tables
+from softmap.relaxation.consistency import visible_variables
+
+__all__ = ["FeasibleSearch", "HardConstraints", "infeasibility", "small_core"]
+
+Bools = NDArray[np.bool_]
+NONE, FOUND, UNKNOWN = 0, 1, 2
+SHOWN = 12  # largest number of constraints that a message names
+FAR = 1 << 61  # stands for an infinite bound of a sum
+NO_LIST = np.zeros(0, dtype=bool)
+
+
+@dataclass(frozen=True)
+class FeasibilityTuning:
+    """Tuning numbers of the search for feasible labels.
+
+    Attributes
+    ----------
+    entries : int
+        Largest number of entries of all tables with hard constraints.
+    slice_seconds : float
+        Longest time without a look at the limits of the run.
+    core : int
+        Largest number of constraints that are removed one by one from a proof of infeasibility.
+    core_conflicts : int
+        Number of conflicts after which a constraint is kept in the proof.
+    core_seconds : float
+        Longest time for making a proof of infeasibility smaller.
+    """
+
+    entries: int = 40_000_000
+    slice_seconds: float = 0.1
+    core: int = 400
+    core_conflicts: int = 2_000
+    core_seconds: float = 2.0
+
+
+TUNING = FeasibilityTuning()
+
+
+@dataclass(frozen=True, eq=False)
+class HardConstraints:
+    """The hard constraints of a model over its variables, chain variables included.
+
+    Attributes
+    ----------
+    num_labels : int64[n]
+        Label counts.
+    allowed : bool array
+        Labels that are allowed, flat.
+    edges : int64[m, 2]
+        Edges with a forbidden pair.
+    tables : list of bool arrays
+        Allowed pairs of each of these edges, flat.
+    larger : list of (int64 array, bool array)
+        Variables and allowed joint states of larger factors, flat.
+    many : list of Many
+        Factors over many variables that propagate as a whole.
+    """
+
+    num_labels: Ints
+    allowed: Bools
+    edges: Ints
+    tables: list[Bools]
+    larger: list[tuple[Ints, Bools]]
+    many: list[Many]
+
+    @classmethod
+    def of(
+        cls, model: Model, given: Model | None = None, barrier: float = math.inf
+    ) -> HardConstraints | None:
+        """Return the hard constraints of a model; None if their tables are too large.
+
+        Parameters
+        ----------
+        model : Model
+        given : Model, optional
+            The model that `model` was made from; it may know more factors over many variables.
+        barrier : float, default +inf
+            Costs that exceed the least cost of their table by this much or more are forbidden.
+        """
+        given = model if given is None else given
+        n, split = model.num_variables, int(model.node_offset[model.num_variables])
+        many = [factor for factor in given.required if _is_hard(factor)]
+        covered = np.zeros(n, dtype=bool)  # chain variables whose factor propagates as a whole
+        for factor, (first, last) in zip(given.required, given.required_chains, strict=True):
+            covered[first:last] = _is_hard(factor)
+        if barrier < math.inf:
+            covered[:], many = False, []  # finite costs of their tables count, too
+        pairs = _pairs(model, barrier)
+        if pairs is None:
+            return None
+        pairs = pairs[~covered[model.edges[pairs]].any(axis=1)]
+        edges, tables = _tables(model, pairs, barrier)
+        allowed = _light(model.unary[:split], model.node_offset[: n + 1], barrier)
+        starts = model.node_offset[:-1][:n][covered]
+        for i in np.flatnonzero(covered).tolist():
+            allowed[model.node_slice(i)] = False
+        allowed[starts] = True  # one label, so that nothing is to be decided
+        larger = _larger(model, covered, barrier)
+        return cls(
+            model.num_labels[:n].astype(np.int64), allowed, edges, tables, larger, many
+        )
+
+    @property
+    def count(self) -> int:
+        """The number of constraints: variables, edges, larger factors, factors over many."""
+        return len(self.num_labels) + len(self.edges) + len(self.larger) + len(self.many)
+
+    def restricted(self, kept: Bools) -> HardConstraints:
+        """Return the constraints of a mask over all of them (see `count`)."""
+        n = len(self.num_labels)
+        labels, rest = kept[:n], kept[n:]
+        edges, rest = rest[: len(self.edges)], rest[len(self.edges) :]
+        larger, many = rest[: len(self.larger)], rest[len(self.larger) :]
+        return replace(
+            self,
+            allowed=self.allowed | ~np.repeat(labels, self.num_labels),
+            edges=self.edges[edges],
+            tables=[self.tables[k] for k in np.flatnonzero(edges)],
+            larger=[self.larger[k] for k in np.flatnonzero(larger)],
+            many=[self.many[k] for k in np.flatnonzero(many)],
+        )
+
+    def describe(self, number: int) -> tuple[str, list[int]]:
+        """Return the kind of a constraint and its variables."""
+        n = len(self.num_labels)
+        if number < n:
+            return "labels", [number]
+        if (k := number - n) < len(self.edges):
+            return "pair", self.edges[k].tolist()
+        if (k := k - len(self.edges)) < len(self.larger):
+            return "factor", self.larger[k][0].tolist()
+        factor = self.many[k - len(self.larger)]
+        return type(factor).__name__, list(factor.variables)
+
+
+class FeasibleSearch:
+    """A search for labels that obey hard constraints; each call of `go_on` continues it.
+
+    Parameters
+    ----------
+    constraints : HardConstraints
+    preference : float array, optional
+        Labels of larger preference are tried first.
+    """
+
+    def __init__(
+        self, constraints: HardConstraints, preference: NDArray[np.float64] | None = None
+    ) -> None:
+        self.constraints = constraints
+        size = len(constraints.allowed)
+        wish = np.zeros(size) if preference is None else preference[:size]
+        self._wish = np.ascontiguousarray(wish, dtype=np.float64)
+        self._native = core.FeasibleSearch(constraints.num_labels, constraints.allowed)
+        if len(constraints.edges):
+            tables = np.concatenate(constraints.tables)
+            self._native.add_pairs(np.ascontiguousarray(constraints.edges), tables)
+        for scope, table in constraints.larger:
+            self._native.add_table(scope, table)
+        for factor in constraints.many:
+            _add_many(self._native, factor, constraints.num_labels)
+        self.labels: Ints = np.zeros(len(constraints.num_labels), dtype=np.int64)
+        self.verdict = UNKNOWN
+
+    @property
+    def found(self) -> bool:
+        """Whether `labels` obey all constraints."""
+        return self.verdict == FOUND
+
+    @property
+    def infeasible(self) -> bool:
+        """Whether the search has proved that no labels obey all constraints."""
+        return self.verdict == NONE
+
+    @property
+    def conflicts(self) -> int:
+        """The number of conflicts so far."""
+        return int(self._native.conflicts)
+
+    def go_on(
+        self,
+        *,
+        seconds: float = math.inf,
+        conflicts: int = 1 << 62,
+        stopped: Callable[[], object] | None = None,
+    ) -> bool:
+        """Continue until there is an answer or a limit is reached; return whether there is one.
+
+        Parameters
+        ----------
+        seconds : float
+            Time limit of this call.
+        conflicts : int
+            Number of conflicts of this call.
+        stopped : function, optional
+            Called at short intervals; the search ends if it returns something true.
+        """
+        end, last = time.perf_counter() + min(seconds, 1e9), self.conflicts + conflicts
+        while self.verdict == UNKNOWN:
+            left = end - time.perf_counter()
+            if left <= 0 or self.conflicts >= last or (stopped is not None and stopped()):
+                break
+            self.verdict = self._native.run(
+                self._wish, last - self.conflicts, min(left, TUNING.slice_seconds), self.labels
+            )
+        return self.verdict != UNKNOWN
+
+    def core(self) -> Ints:
+        """The numbers of the constraints that the proof of infeasibility uses; all if unknown."""
+        found = np.array(self._native.core(), dtype=np.int64)
+        return found if len(found) else np.arange(self.constraints.count)
+
+
+def small_core(search: FeasibleSearch, seconds: float | None = None) -> Ints:
+    """Return constraints that no labels obey together, few of them.
+
+    Constraints of the proof are left out one by one, as long as the rest is still proved
+    infeasible; each proof may leave out several.
+
+    Parameters
+    ----------
+    search : FeasibleSearch
+        A search that has proved infeasibility.
+    seconds : float, optional
+        Time limit.
+    """
+    end = time.perf_counter() + (TUNING.core_seconds if seconds is None else seconds)
+    whole, numbers = search.constraints, search.core()
+    needed: set[int] = set()
+    while (rest := [c for c in numbers.tolist() if c not in needed]) and len(rest) <= TUNING.core:
+        if (left := end - time.perf_counter()) <= 0:
+            break
+        tried = rest[-1]  # the factors over several variables come last
+        kept = np.zeros(whole.count, dtype=bool)
+        kept[numbers] = True
+        kept[tried] = False
+        trial = FeasibleSearch(whole.restricted(kept))
+        trial.go_on(seconds=left, conflicts=TUNING.core_conflicts)
+        if trial.infeasible:
+            numbers = _numbered(whole, kept)[trial.core()]
+        else:
+            needed.add(tried)
+    return numbers
+
+
+def _numbered(whole: HardConstraints, kept: Bools) -> Ints:
+    """The numbers in `whole` of the constraints of its restriction, which keeps all variables."""
+    n = len(whole.num_labels)
+    return np.concatenate([np.arange(n), n + np.flatnonzero(kept[n:])])
+
+
+def infeasibility(
+    model: Model, search: FeasibleSearch, seconds: float | None = None
+) -> InfeasibleModel:
+    """Return the error that says that no labels obey the constraints, and names some of them.
+
+    Parameters
+    ----------
+    model : Model
+        The model of the constraints.
+    search : FeasibleSearch
+        A search that has proved infeasibility.
+    seconds : float, optional
+        Time limit for making the list of constraints shorter.
+    """
+    parts = [search.constraints.describe(k) for k in small_core(search, seconds).tolist()]
+    seen = (HardConstraint(kind, _visible(model, own)) for kind, own in parts)
+    found = tuple(dict.fromkeys(seen))
+    names = None if model.names is None else model.names.variables
+    said = "; ".join(c.called(names) for c in found[:SHOWN]) + ("; …" if len(found) > SHOWN else "")
+    return InfeasibleModel(
+        f"no labelling has finite cost: {said} contradict each other"
+        if len(found) > 1
+        else f"no labelling has finite cost: {said} cannot be obeyed",
+        found[0].variables[0] if found and found[0].variables else None,
+        found,
+    )
+
+
+def _visible(model: Model, nodes: Sequence[int]) -> tuple[int, ...]:
+    return tuple(dict.fromkeys(v for i in nodes for v in visible_variables(model, i)))
+
+
+def _is_hard(factor: Many) -> bool:
+    if isinstance(factor, Cardinality):
+        return bool(np.isposinf(factor.costs).any())
+    if isinstance(factor, Linear):
+        return factor.penalty == math.inf
+    return isinstance(factor, AllDifferent)
+
+
+def _add_many(native: core.FeasibleSearch, factor: Many, num_labels: Ints) -> None:
+    scope = np.array(factor.variables, dtype=np.int64)
+    sizes = num_labels[scope].tolist()
+    if isinstance(factor, AllDifferent):
+        native.add_different(scope)
+    elif isinstance(factor, Cardinality):
+        ones = np.concatenate([factor.ones(t, d) for t, d in enumerate(sizes)])
+        native.add_sum(scope, ones, 0, len(scope), np.isfinite(factor.costs))
+    elif isinstance(factor, Linear):
+        rows, least = factor.shifted(sizes)
+        low, high = (min(max(b - least, -FAR), FAR) for b in (factor.low, factor.high))
+        native.add_sum(scope, np.concatenate(rows), int(low), int(high), NO_LIST)
+
+
+def _light(costs: NDArray[np.float64], offset: Ints, barrier: float) -> Bools:
+    """Which entries of tables are allowed: finite, and less than the barrier above the least."""
+    if barrier == math.inf:
+        return np.isfinite(costs)
+    least = np.minimum.reduceat(costs, offset[:-1])
+    least = np.where(np.isfinite(least), least, 0.0)
+    return costs - np.repeat(least, np.diff(offset)) < barrier
+
+
+def _pairs(model: Model, barrier: float) -> Ints | None:
+    """The edges between variables that may have forbidden pairs; None if they are too large."""
+    found = [np.zeros(0, dtype=np.int64)]
+    for first, last, potential in model.groups():
+        if barrier < math.inf or potential.has_forbidden():
+            found.append(np.arange(first, last))
+    edges = np.concatenate(found)
+    edges = edges[(model.edges[edges] < model.num_variables).all(axis=1)]
+    entries = int(np.diff(model.edge_offset)[edges].sum()) if len(edges) else 0
+    return edges if entries + model.unary.size <= TUNING.entries else None
+
+
+def _tables(model: Model, edges: Ints, barrier: float) -> tuple[Ints, list[Bools]]:
+    """The edges with forbidden pairs, and their tables."""
+    if not len(edges):
+        return np.zeros((0, 2), dtype=np.int64), []
+    sizes = np.diff(model.edge_offset)[edges]
+    offset = np.concatenate([[0], np.cumsum(sizes)])
+    allowed = _light(lower_tables(model, edges), offset, barrier)
+    hard = np.flatnonzero(~np.logical_and.reduceat(allowed, offset[:-1]))
+    parts = [allowed[offset[k] : offset[k + 1]] for k in hard.tolist()]
+    return model.edges[edges[hard]].astype(np.int64), parts
+
+
+def _larger(model: Model, covered: Bools, barrier: float) -> list[tuple[Ints, Bools]]:
+    """The larger factors with forbidden joint states, in the order of their tables."""
+    aux, found = model.auxiliaries, []
+    for a in range(len(aux)):
+        own = np.arange(aux.start[a], aux.start[a + 1])
+        own = own[np.argsort(-aux.stride[own], kind="stable")]
+        costs = model.unary[model.node_slice(model.num_variables + a)]
+        allowed = _light(costs, np.array([0, len(costs)]), barrier)
+        if not allowed.all() and not covered[aux.member[own]].any():
+            found.append((np.ascontiguousarray(aux.member[own]), allowed))
+    return found
