@@ -30,13 +30,23 @@ class FeasibleSearch {
         require_size(tables, at, "tables");
     }
 
-    void add_table(In<Index> scope, In<bool> table) {
+    void add_tables(In<Index> start, In<Index> scope, In<bool> tables) {
         open();
-        double total = 1.0;
-        for (const Index i : checked_scope(scope))
-            total *= double(net_.size[std::size_t(i)]);
-        require(total == double(table.size()), "the table does not fit its variables");
-        net_.add_table(checked_scope(scope), table.data());
+        require(start.size() > 0, "start needs one entry more than there are tables");
+        Index at = 0;
+        for (std::size_t t = 0; t + 1 < start.size(); ++t) {
+            const Index first = start.data()[t], last = start.data()[t + 1];
+            require(0 <= first && first < last && last <= Index(scope.size()), "table ", t,
+                    " needs variables");
+            const auto own = in_range({scope.data() + first, std::size_t(last - first)});
+            double total = 1.0;
+            for (const Index i : own)
+                total *= double(net_.size[std::size_t(i)]);
+            require(total <= double(Index(tables.size()) - at), "the tables are too short");
+            net_.add_table(own, tables.data() + at);
+            at += Index(total);
+        }
+        require_size(tables, at, "tables");
     }
 
     void add_different(In<Index> scope) {
@@ -93,9 +103,12 @@ class FeasibleSearch {
     bool exists(Index i) const { return 0 <= i && i < net_.n(); }
     std::span<const Index> checked_scope(const In<Index> &scope) const {
         require(scope.size() > 0, "a constraint needs a variable");
-        for (std::size_t k = 0; k < scope.size(); ++k)
-            require(exists(scope.data()[k]), "variable ", scope.data()[k], " is out of range");
-        return {scope.data(), scope.size()};
+        return in_range({scope.data(), scope.size()});
+    }
+    std::span<const Index> in_range(std::span<const Index> scope) const {
+        for (const Index i : scope)
+            require(exists(i), "variable ", i, " is out of range");
+        return scope;
     }
     void open() const { require(!solver_, "the search has begun: no constraint can be added"); }
 
@@ -111,8 +124,8 @@ void bind_feasibility(nb::module_ &m) {
         .def(nb::init<In<Index>, In<bool>>(), arg("num_labels"), arg("allowed"))
         .def("add_pairs", &F::add_pairs, arg("edges"), arg("tables"),
              "Add edges with the row-major tables of their allowed pairs.")
-        .def("add_table", &F::add_table, arg("scope"), arg("table"),
-             "Add a table of allowed joint states.")
+        .def("add_tables", &F::add_tables, arg("start"), arg("scope"), arg("tables"),
+             "Add row-major tables of allowed joint states.")
         .def("add_different", &F::add_different, arg("scope"),
              "Add variables whose labels must differ.")
         .def("add_sum", &F::add_sum, arg("scope"), arg("weights"), arg("low"), arg("high"),

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Sequence, Sized
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -23,7 +23,10 @@ from softmap.model.potentials.base import Ints
 from softmap.relaxation.bounds import lower_tables
 from softmap.relaxation.consistency import visible_variables
 
-__all__ = ["FeasibleSearch", "HardConstraints", "infeasibility", "small_core"]
+__all__ = [
+    "FeasibleSearch", "HardConstraints", "complete_labels", "find_feasible", "infeasibility",
+    "small_core",
+]  # fmt: skip
 
 Bools = NDArray[np.bool_]
 NONE, FOUND, UNKNOWN = 0, 1, 2
@@ -42,8 +45,10 @@ class FeasibilityTuning:
         Largest number of entries of all tables with hard constraints.
     slice_seconds : float
         Longest time without a look at the limits of the run.
-    core : int
-        Largest number of constraints that are removed one by one from a proof of infeasibility.
+    conflict_work : int
+        Number of elementary steps that a conflict stands for.
+    clique_edges : int
+        Largest number of edges among which variables whose labels all differ are looked for.
     core_conflicts : int
         Number of conflicts after which a constraint is kept in the proof.
     core_seconds : float
@@ -52,7 +57,8 @@ class FeasibilityTuning:
 
     entries: int = 40_000_000
     slice_seconds: float = 0.1
-    core: int = 400
+    conflict_work: int = 1_000
+    clique_edges: int = 100_000
     core_conflicts: int = 2_000
     core_seconds: float = 2.0
 
@@ -76,6 +82,8 @@ class HardConstraints:
         Allowed pairs of each of these edges, flat.
     larger : list of (int64 array, bool array)
         Variables and allowed joint states of larger factors, flat.
+    cliques : list of int64 array
+        Variables whose pairs all forbid equal labels.
     many : list of Many
         Factors over many variables that propagate as a whole.
     """
@@ -85,6 +93,7 @@ class HardConstraints:
     edges: Ints
     tables: list[Bools]
     larger: list[tuple[Ints, Bools]]
+    cliques: list[Ints]
     many: list[Many]
 
     @classmethod
@@ -120,28 +129,34 @@ class HardConstraints:
             allowed[model.node_slice(i)] = False
         allowed[starts] = True  # one label, so that nothing is to be decided
         larger = _larger(model, covered, barrier)
-        return cls(
-            model.num_labels[:n].astype(np.int64), allowed, edges, tables, larger, many
-        )
+        num_labels = model.num_labels[:n].astype(np.int64)
+        cliques = _cliques(num_labels, edges, tables)
+        return cls(num_labels, allowed, edges, tables, larger, cliques, many)
 
     @property
     def count(self) -> int:
-        """The number of constraints: variables, edges, larger factors, factors over many."""
-        return len(self.num_labels) + len(self.edges) + len(self.larger) + len(self.many)
+        """The number of constraints, in the order of the attributes."""
+        return len(self.num_labels) + sum(map(len, self._parts()))
+
+    def _parts(self) -> tuple[Sized, ...]:
+        return self.edges, self.larger, self.cliques, self.many
 
     def restricted(self, kept: Bools) -> HardConstraints:
         """Return the constraints of a mask over all of them (see `count`)."""
         n = len(self.num_labels)
-        labels, rest = kept[:n], kept[n:]
-        edges, rest = rest[: len(self.edges)], rest[len(self.edges) :]
-        larger, many = rest[: len(self.larger)], rest[len(self.larger) :]
+        ends = np.cumsum([n, *map(len, self._parts())])
+        labels, edges, larger, cliques, many = (
+            np.flatnonzero(part) if k else part
+            for k, part in enumerate(np.split(kept, ends[:-1]))
+        )
         return replace(
             self,
             allowed=self.allowed | ~np.repeat(labels, self.num_labels),
             edges=self.edges[edges],
-            tables=[self.tables[k] for k in np.flatnonzero(edges)],
-            larger=[self.larger[k] for k in np.flatnonzero(larger)],
-            many=[self.many[k] for k in np.flatnonzero(many)],
+            tables=[self.tables[k] for k in edges],
+            larger=[self.larger[k] for k in larger],
+            cliques=[self.cliques[k] for k in cliques],
+            many=[self.many[k] for k in many],
         )
 
     def describe(self, number: int) -> tuple[str, list[int]]:
@@ -153,7 +168,9 @@ class HardConstraints:
             return "pair", self.edges[k].tolist()
         if (k := k - len(self.edges)) < len(self.larger):
             return "factor", self.larger[k][0].tolist()
-        factor = self.many[k - len(self.larger)]
+        if (k := k - len(self.larger)) < len(self.cliques):
+            return "pairs", self.cliques[k].tolist()
+        factor = self.many[k - len(self.cliques)]
         return type(factor).__name__, list(factor.variables)
 
 
@@ -178,8 +195,12 @@ class FeasibleSearch:
         if len(constraints.edges):
             tables = np.concatenate(constraints.tables)
             self._native.add_pairs(np.ascontiguousarray(constraints.edges), tables)
-        for scope, table in constraints.larger:
-            self._native.add_table(scope, table)
+        if constraints.larger:
+            scopes, parts = zip(*constraints.larger, strict=True)
+            start = np.cumsum([0, *map(len, scopes)])
+            self._native.add_tables(start, np.concatenate(scopes), np.concatenate(parts))
+        for scope in constraints.cliques:
+            self._native.add_different(scope)
         for factor in constraints.many:
             _add_many(self._native, factor, constraints.num_labels)
         self.labels: Ints = np.zeros(len(constraints.num_labels), dtype=np.int64)
@@ -234,11 +255,62 @@ class FeasibleSearch:
         return found if len(found) else np.arange(self.constraints.count)
 
 
+def find_feasible(
+    model: Model,
+    preference: NDArray[np.float64] | None,
+    *,
+    given: Model | None = None,
+    seconds: float = math.inf,
+    work: int = 1 << 62,
+) -> Ints | None:
+    """Find a labelling of finite cost.
+
+    Parameters
+    ----------
+    model : Model
+    preference : float64 array or None
+        Labels of larger preference are tried first (node marginals, for example).
+    given : Model, optional
+        The model that `model` was made from; it may know more factors over many variables.
+    seconds : float
+        Time limit.
+    work : int
+        Limit on the number of elementary steps, at about `conflict_work` per conflict.
+
+    Returns
+    -------
+    int64 array or None
+        The labels; None if a limit ended the search.
+
+    Raises
+    ------
+    InfeasibleModel
+        If the search proved that no such labelling exists.
+    """
+    constraints = HardConstraints.of(model, given)
+    if constraints is None:
+        return None
+    search = FeasibleSearch(constraints, preference)
+    search.go_on(seconds=seconds, conflicts=work // TUNING.conflict_work)
+    if search.infeasible:
+        raise infeasibility(model, search, min(TUNING.core_seconds, seconds))
+    return complete_labels(model, search.labels) if search.found else None
+
+
+def complete_labels(model: Model, labels: Ints) -> Ints | None:
+    """Return labels with those of chain variables; None if their cost is infinite after all.
+
+    The tables between auxiliary nodes and their members may forbid more than the search knows.
+    """
+    found = model.with_running(labels[: model.num_visible])
+    return found if math.isfinite(model.energy(found)) else None
+
+
 def small_core(search: FeasibleSearch, seconds: float | None = None) -> Ints:
     """Return constraints that no labels obey together, few of them.
 
-    Constraints of the proof are left out one by one, as long as the rest is still proved
-    infeasible; each proof may leave out several.
+    Blocks of constraints are left out, ever smaller ones, as long as the rest is still proved
+    infeasible; each proof may leave out others, too.
 
     Parameters
     ----------
@@ -250,19 +322,22 @@ def small_core(search: FeasibleSearch, seconds: float | None = None) -> Ints:
     end = time.perf_counter() + (TUNING.core_seconds if seconds is None else seconds)
     whole, numbers = search.constraints, search.core()
     needed: set[int] = set()
-    while (rest := [c for c in numbers.tolist() if c not in needed]) and len(rest) <= TUNING.core:
+    block = len(numbers)
+    while rest := [c for c in numbers.tolist() if c not in needed]:
         if (left := end - time.perf_counter()) <= 0:
             break
-        tried = rest[-1]  # the factors over several variables come last
+        block = max(1, min(block, len(rest) // 2))
         kept = np.zeros(whole.count, dtype=bool)
         kept[numbers] = True
-        kept[tried] = False
+        kept[rest[:block]] = False  # the larger constraints come last, and say more
         trial = FeasibleSearch(whole.restricted(kept))
         trial.go_on(seconds=left, conflicts=TUNING.core_conflicts)
         if trial.infeasible:
             numbers = _numbered(whole, kept)[trial.core()]
+        elif block == 1:
+            needed.add(rest[0])
         else:
-            needed.add(tried)
+            block //= 2
     return numbers
 
 
@@ -361,12 +436,49 @@ def _tables(model: Model, edges: Ints, barrier: float) -> tuple[Ints, list[Bools
 
 def _larger(model: Model, covered: Bools, barrier: float) -> list[tuple[Ints, Bools]]:
     """The larger factors with forbidden joint states, in the order of their tables."""
-    aux, found = model.auxiliaries, []
-    for a in range(len(aux)):
-        own = np.arange(aux.start[a], aux.start[a + 1])
-        own = own[np.argsort(-aux.stride[own], kind="stable")]
-        costs = model.unary[model.node_slice(model.num_variables + a)]
-        allowed = _light(costs, np.array([0, len(costs)]), barrier)
-        if not allowed.all() and not covered[aux.member[own]].any():
-            found.append((np.ascontiguousarray(aux.member[own]), allowed))
+    aux, offset = model.auxiliaries, model.node_offset[model.num_variables :]
+    if not len(aux):
+        return []
+    offset = offset - offset[0]
+    allowed = _light(model.unary[-int(offset[-1]) :], offset, barrier)
+    hard = ~np.logical_and.reduceat(allowed, offset[:-1])
+    hard &= ~np.logical_or.reduceat(covered[aux.member], aux.start[:-1])
+    owner = np.repeat(np.arange(len(aux)), np.diff(aux.start))
+    members = aux.member[np.lexsort((-aux.stride, owner))]  # the largest stride first: row-major
+    which = np.flatnonzero(hard).tolist()
+    start, begin = aux.start.tolist(), offset.tolist()
+    return [
+        (members[start[a] : start[a + 1]], allowed[begin[a] : begin[a + 1]]) for a in which
+    ]
+
+
+def _cliques(num_labels: Ints, edges: Ints, tables: list[Bools]) -> list[Ints]:
+    """Sets of variables whose pairs all forbid equal labels, where labels are scarce.
+
+    Each set is grown from an edge that no earlier set has. A matching sees what pairs do not if
+    the variables have few more labels than there are of them.
+    """
+    if len(edges) > TUNING.clique_edges:
+        return []
+    near: dict[int, set[int]] = {}
+    differ = []
+    for (i, j), table in zip(edges.tolist(), tables, strict=True):
+        if not table.reshape(num_labels[i], num_labels[j]).diagonal().any():
+            near.setdefault(i, set()).add(j)
+            near.setdefault(j, set()).add(i)
+            differ.append((i, j))
+    found, covered = [], set[tuple[int, int]]()
+    for i, j in differ:
+        if (i, j) in covered:
+            continue
+        clique, common = [i, j], near[i] & near[j]
+        while common:
+            best = max(common, key=lambda v: (len(near[v] & common), -v))
+            clique.append(best)
+            common = common & near[best]
+        clique.sort()
+        covered.update((a, b) for k, a in enumerate(clique) for b in clique[k + 1 :])
+        covered.update((b, a) for k, a in enumerate(clique) for b in clique[k + 1 :])
+        if len(clique) > 2 and int(num_labels[clique].max()) < 2 * len(clique):
+            found.append(np.array(clique, dtype=np.int64))
     return found

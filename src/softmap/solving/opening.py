@@ -17,6 +17,7 @@ from softmap.labels.cuts import Fusion, solve_binary
 from softmap.model import Model
 from softmap.solving.best import Best
 from softmap.solving.budget import Budget
+from softmap.solving.feasible import find_first_labels
 from softmap.solving.options import Options
 from softmap.solving.problem import Problem
 from softmap.solving.trace import StageName
@@ -70,12 +71,12 @@ def open_run(problem: Problem, options: Options, best: Best, budget: Budget) -> 
     """
     model = problem.model
     pairs = model.m > 0 and not len(model.auxiliaries) and not len(model.running)
-    default = options.method == "anneal" and options.backend == "cpu" and options.goal != "lp"
-    if not pairs or not default:
+    if options.method != "anneal" or options.backend != "cpu" or options.goal == "lp":
         return None
-    if _cut(problem, best, budget):
+    if pairs and _cut(problem, best, budget):
         return StageName.CUT
-    return StageName.LABELS if _expand(problem, best, budget) else None
+    labelled = find_first_labels(problem, best, budget)
+    return StageName.LABELS if labelled | (pairs and _expand(problem, best, budget)) else None
 
 
 def _barrier(model: Model) -> float:

@@ -18,7 +18,6 @@ import numpy as np
 from softmap import core
 from softmap.errors import InfeasibleModel
 from softmap.labels import neighbourhoods
-from softmap.labels.search import find_feasible
 from softmap.model import Model
 from softmap.proof.search.exact import (
     OPEN_NODE_BYTES,
@@ -31,6 +30,7 @@ from softmap.proof.search.exact import (
 from softmap.proof.search.partial import PartialSearch
 from softmap.solving.best import Best
 from softmap.solving.budget import Budget, Share, Task
+from softmap.solving.feasible import FirstLabels
 from softmap.solving.memory import memory_needed, room_beside
 from softmap.solving.options import Options
 from softmap.solving.problem import Problem
@@ -328,6 +328,7 @@ class Improve(Stage):
 
     def applies(self) -> bool:
         self._turns = 0
+        self._first = FirstLabels(self.problem)
         return True
 
     def takes(self) -> float:
@@ -338,9 +339,8 @@ class Improve(Stage):
         model = self.problem.model
         if not best.found:
             nodes = best.point.node_marginals() if best.point else None
-            labels = find_feasible(model, nodes, seconds=share.left, work=share.work)
-            if labels is not None:
-                best.offer_labels(labels)
+            stopped = share.budget.stop
+            self._first(best, nodes, seconds=share.left, work=share.work, stopped=stopped)
         if best.found:
             self._turns += 1
             found = neighbourhoods(
