@@ -1426,3 +1426,39 @@ class FeasibleSearch:
     def conflicts(self) -> int: ...
     @property
     def decisions(self) -> int: ...
+
+class LargeMoves:
+    def __init__(
+        self,
+        num_labels: Annotated[
+            NDArray[numpy.int64], dict(shape=(None,), order="C", device="cpu", writable=False)
+        ],
+        unary: Annotated[
+            NDArray[numpy.float64], dict(shape=(None,), order="C", device="cpu", writable=False)
+        ],
+        scope_start: Annotated[
+            NDArray[numpy.int64], dict(shape=(None,), order="C", device="cpu", writable=False)
+        ],
+        scope: Annotated[
+            NDArray[numpy.int64], dict(shape=(None,), order="C", device="cpu", writable=False)
+        ],
+        tables: Annotated[
+            NDArray[numpy.float64], dict(shape=(None,), order="C", device="cpu", writable=False)
+        ],
+        words: Annotated[
+            NDArray[numpy.uint64], dict(shape=(None,), order="C", device="cpu", writable=False)
+        ],
+    ) -> None: ...
+    def improve(
+        self,
+        labels: Annotated[NDArray[numpy.int64], dict(shape=(None,), order="C", device="cpu")],
+        count: int,
+        seconds: float,
+    ) -> int:
+        """
+        Improve labels in place by exact searches over some variables; return the number of improvements.
+        """
+
+    @property
+    def free(self) -> float:
+        """Number of free variables of the next move."""

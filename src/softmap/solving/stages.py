@@ -14,6 +14,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
+from numpy.typing import NDArray
 
 from softmap import core
 from softmap.errors import InfeasibleModel
@@ -27,6 +28,7 @@ from softmap.proof.search.exact import (
     flat_lam,
     flatten,
 )
+from softmap.proof.search.moves import LargeMoves
 from softmap.proof.search.partial import PartialSearch
 from softmap.solving.best import Best
 from softmap.solving.budget import Budget, Share, Task
@@ -92,6 +94,16 @@ class StageTuning:
         keep their memory between slices.
     state_bytes : int
         Memory per joint state of a cluster, in bytes.
+    moved : int
+        Largest number of table entries of a model whose labels are improved by exact search over
+        small parts.
+    mobile : int
+        Largest number of variables of such a model.
+    move_work : int
+        Work that the search of one part stands for.
+    lean : float
+        Smallest fraction of the time for either kind of improvement, and the change of the fraction
+        after a success.
     """
 
     at_most: float = 0.5
@@ -114,6 +126,10 @@ class StageTuning:
     without_clusters: float = 5.0
     memory_share: float = 0.4
     state_bytes: int = 1000
+    moved: int = 6_000_000
+    mobile: int = 5_000
+    move_work: int = 20_000
+    lean: float = 0.15
 
 
 TUNING = StageTuning()
@@ -320,7 +336,11 @@ class Partial(Stage):
 
 
 class Improve(Stage):
-    """Large-neighbourhood search from the best labels; finds feasible labels if there are none."""
+    """Large-neighbourhood search from the best labels; finds feasible labels if there are none.
+
+    Dynamic programming over narrow parts of the model and exact search over small ones share the
+    time; the one that improved the labels last gets more of it.
+    """
 
     name = StageName.LABELS
     setup = 8.0
@@ -329,6 +349,12 @@ class Improve(Stage):
     def applies(self) -> bool:
         self._turns = 0
         self._first = FirstLabels(self.problem)
+        self._moves: LargeMoves | None = None
+        self._part = 0.5  # fraction of the time for exact search over small parts
+        model = self.problem.model
+        pairs = int(np.diff(model.edge_offset).sum()) if model.m else 0
+        small = pairs + model.unary.size <= TUNING.moved and model.num_variables <= TUNING.mobile
+        self._may_move = small and model.m > 0
         return True
 
     def takes(self) -> float:
@@ -343,12 +369,29 @@ class Improve(Stage):
             self._first(best, nodes, seconds=share.left, work=share.work, stopped=stopped)
         if best.found:
             self._turns += 1
-            found = neighbourhoods(
-                model, best.labels, seconds=share.left, work=share.work,
-                seed=self.options.seed + self._turns, gap=best.energy - best.bound,
+            part = self._part if self._may_move else 0.0
+            narrow = neighbourhoods(
+                model, best.labels, seconds=(1.0 - part) * share.left,
+                work=int((1.0 - part) * share.work), seed=self.options.seed + self._turns,
+                gap=best.energy - best.bound,
             )  # fmt: skip
-            best.offer_labels(found)
+            self._weigh(best.offer_labels(narrow), -1)
+            if part > 0.0 and share.left > 0.0:
+                self._weigh(best.offer_labels(self._moved(best, share, part)), 1)
         share.spend()
+
+    def _moved(self, best: Best, share: Share, part: float) -> NDArray[np.int64]:
+        """Labels improved by exact search over small parts."""
+        if self._moves is None:
+            self._moves = LargeMoves(flatten(self.problem.model), self.options.seed)
+        moves = int(part * share.work) // TUNING.move_work
+        stopped = share.budget.stop
+        return self._moves.improve(best.labels, seconds=share.left, moves=moves, stopped=stopped)
+
+    def _weigh(self, gained: bool, sign: int) -> None:
+        """Give more time to a search that has improved the labels."""
+        if gained:
+            self._part = min(max(self._part + sign * TUNING.lean, TUNING.lean), 1.0 - TUNING.lean)
 
 
 class Tighten(Stage):
