@@ -75,6 +75,8 @@ def open_run(problem: Problem, options: Options, best: Best, budget: Budget) -> 
         return None
     if pairs and _cut(problem, best, budget):
         return StageName.CUT
+    if _assign(problem, best):
+        return StageName.LABELS
     labelled = find_first_labels(problem, best, budget)
     return StageName.LABELS if labelled | (pairs and _expand(problem, best, budget)) else None
 
@@ -100,6 +102,21 @@ def _cut(problem: Problem, best: Best, budget: Budget) -> bool:
     labels, lam = found
     best.offer_lam(lam)
     best.offer_labels(labels)
+    return True
+
+
+def _assign(problem: Problem, best: Best) -> bool:
+    """Solve a linear assignment; return whether the model is one."""
+    if not problem.given.required:
+        return False
+    from softmap.labels.assignment import solve_assignment  # imported late: few models need it
+
+    found = solve_assignment(problem.model, problem.given)
+    if found is None:
+        return False
+    labels, lam = found
+    best.offer_labels(labels)
+    best.offer_lam(lam)
     return True
 
 
