@@ -112,12 +112,10 @@ class HardConstraints:
         """
         given = model if given is None else given
         n, split = model.num_variables, int(model.node_offset[model.num_variables])
-        many = [factor for factor in given.required if _is_hard(factor)]
+        many = [factor for factor in given.required if _only_forbids(factor, barrier)]
         covered = np.zeros(n, dtype=bool)  # chain variables whose factor propagates as a whole
         for factor, (first, last) in zip(given.required, given.required_chains, strict=True):
-            covered[first:last] = _is_hard(factor)
-        if barrier < math.inf:
-            covered[:], many = False, []  # finite costs of their tables count, too
+            covered[first:last] = _only_forbids(factor, barrier)
         pairs = _pairs(model, barrier)
         if pairs is None:
             return None
@@ -379,9 +377,12 @@ def _visible(model: Model, nodes: Sequence[int]) -> tuple[int, ...]:
     return tuple(dict.fromkeys(v for i in nodes for v in visible_variables(model, i)))
 
 
-def _is_hard(factor: Many) -> bool:
+def _only_forbids(factor: Many, barrier: float) -> bool:
+    """Whether a factor propagates as a whole: it forbids, and has no finite costs that matter."""
     if isinstance(factor, Cardinality):
-        return bool(np.isposinf(factor.costs).any())
+        finite = factor.costs[np.isfinite(factor.costs)]
+        plain = barrier == math.inf or not len(finite) or np.ptp(finite) == 0.0
+        return len(finite) < len(factor.costs) and bool(plain)
     if isinstance(factor, Linear):
         return factor.penalty == math.inf
     return isinstance(factor, AllDifferent)

@@ -20,9 +20,12 @@ from softmap.labels.feasibility import (
     complete_labels,
     infeasibility,
 )
+from softmap.labels.penalties import dominating_penalty
+from softmap.model import Model
 from softmap.solving.best import Best
 from softmap.solving.budget import Budget
 from softmap.solving.problem import Problem
+from softmap.solving.proof import Penalty
 
 __all__ = ["FirstLabels", "find_first_labels"]
 
@@ -39,6 +42,10 @@ class FirstLabelsTuning:
         Largest fraction of the time limit for a search before the relaxation.
     work : int
         Number of elementary steps of that search without a time limit.
+    penalty_share : float
+        Largest fraction of the time limit for a search for labels without penalties.
+    penalty_work : int
+        Number of elementary steps of that search.
     core : float
         Largest fraction of the time left for naming the constraints of a proof of infeasibility.
     """
@@ -46,6 +53,8 @@ class FirstLabelsTuning:
     nodes: int = 20_000
     share: float = 0.4
     work: int = 10_000_000
+    penalty_share: float = 0.2
+    penalty_work: int = 10_000_000
     core: float = 0.3
 
 
@@ -109,7 +118,9 @@ class FirstLabels:
 
 
 def find_first_labels(problem: Problem, best: Best, budget: Budget) -> bool:
-    """Look for labels before the relaxation; return whether the search was run.
+    """Look for labels before the relaxation; return whether some were found.
+
+    If some costs exceed all others together, labels that pay none of them are looked for first.
 
     Parameters
     ----------
@@ -119,17 +130,49 @@ def find_first_labels(problem: Problem, best: Best, budget: Budget) -> bool:
     budget : Budget
         The budget of the run.
     """
-    model = problem.model
-    if best.found or not model.has_forbidden or model.n > TUNING.nodes:
+    model, before = problem.model, best.energy
+    if model.n > TUNING.nodes or not model.m:
         return False
-    FirstLabels(problem)(
-        best,
-        -np.minimum(model.unary, np.finfo(float).max),
-        seconds=TUNING.share * budget.left,
-        work=TUNING.work if math.isinf(budget.left) else 1 << 62,
-        stopped=budget.stop,
-    )
-    if not best.found:
+    _avoid_penalties(problem, best, budget)
+    if not best.found and model.has_forbidden:
+        FirstLabels(problem)(
+            best,
+            _cheap(model),
+            seconds=TUNING.share * budget.left,
+            work=TUNING.work if math.isinf(budget.left) else 1 << 62,
+            stopped=budget.stop,
+        )
+    if not best.energy < before:
         return False
     best.offer_lam(best.lam)
     return True
+
+
+def _cheap(model: Model) -> NDArray[np.float64]:
+    """The preference for labels of low cost."""
+    return -np.minimum(model.unary, np.finfo(float).max)
+
+
+def _avoid_penalties(problem: Problem, best: Best, budget: Budget) -> None:
+    """Look for labels without costs that stand for hard constraints; offer what is known of them.
+
+    The model stays as it is: its bounds and energies include these costs.
+    """
+    model = problem.model
+    cost = dominating_penalty(model)
+    constraints = None
+    if cost is not None:
+        constraints = HardConstraints.of(model, problem.given, barrier=cost)
+    if cost is None or constraints is None:
+        return
+    search = FeasibleSearch(constraints, _cheap(model))
+    search.go_on(
+        seconds=TUNING.penalty_share * budget.left,
+        conflicts=TUNING.penalty_work // FEASIBILITY.conflict_work,
+        stopped=budget.stop,
+    )
+    verdict = "needed" if search.infeasible else "open"
+    if search.found and (labels := complete_labels(model, search.labels)) is not None:
+        best.offer_labels(labels)
+        verdict = "avoided"
+    best.offer_penalty(Penalty(cost, verdict))

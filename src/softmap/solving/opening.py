@@ -39,12 +39,15 @@ class OpeningTuning:
         Largest fraction of the time limit for expansion moves.
     labels : int
         Largest number of labels for which every label is expanded.
+    edge_seconds : float
+        Time that an assignment takes per edge of its chains, in seconds.
     """
 
     expanded: int = 2_000
     rounds: int = 2
     share: float = 0.3
     labels: int = 256
+    edge_seconds: float = 3e-5
 
 
 TUNING = OpeningTuning()
@@ -75,7 +78,7 @@ def open_run(problem: Problem, options: Options, best: Best, budget: Budget) -> 
         return None
     if pairs and _cut(problem, best, budget):
         return StageName.CUT
-    if _assign(problem, best):
+    if _assign(problem, best, budget):
         return StageName.LABELS
     labelled = find_first_labels(problem, best, budget)
     return StageName.LABELS if labelled | (pairs and _expand(problem, best, budget)) else None
@@ -105,9 +108,9 @@ def _cut(problem: Problem, best: Best, budget: Budget) -> bool:
     return True
 
 
-def _assign(problem: Problem, best: Best) -> bool:
-    """Solve a linear assignment; return whether the model is one."""
-    if not problem.given.required:
+def _assign(problem: Problem, best: Best, budget: Budget) -> bool:
+    """Solve a linear assignment; return whether the model is one, and small for the time left."""
+    if not problem.given.required or TUNING.edge_seconds * problem.model.m > budget.left:
         return False
     from softmap.labels.assignment import solve_assignment  # imported late: few models need it
 
