@@ -3,7 +3,6 @@
 #include "bind.hpp"
 #include "labels/arcs.hpp"
 #include "labels/decoding.hpp"
-#include "labels/feasible.hpp"
 #include "labels/first.hpp"
 #include "labels/forests.hpp"
 #include "labels/improve.hpp"
@@ -120,20 +119,6 @@ std::tuple<Index, Index, Index> improve(const Lay &held, Out<Index> labels, In<I
     Search search(graph, labels.data(), generator(words), options);
     search.run(budget);
     return {budget.used(), search.cycles(), search.falls()};
-}
-
-std::tuple<int, Index, Index> find_feasible(const Lay &held, In<Index> stride, Index variables,
-                                            In<double> preference, Out<bool> allowed,
-                                            Out<Index> labels, Index work, double seconds) {
-    const Layout<double> &lay = held.view;
-    require_size(preference, lay.node_offset[lay.n], "preference");
-    require_size(allowed, lay.node_offset[lay.n], "allowed");
-    require_size(labels, lay.n, "labels");
-    const LabelGraph graph = label_graph(lay, stride, variables);
-    Budget budget(work, seconds);
-    FeasibleSearch search(graph, allowed.data(), preference.data());
-    const Feasibility answer = search.run(budget, labels.data());
-    return {int(answer), budget.used(), search.failures()};
 }
 
 bool merge_labels(const Lay &held, Out<Index> labels, Out<Index> other, In<Index> stride,
@@ -268,11 +253,6 @@ void bind_labels(nb::module_ &m) {
           arg("guide") = nb::none(), nb::arg("penalty") = infinity, arg("open") = nb::none(),
           Unlocked(),
           "Run a large-neighbourhood search in place; return (work, cycles, improvements).");
-    m.def("feasible", &find_feasible, arg("layout"), arg("stride"), arg("num_variables"),
-          arg("preference"), arg("allowed"), arg("labels"), arg("work"), nb::arg("seconds"),
-          Unlocked(),
-          "Search for labels that satisfy all hard constraints. Return (0 if none exists, 1 if "
-          "found, 2 if unknown; work; failures).");
     m.def("merge", &merge_labels, arg("layout"), arg("labels"), arg("other"), arg("stride"),
           arg("num_variables"), Unlocked(),
           "Take the connected components of the change to `other` that do not raise the cost; "

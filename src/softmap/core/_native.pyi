@@ -922,24 +922,6 @@ def improve(
     Run a large-neighbourhood search in place; return (work, cycles, improvements).
     """
 
-def feasible(
-    layout: Layout,
-    stride: Annotated[
-        NDArray[numpy.int64], dict(shape=(None,), order="C", device="cpu", writable=False)
-    ],
-    num_variables: int,
-    preference: Annotated[
-        NDArray[numpy.float64], dict(shape=(None,), order="C", device="cpu", writable=False)
-    ],
-    allowed: Annotated[NDArray[numpy.bool_], dict(shape=(None,), order="C", device="cpu")],
-    labels: Annotated[NDArray[numpy.int64], dict(shape=(None,), order="C", device="cpu")],
-    work: int,
-    seconds: float,
-) -> tuple[int, int, int]:
-    """
-    Search for labels that satisfy all hard constraints. Return (0 if none exists, 1 if found, 2 if unknown; work; failures).
-    """
-
 def merge(
     layout: Layout,
     labels: Annotated[NDArray[numpy.int64], dict(shape=(None,), order="C", device="cpu")],
@@ -1496,3 +1478,119 @@ class FusionMoves:
         """
         Fuse labels with a proposal by a minimum cut; return the number of changes, or -1.
         """
+
+class FeasibleSearch:
+    def __init__(
+        self,
+        num_labels: Annotated[
+            NDArray[numpy.int64], dict(shape=(None,), order="C", device="cpu", writable=False)
+        ],
+        allowed: Annotated[
+            NDArray[numpy.bool_], dict(shape=(None,), order="C", device="cpu", writable=False)
+        ],
+    ) -> None: ...
+    def add_pairs(
+        self,
+        edges: Annotated[
+            NDArray[numpy.int64], dict(shape=(None, None), order="C", device="cpu", writable=False)
+        ],
+        tables: Annotated[
+            NDArray[numpy.bool_], dict(shape=(None,), order="C", device="cpu", writable=False)
+        ],
+    ) -> None:
+        """Add edges with the row-major tables of their allowed pairs."""
+
+    def add_tables(
+        self,
+        start: Annotated[
+            NDArray[numpy.int64], dict(shape=(None,), order="C", device="cpu", writable=False)
+        ],
+        scope: Annotated[
+            NDArray[numpy.int64], dict(shape=(None,), order="C", device="cpu", writable=False)
+        ],
+        tables: Annotated[
+            NDArray[numpy.bool_], dict(shape=(None,), order="C", device="cpu", writable=False)
+        ],
+    ) -> None:
+        """Add row-major tables of allowed joint states."""
+
+    def add_different(
+        self,
+        scope: Annotated[
+            NDArray[numpy.int64], dict(shape=(None,), order="C", device="cpu", writable=False)
+        ],
+    ) -> None:
+        """Add variables whose labels must differ."""
+
+    def add_sum(
+        self,
+        scope: Annotated[
+            NDArray[numpy.int64], dict(shape=(None,), order="C", device="cpu", writable=False)
+        ],
+        weights: Annotated[
+            NDArray[numpy.int64], dict(shape=(None,), order="C", device="cpu", writable=False)
+        ],
+        low: int,
+        high: int,
+        listed: Annotated[
+            NDArray[numpy.bool_], dict(shape=(None,), order="C", device="cpu", writable=False)
+        ],
+    ) -> None:
+        """Add a sum of weights that must lie within bounds, or in a list."""
+
+    def run(
+        self,
+        preference: Annotated[
+            NDArray[numpy.float64], dict(shape=(None,), order="C", device="cpu", writable=False)
+        ],
+        conflicts: int,
+        seconds: float,
+        labels: Annotated[NDArray[numpy.int64], dict(shape=(None,), order="C", device="cpu")],
+    ) -> int:
+        """
+        Continue the search. Return 0 if no labels exist, 1 if found, 2 if unknown.
+        """
+
+    def core(self) -> list[int]:
+        """Return the constraints that the proof of infeasibility uses."""
+
+    @property
+    def conflicts(self) -> int: ...
+    @property
+    def decisions(self) -> int: ...
+
+class LargeMoves:
+    def __init__(
+        self,
+        num_labels: Annotated[
+            NDArray[numpy.int64], dict(shape=(None,), order="C", device="cpu", writable=False)
+        ],
+        unary: Annotated[
+            NDArray[numpy.float64], dict(shape=(None,), order="C", device="cpu", writable=False)
+        ],
+        scope_start: Annotated[
+            NDArray[numpy.int64], dict(shape=(None,), order="C", device="cpu", writable=False)
+        ],
+        scope: Annotated[
+            NDArray[numpy.int64], dict(shape=(None,), order="C", device="cpu", writable=False)
+        ],
+        tables: Annotated[
+            NDArray[numpy.float64], dict(shape=(None,), order="C", device="cpu", writable=False)
+        ],
+        words: Annotated[
+            NDArray[numpy.uint64], dict(shape=(None,), order="C", device="cpu", writable=False)
+        ],
+    ) -> None: ...
+    def improve(
+        self,
+        labels: Annotated[NDArray[numpy.int64], dict(shape=(None,), order="C", device="cpu")],
+        count: int,
+        seconds: float,
+    ) -> int:
+        """
+        Improve labels in place by exact searches over some variables; return the number of improvements.
+        """
+
+    @property
+    def free(self) -> float:
+        """Number of free variables of the next move."""

@@ -1,4 +1,4 @@
-"""The primal heuristic of a run: decode labels from a method, improve them, find feasible ones."""
+"""The primal heuristic of a run: decode labels from a method, and improve them."""
 
 from __future__ import annotations
 
@@ -9,58 +9,14 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from softmap import core
-from softmap.errors import InfeasibleModel
 from softmap.labels.cuts import Fusion
 from softmap.labels.decoding import decide, decode, round_nodes
-from softmap.labels.improving import Priced, best_labelling, improved_by_forests, strides
+from softmap.labels.improving import Priced, best_labelling, improved_by_forests
 from softmap.model import Model
-from softmap.model.layout import layout
 from softmap.relaxation.dual import Floats, cost_scale
 from softmap.relaxation.gaps import gap_unit
 
-__all__ = ["LabelSearch", "Priced", "Readable", "find_feasible"]
-
-NONE, FOUND = 0, 1
-
-
-def find_feasible(
-    model: Model, preference: Floats | None, *, seconds: float, work: int
-) -> NDArray[np.int64] | None:
-    """Find a labelling of finite cost by backtracking search with arc consistency.
-
-    Parameters
-    ----------
-    model : Model
-    preference : float64 array or None
-        Labels of larger preference are tried first (node marginals, for example).
-    seconds : float
-        Time limit.
-    work : int
-        Limit on the number of elementary steps.
-
-    Returns
-    -------
-    int64 array or None
-        The labels; None if a limit ended the search.
-
-    Raises
-    ------
-    InfeasibleModel
-        If the search proved that no such labelling exists.
-    """
-    wish = np.zeros(model.unary.size) if preference is None else np.ascontiguousarray(preference)
-    labels = np.zeros(model.n, dtype=np.int64)
-    verdict, *_ = core.feasible(
-        layout(model), strides(model), model.num_variables, wish, np.isfinite(model.unary), labels,
-        min(work, 1 << 62), min(seconds, 1e9),
-    )  # fmt: skip
-    if verdict == NONE:
-        raise InfeasibleModel(
-            "no labelling has finite cost: a search over all labels found none", None
-        )
-    return labels[: model.num_variables] if verdict == FOUND else None
-
+__all__ = ["LabelSearch", "Priced", "Readable"]
 
 Readable = Floats | Callable[[], NDArray[np.int64]]
 

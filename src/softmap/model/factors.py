@@ -69,6 +69,7 @@ class Pieces:
     auxiliaries: Auxiliaries = NO_AUXILIARIES
     running: Running = NO_RUNNING
     required: tuple[Many, ...] = ()
+    required_chains: tuple[tuple[int, int], ...] = ()
 
 
 @dataclass
@@ -95,6 +96,7 @@ class _RunningVariables:
         self.unary: list[Costs] = []
         self.follow: list[tuple[Scope, Ints]] = []
         self.required: list[Many] = []  # factors whose feasibility arc consistency does not decide
+        self.chains: list[tuple[int, int]] = []  # first and end of the chain variables of each
 
     def add(self, factor: Many, num_labels: Ints) -> Iterable[tuple[Scope, Costs]]:
         """Add the chain variables of a factor over many variables; return its tables."""
@@ -102,6 +104,7 @@ class _RunningVariables:
         chain = chains(factor, sizes, len(num_labels) + len(self.unary))
         if not chain.tree:
             self.required.append(factor)
+            self.chains.append((chain.free, chain.free + len(chain.num_labels)))
         self.unary += [np.zeros(d) for d in chain.num_labels]
         self.follow += chain.running
         return chain.factors
@@ -278,8 +281,9 @@ class Assembly:
             unary = np.concatenate([unary, *(c.ravel() for _, c in larger)])
             counts = np.concatenate([counts, *joint])
         running = running_of(self._running.follow)
-        required = tuple(self._running.required)
-        return Pieces(FlatUnary(unary, counts), edges, self._constant, aux, running, required)
+        required, chained = tuple(self._running.required), tuple(self._running.chains)
+        flat = FlatUnary(unary, counts)
+        return Pieces(flat, edges, self._constant, aux, running, required, chained)
 
     def _edge_groups(self, n: int) -> list[Group]:
         """The groups of all edges; a pair that occurs more than once becomes one table."""

@@ -92,6 +92,8 @@ class Model(Structure):
         part of labellings.
     required : tuple of Many
         Factors over many variables whose hard constraints are also checked directly.
+    required_chains : tuple of (int, int)
+        The first chain variable of each of these factors, and the one after its last.
 
     Examples
     --------
@@ -124,6 +126,7 @@ class Model(Structure):
             auxiliaries=NO_AUXILIARIES,
             running=NO_RUNNING,
             required=(),
+            required_chains=(),
             shape=None,
             names=None,
         )
@@ -255,7 +258,7 @@ class Model(Structure):
         if constant is not None:
             changed["constant"] = finite_number(constant, "constant")
         if self.required and not self._still_required(changed):
-            changed["required"] = ()
+            changed |= {"required": (), "required_chains": ()}
         new = self._with(graph=self.graph, **changed)
         new._check_costs()
         if potentials is not None and len(self.auxiliaries):
@@ -449,7 +452,11 @@ class Model(Structure):
     def from_pieces(cls, pieces: Pieces) -> Model:
         """Return the model made of these parts; auxiliary nodes are not checked."""
         model = cls(pieces.unary, None, pieces.groups, constant=pieces.constant)
-        model = model._with(running=pieces.running, required=pieces.required)
+        model = model._with(
+            running=pieces.running,
+            required=pieces.required,
+            required_chains=pieces.required_chains,
+        )
         auxiliaries = pieces.auxiliaries
         if not len(auxiliaries):
             return model

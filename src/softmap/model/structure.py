@@ -193,6 +193,7 @@ class Structure:
     auxiliaries: Auxiliaries
     running: Running
     required: tuple[Many, ...]
+    required_chains: tuple[tuple[int, int], ...]
     shape: tuple[int, ...] | None
     names: Names | None
 

@@ -1,9 +1,10 @@
-"""The stages before the relaxation: an earlier result, elimination, a cut, expansion moves.
+"""The stages before the relaxation: an earlier result, exact methods, first labels.
 
-Models of small width are solved by variable elimination. A submodular model with two labels is
-solved by one minimum cut: the labels are optimal, and the flow is λ that proves it. Runs on other
-large pairwise models start with labels of one pass of messages and expansion moves, which are good
-long before those of the relaxation.
+Models of small width are solved by variable elimination, submodular models with two labels by one
+minimum cut (its flow is λ that proves the labels), linear assignments as such. A search that
+propagates and learns finds labels that obey hard constraints, or proves that there are none. Runs
+on other large pairwise models start with labels of one pass of messages and expansion moves, which
+are good long before those of the relaxation.
 """
 
 from __future__ import annotations
@@ -17,12 +18,15 @@ from softmap.labels.cuts import Expansions, Fusion, Labels, solve_binary
 from softmap.relaxation.flat import elimination_order
 from softmap.solving.best import Best
 from softmap.solving.budget import Share
+from softmap.solving.feasible import find_first_labels
 from softmap.solving.relax import Passes
 from softmap.solving.stage import Stage
 from softmap.solving.trace import StageName
 from softmap.solving.warm import WarmStart
 
-__all__ = ["OPENING", "Cut", "Eliminate", "Expand", "Opening", "OpeningTuning", "Recall"]
+__all__ = [
+    "OPENING", "Assign", "Cut", "Eliminate", "Expand", "Obey", "Opening", "OpeningTuning", "Recall",
+]  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -45,6 +49,8 @@ class OpeningTuning:
     per_state : float
         Largest number of table entries of elimination per node state for elimination before passes:
         with more, the first passes take less time.
+    edge_seconds : float
+        Time that an assignment takes per edge of its chains, in seconds.
     """
 
     expanded: int = 2_000
@@ -53,6 +59,7 @@ class OpeningTuning:
     labels: int = 256
     states: int = 20_000
     per_state: float = 300.0
+    edge_seconds: float = 3e-5
 
 
 TUNING = OpeningTuning()
@@ -159,6 +166,39 @@ class Cut(Opening):
             best.offer_labels(labels)
 
 
+class Assign(Opening):
+    """A linear assignment: unary costs, and labels that are all different."""
+
+    name = StageName.LABELS
+
+    def applies(self) -> bool:
+        return bool(self.problem.given.required) and self.default
+
+    def __call__(self, best: Best, share: Share) -> None:
+        from softmap.labels.assignment import solve_assignment  # imported late: few models need it
+
+        problem = self.problem
+        in_time = TUNING.edge_seconds * problem.model.m <= share.left
+        found = solve_assignment(problem.model, problem.given) if in_time else None
+        self.ran = found is not None
+        if found is not None:
+            labels, lam = found
+            best.offer_labels(labels)
+            best.offer_lam(lam)
+
+
+class Obey(Opening):
+    """First labels that obey the hard constraints, by a search that propagates and learns."""
+
+    name = StageName.LABELS
+
+    def applies(self) -> bool:
+        return self.default
+
+    def __call__(self, best: Best, share: Share) -> None:
+        self.ran = find_first_labels(self.problem, best, share.budget)
+
+
 class Expand(Opening):
     """First labels of a large model: by one pass of messages, then by expansion moves.
 
@@ -202,5 +242,5 @@ class Expand(Opening):
         return found
 
 
-OPENING: tuple[type[Opening], ...] = (Eliminate, Cut, Expand)
+OPENING: tuple[type[Opening], ...] = (Eliminate, Cut, Assign, Obey, Expand)
 """The stages before the relaxation, in order; the run ends if one of them closes the gap."""

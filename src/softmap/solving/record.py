@@ -28,7 +28,7 @@ from softmap.solving.best import Best
 from softmap.solving.budget import Budget
 from softmap.solving.options import Options
 from softmap.solving.problem import Problem
-from softmap.solving.proof import Proof, ProofKind
+from softmap.solving.proof import Penalty, Proof, ProofKind
 from softmap.solving.relax import TUNING, Check, Relaxation
 from softmap.solving.result import Result
 from softmap.solving.trace import PROVED, Row, Snapshot, StageName, Status, Trace
@@ -252,6 +252,7 @@ def finished(relaxation: Relaxation, record: Record, status: Status) -> Result:
         point=point,
         tolerances=(relaxation.options.lp_gap, relaxation.options.gap),
         upper_bound=_infinite(relaxation.options.upper_bound),
+        penalty=_penalty_back(problem, best.penalty),
         **_bounds_back(problem, best),
     )
     plain = by_relaxation(result)
@@ -275,6 +276,13 @@ def by_relaxation(result: Result) -> Result:
     plain = replace(result, bound=result.lp_bound, proof=Proof(), **large)
     most = claims(plain).get(result.status, math.inf)
     return plain if plain.relative_gap(plain.claimed_gap) <= most else result
+
+
+def _penalty_back(problem: Problem, penalty: Penalty | None) -> Penalty | None:
+    """The penalty in the user's units."""
+    if penalty is None:
+        return None
+    return replace(penalty, cost=math.ldexp(penalty.cost, -problem.exponent))
 
 
 def _infinite(upper_bound: float | None) -> float:

@@ -24,7 +24,8 @@ from softmap import core
 from softmap.errors import InfeasibleModel
 from softmap.labels import LabelSearch, cheapest, round_nodes
 from softmap.labels.improving import best_labelling
-from softmap.labels.search import Priced, Readable, find_feasible
+from softmap.labels.feasibility import find_feasible
+from softmap.labels.search import Priced, Readable
 from softmap.methods.base import Algorithm, Floats, Proposal, Verdict, make
 from softmap.methods.policy import Ask, Checks, Schedule
 from softmap.model import Model
@@ -648,7 +649,9 @@ class Relaxation:
         """Search for feasible labels, for a fraction of the time of the passes."""
         model, best, work = self.problem.model, self.best, self.state.work
         with suppress(InfeasibleModel):  # the bound of the relaxation is useful all the same
-            found = find_feasible(model, nodes, seconds=self.budget.left, work=work // 2)
+            found = find_feasible(
+                model, nodes, given=self.problem.given, seconds=self.budget.left, work=work // 2
+            )
             if found is not None:
                 priced = found, float(model.energy(found))
                 best.offer_labels(*self.labels.improve(priced, best.lp_bound, work))

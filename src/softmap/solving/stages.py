@@ -13,11 +13,11 @@ from functools import cached_property
 from typing import TYPE_CHECKING
 
 import numpy as np
+from numpy.typing import NDArray
 
 from softmap.errors import InfeasibleModel
 from softmap.labels import neighbourhoods
 from softmap.labels.cuts import Fusion
-from softmap.labels.search import find_feasible
 from softmap.machine import usable_cores
 from softmap.model import Model
 from softmap.proof.search.exact import (
@@ -33,8 +33,10 @@ from softmap.relaxation.flat import (
     flat_lam,
     flatten,
 )
+from softmap.proof.search.moves import LargeMoves
 from softmap.solving.best import Best
 from softmap.solving.budget import Budget, Share
+from softmap.solving.feasible import FirstLabels
 from softmap.solving.memory import memory_needed
 from softmap.solving.proof import Proof, ProofKind
 from softmap.solving.stage import Stage
@@ -92,6 +94,16 @@ class StageTuning:
         Memory of tightening before the first cluster, relative to that of the relaxation.
     state_bytes : int
         Memory per joint state of a cluster, in bytes.
+    moved : int
+        Largest number of table entries of a model whose labels are improved by exact search over
+        small parts.
+    mobile : int
+        Largest number of variables of such a model.
+    move_work : int
+        Work that the search of one part stands for.
+    lean : float
+        Smallest fraction of the time for either kind of improvement, and the change of the fraction
+        after a success.
     """
 
     backtracks: int = 50
@@ -113,6 +125,10 @@ class StageTuning:
     dp_bytes: int = 16
     without_clusters: float = 5.0
     state_bytes: int = 1000
+    moved: int = 6_000_000
+    mobile: int = 5_000
+    move_work: int = 20_000
+    lean: float = 0.15
 
 
 TUNING = StageTuning()
@@ -276,7 +292,11 @@ class Partial(Stage):
 
 
 class Improve(Stage):
-    """Expansion moves and large-neighbourhood search; finds feasible labels if there are none."""
+    """Expansion moves and large-neighbourhood search; finds feasible labels if there are none.
+
+    Dynamic programming over narrow parts of the model and exact search over small ones share the
+    time; the one that improved the labels last gets more of it.
+    """
 
     name = StageName.LABELS
     setup = 8.0
@@ -285,6 +305,13 @@ class Improve(Stage):
     def applies(self) -> bool:
         self._turns = 0
         self._expansions: Expansions | None = None
+        self._first = FirstLabels(self.problem)
+        self._moves: LargeMoves | None = None
+        self._part = 0.5  # fraction of the time for exact search over small parts
+        model = self.problem.model
+        pairs = int(np.diff(model.edge_offset).sum()) if model.m else 0
+        small = pairs + model.unary.size <= TUNING.moved and model.num_variables <= TUNING.mobile
+        self._may_move = small and model.m > 0
         return True
 
     def takes(self) -> float:
@@ -304,16 +331,19 @@ class Improve(Stage):
         model = self.problem.model
         if not best.found:
             nodes = best.point.node_marginals() if best.point else None
-            labels = find_feasible(model, nodes, seconds=share.left, work=share.work)
-            if labels is not None:
-                best.offer_labels(labels)
+            stopped = share.budget.stop
+            self._first(best, nodes, seconds=share.left, work=share.work, stopped=stopped)
         if best.found and self._expanded(best, share):
             self._turns += 1
-            found = neighbourhoods(
-                model, best.labels, seconds=share.left, work=share.work,
-                seed=self.options.seed + self._turns, gap=best.energy - best.bound,
+            part = self._part if self._may_move else 0.0
+            narrow = neighbourhoods(
+                model, best.labels, seconds=(1.0 - part) * share.left,
+                work=int((1.0 - part) * share.work), seed=self.options.seed + self._turns,
+                gap=best.energy - best.bound,
             )  # fmt: skip
-            best.offer_labels(found)
+            self._weigh(best.offer_labels(narrow), -1)
+            if part > 0.0 and share.left > 0.0:
+                self._weigh(best.offer_labels(self._moved(best, share, part)), 1)
         share.spend()
 
     def _expanded(self, best: Best, share: Share) -> bool:
@@ -329,6 +359,19 @@ class Improve(Stage):
         ended = moves.run(labels, seconds=share.left, stop=lambda: stop.noted)
         best.offer_labels(labels)
         return ended
+
+    def _moved(self, best: Best, share: Share, part: float) -> NDArray[np.int64]:
+        """Labels improved by exact search over small parts."""
+        if self._moves is None:
+            self._moves = LargeMoves(flatten(self.problem.model), self.options.seed)
+        moves = int(part * share.work) // TUNING.move_work
+        stopped = share.budget.stop
+        return self._moves.improve(best.labels, seconds=share.left, moves=moves, stopped=stopped)
+
+    def _weigh(self, gained: bool, sign: int) -> None:
+        """Give more time to a search that has improved the labels."""
+        if gained:
+            self._part = min(max(self._part + sign * TUNING.lean, TUNING.lean), 1.0 - TUNING.lean)
 
 
 class Tighten(Stage):

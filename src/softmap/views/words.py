@@ -54,14 +54,28 @@ def standing(result: Subject) -> str:
 
 def certificate_sentences(result: Subject) -> list[str]:
     """Return the sentences that say what a result proves."""
-    said = [_labelling(result), _bound(result), _cutoff(result), _verdict(result)]
-    return [sentence for sentence in [*said, _relaxation(result)] if sentence]
+    said = [_labelling(result), _penalty(result), _bound(result), _cutoff(result)]
+    said += [_verdict(result), _relaxation(result)]
+    return [sentence for sentence in said if sentence]
 
 
 def _labelling(result: Subject) -> str:
     if not math.isfinite(result.energy):
         return "No labelling that satisfies all hard constraints was found."
     return f"A labelling of cost {result.energy:.10g} was found."
+
+
+def _penalty(result: Subject) -> str:
+    """Return a sentence about costs that stand for hard constraints."""
+    penalty = getattr(result, "penalty", None)
+    if penalty is None:
+        return ""
+    costs = f"Costs of {penalty.cost:.10g} and more exceed all others together"
+    if penalty.verdict == "avoided":
+        return f"{costs}: they count as hard constraints, and the labelling obeys them."
+    if penalty.verdict == "needed":
+        return f"{costs}: they count as hard constraints, and no labelling obeys them all."
+    return f"{costs}; whether a labelling can do without them is open."
 
 
 def _bound(result: Subject) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
 from softmap import __version__
@@ -46,6 +47,7 @@ def as_object(result: Result) -> dict[str, Any]:
         "proof": result.proof.kind.name.lower(),
         "stated": result.proof.stated,
         "upper_bound": _finite(result.upper_bound),
+        "penalty": None if result.penalty is None else asdict(result.penalty),
         **(
             labelling_object(result.labels.reshape(-1).tolist(), model)
             if result.found
@@ -59,7 +61,9 @@ def infeasible_object(error: InfeasibleModel) -> dict[str, Any]:
     numbers = dict.fromkeys(("energy", "bound", "primal", "gap", "lp_gap"))
     return {
         "found": False, **numbers, "status": "infeasible", "reason": str(error),
-        "variable": error.variable, "labels": None, "version": __version__,
+        "variable": error.variable,
+        "constraints": [asdict(constraint) for constraint in error.constraints],
+        "labels": None, "version": __version__,
     }  # fmt: skip
 
 
