@@ -346,7 +346,8 @@ def _bound(result: Result, checked: Checked | None) -> Statement:
         return _relaxed("bound", result.model, result.lam, result.bound, "λ")
     if proof.kind is ProofKind.TIGHTENED:
         try:
-            model = tightened(result.model, proof.clusters, np.size(proof.lam))
+            held = 0 if proof.lam is None else np.size(proof.lam)
+            model = tightened(result.model, proof.clusters, held)
         except ValueError as error:
             return Statement("bound", Verdict.FALSE, f"the clusters are none ({error})")
         by = f"λ on the relaxation tightened by {len(proof.clusters)} clusters"
