@@ -140,6 +140,8 @@ class Wave {
         if (sleepers_.load(std::memory_order_relaxed) == 0)
             return;
         events_.fetch_add(1, std::memory_order_seq_cst);
+        // notify_all first checks whether a thread is waiting, which must not come before the count
+        std::atomic_thread_fence(std::memory_order_seq_cst);
         events_.notify_all();
     }
     static void pause() {
