@@ -42,10 +42,10 @@ class ScheduleTuning:
 
     Attributes
     ----------
-    proofs, labels : float
+    proofs, others : float
         Fraction of the gap that a stage is expected to close in a slice as long as the time for
-        which it has closed nothing: `proofs` for stages that may raise the bound, `labels` for
-        others.
+        which it has closed nothing: `proofs` for searches and tightening, `others` for passes and
+        labels.
     proofs_share, labels_share : float
         Smallest fraction of the time of each stage that may raise the bound, and of others; half of
         it if most of its time was in vain.
@@ -53,6 +53,8 @@ class ScheduleTuning:
         Smallest fraction of the gap that counts as progress of a slice.
     first : float
         Smallest length of a slice, in seconds.
+    soon : float
+        Longest set-up of a search that follows the first check at once, in seconds.
     growth : float
         Length of a slice as a fraction of the time that the stage has had.
     untried : float
@@ -73,12 +75,13 @@ class ScheduleTuning:
     """
 
     proofs: float = 0.2
-    labels: float = 0.05
-    proofs_share: float = 0.1
+    others: float = 0.05
+    proofs_share: float = 0.15
     labels_share: float = 0.25
     gain: float = 0.01
     first: float = 0.05
-    growth: float = 0.5
+    soon: float = 0.3
+    growth: float = 0.25
     untried: float = 0.4
     elimination: float = 0.6
     lead: int = 2
@@ -376,7 +379,7 @@ class Schedule:
         """Whether to search at once: set-up is short, or elimination will end the run."""
         if self._history(search).slices or self.passes.status is Status.TIME_LIMIT:
             return False
-        return search.narrow or (self._able(search) and search.delay(self.budget) <= TUNING.first)
+        return search.narrow or (self._able(search) and search.delay(self.budget) <= TUNING.soon)
 
     def _due(self, stage: Stage) -> bool:
         """Whether a stage has had less than its share of the time."""
@@ -401,7 +404,8 @@ class Schedule:
     def _expected(self, stage: Stage) -> float:
         """The fraction of the gap that a stage is expected to close per second."""
         history = self._history(stage)
-        hope = TUNING.proofs if stage.proves else TUNING.labels
+        proving = stage.proves and stage is not self.passes
+        hope = TUNING.proofs if proving else TUNING.others
         return max(history.rate, hope / (history.idle + TUNING.first + stage.delay(self.budget)))
 
     def _slice(self, stage: Stage) -> Share:
