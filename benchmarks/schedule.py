@@ -10,9 +10,11 @@ One JSON line per run goes to FOLDER/schedule.jsonl, the figure to FOLDER/schedu
 
 from __future__ import annotations
 
+import argparse
+import json
 import time
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from functools import partial
 from pathlib import Path
 
@@ -20,6 +22,7 @@ import numpy as np
 
 import softmap
 from benchmarks.instances import data_folder
+from benchmarks.summary import markdown
 from softmap import generators
 from softmap.views.plotting import figure
 

@@ -23,7 +23,7 @@ from softmap.solving.best import Best
 from softmap.solving.budget import Share, Task
 from softmap.solving.opening import OPENING, Opening, Recall
 from softmap.solving.relax import Check, Passes, Relaxation
-from softmap.solving.stage import Stage
+from softmap.solving.stage import LIMITS, Stage
 from softmap.solving.trace import StageName, Status
 
 if TYPE_CHECKING:
@@ -77,8 +77,8 @@ class ScheduleTuning:
     proofs: float = 0.2
     others: float = 0.05
     proofs_share: float = 0.15
-    labels_share: float = 0.25
-    gain: float = 0.01
+    labels_share: float = 0.3
+    gain: float = 0.002
     first: float = 0.05
     soon: float = 0.3
     growth: float = 0.25
@@ -264,7 +264,7 @@ class Schedule:
     def _open(self) -> Generator[Turn, None, None]:
         """The stages before the relaxation, its set-up, and the evaluation of an earlier result."""
         passes, budget, relaxation = self.passes, self.budget, self.relaxation
-        for stage in self._opening:
+        for stage in self._opening if budget.left > 0 else ():
             seconds = stage.share * max(0.0, budget.left)
             yield Turn(stage, Share(budget, time.perf_counter() + seconds))
             passes.end(relaxation.closed())
@@ -399,7 +399,10 @@ class Schedule:
     def _able(self, stage: Stage) -> bool:
         """Whether a stage can run now; after the last possible pass, only labels are improved."""
         late = self.passes.status is Status.TIME_LIMIT and stage.proves
-        return stage.active and not late and stage.ready(self.best) and stage.fits(self.budget)
+        if not stage.active or late or not stage.ready(self.best):
+            return False
+        begins = stage.delay(self.budget) <= LIMITS.at_most * self.budget.left
+        return begins or stage.fits(self.budget)
 
     def _expected(self, stage: Stage) -> float:
         """The fraction of the gap that a stage is expected to close per second."""
