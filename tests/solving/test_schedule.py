@@ -10,7 +10,6 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from support.stage_runs import begun
 
 import softmap
 from softmap import generators
@@ -25,6 +24,7 @@ from softmap.solving.stage import Stage
 from softmap.solving.stages import Tighten
 from softmap.solving.tighten import Tightening, TurnClock
 from softmap.solving.trace import StageName, Status
+from support.stage_runs import begun
 
 
 def spins(side: int, seed: int = 0) -> softmap.Model:
