@@ -10,9 +10,11 @@ One JSON line per run goes to FOLDER/schedule.jsonl, the figure to FOLDER/schedu
 
 from __future__ import annotations
 
+import argparse
+import json
 import time
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from functools import partial
 from pathlib import Path
 
@@ -20,7 +22,9 @@ import numpy as np
 
 import softmap
 from benchmarks.instances import data_folder
+from benchmarks.summary import markdown
 from softmap import generators
+from softmap.views.plotting import figure
 
 TOLERANCE = 1e-3  # relative difference of energies or bounds that is tolerated
 
@@ -93,9 +97,8 @@ def assignment(n: int = 12, seed: int = 0) -> softmap.Model:
     flows = np.triu(rng.integers(0, 10, (n, n)) * (rng.random((n, n)) < 0.4), 1)
     spots = rng.integers(0, 10, (n, 2))
     far = np.abs(spots[:, None] - spots[None]).sum(2).astype(float)
-    np.fill_diagonal(far, np.inf)
     edges = np.argwhere(np.triu(np.ones((n, n)), 1))
-    tables = [np.where(np.isinf(far), np.inf, far * flows[i, j]) for i, j in edges]
+    tables = [np.where(np.eye(n, dtype=bool), np.inf, far * flows[i, j]) for i, j in edges]
     return softmap.Model(np.zeros((n, n)), edges, softmap.Tables(tables))
 
 
@@ -180,3 +183,111 @@ def solve(name: str, model: softmap.Model, goal: str, limit: float) -> Run:
     setup = found.setup_seconds
     curve = [(setup + row.seconds, row.energy, row.bound) for row in found.trace]
     return Run(name, goal, limit, found.energy, found.bound, found.status.name, wall, cpu, curve)
+
+
+def warm_up() -> None:
+    """Import what single stages import late, outside the clock."""
+    softmap.solve(spin_glass(4), time_limit=1.0, threads=1)
+
+
+def worse(run: Run, than: Run) -> str:
+    """What is worse in a run than in another one by more than the tolerance; empty if nothing."""
+    found = []
+    for name, mine, its in (
+        ("energy", run.energy, than.energy),
+        ("bound", -run.bound, -than.bound),
+    ):
+        if mine > its + TOLERANCE * max(abs(its), 1e-12):
+            found.append(f"{name} by {(mine - its) / max(abs(its), 1e-12):.2%}")
+    return ", ".join(found)
+
+
+def best_of(runs: list[Run]) -> Run:
+    """The run of the smallest gap."""
+    return min(runs, key=lambda run: (run.energy - run.bound, run.energy))
+
+
+Key = tuple[str, str, float]
+
+
+def regressions(runs: dict[Key, Run], again: Callable[[Key], Run]) -> list[list[str]]:
+    """Rows of what a longer limit or another goal has made worse, also in further runs."""
+    rows = []
+    for (model, goal, limit), run in list(runs.items()):
+        others = [(model, goal, each) for _, _, each in runs if each < limit]
+        others += [(model, other, limit) for _, other, _ in runs if other != goal]
+        for other in dict.fromkeys(others):
+            than = runs.get(other)
+            if than is None or not worse(run, than):
+                continue
+            run = again((model, goal, limit))
+            if lost := worse(run, than):
+                rows.append([model, f"{goal}, {limit:g} s", f"{other[1]}, {other[2]:g} s", lost])
+    return rows
+
+
+def table(runs: dict[Key, Run], goal: str, limits: list[float]) -> str:
+    """Energy, bound and relative gap of each model under each limit."""
+    rows = []
+    for model in dict.fromkeys(name for name, *_ in runs):
+        cells = []
+        for limit in limits:
+            run = runs[model, goal, limit]
+            cells.append(f"{run.energy:.7g} ≥ {run.bound:.7g} ({run.gap:.2%})")
+        rows.append([model, *cells])
+    return markdown([f"goal {goal!r}", *(f"{limit:g} s" for limit in limits)], rows)
+
+
+def draw(runs: dict[Key, Run], goal: str, path: Path) -> None:
+    """One panel per model: energy and bound against time, one pair of curves per limit."""
+    names = list(dict.fromkeys(name for name, *_ in runs))
+    with figure(path, 2.8 * len(names), 2.6, panels=len(names)) as panels:
+        for axis, name in zip(panels, names, strict=True):
+            mine = [run for run in runs.values() if run.model == name and run.goal == goal]
+            for k, run in enumerate(mine):
+                seconds, energy, bound = np.array(run.curve, dtype=float).T
+                axis.step(seconds, energy, f"C{k}-", where="post", label=f"{run.limit:g} s")
+                axis.step(seconds, bound, f"C{k}--", where="post")
+            ends = [value for run in mine for value in (run.energy, run.bound)]
+            low, high = min(ends), max(ends)
+            margin = 0.3 * (high - low) + 1e-6 * abs(high)
+            axis.set(xscale="log", title=name, xlabel="seconds", ylim=(low - margin, high + margin))
+        panels[0].legend(fontsize=7)
+
+
+def main() -> None:
+    """Run all models, print the tables, write runs and figure."""
+    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
+    parser.add_argument("--only", default="", help="texts in names of models, by commas")
+    parser.add_argument("--limits", default="1,2,4,8,16")
+    parser.add_argument("--goals", default="map,labels")
+    parser.add_argument("--again", type=int, default=1, help="further runs of a regression")
+    parser.add_argument("--clock", choices=("wall", "cpu"), default="wall")
+    parser.add_argument("--out", type=Path, default=Path("schedule"))
+    asked = parser.parse_args()
+    if asked.clock == "cpu":
+        time.perf_counter = time.process_time
+    limits, goals = [float(x) for x in asked.limits.split(",")], asked.goals.split(",")
+    asked.out.mkdir(parents=True, exist_ok=True)
+    warm_up()
+    built, runs = dict(models(asked.only)), {}
+    with (asked.out / "schedule.jsonl").open("w", encoding="utf-8") as file:
+
+        def once(key: Key) -> Run:
+            run = solve(key[0], built[key[0]], *key[1:])
+            file.write(json.dumps(asdict(run)) + "\n")
+            return run
+
+        for name in built:
+            for goal in goals:
+                for limit in limits:
+                    runs[name, goal, limit] = once((name, goal, limit))
+        rows = regressions(runs, lambda key: best_of([once(key) for _ in range(asked.again)]))
+    for goal in goals:
+        print(table(runs, goal, limits), "\n")
+    print(markdown(["model", "run", "is worse than", "in"], rows) if rows else "no regressions")
+    draw(runs, goals[0], asked.out / "schedule.svg")
+
+
+if __name__ == "__main__":
+    main()

@@ -23,7 +23,7 @@ from softmap.solving.best import Best
 from softmap.solving.budget import Share, Task
 from softmap.solving.opening import OPENING, Expand, Opening, Recall
 from softmap.solving.relax import Check, Passes, Relaxation
-from softmap.solving.stage import Stage
+from softmap.solving.stage import LIMITS, Stage
 from softmap.solving.trace import StageName, Status
 
 if TYPE_CHECKING:
@@ -43,10 +43,10 @@ class ScheduleTuning:
 
     Attributes
     ----------
-    proofs, labels : float
+    proofs, others : float
         Fraction of the gap that a stage is expected to close in a slice as long as the time for
-        which it has closed nothing: `proofs` for stages that may raise the bound, `labels` for
-        others.
+        which it has closed nothing: `proofs` for searches and tightening, `others` for passes and
+        labels.
     proofs_share, labels_share : float
         Smallest fraction of the time of each stage that may raise the bound, and of others; half of
         it if most of its time was in vain.
@@ -54,6 +54,8 @@ class ScheduleTuning:
         Smallest fraction of the gap that counts as progress of a slice.
     first : float
         Smallest length of a slice, in seconds.
+    soon : float
+        Longest set-up of a search that follows the first check at once, in seconds.
     growth : float
         Length of a slice as a fraction of the time that the stage has had.
     untried : float
@@ -74,12 +76,13 @@ class ScheduleTuning:
     """
 
     proofs: float = 0.2
-    labels: float = 0.05
-    proofs_share: float = 0.1
-    labels_share: float = 0.25
-    gain: float = 0.01
+    others: float = 0.05
+    proofs_share: float = 0.15
+    labels_share: float = 0.3
+    gain: float = 0.002
     first: float = 0.05
-    growth: float = 0.5
+    soon: float = 0.3
+    growth: float = 0.25
     untried: float = 0.4
     elimination: float = 0.6
     lead: int = 2
@@ -268,7 +271,7 @@ class Schedule:
     def _open(self) -> Generator[Turn, None, None]:
         """The stages before the relaxation, its set-up, and the evaluation of an earlier result."""
         passes, budget, relaxation = self.passes, self.budget, self.relaxation
-        for stage in self._opening:
+        for stage in self._opening if budget.left > 0 else ():
             seconds = stage.share * max(0.0, budget.left)
             yield Turn(stage, Share(budget, time.perf_counter() + seconds), early=True)
             passes.end(relaxation.closed())
@@ -383,7 +386,7 @@ class Schedule:
         """Whether to search at once: set-up is short, or elimination will end the run."""
         if self._history(search).slices or self.passes.status is Status.TIME_LIMIT:
             return False
-        return search.narrow or (self._able(search) and search.delay(self.budget) <= TUNING.first)
+        return search.narrow or (self._able(search) and search.delay(self.budget) <= TUNING.soon)
 
     def _due(self, stage: Stage) -> bool:
         """Whether a stage has had less than its share of the time."""
@@ -403,12 +406,16 @@ class Schedule:
     def _able(self, stage: Stage) -> bool:
         """Whether a stage can run now; after the last possible pass, only labels are improved."""
         late = self.passes.status is Status.TIME_LIMIT and stage.proves
-        return stage.active and not late and stage.ready(self.best) and stage.fits(self.budget)
+        if not stage.active or late or not stage.ready(self.best):
+            return False
+        begins = stage.delay(self.budget) <= LIMITS.at_most * self.budget.left
+        return begins or stage.fits(self.budget)
 
     def _expected(self, stage: Stage) -> float:
         """The fraction of the gap that a stage is expected to close per second."""
         history = self._history(stage)
-        hope = TUNING.proofs if stage.proves else TUNING.labels
+        proving = stage.proves and stage is not self.passes
+        hope = TUNING.proofs if proving else TUNING.others
         return max(history.rate, hope / (history.idle + TUNING.first + stage.delay(self.budget)))
 
     def _slice(self, stage: Stage) -> Share:

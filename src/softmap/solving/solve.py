@@ -43,9 +43,10 @@ def solve(model: Model, options: Options) -> Result:
     method : str, default "anneal"
         The method that solves the LP relaxation: one of `softmap.METHODS`.
     goal : "map", "lp", "labels" or "optimal", default "map"
-        What to do once the LP relaxation is solved. "map": reduce the gap between labelling and
-        bound, with a default effort if no limit is given. "lp": stop. "labels": improve the labels
-        only. "optimal": continue until optimality is proved.
+        What to do beside solving the LP relaxation. "map": reduce the gap between labelling and
+        bound, with a default effort if no limit is given. "lp": nothing. "labels": as "map" within
+        a time limit; without one, no effort is made to prove the labels. "optimal": continue until
+        optimality is proved.
     lp_gap : float, default 1e-4
         Relative gap at which the relaxation counts as solved.
     gap : float, default 1e-6

@@ -20,7 +20,7 @@ from softmap.solving.trace import StageName
 if TYPE_CHECKING:
     from softmap.solving.prooffile import ProofFile
 
-__all__ = ["Stage", "StageLimits"]
+__all__ = ["LIMITS", "Stage", "StageLimits"]
 
 
 @dataclass(frozen=True, eq=False)
