@@ -39,6 +39,8 @@ class OpeningTuning:
         Largest fraction of the time limit for expansion moves.
     labels : int
         Largest number of labels for which every label is expanded.
+    variables : int
+        Largest number of variables for elimination before passes.
     states : int
         Smallest number of node states, auxiliary nodes included, for elimination before passes.
         Passes over fewer states take milliseconds, and often prove the labels by λ.
@@ -51,6 +53,7 @@ class OpeningTuning:
     rounds: int = 2
     share: float = 0.3
     labels: int = 256
+    variables: int = 3_000
     states: int = 20_000
     per_state: float = 300.0
 
@@ -72,7 +75,9 @@ def eliminates_first(problem: Problem, options: Options) -> bool:
         The options of the run.
     """
     model = problem.model
-    if not _default(options) or not len(model.auxiliaries) or model.unary.size < TUNING.states:
+    if not _default(options) or not len(model.auxiliaries):
+        return False
+    if model.num_variables > TUNING.variables or model.unary.size < TUNING.states:
         return False
     return elimination_order(model, TUNING.per_state * model.unary.size).found
 
