@@ -364,6 +364,7 @@ inline bool Solver::solve_component(Work &w, const std::vector<int> &vars, doubl
         return program(w, way.order);
     if (options_.ascent && !raise(w, vars, share))
         return true;
+    now_->search.reset();
     now_->way = way;
     now_->last_work = INT64_MAX;
     now_->cutset = way.finite || probing_ ? Cutset{} : plan_cutset(w, vars, share);

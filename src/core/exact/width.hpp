@@ -185,10 +185,10 @@ inline EliminationOrder best_order(const Graph &g, double most, const OrderEffor
     for (int k = 0; k < effort.tries; ++k) {
         constexpr Rule rules[] = {Rule::FILL, Rule::SIZE, Rule::WEIGHTED};
         const double limit = best.finite ? best.entries : most;
-        if (k > 0 && steps > effort.share * limit)
+        if (k > 0 && (steps > effort.share * limit || (k > 2 && !best.finite)))
             break;
         auto next = greedy_order(g, rules[k % 3], static_cast<unsigned>(k / 3), limit);
-        steps += next.steps;
+        steps += next.steps + 20.0 * g.n(); // copies of the graph
         if (next.finite && (!best.finite || next.entries < best.entries))
             best = std::move(next);
     }

@@ -43,6 +43,8 @@ class OpeningTuning:
         Largest fraction of the time of this stage for the messages of first labels.
     labels : int
         Largest number of labels for which every label is expanded.
+    variables : int
+        Largest number of variables for elimination before passes.
     states : int
         Smallest number of node states, auxiliary nodes included, for elimination before passes.
         Passes over fewer states take milliseconds, and often prove the labels by λ.
@@ -57,6 +59,7 @@ class OpeningTuning:
     rounds: int = 2
     first: float = 0.4
     labels: int = 256
+    variables: int = 3_000
     states: int = 20_000
     per_state: float = 300.0
     edge_seconds: float = 3e-5
@@ -131,6 +134,7 @@ class Eliminate(Opening):
     def applies(self) -> bool:
         model, options = self.problem.model, self.options
         large = len(model.auxiliaries) > 0 and model.unary.size >= TUNING.states
+        large = large and model.num_variables <= TUNING.variables
         if not large or not self.default or options.goal == "labels" or options.whole_run:
             return False
         return elimination_order(model, TUNING.per_state * model.unary.size).found

@@ -187,8 +187,9 @@ class Search(Stage):
     @cached_property
     def elimination(self) -> EliminationOrder:
         """The order and the size of variable elimination, if the model has few variables."""
-        few = self.problem.model.num_variables <= TUNING.narrow
-        return elimination_order(self.problem.model, TUNING.eliminated if few else 0.0)
+        if self.problem.model.num_variables > TUNING.narrow:
+            return EliminationOrder(math.inf, math.inf, np.zeros(0, np.int64))
+        return elimination_order(self.problem.model, TUNING.eliminated)
 
     def _flattened(self) -> FlatModel:
         if self._flat is None:
