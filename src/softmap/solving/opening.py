@@ -9,13 +9,15 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from softmap.labels import first_labels
+import numpy as np
+
+from softmap.labels import cheapest, first_labels
 from softmap.labels.cuts import Expansions, Fusion, Labels, solve_binary
 from softmap.solving.best import Best
 from softmap.solving.budget import Budget
+from softmap.solving.memory import room_beside
 from softmap.solving.options import Options
 from softmap.solving.problem import Problem
-from softmap.solving.trace import StageName
 
 __all__ = ["Opening", "OpeningTuning"]
 
@@ -49,7 +51,7 @@ TUNING = OpeningTuning()
 
 
 class Opening:
-    """What a run does before its relaxation is set up.
+    """What a run does before the passes of its relaxation.
 
     Parameters
     ----------
@@ -71,11 +73,12 @@ class Opening:
         pairs = model.m > 0 and not len(model.auxiliaries) and not len(model.running)
         default = options.method == "anneal" and options.backend == "cpu" and options.goal != "lp"
         self._problem = problem
+        self._room = room_beside(model, options.precision, options.memory_limit)
         self.possible = pairs and default
         self.expansions: Expansions | None = None
 
-    def __call__(self, best: Best, budget: Budget) -> StageName | None:
-        """Solve the model by a cut, or find first labels by expansion moves.
+    def cut(self, best: Best, budget: Budget) -> bool:
+        """Solve a submodular model of two labels by a minimum cut; return whether it is one.
 
         Parameters
         ----------
@@ -83,20 +86,9 @@ class Opening:
             Receives the labels and λ.
         budget : Budget
             The budget of the run.
-
-        Returns
-        -------
-        StageName or None
-            The stage that ran; None if neither applies to the model and the options.
         """
         if not self.possible:
-            return None
-        if self._cut(best, budget):
-            return StageName.CUT
-        return StageName.LABELS if self._expand(best, budget) else None
-
-    def _cut(self, best: Best, budget: Budget) -> bool:
-        """Solve a submodular model of two labels; whether it is one."""
+            return False
         found = solve_binary(
             self._problem.model,
             seconds=min(budget.left, 1e9),
@@ -109,10 +101,19 @@ class Opening:
         best.offer_labels(labels)
         return True
 
-    def _expand(self, best: Best, budget: Budget) -> bool:
-        """Find labels of a large model by expansion moves; return whether they were run."""
+    def expand(self, best: Best, budget: Budget) -> bool:
+        """Find labels of a large model by expansion moves; return whether they were run.
+
+        Parameters
+        ----------
+        best : Best
+            Receives the labels.
+        budget : Budget
+            The budget of the run.
+        """
         model = self._problem.model
-        if model.num_variables < TUNING.expanded or int(model.num_labels.max()) > TUNING.labels:
+        few = int(model.num_labels.max()) <= TUNING.labels
+        if not self.possible or model.num_variables < TUNING.expanded or not few:
             return False
         whole, fusion = budget.left, Fusion(model)
         labels = self._first(fusion, best, min(1e9, TUNING.first * whole))
@@ -127,8 +128,14 @@ class Opening:
         return True
 
     def _first(self, fusion: Fusion, best: Best, seconds: float) -> Labels:
-        """Labels to start from: those of one pass of messages, fused with given ones."""
+        """Labels to start from: those of one pass of messages, fused with given ones.
+
+        If memory does not allow that: given ones, or those of lowest node cost.
+        """
         model = self._problem.model
+        messages = 2 * model.half_size  # bytes: one number in single precision per edge and label
+        if messages + Fusion.takes(model) > self._room:
+            return np.array(best.labels if best.found else cheapest(model, model.unary))
         found = first_labels(model, seconds=seconds)
         if best.found:
             fusion.fuse(found, best.labels, seconds=seconds)

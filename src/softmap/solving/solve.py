@@ -341,7 +341,7 @@ def _set_up(
         best.offer_labels(labels)
     opening = Opening(problem, options)
     if warm is not None or stored is not None or not opening.possible:
-        relaxation.set_up()  # otherwise after the opening, which may end the run
+        relaxation.set_up()  # otherwise after a cut, which may end the run
     trace = Trace()
     budget.start()
     if stored is not None:
@@ -466,17 +466,17 @@ def _relax(run: _Run) -> Generator[Snapshot, None, Status]:
 
 def _open(run: _Run) -> tuple[Snapshot | None, Status | None]:
     """Run a minimum cut or expansion moves first if the structure of the model allows it."""
-    relaxation, best = run.relaxation, run.best
-    with run.budget.interrupts:
-        stage = run.opening(best, run.budget)
-        status = None if stage is None else relaxation.closed() or run.budget.stop()
+    relaxation, best, budget = run.relaxation, run.best, run.budget
+    with budget.interrupts:
+        stage = StageName.CUT if run.opening.cut(best, budget) else StageName.LABELS
+        status = (relaxation.closed() or budget.stop()) if stage is StageName.CUT else None
         if status is None and not relaxation.begun:
-            relaxation.set_up()  # with a time limit, it evaluates the bound of λ = 0
-        if stage is None:
+            relaxation.set_up()  # the cut has not ended the run
+        if stage is StageName.LABELS and not run.opening.expand(best, budget):
             return None, None
         if not math.isfinite(best.lp_bound):
             best.offer_lam(best.lam)
-        return run.note(stage), status
+        return run.note(stage), status or relaxation.closed()
 
 
 def _ended_before(run: _Run) -> Status | None:
