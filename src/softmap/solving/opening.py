@@ -13,12 +13,15 @@ import math
 from dataclasses import dataclass
 from typing import ClassVar
 
-from softmap.labels import first_labels
+import numpy as np
+
+from softmap.labels import cheapest, first_labels
 from softmap.labels.cuts import Expansions, Fusion, Labels, solve_binary
 from softmap.relaxation.flat import elimination_order
 from softmap.solving.best import Best
 from softmap.solving.budget import Share
 from softmap.solving.feasible import find_first_labels
+from softmap.solving.memory import room_beside
 from softmap.solving.relax import Passes
 from softmap.solving.stage import Stage
 from softmap.solving.trace import StageName
@@ -69,7 +72,7 @@ TUNING = OpeningTuning()
 
 
 class Opening(Stage):
-    """A stage that runs once, before the relaxation is set up.
+    """A stage that runs once, before the passes of the relaxation.
 
     Attributes
     ----------
@@ -78,6 +81,7 @@ class Opening(Stage):
     """
 
     share: ClassVar[float] = 1.0  # largest fraction of the time left
+    after_setup: ClassVar[bool] = False  # whether the relaxation is set up before it
     ran = True
 
     def applies(self) -> bool:
@@ -206,6 +210,8 @@ class Obey(Opening):
 class Expand(Opening):
     """First labels of a large model: by one pass of messages, then by expansion moves.
 
+    The relaxation is set up before: set-up after it would often not fit into short time limits.
+
     Attributes
     ----------
     expansions : Expansions or None
@@ -215,6 +221,7 @@ class Expand(Opening):
     name = StageName.LABELS
     proves = False
     share = 0.3
+    after_setup = True
 
     def applies(self) -> bool:
         self.expansions: Expansions | None = None
@@ -236,8 +243,15 @@ class Expand(Opening):
             best.offer_lam(best.lam)
 
     def _first(self, fusion: Fusion, best: Best, seconds: float) -> Labels:
-        """Labels to start from: those of one pass of messages, fused with given ones."""
-        model = self.problem.model
+        """Labels to start from: those of one pass of messages, fused with given ones.
+
+        If memory does not allow that: given ones, or those of lowest node cost.
+        """
+        model, options = self.problem.model, self.options
+        room = room_beside(model, options.precision, options.memory_limit)
+        messages = 2 * model.half_size  # bytes: one number in single precision per edge and label
+        if messages + Fusion.takes(model) > room:
+            return np.array(best.labels if best.found else cheapest(model, model.unary))
         found = first_labels(model, seconds=seconds)
         if best.found:
             fusion.fuse(found, best.labels, seconds=seconds)

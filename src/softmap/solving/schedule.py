@@ -271,13 +271,17 @@ class Schedule:
     def _open(self) -> Generator[Turn, None, None]:
         """The stages before the relaxation, its set-up, and the evaluation of an earlier result."""
         passes, budget, relaxation = self.passes, self.budget, self.relaxation
+        ready = False
         for stage in self._opening if budget.left > 0 else ():
+            if stage.after_setup and not ready:
+                relaxation.set_up()
+                ready = True
             seconds = stage.share * max(0.0, budget.left)
             yield Turn(stage, Share(budget, time.perf_counter() + seconds), early=True)
             passes.end(relaxation.closed())
             if not passes.active:
                 return
-        if self._opening:
+        if self._opening and not ready:
             relaxation.set_up()
         elif self._resumed:
             passes.end(relaxation.closed() or relaxation.stalled())
