@@ -12,7 +12,6 @@ from hypothesis import strategies as st
 from softmap import core, generators
 from softmap.arguments import seeded
 from softmap.labels.improving import strides
-from softmap.model import Model
 from softmap.model.layout import layout
 from support.oracles import brute_force, energy_by_hand, tree_optimum
 from support.strategies import models, seeds

@@ -130,7 +130,9 @@ def _lam(model: Model, factor: AllDifferent, prices: Costs) -> Costs:
                 lam[block(member, node)] += gain
                 shape = np.ones(table.ndim, dtype=int)
                 shape[axis] = -1
-                lam[block(node, member)] -= np.broadcast_to(gain.reshape(shape), table.shape).ravel()
+                lam[block(node, member)] -= np.broadcast_to(
+                    gain.reshape(shape), table.shape
+                ).ravel()
             node += 1
         free += len(part.num_labels)
     return lam

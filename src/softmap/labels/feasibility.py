@@ -142,11 +142,9 @@ class HardConstraints:
     def restricted(self, kept: Bools) -> HardConstraints:
         """Return the constraints of a mask over all of them (see `count`)."""
         n = len(self.num_labels)
-        ends = np.cumsum([n, *map(len, self._parts())])
-        labels, edges, larger, cliques, many = (
-            np.flatnonzero(part) if k else part
-            for k, part in enumerate(np.split(kept, ends[:-1]))
-        )
+        ends = np.cumsum([n, *map(len, self._parts())])[:-1]
+        labels, *parts = np.split(kept, ends)
+        edges, larger, cliques, many = (np.flatnonzero(part).tolist() for part in parts)
         return replace(
             self,
             allowed=self.allowed | ~np.repeat(labels, self.num_labels),
@@ -448,9 +446,7 @@ def _larger(model: Model, covered: Bools, barrier: float) -> list[tuple[Ints, Bo
     members = aux.member[np.lexsort((-aux.stride, owner))]  # the largest stride first: row-major
     which = np.flatnonzero(hard).tolist()
     start, begin = aux.start.tolist(), offset.tolist()
-    return [
-        (members[start[a] : start[a + 1]], allowed[begin[a] : begin[a + 1]]) for a in which
-    ]
+    return [(members[start[a] : start[a + 1]], allowed[begin[a] : begin[a + 1]]) for a in which]
 
 
 def _cliques(num_labels: Ints, edges: Ints, tables: list[Bools]) -> list[Ints]:

@@ -23,8 +23,8 @@ from numpy.typing import NDArray
 from softmap import core
 from softmap.errors import InfeasibleModel
 from softmap.labels import LabelSearch, cheapest, round_nodes
-from softmap.labels.improving import best_labelling
 from softmap.labels.feasibility import find_feasible
+from softmap.labels.improving import best_labelling
 from softmap.labels.search import Priced, Readable
 from softmap.methods.base import Algorithm, Floats, Proposal, Verdict, make
 from softmap.methods.policy import Ask, Checks, Schedule
