@@ -25,6 +25,7 @@ from softmap.proof.search.exact import (
     ExactResult,
     ExactSearch,
 )
+from softmap.proof.search.moves import LargeMoves
 from softmap.proof.search.partial import PartialSearch
 from softmap.relaxation.flat import (
     EliminationOrder,
@@ -33,7 +34,6 @@ from softmap.relaxation.flat import (
     flat_lam,
     flatten,
 )
-from softmap.proof.search.moves import LargeMoves
 from softmap.solving.best import Best
 from softmap.solving.budget import Budget, Share
 from softmap.solving.feasible import FirstLabels

@@ -15,7 +15,7 @@ import numpy as np
 from softmap import core
 from softmap.arguments import seeded
 from softmap.model.potentials.base import Ints
-from softmap.proof.search.exact import FlatModel
+from softmap.relaxation.flat import FlatModel
 
 __all__ = ["LargeMoves"]
 
