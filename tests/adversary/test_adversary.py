@@ -63,7 +63,7 @@ def test_pictures_begin_with_their_blocks(monkeypatch):
     monkeypatch.setattr(
         anneal, "coarser", lambda model: blocks.append(coarser(model)) or blocks[-1]
     )
-    for seed in range(20):
+    for seed in range(40):  # a minimum cut solves some without passes
         with as_if_large():
             softmap.solve(picture(seed).spec.model(), max_work=200)
     assert sum(each is not None for each in blocks) > 5

@@ -33,8 +33,8 @@ def test_a_module_of_a_run_exists(name):
 
 @pytest.mark.parametrize(
     "name",
-    ["_begin", "_relax", "_take_turns", "finished", "offer_lam", "offer_bound", "offer_point",
-     "offer_labels", "Tolerances", "Share", "Relaxation", "Judge", "Stages", "Partial", "Search",
+    ["_begin", "_stages", "finished", "offer_lam", "offer_bound", "offer_point",
+     "offer_labels", "Tolerances", "Share", "Schedule", "Passes", "Judge", "Partial", "Search",
      "Improve", "Tighten", "Stage"],
 )  # fmt: skip
 def test_a_name_of_a_run_is_defined(name):

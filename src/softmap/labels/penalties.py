@@ -37,11 +37,13 @@ def dominating_penalty(model: Model) -> float | None:
     some = pairs[:: max(1, len(pairs) // SAMPLE)]
     nodes = np.arange(0, model.n, max(1, model.n // SAMPLE))
     largest = float(np.ptp(np.array(model.extremes()), axis=0).max())
-    # no cost of the sample exceeds those of the sample below it, and all of them together are
-    # larger than the largest cost: then none does in the whole model
-    if _largest(model, nodes, some, beyond=largest) is None:
+    light = max(2, model.num_variables // 2)
+    # If, in the sample, no cost exceeds those below it, and all of them together are larger than the
+    # largest cost, there is hardly one in the whole model.
+    expected = light * (len(some) + len(nodes)) // (len(pairs) + model.n)
+    if _largest(model, nodes, some, light=expected // 2, beyond=largest) is None:
         return None
-    return _largest(model, np.arange(model.n), pairs, light=max(2, model.num_variables // 2))
+    return _largest(model, np.arange(model.n), pairs, light=light)
 
 
 def _largest(

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 
@@ -25,7 +25,9 @@ from softmap.solving.memory import room_beside
 from softmap.solving.relax import Passes
 from softmap.solving.stage import Stage
 from softmap.solving.trace import StageName
-from softmap.solving.warm import WarmStart
+
+if TYPE_CHECKING:
+    from softmap.solving.warm import WarmStart
 
 __all__ = [
     "OPENING", "Assign", "Cut", "Eliminate", "Expand", "Obey", "Opening", "OpeningTuning", "Recall",
@@ -54,6 +56,8 @@ class OpeningTuning:
     per_state : float
         Largest number of table entries of elimination per node state for elimination before passes:
         with more, the first passes take less time.
+    cost_bytes : int
+        Memory of the search for costs that stand for hard constraints, per table entry, in bytes.
     edge_seconds : float
         Time that an assignment takes per edge of its chains, in seconds.
     """
@@ -65,6 +69,7 @@ class OpeningTuning:
     variables: int = 3_000
     states: int = 20_000
     per_state: float = 300.0
+    cost_bytes: int = 100
     edge_seconds: float = 3e-5
 
 
@@ -202,6 +207,10 @@ class Obey(Opening):
 
     def applies(self) -> bool:
         return self.default
+
+    def takes(self) -> float:
+        model = self.problem.model
+        return float(TUNING.cost_bytes * (model.unary.size + int(model.edge_offset[-1])))
 
     def __call__(self, best: Best, share: Share) -> None:
         self.ran = find_first_labels(self.problem, best, share.budget)

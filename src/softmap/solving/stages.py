@@ -125,7 +125,7 @@ class StageTuning:
     dp_bytes: int = 16
     without_clusters: float = 5.0
     state_bytes: int = 1000
-    moved: int = 6_000_000
+    moved: int = 30_000_000
     mobile: int = 5_000
     move_work: int = 20_000
     lean: float = 0.15
@@ -310,9 +310,9 @@ class Improve(Stage):
         self._moves: LargeMoves | None = None
         self._part = 0.5  # fraction of the time for exact search over small parts
         model = self.problem.model
-        pairs = int(np.diff(model.edge_offset).sum()) if model.m else 0
-        small = pairs + model.unary.size <= TUNING.moved and model.num_variables <= TUNING.mobile
-        self._may_move = small and model.m > 0
+        entries = model.unary.size + int(model.edge_offset[-1])
+        small = entries <= TUNING.moved and model.num_variables <= TUNING.mobile
+        self._may_move = small and model.m > 0 and _search_takes(model, entries) <= self.room
         return True
 
     def takes(self) -> float:
