@@ -26,6 +26,7 @@ struct Options {
     double small_dp = 3e6; // table entries up to which dynamic programming comes before search
     double seconds = 1e9;  // time for all calls; plans depend on it, not on the clock
     std::int64_t probe_backtracks = 20;
+    int threads = 1;          // of a search; see Search
     std::size_t split = 4096; // largest table of three or more variables that is split
     std::string log;          // prefix of the proof files, one per round; empty: no proof
 };
@@ -154,7 +155,7 @@ class Solver {
     EliminationPlan plan(Work &w, const std::vector<int> &vars, double share);
     bool raise(Work &w, const std::vector<int> &vars, double share);
     bool solve_component(Work &w, const std::vector<int> &vars, double share);
-    void set_up(Search &search, Work &w, const std::vector<int> &vars, double share);
+    void set_up(Work &w, const std::vector<int> &vars, double share);
     bool collect(const Search &search, Work &w, const std::vector<int> &vars, Sums &sums);
     void begin();
     void write_log();
@@ -277,11 +278,9 @@ inline bool Solver::solve_component(Work &w, const std::vector<int> &vars, doubl
         return program(w, way.order);
     if (options_.ascent && !raise(w, vars, share))
         return true;
-    now_->search = std::make_unique<Search>(control_);
-    Search &search = *now_->search;
-    set_up(search, w, vars, share);
+    set_up(w, vars, share);
     if (probing_)
-        search.backtrack_budget = options_.probe_backtracks;
+        now_->search->backtrack_budget = options_.probe_backtracks;
     now_->way = way;
     now_->last_work = INT64_MAX;
     if (way.feasible && !probing_)
@@ -307,25 +306,26 @@ inline bool Solver::go_on_searching(const std::vector<int> &vars) {
     return collect(search, now_->work, vars, now_->sums);
 }
 
-inline void Solver::set_up(Search &search, Work &w, const std::vector<int> &vars, double share) {
+inline void Solver::set_up(Work &w, const std::vector<int> &vars, double share) {
     std::vector<int> begin;
     const Cost upper = component_cost(w, vars, begin);
     const auto allowed = std::clamp(scale_.units(options_.absolute_gap) * share, 0.0, 0x1p45);
     // summed over all components, less than one step: `finish` rounds the bound up to a step
     const auto whole = (scale_.steps - 1) / static_cast<Cost>(now_->parts.size());
-    search.tolerance = std::max(static_cast<Cost>(allowed), scale_.integral ? whole : 0);
-    search.relative = options_.relative_gap * share;
-    search.offset = static_cast<double>(w.base) + scale_.units(in_.constant);
+    Gap gap;
+    gap.tolerance = std::max(static_cast<Cost>(allowed), scale_.integral ? whole : 0);
+    gap.relative = options_.relative_gap * share;
+    gap.offset = static_cast<double>(w.base) + scale_.units(in_.constant);
     const auto spread = static_cast<Cost>(scale_.units(scale_.spread));
-    search.epsilon = scale_.integral ? scale_.steps / 4 : std::min(spread >> 14, upper >> 10);
-    search.epsilon = std::max<Cost>(search.epsilon, 1);
+    const Cost epsilon = scale_.integral ? scale_.steps / 4 : std::min(spread >> 14, upper >> 10);
     if (log_ != nullptr) {
         now_->log = std::make_unique<TreeLog>(*log_);
-        search.log = now_->log.get();
         log_->op(Op::COMPONENT);
         log_->array(vars);
     }
-    search.prepare(w, vars);
+    now_->search = std::make_unique<Search>(control_, gap, options_.threads);
+    Search &search = *now_->search;
+    search.prepare(w, vars, std::max<Cost>(epsilon, 1), now_->log.get());
     if (!forbidden(upper))
         search.start_from(begin, upper);
     else
@@ -338,13 +338,14 @@ inline bool Solver::collect(const Search &search, Work &w, const std::vector<int
     sums.root += search.c0();
     if (log_ != nullptr)
         now_->log->note(Op::END, {});
-    if (search.complete && search.incumbent.empty()) {
+    const auto &labels = search.known().labels;
+    if (search.complete && labels.empty()) {
         w.infeasible = true;
         return true;
     }
     sums.lower += search.lower;
-    for (std::size_t k = 0; k < search.incumbent.size(); ++k)
-        sums.labels[vars[k]] = w.label[vars[k]][search.incumbent[k]];
+    for (std::size_t k = 0; k < labels.size(); ++k)
+        sums.labels[vars[k]] = w.label[vars[k]][labels[k]];
     return search.complete;
 }
 
@@ -405,8 +406,9 @@ inline void Solver::report_progress() {
                 labels[v] = w.incumbent[v];
     const auto &vars = now_->parts[now_->next];
     const Search &search = *now_->search;
-    for (std::size_t k = 0; k < search.incumbent.size(); ++k)
-        labels[vars[k]] = w.label[vars[k]][search.incumbent[k]];
+    const auto &found = search.known().labels;
+    for (std::size_t k = 0; k < found.size(); ++k)
+        labels[vars[k]] = w.label[vars[k]][found[k]];
     offer_labels(w, std::move(labels));
     result_.root_bound = to_double(w.base + now_->sums.root + search.c0(), scale_, in_.constant);
     finish(w.base + now_->sums.lower + search.lower, false, false);
@@ -419,7 +421,7 @@ inline void Solver::hear(std::vector<std::int64_t> labels) {
     now_->work.incumbent = std::move(labels);
     std::vector<int> found;
     const Cost cost = component_cost(now_->work, now_->parts[now_->next], found);
-    if (cost < now_->search->best)
+    if (cost < now_->search->known().cost)
         now_->search->start_from(std::move(found), cost);
 }
 

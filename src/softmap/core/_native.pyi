@@ -1225,6 +1225,7 @@ class ExactSearch:
         dp_limit: float,
         seconds: float,
         log: str,
+        threads: int = 1,
     ) -> None: ...
     def go_on(
         self,

@@ -142,6 +142,11 @@ class ExactSearch:
         Total time over all calls, in seconds; decides whether dynamic programming is started.
     log : str or Path, optional
         Prefix of the names of the files with proofs of the bound (docs/proofs.md).
+    threads : int, default 1
+        Number of threads of calls without a limit on backtracks; one thread writes a proof. The
+        optimum and its proof do not depend on the number or the timing of threads. If several
+        labellings are optimal within the gaps, the labels may; a known labelling that is optimal is
+        returned unchanged.
     """
 
     def __init__(  # noqa: PLR0913 - what a search may depend on
@@ -158,12 +163,13 @@ class ExactSearch:
         open_bytes: float = OPEN_NODE_BYTES,
         seconds: float = 1e9,
         log: str | Path | None = None,
+        threads: int = 1,
     ) -> None:
         flat = flatten(model) if isinstance(model, Model) else model
         self._native = core.ExactSearch(
             flat.num_labels, flat.unary, flat.scope_start, flat.scope, flat.tables, flat.constant,
             np.zeros(0) if lam is None else lam, _labels(incumbent), relative_gap, absolute_gap,
-            open_bytes, presolve, ascent, dp_limit, seconds, "" if log is None else str(log),
+            open_bytes, presolve, ascent, dp_limit, seconds, "" if log is None else str(log), threads,
         )  # fmt: skip
 
     def go_on(
@@ -178,7 +184,8 @@ class ExactSearch:
         """Continue the search within limits; `lower_bound` is valid whatever ended the search.
 
         Dynamic programming cannot be resumed, so it may run until `end` seconds from now. `stop` is
-        a `StopFlag` of the compiled module, which another thread may set.
+        a `StopFlag` of the compiled module, which another thread or a signal handler may set. With
+        it, signal handlers are called during the search if this is the main thread.
         """
         r = self._native.go_on(_labels(incumbent), time_limit, end, backtrack_limit, stop)
         labels = np.array(r.pop("labels"), np.int64)
