@@ -33,13 +33,14 @@ class ExactSearch {
     ExactSearch(Ints num_labels, Doubles unary, Ints scope_start, Ints scope, Doubles tables,
                 double constant, Doubles lam, Ints incumbent, double relative_gap,
                 double absolute_gap, double memory_limit, bool presolve, bool ascent,
-                double dp_limit, double seconds, const std::string &log, int threads)
+                double dp_limit, double seconds, const std::string &log, int threads,
+                std::int64_t split_work)
         : held_{num_labels, scope_start, scope}, costs_{unary, tables, lam},
           solver_({view<std::int64_t>(num_labels), view<double>(unary),
                    view<std::int64_t>(scope_start), view<std::int64_t>(scope), view<double>(tables),
                    constant, view<double>(lam), view<std::int64_t>(incumbent)},
                   options(relative_gap, absolute_gap, presolve, ascent, dp_limit, seconds, log,
-                          threads),
+                          threads, split_work),
                   control_) {
         control_.max_open_bytes = static_cast<std::int64_t>(memory_limit);
     }
@@ -93,8 +94,8 @@ class ExactSearch {
     };
 
     static ex::Options options(double relative_gap, double absolute_gap, bool presolve, bool ascent,
-                               double dp_limit, double seconds, const std::string &log,
-                               int threads) {
+                               double dp_limit, double seconds, const std::string &log, int threads,
+                               std::int64_t split_work) {
         ex::Options out;
         out.relative_gap = relative_gap;
         out.absolute_gap = absolute_gap;
@@ -104,6 +105,8 @@ class ExactSearch {
         out.seconds = seconds;
         out.log = log;
         out.threads = std::max(threads, 1);
+        if (split_work >= 0)
+            out.split_work = split_work;
         return out;
     }
     static ex::Control::Clock::time_point moment(double seconds) {
@@ -126,6 +129,7 @@ class ExactSearch {
         out["components"] = r.components;
         out["eliminated"] = r.eliminated;
         out["searched"] = r.searched;
+        out["workers"] = r.workers;
         out["root_bound"] = r.root_bound;
         out["log"] = r.log;
         out["logged"] = r.logged;
@@ -159,17 +163,18 @@ void bind_exact(nb::module_ &m) {
         },
         nb::arg("num_labels"), nb::arg("scope_start"), nb::arg("scope"), nb::arg("limit"),
         "Return the table entries of a greedy variable elimination; inf above the limit.");
-    nb::class_<StopFlag>(m, "StopFlag").def(nb::init<>()).def("set", [](StopFlag &f) {
-        f.value = true;
-    });
+    nb::class_<StopFlag>(m, "StopFlag", "A flag that stops a search in another thread.")
+        .def(nb::init<>())
+        .def("set", [](StopFlag &f) { f.value = true; })
+        .def("is_set", [](const StopFlag &f) { return f.value.load(); });
     nb::class_<ExactSearch>(m, "ExactSearch", "Branch and bound over one model.")
         .def(nb::init<Ints, Doubles, Ints, Ints, Doubles, double, Doubles, Ints, double, double,
-                      double, bool, bool, double, double, const std::string &, int>(),
+                      double, bool, bool, double, double, const std::string &, int, std::int64_t>(),
              nb::arg("num_labels"), nb::arg("unary"), nb::arg("scope_start"), nb::arg("scope"),
              nb::arg("tables"), nb::arg("constant"), nb::arg("lam"), nb::arg("incumbent"),
              nb::arg("relative_gap"), nb::arg("absolute_gap"), nb::arg("memory_limit"),
              nb::arg("presolve"), nb::arg("ascent"), nb::arg("dp_limit"), nb::arg("seconds"),
-             nb::arg("log"), nb::arg("threads") = 1)
+             nb::arg("log"), nb::arg("threads") = 1, nb::arg("split_work") = -1)
         .def("go_on", &ExactSearch::go_on, nb::arg("incumbent"), nb::arg("time_limit"),
              nb::arg("end"), nb::arg("backtrack_limit"), nb::arg("stop").none() = nb::none(),
              "Continue the search up to a limit of seconds or backtracks; return the result so "

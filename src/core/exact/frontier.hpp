@@ -2,6 +2,9 @@
 // variables.
 #pragma once
 
+#include <algorithm>
+#include <chrono>
+#include <cmath>
 #include <condition_variable>
 #include <exception>
 #include <mutex>

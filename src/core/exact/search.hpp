@@ -3,6 +3,7 @@
 #pragma once
 
 #include <thread>
+#include <utility>
 
 #include "dive.hpp"
 
@@ -18,14 +19,14 @@ namespace softmap::exact {
 // optimum is found first.
 class Search {
   public:
-    Search(Control &control, const Gap &gap, int threads)
-        : control_(control), frontier_(gap), main_(control, frontier_), threads_(threads) {}
+    Search(Control &control, const Gap &gap, int threads, std::int64_t split_work)
+        : control_(control), frontier_(gap), main_(control, frontier_), threads_(threads),
+          split_work_(split_work) {}
 
     Cost lower = 0; // lower bound, valid at any time
     bool complete = false;
     std::int64_t backtrack_budget = INT64_MAX; // per call of run
     std::int64_t work_budget = INT64_MAX;      // per call of run, of each worker
-    std::int64_t split_work = 1 << 25;         // about 50 ms: shorter searches need no threads
 
     // Loads the component. Costs below `epsilon` do not start DAC and EAC.
     void prepare(Work &w, const std::vector<int> &vars, Cost epsilon, TreeLog *log) {
@@ -44,6 +45,7 @@ class Search {
     }
     // The best labelling.
     const Known &known() const { return frontier_.known(); }
+    int workers() const { return 1 + static_cast<int>(workers_.size()); }
     // Lower bound at the root.
     Cost c0() const { return main_.c0(); }
 
@@ -70,6 +72,7 @@ class Search {
     Frontier frontier_;
     Diver main_; // the worker in the calling thread
     const int threads_;
+    const std::int64_t split_work_; // units of work of the main worker before there are others
     std::vector<std::unique_ptr<Worker>> workers_; // all other workers
     std::int64_t first_work_ = 0;                  // work before the search
     bool begun_ = false;
@@ -94,7 +97,7 @@ class Search {
         const auto last_work = sum_of(control_.total, work_budget);
         const bool repeatable = threads_ == 1 || main_.log != nullptr ||
                                 last_backtrack < INT64_MAX || control_.max_backtracks < INT64_MAX;
-        const auto split = repeatable ? INT64_MAX : sum_of(first_work_, split_work);
+        const auto split = repeatable ? INT64_MAX : sum_of(first_work_, split_work_);
         frontier_.resume();
         if (control_.total < split)
             main_.work(last_backtrack, std::min(last_work, split));

@@ -26,9 +26,10 @@ struct Options {
     double small_dp = 3e6; // table entries up to which dynamic programming comes before search
     double seconds = 1e9;  // time for all calls; plans depend on it, not on the clock
     std::int64_t probe_backtracks = 20;
-    int threads = 1;          // of a search; see Search
-    std::size_t split = 4096; // largest table of three or more variables that is split
-    std::string log;          // prefix of the proof files, one per round; empty: no proof
+    int threads = 1;                   // of a search; see Search
+    std::int64_t split_work = 1 << 21; // 20 to 80 ms: a shorter search is not worth several threads
+    std::size_t split = 4096;          // largest table of three or more variables that is split
+    std::string log;                   // prefix of the proof files, one per round; empty: no proof
 };
 
 struct Result {
@@ -40,6 +41,7 @@ struct Result {
     bool infeasible = false;
     std::int64_t nodes = 0, backtracks = 0;
     int components = 0, eliminated = 0, searched = 0;
+    int workers = 0; // largest number of threads of a search; 0 without a search
     double root_bound = -INFINITY;
     std::string log; // proof file; its first `logged` bytes prove the bound
     std::int64_t logged = 0;
@@ -155,7 +157,7 @@ class Solver {
     EliminationPlan plan(Work &w, const std::vector<int> &vars, double share);
     bool raise(Work &w, const std::vector<int> &vars, double share);
     bool solve_component(Work &w, const std::vector<int> &vars, double share);
-    void set_up(Work &w, const std::vector<int> &vars, double share);
+    void set_up(Work &w, const std::vector<int> &vars);
     bool collect(const Search &search, Work &w, const std::vector<int> &vars, Sums &sums);
     void begin();
     void write_log();
@@ -278,7 +280,7 @@ inline bool Solver::solve_component(Work &w, const std::vector<int> &vars, doubl
         return program(w, way.order);
     if (options_.ascent && !raise(w, vars, share))
         return true;
-    set_up(w, vars, share);
+    set_up(w, vars);
     if (probing_)
         now_->search->backtrack_budget = options_.probe_backtracks;
     now_->way = way;
@@ -294,6 +296,7 @@ inline bool Solver::go_on_searching(const std::vector<int> &vars) {
     if (now_->last_work < INT64_MAX)
         search.work_budget = std::max<std::int64_t>(0, now_->last_work - control_.total);
     search.run();
+    result_.workers = std::max(result_.workers, search.workers());
     if (!search.complete && control_.stopped && !probing_) {
         paused_ = true;
         return false;
@@ -306,15 +309,17 @@ inline bool Solver::go_on_searching(const std::vector<int> &vars) {
     return collect(search, now_->work, vars, now_->sums);
 }
 
-inline void Solver::set_up(Work &w, const std::vector<int> &vars, double share) {
+inline void Solver::set_up(Work &w, const std::vector<int> &vars) {
     std::vector<int> begin;
     const Cost upper = component_cost(w, vars, begin);
-    const auto allowed = std::clamp(scale_.units(options_.absolute_gap) * share, 0.0, 0x1p45);
+    // the gaps of all components add up to that of the model
+    const auto parts = static_cast<double>(now_->parts.size());
+    const auto allowed = std::clamp(scale_.units(options_.absolute_gap) / parts, 0.0, 0x1p45);
     // summed over all components, less than one step: `finish` rounds the bound up to a step
     const auto whole = (scale_.steps - 1) / static_cast<Cost>(now_->parts.size());
     Gap gap;
     gap.tolerance = std::max(static_cast<Cost>(allowed), scale_.integral ? whole : 0);
-    gap.relative = options_.relative_gap * share;
+    gap.relative = options_.relative_gap / parts;
     gap.offset = static_cast<double>(w.base) + scale_.units(in_.constant);
     const auto spread = static_cast<Cost>(scale_.units(scale_.spread));
     const Cost epsilon = scale_.integral ? scale_.steps / 4 : std::min(spread >> 14, upper >> 10);
@@ -323,7 +328,7 @@ inline void Solver::set_up(Work &w, const std::vector<int> &vars, double share) 
         log_->op(Op::COMPONENT);
         log_->array(vars);
     }
-    now_->search = std::make_unique<Search>(control_, gap, options_.threads);
+    now_->search = std::make_unique<Search>(control_, gap, options_.threads, options_.split_work);
     Search &search = *now_->search;
     search.prepare(w, vars, std::max<Cost>(epsilon, 1), now_->log.get());
     if (!forbidden(upper))

@@ -1187,8 +1187,11 @@ def elimination_entries(
     """
 
 class StopFlag:
+    """A flag that stops a search in another thread."""
+
     def __init__(self) -> None: ...
     def set(self) -> None: ...
+    def is_set(self) -> bool: ...
 
 class ExactSearch:
     """Branch and bound over one model."""
@@ -1226,6 +1229,7 @@ class ExactSearch:
         seconds: float,
         log: str,
         threads: int = 1,
+        split_work: int = -1,
     ) -> None: ...
     def go_on(
         self,

@@ -83,6 +83,10 @@ class StageTuning:
         Memory of a search per table entry, in bytes.
     edge_bytes : int
         Memory of a search, or of a search for labels, per edge, in bytes.
+    copy_bytes : int
+        Memory of each further thread of a search, per node and edge, in bytes.
+    copy_share : float
+        Largest fraction of the memory left by a search for its further threads.
     dp_bytes : int
         Memory of dynamic programming per table entry, in bytes, if memory is limited.
     without_clusters : float
@@ -110,6 +114,8 @@ class StageTuning:
     eliminated: float = 5e8
     entry_bytes: int = 64
     edge_bytes: int = 2000
+    copy_bytes: int = 400
+    copy_share: float = 0.25
     dp_bytes: int = 32
     without_clusters: float = 5.0
     memory_share: float = 0.4
@@ -122,6 +128,14 @@ TUNING = StageTuning()
 def _search_takes(model: Model, entries: int) -> float:
     """Memory of an exact search without open nodes and dynamic programming, in bytes."""
     return float(TUNING.entry_bytes * entries + TUNING.edge_bytes * (model.n + model.m))
+
+
+def _search_threads(problem: Problem, spare: float) -> tuple[int, float]:
+    """The number of threads of a search, and the memory of all but the first, in bytes."""
+    model = problem.model
+    each = TUNING.entry_bytes * model.half_size + TUNING.copy_bytes * (model.n + model.m)
+    further = min(problem.threads - 1, int(TUNING.copy_share * max(spare, 0.0) / max(each, 1)))
+    return 1 + further, float(further * each)
 
 
 class Stage(ABC):
@@ -205,6 +219,7 @@ class Search(Stage):
             time_limit=share.left if share.timed else TUNING.longest,
             end=share.end,
             backtrack_limit=-1 if share.timed else backtracks,
+            stop=share.budget.interrupts.stop,
         )
         share.spend()
         if found.infeasible:
@@ -240,7 +255,9 @@ class Search(Stage):
             self._beyond = beyond
             model = self.problem.model
             self._bound = bound
-            spare = self.room - self.takes()  # half for tables, half for open nodes
+            spare = self.room - self.takes()
+            threads, copies = _search_threads(self.problem, spare)
+            spare -= copies  # half for tables, half for open nodes
             tables = 1e9 if share.timed else float(TUNING.dp_entries * share.work)
             tables = max(tables, TUNING.eliminated) if self.narrow else tables
             self._search = ExactSearch(
@@ -253,6 +270,7 @@ class Search(Stage):
                 open_bytes=min(OPEN_NODE_BYTES, spare / 2),
                 seconds=min(share.budget.left, 1e9),
                 log=None if self.fresh_log is None else self.fresh_log(),
+                threads=threads,
             )
         return self._search
 
@@ -303,6 +321,7 @@ class Partial(Stage):
             time_limit=share.left if share.timed else TUNING.longest,
             backtrack_limit=-1 if share.timed else max(TUNING.backtracks, share.work // model.n),
             largest=largest,
+            stop=share.budget.interrupts.stop,
         )
         share.spend()
         best.offer_labels(found.labels)
@@ -313,7 +332,10 @@ class Partial(Stage):
         """Return the current search, or a new one if that starts from a smaller part."""
         old = self._search
         if old is None or best.energy < old.energy:
-            new = PartialSearch(self.problem.model, best.lam, best.labels, self.fresh_log)
+            threads, _ = _search_threads(self.problem, self.room - self.takes())
+            new = PartialSearch(
+                self.problem.model, best.lam, best.labels, self.fresh_log, threads=threads
+            )
             self._search = new if old is None or new.size < old.size else old
         assert self._search is not None
         return self._search

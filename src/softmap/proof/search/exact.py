@@ -147,6 +147,8 @@ class ExactSearch:
         optimum and its proof do not depend on the number or the timing of threads. If several
         labellings are optimal within the gaps, the labels may; a known labelling that is optimal is
         returned unchanged.
+    split_work : int, optional
+        Table entries read before further threads start; by default 20 to 80 ms.
     """
 
     def __init__(  # noqa: PLR0913 - what a search may depend on
@@ -164,12 +166,14 @@ class ExactSearch:
         seconds: float = 1e9,
         log: str | Path | None = None,
         threads: int = 1,
+        split_work: int = -1,
     ) -> None:
         flat = flatten(model) if isinstance(model, Model) else model
         self._native = core.ExactSearch(
             flat.num_labels, flat.unary, flat.scope_start, flat.scope, flat.tables, flat.constant,
             np.zeros(0) if lam is None else lam, _labels(incumbent), relative_gap, absolute_gap,
-            open_bytes, presolve, ascent, dp_limit, seconds, "" if log is None else str(log), threads,
+            open_bytes, presolve, ascent, dp_limit, seconds, "" if log is None else str(log),
+            threads, split_work,
         )  # fmt: skip
 
     def go_on(
@@ -179,7 +183,7 @@ class ExactSearch:
         time_limit: float = 1e9,
         end: float = 0.0,
         backtrack_limit: int = -1,
-        stop: Any = None,
+        stop: core.StopFlag | None = None,
     ) -> ExactResult:
         """Continue the search within limits; `lower_bound` is valid whatever ended the search.
 
@@ -203,7 +207,7 @@ def solve_exact(
     *,
     time_limit: float = 1e9,
     backtrack_limit: int = -1,
-    stop: Any = None,
+    stop: core.StopFlag | None = None,
     **options: Any,
 ) -> ExactResult:
     """Run an `ExactSearch` with the given options in one call."""
