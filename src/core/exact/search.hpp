@@ -49,8 +49,8 @@ class Search {
     // Lower bound at the root.
     Cost c0() const { return main_.c0(); }
 
-    // Continues the search of the last call. If a worker has failed, throws its exception, now and
-    // in later calls: what it had not explored is lost.
+    // Continues the search of the last call. If a worker fails, throws its exception, in this call
+    // and in later ones: which nodes are open is no longer known.
     void run() {
         frontier_.rethrow();
         try {

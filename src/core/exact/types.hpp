@@ -36,7 +36,8 @@ struct Control {
     std::int64_t max_backtracks = INT64_MAX;
     std::int64_t max_open_bytes = std::int64_t{1} << 30;
     const std::atomic<bool> *stop = nullptr;
-    std::function<void()> poll; // called about every 20 ms if not empty; it may set `stop`
+    std::function<void()> poll; // called at this interval if not empty; it may set `stop`
+    Clock::duration poll_interval = std::chrono::milliseconds(20);
     std::int64_t backtracks = 0;
     std::int64_t nodes = 0;
     bool stopped = false;
@@ -46,7 +47,7 @@ struct Control {
         const auto now = Clock::now();
         if (poll && now >= next_poll_) {
             poll();
-            next_poll_ = Clock::now() + std::chrono::milliseconds(20);
+            next_poll_ = Clock::now() + poll_interval;
         }
         if (stop != nullptr && stop->load(std::memory_order_relaxed))
             stopped = true;

@@ -134,7 +134,8 @@ def _search_threads(problem: Problem, spare: float) -> tuple[int, float]:
     """The number of threads of a search, and the memory of all but the first, in bytes."""
     model = problem.model
     each = TUNING.entry_bytes * model.half_size + TUNING.copy_bytes * (model.n + model.m)
-    further = min(problem.threads - 1, int(TUNING.copy_share * max(spare, 0.0) / max(each, 1)))
+    fits = TUNING.copy_share * max(spare, 0.0) / max(each, 1)  # +inf if memory is not limited
+    further = int(min(problem.threads - 1, fits))
     return 1 + further, float(further * each)
 
 
